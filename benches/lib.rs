@@ -1,1 +1,1 @@
-//! Benchmarks of the VM; see the `benches` targets.
+//! An empty library, which cargo needs; the benchmarks are the targets in `benches/`.

@@ -1,4 +1,4 @@
-//! What of the generated code is recorded below `snapshots/`: all of it, but for the tests of ops, one family of which shows their form.
+//! The snapshots of generated code: all of it is recorded below `snapshots/`, except the tests of ops, of which one family shows the form.
 //!
 //! `tests/drift.rs` compares the record with what `vireo-codegen` generates, and `cargo xtask op` writes it. The machine code of ops, in
 //! `machine_code/`, is recorded by a test of the crate `vireo`.

@@ -1,6 +1,7 @@
-//! Packets of AMD queues: building them, publishing them into a ring in host memory, and reading them back as a packet processor would.
+//! Benchmarks of packets for AMD GPU queues: building them, publishing them into a ring in host memory, and reading them back as a packet
+//! processor would.
 //!
-//! `cargo bench -p vireo-benches --bench aql`. No GPU takes part: what is measured is the work of the processor.
+//! `cargo bench -p vireo-benches --bench aql`. No GPU is used: the benchmark measures the host's work.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};

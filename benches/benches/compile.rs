@@ -1,7 +1,7 @@
-//! How long it takes to make machine code: nanoseconds for each op of the bytecode, for the functions of all fixtures and the kernels in
-//! portable bytecode inside them.
+//! The benchmark of the JIT's compile time: nanoseconds per op of bytecode, for the functions of all fixtures and the kernels in portable
+//! bytecode inside them.
 //!
-//! `cargo bench -p vireo-benches --bench compile`, with module files behind `--` for others than the fixtures.
+//! `cargo bench -p vireo-benches --bench compile`, with module files after `--` instead of the fixtures.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The interpreter and machine code side by side, on the programs of `fixtures/bench` and on whole calls of small networks: a group for
+//! Benchmarks of the two tiers, interpreter and machine code, on the programs of `fixtures/bench` and on whole calls of small networks: a group for
 //! each workload, with plots in `target/criterion/report/index.html`.
 //!
 //! `cargo bench -p vireo-benches --bench tiers`, or one of them by name: `cargo bench -p vireo-benches --bench tiers -- fib`.

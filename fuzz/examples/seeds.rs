@@ -1,5 +1,5 @@
-//! Fills the corpora of the fuzz targets from `fixtures/`: module files for `module`, their code for `function`, texts for `assembler`, parameter
-//! archives for `archive`, executables in portable bytecode for `kernel`; and with numbers that look random for `program`.
+//! Seeds the corpora of the fuzz targets from `fixtures/`: module files for `module`, their code for `function`, texts for `assembler`, parameter
+//! archives for `archive`, executables in portable bytecode for `kernel`; and pseudorandom bytes for `program`.
 
 use std::fs;
 use std::io::Result;
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
                 }
                 save("assembler", &name, disassemble(archive, module.functions()).as_bytes())?;
             }
-            // The byte in front is the format, as the target counts them.
+            // The first byte is the number of the format in the target's list.
             Some("irpa") => save("archive", &name, &[&[0], &bytes[..]].concat())?,
             Some("gguf") => save("archive", &name, &[&[1], &bytes[..]].concat())?,
             Some("safetensors") => save("archive", &name, &[&[2], &bytes[..]].concat())?,

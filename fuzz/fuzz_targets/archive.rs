@@ -1,4 +1,5 @@
-//! Parameter archives: the readers of all formats. Seeds: the archives of `fixtures/parameters`. The first byte chooses the format.
+//! The fuzz target of parameter archives: the readers of all formats. Seeds: the archives of `fixtures/parameters`. The first byte chooses the
+//! format.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Texts: the assembler refuses them or writes a file that is in order; what can be run is the same after a round trip through text.
+//! The fuzz target of the assembler: it refuses a text or writes a well-formed file, and a module that verifies is the same after a round trip
+//! through text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Bodies of functions: the input replaces the code of a module that has globals, rodata, types and imports of every kind, so that every
-//! mutation reaches the reader, the verifier and, where they accept it, the interpreter.
+//! The fuzz target of function bodies: the input replaces the code of a module that has globals, rodata, types and imports of every kind, so
+//! that every mutation reaches the reader, the verifier and, where they accept it, the interpreter.
 #![no_main]
 
 use std::sync::LazyLock;

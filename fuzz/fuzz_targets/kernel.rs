@@ -1,5 +1,5 @@
-//! Executables in portable bytecode: reader, verifier, sessions, microkernels, and kernels on memory of their own. Seeds: the executables in the
-//! `vmvx_*.vmfb` of `fixtures/models`.
+//! The fuzz target of executables in portable bytecode: reader, verifier, sessions, microkernels, and kernels on memory of their own. Seeds:
+//! the executables in the `vmvx_*.vmfb` of `fixtures/models`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Whole module files: reader, verifier, contexts, interpreter, `hal` module. Seeds: any `.vmfb` of `fixtures/`.
+//! The fuzz target of module files: reader, verifier, contexts, interpreter, `hal` module. Seeds: any `.vmfb` of `fixtures/`.
 #![no_main]
 
 use std::sync::LazyLock;

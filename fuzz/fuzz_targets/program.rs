@@ -1,5 +1,5 @@
-//! Programs: the input is the choices that the generator of random programs makes, so that every input is a program, and mutations change what
-//! it does. Both dispatchers of the interpreter and machine code must do the same.
+//! The fuzz target of the JIT: the input is the sequence of decisions of the generator of random programs, so every input is a valid program,
+//! and mutations change its behaviour. Both dispatchers of the interpreter and machine code must do the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Writes the implementation of `NativeModule`.
+//! The expansion of `#[vm_module]`: the implementation of `NativeModule`, with a shim for each export. Called by the macro in `lib`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};

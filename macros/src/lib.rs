@@ -25,7 +25,7 @@
 //!
 //! Each method is compared with `spec/abi/modules/hal.yaml` at compile time. A missing export, a name that the spec does not have, and an
 //! argument or result of another type are errors at the place that is wrong, with the signature that was expected. Exports that are
-//! absent on purpose stand in `unimplemented(...)`; a call of one fails with `UNIMPLEMENTED` and its name.
+//! deliberately absent are listed in `unimplemented(...)`; a call of one fails with `UNIMPLEMENTED` and its name.
 //!
 //! A large module may be spread over several blocks. What comes before the first dot of an export's name is its group: the block that
 //! implements the module names the groups that others have, and each of those says which it has and what state its methods take.

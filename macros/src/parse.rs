@@ -1,4 +1,4 @@
-//! Reads `#[vm_module(...)]` and the `impl` block behind it.
+//! The parser of `#[vm_module(...)]` and of its `impl` block. Called by the macro in `lib`.
 
 use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream};

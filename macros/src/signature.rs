@@ -1,4 +1,4 @@
-//! From the types of a method to the kinds of a calling convention.
+//! Signatures: derives the kinds of a calling convention from the Rust types of a method. `check` compares them and `expand` converts values.
 
 use proc_macro2::Span;
 use quote::ToTokens;

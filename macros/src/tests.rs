@@ -1,4 +1,4 @@
-//! What the macros refuse: the message, and the text it points at.
+//! Tests of the errors of the macros: the message, and the text that it points at.
 
 use proc_macro2::TokenStream;
 

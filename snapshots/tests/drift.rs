@@ -1,4 +1,4 @@
-//! Every file that `vireo-codegen` generates from `spec/`, compared with the snapshot of the same path below `snapshots/`.
+//! The drift test: compares every file that `vireo-codegen` generates from `spec/` with the snapshot of the same path below `snapshots/`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -19,7 +19,7 @@ struct Guide {
     file: &'static str,
     /// The group that it is listed in.
     group: &'static str,
-    /// What a newcomer wants who begins with it, for those that the first page names.
+    /// The goal of a newcomer who starts with it, for the guides that the first page lists.
     begin: Option<&'static str>,
 }
 

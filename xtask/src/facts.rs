@@ -1,4 +1,4 @@
-//! `cargo xtask facts`: literals in hand-written Rust that say what `spec/` says already.
+//! `cargo xtask facts`: finds literals in hand-written Rust that repeat a fact of `spec/`.
 //!
 //! It looks at the sources of the runtime, the command and the macros, without tests, attributes and comments. Of texts it knows those of
 //! the specs that nobody writes by chance: of four characters at least, with a character that is no letter (`hal.device.id`,
@@ -169,7 +169,7 @@ impl Facts {
         literals.sort();
         literals.dedup();
         let mut findings = Vec::new();
-        // Tests stand at the end of a file.
+        // Tests are at the end of a file.
         let body = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
         for literal in literals {
             let Some(what) = self.meaning(&literal) else { continue };
@@ -198,7 +198,7 @@ impl Facts {
     }
 }
 
-/// Whether a literal stands in a line, and not as the end of another one.
+/// Whether a line has the literal, and not only as the end of another one.
 fn contains(line: &str, literal: &str) -> bool {
     let is_end = |letter: char| letter.is_alphanumeric() || letter == '_';
     line.match_indices(literal).any(|(at, _)| !line[..at].ends_with(is_end))
@@ -233,7 +233,7 @@ fn without_tests(items: &mut Vec<Item>) {
     }
 }
 
-/// The literals of `tokens` that do not stand in an attribute, which doc comments are too.
+/// The literals of `tokens` outside attributes; doc comments are attributes, too.
 fn collect(tokens: TokenStream, literals: &mut Vec<String>) {
     let mut after_hash = false;
     for token in tokens {

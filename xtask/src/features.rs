@@ -1,5 +1,5 @@
-//! `cargo xtask features`: whether the documented commands compile each dependency once, and whether who runs bytecode alone compiles no more
-//! than that needs.
+//! `cargo xtask features`: checks that the documented commands compile each dependency only once, and that a program which only runs
+//! bytecode compiles only the crates that it needs.
 //!
 //! Cargo takes the features that the packages it was asked for need together, so `-p vireo` and `--workspace` may differ in some of them,
 //! and then everything above is compiled again. `xtask/workspace-hack` keeps them the same.
@@ -76,7 +76,7 @@ fn packages(of: &[&str]) -> Result<BTreeSet<String>, String> {
         .collect())
 }
 
-/// What a command would compile. Cargo tells it as JSON, in a format that is not stable yet.
+/// The units that a command would compile. Cargo prints them as JSON, in an unstable format.
 fn variants(command: &[&str]) -> Result<Variants, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut run = Command::new(cargo);

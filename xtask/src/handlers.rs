@@ -1,5 +1,5 @@
-//! `cargo xtask handlers`: disassembles the handlers of the threaded dispatcher as the optimiser made them, and holds them to the rules
-//! in `handlers.txt`.
+//! `cargo xtask handlers`: disassembles the optimised handlers of the threaded dispatcher and checks them against the rules in
+//! `handlers.txt`.
 //!
 //! That handlers jump to each other is up to the optimiser, and a call where a jump should be is no error to anybody else: programs
 //! run, until the native stack ends. So this looks at every handler of an optimised build. [`image`] finds them in a file by the module
@@ -67,7 +67,7 @@ pub fn handlers(file: Option<&Path>) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-/// Builds the library with names that tell the instances of a generic function apart, and says where it is.
+/// Builds the library with symbol names that distinguish the instances of a generic function, and returns its path.
 fn build() -> Result<PathBuf, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

@@ -1,4 +1,4 @@
-//! Chores of the workspace that are no part of a build. Run as `cargo xtask NAME`; the alias is in `.cargo/config.toml`.
+//! Commands for developers of the workspace, which are not part of a build. Run as `cargo xtask NAME`; the alias is in `.cargo/config.toml`.
 //!
 //! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
 //! in Markdown. `handlers` looks at what the optimiser made of the threaded dispatcher, `skipped` at tests that did not run, `features`

@@ -1,4 +1,4 @@
-//! `cargo xtask skipped FILE`: what tests left out, and whether this machine would have had it.
+//! `cargo xtask skipped FILE`: lists the tests that were skipped, and fails if this machine has what they needed.
 //!
 //! `FILE` has a line for each skip, written by `runtime/tests/support/skip.rs`: what is needed, the test, and why.
 
@@ -40,7 +40,7 @@ impl Machine {
         self.features.iter().any(|known| known == feature)
     }
 
-    /// Whether what is needed is here; an error for what nobody knows.
+    /// Whether the need is met here; an error for an unknown need.
     fn can(&self, need: &str) -> Result<bool, String> {
         let (kind, name) = need.split_once(' ').unwrap_or((need, ""));
         Ok(match kind {
@@ -48,7 +48,7 @@ impl Machine {
             "processor" => self.has(name),
             "no-processor" => !self.has(name),
             "tool" => self.tools.iter().any(|tool| tool == name),
-            // Whoever runs the tests installs packages first, or says that there is no way to.
+            // `.ci/run` installs packages first, or sets the variable if it cannot.
             "package" => env::var_os("VIREO_NO_PACKAGES").is_none(),
             "variable" => env::var_os(name).is_some(),
             _ => return Err(format!("no test needs `{need}`: is the file one of skipped tests?")),

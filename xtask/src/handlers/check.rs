@@ -1,6 +1,6 @@
-//! Judges one handler by its instructions.
+//! The check of one handler: follows its instructions to its jumps, calls and returns. Called by `handlers`.
 //!
-//! A handler goes on with a jump to an address it loaded, or to another handler by name. It may return only from where it stops, which
+//! A handler continues with a jump to an address it loaded, or to another handler by name. It may return only where it stops, which
 //! it says by zero. What it calls must be on the list of the rules, and nothing is called by an address.
 
 use std::collections::HashMap;
@@ -74,7 +74,7 @@ impl<'a> Check<'a> {
         check
     }
 
-    /// Whether the instruction behind may follow.
+    /// Whether execution may continue at the next instruction.
     fn goes_on(&self, op: &Instruction) -> bool {
         match op.flow_control() {
             FlowControl::Next | FlowControl::ConditionalBranch => true,
@@ -174,7 +174,7 @@ impl<'a> Check<'a> {
         (right && names.iter().all(|name| *name == first)).then_some(first)
     }
 
-    /// Whether a branch by name leads to a handler that goes on.
+    /// Whether the target of a branch by name is another handler.
     fn branch(&mut self, index: usize) -> bool {
         let op = self.code[index];
         let Some(name) = self.named(&op) else { return false };

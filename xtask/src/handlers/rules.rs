@@ -1,5 +1,4 @@
-//! What handlers are and what they may do, from `handlers.txt`: lines of a word and the path of a module or of a function. What follows
-//! `#` says why.
+//! The rules for handlers, parsed from `handlers.txt`: each line has a keyword and the path of a module or function; the reason follows `#`.
 
 /// The rules.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! The snapshots of generated code, compared with what they should be, written, and shown as a difference.
+//! The snapshots of generated code: compares them with the generator's output, writes them, and prints the difference. Called by `op`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal, Write};

@@ -1,6 +1,6 @@
 //! The programs of `fixtures/bench/vm.vmasm` in Rust, in the same order of loops and of additions: `vireo_bench_harness` has the flags.
 //!
-//! It is what a compiler that takes its time makes of them for the processor it is told, so `RUSTFLAGS=-Ctarget-cpu=native` matters. Nothing
+//! It is the code of an optimising ahead-of-time compiler for the given processor, so `RUSTFLAGS=-Ctarget-cpu=native` matters. Nothing
 //! stops a function once it runs.
 
 use std::arch::asm;

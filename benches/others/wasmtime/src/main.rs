@@ -1,6 +1,6 @@
 //! The programs of `programs.wat` on Wasmtime, compiled by Cranelift: `vireo_bench_harness` has the flags.
 //!
-//! Accesses to memory are checked by the pages behind it, which is what Wasmtime does by default.
+//! Guard pages check accesses to memory, which is Wasmtime's default.
 
 use std::process::ExitCode;
 
