@@ -1,13 +1,13 @@
-//! What the build scripts of the runtime's crates do: write the generated files of a crate into `OUT_DIR`.
+//! The entry point of build scripts: writes the generated files of a crate of the runtime into `OUT_DIR`.
 
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// Generates the files whose paths begin with one of `prefixes` from the texts `files` of `spec/` into `OUT_DIR`. What is wrong with a
-/// spec becomes errors of the build.
+/// Generates the files whose paths begin with one of `prefixes` from the texts `files` of `spec/` into `OUT_DIR`. Errors of
+/// specs become errors of the build.
 ///
 /// # Panics
-/// If this is no build script, or `OUT_DIR` cannot be written.
+/// If it is not called by a build script, or `OUT_DIR` cannot be written.
 pub fn generate(files: &[(&str, &str)], prefixes: &[&str]) {
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -21,7 +21,7 @@ pub fn generate(files: &[(&str, &str)], prefixes: &[&str]) {
     };
     for file in crate::generate_below(&spec, prefixes) {
         let path = out.join(&file.path);
-        // A file that has not changed keeps its time, so that nothing is compiled again in vain.
+        // A file that has not changed keeps its time, so that nothing is recompiled needlessly.
         if fs::read_to_string(&path).is_ok_and(|old| old == file.text) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong in a spec, and where. All of them are collected before any is reported.
+//! Diagnostics: messages about specs with `file:line`. Readers and checks collect all of them before `load` returns any.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,11 +28,11 @@ impl fmt::Display for Origin {
 /// One error in a spec.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagnostic {
-    /// Where the offending key stands.
+    /// The position of the wrong key.
     pub origin: Origin,
-    /// What is wrong and what was expected.
+    /// The mistake, and what was expected.
     pub message: String,
-    /// The name that leads nowhere, if that is the error.
+    /// The unknown name, if that is the error.
     missing: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Diagnostics {
         self.0.push(Diagnostic { origin: origin.clone(), message: message.into(), missing: None });
     }
 
-    /// Records that `name` leads nowhere, with the nearest of the names that do. If an entry of this name is wrong itself, that is the
+    /// Records that `name` is unknown, with the most similar known names. If an entry of this name is wrong itself, that is the
     /// error, and this one is left out.
     pub fn unknown<'a>(
         &mut self,
@@ -65,7 +65,7 @@ impl Diagnostics {
         self.0.push(Diagnostic { origin: origin.clone(), message, missing: Some(name.to_string()) });
     }
 
-    /// Leaves out what follows from errors of entries that are there: each is given as its name, its place and its number of lines.
+    /// Removes diagnostics that follow from errors in other entries. Each entry is given as its name, its place and its number of lines.
     pub(crate) fn without_follow_ups<'a>(&mut self, entries: impl IntoIterator<Item = (&'a str, &'a Origin, usize)>) {
         let wrong: BTreeSet<&str> = entries
             .into_iter()
@@ -124,7 +124,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// `; did you mean` with the names that are most like `name`, or nothing where none is.
+/// `; did you mean` with the names most similar to `name`, or nothing if there are none.
 pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     // Whole words count as much as a letter: `add` may be short for `wrapping_add`, `max` for `max_s`.
     let has_word = |other: &str| !name.is_empty() && other.split(['_', '.']).any(|word| word == name);

@@ -1,6 +1,6 @@
 //! Splits a spec file into its entries and deserialises each with its place.
 //!
-//! YAML readers that serde knows lose the line of a value once it is deserialised. Spec files are therefore lists whose entries
+//! YAML parsers for serde lose the line of a value once it is deserialised. Spec files are therefore lists whose entries
 //! start with `- ` in column 0: each entry is cut out as text, deserialised on its own, and the lines of its keys are indexed.
 
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ mod mistakes;
 pub struct Entry {
     /// The first key, which names the kind: `op`, `encoding`, `table`, ...
     pub kind: String,
-    /// Where the entry starts.
+    /// Where it is declared.
     pub origin: Origin,
     text: String,
 }
@@ -27,7 +27,7 @@ impl Entry {
             .map_or("", |(_, value)| value.split(" #").next().unwrap_or_default().trim().trim_matches('"'))
     }
 
-    /// Where the key `name` of this entry stands (the entry itself if it has no such key).
+    /// The position of the key `name` of this entry, or of the entry if it has no such key.
     pub fn origin_of(&self, name: &str) -> Origin {
         let offset = self
             .text
@@ -39,7 +39,7 @@ impl Entry {
         Origin { file: self.origin.file.clone(), line: self.origin.line + offset }
     }
 
-    /// Where item `index` of the list under the key `name` stands, if the list is written one item a line.
+    /// The position of item `index` of the list under the key `name`, if the list has one item per line.
     pub fn item_origin(&self, name: &str, index: usize) -> Origin {
         let key = self.origin_of(name);
         let skipped = key.line - self.origin.line + 1;
@@ -68,7 +68,7 @@ impl Entry {
         }
     }
 
-    /// Records that none of `keys` is there, or that one is where keys are not.
+    /// Records that all of `keys` are missing, or that one has the wrong indentation.
     pub(crate) fn lacks(&self, keys: &[&str], message: String, diagnostics: &mut Diagnostics) {
         let (origin, message) = self.misplaced(keys).unwrap_or_else(|| (self.origin.clone(), message));
         diagnostics.error(&origin, message);

@@ -1,10 +1,10 @@
 //! Turns Vireo's specs into Rust.
 //!
 //! [`load`] makes a checked [`Spec`] of the texts below `spec/`, [`generate`] makes source files of it. Nothing here prints, reads the
-//! environment or writes files but [`build`], which is what build scripts call.
+//! environment or writes files except [`build`], the entry point of build scripts.
 //!
-//! The rooms: [`entry`] cuts files into entries and finds what is wrong with the form of one, [`model`] gives them types, [`sem`] parses and types the `semantics` of VM ops,
-//! [`check`] holds the rules that need more than one entry, [`emit`] has one module for each generated artifact.
+//! The stages: [`entry`] splits files into entries and reports malformed ones, [`model`] gives them types, [`sem`] parses and types the
+//! `semantics` of VM ops, [`check`] holds the rules that need more than one entry, [`emit`] has one module for each generated artifact.
 #![forbid(unsafe_code)]
 
 pub mod build;

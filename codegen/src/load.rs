@@ -1,4 +1,5 @@
-//! From the texts of spec files to one checked [`Spec`]. Which model reads an entry is decided by the path of its file.
+//! The loader: reads and checks the texts of all spec files, and returns one [`Spec`] or all diagnostics. The path of a file decides which model
+//! reads its entries. Called by build scripts, macros and `xtask`.
 
 use crate::check;
 use crate::diag::{Diagnostics, Origin};
@@ -16,7 +17,7 @@ pub struct Spec {
     pub schema: schema::Schema,
     /// `spec/hal/`: the objects of the hardware abstraction layer.
     pub hal: hal::Hal,
-    /// `spec/amdgpu/`: what AMD GPUs read and write, and the library that reaches them.
+    /// `spec/amdgpu/`: the data structures of AMD GPUs, and the functions of the HSA library.
     pub amdgpu: amdgpu::Amdgpu,
     /// `spec/names/`: words that programs, hosts or files write.
     pub names: Vec<names::Names>,

@@ -1,10 +1,10 @@
-//! Rules of the exports of modules that need `spec/hal` too: a number is read as one that is there, and no wider than the value.
+//! The checks of exports that need `spec/hal` too: `as` names a number that exists and is no wider than the value. Called by `load`.
 
 use crate::diag::Diagnostics;
 use crate::model::abi::{Abi, Kind, Meaning, Type};
 use crate::model::hal::Hal;
 
-/// Checks what the exports of all modules say about numbers of the HAL.
+/// Checks the numbers of the HAL that exports of all modules name.
 pub fn check(abi: &Abi, hal: &Hal, diagnostics: &mut Diagnostics) {
     let numbers: Vec<(&str, u64)> = hal.integers().map(|(name, int)| (name, 8 * int.size())).collect();
     for export in abi.modules.values().flat_map(|module| &module.exports) {

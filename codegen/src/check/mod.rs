@@ -1,4 +1,4 @@
-//! Rules that need more than one entry of a spec.
+//! The checks across entries of the specs, which `load` calls after every entry has been read.
 
 pub mod abi;
 pub mod vm;

@@ -1,4 +1,4 @@
-//! Rules of the instruction set: unique opcodes, mnemonics and names, prefixes that lead to sets. They are checked after all of it is read.
+//! The checks of the instruction set: unique opcodes, mnemonics and names, and prefixes that introduce sets. Called by `load`.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
     ops(isa, &prefixes, diagnostics);
 }
 
-/// The constants that the emitters and the runtime ask for, with their types. Those that are bits tell registers and ordinals apart.
+/// The constants that emitters and the runtime need, with their types. Bits distinguish kinds of registers and of ordinals.
 const REQUIRED: [(&str, Int, bool); 4] = [
     ("ref_bit", Int::U16, true),
     ("move_bit", Int::U16, true),
@@ -109,7 +109,7 @@ fn ops(isa: &Isa, prefixes: &BTreeMap<&str, (&str, &Origin)>, diagnostics: &mut 
     }
 }
 
-/// The operands of a control op are those that every emitter expects; other ops have none that direct control.
+/// Control ops have the operands that every emitter expects; other ops have no operands of control flow.
 fn shape(op: &Op, diagnostics: &mut Diagnostics) {
     let names = |kinds: &[FieldKind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" ");
     let kinds: Vec<FieldKind> = op.fields.iter().map(|field| field.kind).collect();
@@ -143,9 +143,9 @@ fn shape(op: &Op, diagnostics: &mut Diagnostics) {
 /// The size of a decoded op, whatever its operands.
 const DECODED_BYTES: u32 = 16;
 
-/// What a decoded op with these operands takes: a tag of two bytes, then the operands by size, each at its alignment.
+/// The size of a decoded op with these operands: a tag of two bytes, then the operands by size, each at its alignment.
 fn decoded_size(op: &Op) -> u32 {
-    // What has no fixed size in the stream is an index into a side table.
+    // A field without a fixed size in the bytecode is an index into a side table.
     let size = |field: &Field| field.kind.bytes(field.ty).unwrap_or(4);
     let sum = |bytes: u32| op.fields.iter().map(size).filter(|size| *size == bytes).sum::<u32>();
     let (twos, fours, eights) = (2 + sum(2), sum(4), sum(8));

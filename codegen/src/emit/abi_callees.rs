@@ -1,5 +1,5 @@
-//! Emits the arguments of the functions that the runtime calls by what they are: for each a type that holds them in order, with its
-//! calling convention.
+//! Emits argument types for functions of programs that the runtime calls on its own (`spec/abi/callees.yaml`): each type holds the arguments
+//! in order, with the calling convention of the function.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};

@@ -22,11 +22,11 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             #[doc = #doc]
             pub mod #ident {
                 use super::*;
-                /// Name that imports use in front of the dot.
+                /// Name that imports have before the dot.
                 pub const NAME: &str = #name;
                 /// Newest version of the interface.
                 pub const VERSION: u32 = #version;
-                /// Oldest version still served.
+                /// Oldest supported version.
                 pub const MINIMUM_VERSION: u32 = #minimum;
                 /// The exports; the position of one is its ordinal.
                 pub const EXPORTS: &[NativeExport] = &[#(#exports)*];

@@ -1,4 +1,4 @@
-//! Emits what AMD GPUs read and write: one file for each file of `spec/amdgpu/` that describes bytes.
+//! Emits the data structures that AMD GPUs and their host share: one file for each file of `spec/amdgpu/` that describes bytes.
 
 use std::collections::BTreeSet;
 

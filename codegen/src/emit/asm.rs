@@ -14,7 +14,7 @@ use crate::emit::operand::{
 };
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, TextPart, Type};
 
-/// What stands for the type that a cast starts from: it is not in the bytecode, so any type is read.
+/// The placeholder of a cast's source type, which the bytecode lacks: the assembler reads any type there.
 const ANY_TYPE: &str = "!vm.ref<?>";
 
 /// The files of this artifact.
@@ -170,7 +170,7 @@ fn field_of<'o>(op: &'o Op, part: &TextPart) -> Option<&'o Field> {
     }
 }
 
-/// What a register list may hold, as a constructor of `ListKind`.
+/// The contents that a register list may have, as a constructor of `ListKind`.
 fn list_kind(field: &Field) -> TokenStream {
     let movable = field.movable;
     let kind = match field.ty {

@@ -1,13 +1,13 @@
-//! The rows of the tables of directives in `docs/cli.md`, which a test of the command `vireo` holds to `spec/names/assembly.yaml`.
+//! Renders the tables of assembler directives in `docs/cli.md` from `spec/names/assembly.yaml`. A test of the command `vireo` compares them.
 
 use std::fmt::Write;
 
 use crate::Spec;
 
-/// What every row begins with.
+/// The first characters of every row.
 pub const ROW: &str = "| `vm.";
 
-/// The forms of statements that the reference knows, or those that are our own, as rows of Markdown.
+/// The forms of directives that IREE's assembler reads, or those that only ours does (`own`), as rows of Markdown.
 pub fn rows(spec: &Spec, own: bool) -> String {
     let directives = spec.names.iter().filter(|names| names.name == "directive").flat_map(|names| &names.values);
     let mut text = String::new();

@@ -167,7 +167,7 @@ fn c_type(amdgpu: &Amdgpu, ty: &LayoutType) -> String {
         LayoutType::Pointer { to, mutable } => {
             let to_const = !mutable;
             let to = c_type(amdgpu, to);
-            // The constness of a pointer stands behind it.
+            // C writes the constness of a pointer after it.
             if to_const && to.ends_with('*') {
                 format!("{to} const*")
             } else if to_const {

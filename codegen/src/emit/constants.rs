@@ -1,4 +1,4 @@
-//! What emitters share about constants: their names, types and literals.
+//! Names, types and literals of constants, for all emitters.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};

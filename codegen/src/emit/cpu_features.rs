@@ -1,4 +1,4 @@
-//! Emits the table of processor features.
+//! Emits the table of processor features, which the runtime detects and kernels read.
 
 use quote::{format_ident, quote};
 
@@ -57,7 +57,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         pub struct CpuFeature {
             /// Its name in queries.
             pub name: &'static str,
-            /// What it is.
+            /// Its documentation.
             pub doc: &'static str,
             /// The word of the processor data and the bit in it, for features that programs see.
             pub place: Option<(usize, u32)>,

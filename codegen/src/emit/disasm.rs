@@ -2,8 +2,8 @@
 //!
 //! Operands may have their values after them, for traces; results are written by their registers alone.
 //!
-//! The grammar is that of stock IREE's disassembler. It is that of its assembler too, but for the operands of `trace` and `print` and
-//! for indirect globals.
+//! The grammar is that of IREE's disassembler. It is that of its assembler too, except for the operands of `trace` and `print` and for
+//! indirect globals.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -72,7 +72,7 @@ fn steps(op: &Op, mnemonic: &str) -> TokenStream {
     let fields = op.fields.iter().filter(|field| field.kind != FieldKind::Result);
     let list_only = matches!(fields.clone().collect::<Vec<_>>().as_slice(), [Field { kind: FieldKind::Regs, .. }]);
     if list_only && op.text.is_none() {
-        // An op with nothing but a list, such as `return`, has no space after it where the list is empty.
+        // An op with only a list of operands, such as `return`, has no space after it if the list is empty.
         let lists = fields.map(|field| ident(&field.name));
         return quote!(#result printer.text(#mnemonic); #(printer.trailing_list(#lists);)*);
     }

@@ -29,7 +29,7 @@ pub(super) fn family(family: &Family, scope: Scope<'_>) -> TokenStream {
             /// Name and size of each member.
             pub const MEMBERS: &'static [(&'static str, usize)] = &[#((#names, #layouts::SIZE)),*];
 
-            /// Decodes the member that starts at the first byte; what follows it is not looked at.
+            /// Decodes the member that starts at the first byte; later bytes are ignored.
             ///
             /// # Errors
             /// If the tags are of no member, or the bytes end within it.

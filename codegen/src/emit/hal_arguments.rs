@@ -1,5 +1,5 @@
-//! Emits how numbers of the HAL are read from the arguments of programs and become their results: those that the exports of a module
-//! name in `as`.
+//! Emits the conversion of numbers of the HAL from arguments of programs and to their results, for those that an export names in `as`.
+//! Shims of native modules call it.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn carrier(int: Int) -> (TokenStream, TokenStream) {
     if int.size() == 8 { (quote!(i64), quote!(u64)) } else { (quote!(i32), quote!(u32)) }
 }
 
-/// True if any number will do: such a type is a tuple of one public number.
+/// True if every number is valid: such a type is a tuple of one public number.
 fn is_open(spec: &Spec, name: &str) -> bool {
     spec.hal.numbers(name).is_none_or(|numbers| numbers.form == Form::Code)
 }

@@ -1,5 +1,5 @@
 //! Emits calls of HAL methods as values, for observers of devices: `Call` has the arguments of a call, `Reply` its result, and both have
-//! a text. What may not be read, such as memory of the host, and what is not the same in each run is left out of the text.
+//! a text. The text omits memory of the host, which must not be read, and values that differ between runs.
 
 use std::collections::BTreeSet;
 
@@ -164,7 +164,7 @@ fn texts(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
     texts
 }
 
-/// Adds what has a text of its own in values of `kind`.
+/// Adds the name of `kind` and the names of the kinds of its fields.
 fn mention(hal: &Hal, kind: &Kind, seen: &mut BTreeSet<String>) {
     let (Kind::Numbers(name) | Kind::Handle(name) | Kind::Struct(name) | Kind::Object(name)) = kind else { return };
     if seen.insert(name.clone()) {
@@ -184,7 +184,7 @@ fn is_kept(shape: &Shape) -> bool {
     shape.kind != Kind::Callback
 }
 
-/// The arguments that calls keep, and what is said of them.
+/// The arguments that a `Call` keeps, and their texts.
 fn kept(method: &Method) -> impl Iterator<Item = (Ident, &Shape, String)> {
     method.args.iter().filter(|arg| is_kept(&arg.shape)).map(|arg| {
         let doc = if arg.doc.is_empty() { format!("The argument `{}`.", arg.name) } else { arg.doc.clone() };
@@ -241,7 +241,7 @@ pub(crate) fn call(object: &Object, method: &Method) -> TokenStream {
     if fields.is_empty() { quote!(Call::#variant) } else { quote!(Call::#variant { #(#fields),* }) }
 }
 
-/// Whether a reference to a result is what the variant of `Reply` holds.
+/// Whether the variant of `Reply` holds a reference to the result.
 pub(crate) fn is_reply_argument(hal: &Hal, shape: &Shape) -> bool {
     let borrowed = match &shape.kind {
         Kind::Object(_) => true,

@@ -84,7 +84,7 @@ fn function(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
         let (name, ty) = (value_ident(&arg.name), raw_argument(hal, &arg.shape));
         quote!(#name: #ty)
     });
-    // What is handed over is taken before anything can fail: nobody else would drop it.
+    // Transferred arguments are taken before anything can fail, or they would leak.
     let moved = |arg: &&Field| matches!(arg.shape.kind, Kind::Status | Kind::Callback);
     let first = method.args.iter().filter(moved).map(take);
     let then = method.args.iter().filter(|arg| !moved(arg)).map(take);

@@ -1,7 +1,7 @@
-//! Emits traits for wrappers of HAL objects: every method is provided and calls that of an inner object, so a wrapper writes down only
-//! those that it overrides. `Forward` of the runtime makes an object of what implements one of them, and tells it of each call beforehand.
+//! Emits traits for wrappers of HAL objects: every method is provided and calls that of an inner object, so a wrapper implements only
+//! those that it overrides. `Forward` of the runtime makes an object of an implementation, and calls its `before` before each method.
 //!
-//! A method that implementations may leave out is forwarded as any other: the inner object decides whether it has it. Objects without
+//! An optional method is forwarded like any other: the inner object decides whether it has it. Objects without
 //! methods are not here, since there is nothing to override.
 
 use proc_macro2::{Ident, TokenStream};
@@ -21,7 +21,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     }
     let methods: Vec<_> =
         wrapped(hal).flat_map(|object| object.methods.iter().map(move |method| (object, method))).collect();
-    let methods = method_enum("ForwardedMethod", "A method that wrappers are told of before it is called.", &methods);
+    let methods = method_enum("ForwardedMethod", "A method, as wrappers get it before each call.", &methods);
     let objects = wrapped(hal).map(|object| {
         let (trait_, implementation) = (forwarding_trait(hal, object), implementation(hal, object));
         quote!(#trait_ #implementation)
@@ -94,7 +94,7 @@ fn forwarding_trait(hal: &Hal, object: &Object) -> TokenStream {
     }
 }
 
-/// The method that is told of calls. A wrapper of an object that extends another has it once.
+/// `before`, which is called before each method. A wrapper of an object that extends another has it once.
 fn before() -> TokenStream {
     quote! {
         /// Called at each call of a method of the object, whether overridden or not, before the method.
@@ -156,7 +156,7 @@ fn implementation(hal: &Hal, object: &Object) -> TokenStream {
             }
         }
     });
-    let last = comment("Objects are used again only if nobody refers to them any more.");
+    let last = comment("Only an unshared object is recycled.");
     let recycle = object.vm_type.as_ref().map(|_| {
         quote! {
             fn recycle(self: Arc<Self>) {

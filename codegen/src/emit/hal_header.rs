@@ -11,7 +11,7 @@ use crate::model::hal::{Hal, Kind, Method, Numbers, Object, Shape, Struct};
 /// The file whose constants belong to the interface.
 const CONSTANTS: &str = "driver_plugin";
 
-/// What does not depend on the spec.
+/// The part of the header that does not depend on the spec.
 const PRELUDE: &str = "\
 #ifndef VIREO_DRIVER_H_
 #define VIREO_DRIVER_H_
@@ -33,7 +33,7 @@ typedef struct {
 } vireo_slice;
 VIREO_ASSERT(sizeof(vireo_slice) == 16);
 
-// Values in a row that belong to whoever has the list. `free` may be null.
+// Contiguous values, owned by the holder of the list. `free` may be null.
 typedef struct {
   void *data;
   size_t length;
@@ -41,7 +41,7 @@ typedef struct {
 } vireo_list;
 VIREO_ASSERT(sizeof(vireo_list) == 24);
 
-// What keeps memory alive. All null where there is nothing.
+// An owner that keeps memory alive. All null if there is none.
 typedef struct {
   void *data;
   void (*retain)(void *data);
@@ -67,7 +67,7 @@ typedef struct {
 } vireo_callback;
 VIREO_ASSERT(sizeof(vireo_callback) == 24);
 
-// What every vtable starts with.
+// The header of every vtable.
 typedef struct {
   uint32_t abi_version;
   uint32_t object;
@@ -85,7 +85,7 @@ typedef struct {
 } vireo_object;
 VIREO_ASSERT(sizeof(vireo_object) == 16);
 
-// What a driver library says about itself.
+// The descriptor of a driver library.
 typedef struct {
   uint64_t magic;
   uint32_t abi_version;

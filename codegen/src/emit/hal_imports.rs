@@ -1,4 +1,4 @@
-//! Emits the traits of HAL objects for objects of other libraries.
+//! Emits implementations of the HAL traits for objects of other libraries, which call their vtables.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -76,7 +76,7 @@ fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     }
 }
 
-/// The call and what becomes of its result.
+/// The call, and the conversion of its result.
 fn result(hal: &Hal, method: &Method, title: &str, call: impl FnOnce(TokenStream) -> TokenStream) -> TokenStream {
     let safety = comment("SAFETY: a method of the object; what it borrows outlives it.");
     let returned = comment("SAFETY: the method succeeded, so its result is there.");
@@ -116,7 +116,7 @@ fn decode_result(shape: &Shape) -> TokenStream {
     quote!(Lent::<S, #kind>::returned(out))
 }
 
-/// What has to live during the call for an argument to be borrowed.
+/// The temporaries that an argument borrows from during the call.
 fn lend(hal: &Hal, arg: &Field) -> Option<TokenStream> {
     let (name, kind) = (value_ident(&arg.name), kind_of_one(&arg.shape));
     let value = match &arg.shape.kind {

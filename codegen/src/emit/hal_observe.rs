@@ -1,6 +1,6 @@
-//! Emits wrappers that tell an observer of each call of a device and of what it makes, with its arguments and what came of it: for each
-//! object the methods of `Observed`, the tables by which objects are known, and how wrappers are exchanged for what they wrap where they
-//! are arguments or results, also within structs and lists. `observe` of the runtime has the rest.
+//! Emits wrappers that notify an observer of each call of a device, and of the objects it creates, with arguments and result: for each object
+//! the methods of `Observed`, the tables that number objects, and the exchange of wrappers for inner objects in arguments and results, also
+//! inside structs and lists. `observe` of the runtime has the rest.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +81,7 @@ fn known(observed: &Observed<'_>) -> TokenStream {
     }
 }
 
-/// How the wrapper of an object is made, and who has it.
+/// The constructor of the wrapper of an object, and the side that creates such objects: devices or hosts.
 fn wrapped(object: &Object, side: &TokenStream) -> TokenStream {
     let ty = type_ident(&object.name);
     quote! {

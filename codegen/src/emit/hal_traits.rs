@@ -1,4 +1,4 @@
-//! Emits the object-safe traits of the HAL, their methods in slot order, and the names of the methods that a device need not have.
+//! Emits the object-safe traits of the HAL, their methods in slot order, and the names of optional methods.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -44,7 +44,7 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
     let origin = comment(&object.origin.to_string());
     let recycle = (object.vm_type.is_some() && !object.concrete).then(|| {
         quote! {
-            /// Lets go of a reference. A maker that needs such objects again and again keeps those that nobody refers to any more.
+            /// Drops a reference. An implementation may recycle the object if it was the last one.
             fn recycle(self: Arc<Self>) {}
         }
     });
@@ -166,7 +166,7 @@ fn default_body(object: &Object, method: &Method, body: DefaultBody) -> TokenStr
     quote!({ #unused #value })
 }
 
-/// Arguments borrow what is not a plain number. Objects are passed as the `Arc`, so that the callee can keep them.
+/// Arguments other than plain numbers are borrowed. Objects are passed as the `Arc`, so that the callee can keep them.
 fn argument_type(hal: &Hal, shape: &Shape) -> TokenStream {
     let ty = owned(&shape.kind);
     if shape.list {

@@ -117,7 +117,7 @@ fn code(numbers: &Numbers) -> TokenStream {
     let prefixed: Vec<_> = prefixed.map(|(name, prefix)| quote!((#prefix, Self::#name))).collect();
     let prefixes = (!prefixed.is_empty()).then(|| {
         quote! {
-            /// What the names of types of a class begin with.
+            /// The prefixes of the names of types of a class.
             pub const PREFIXES: &'static [(&'static str, Self)] = &[#(#prefixed),*];
         }
     });

@@ -1,4 +1,4 @@
-//! Emits the `repr(C)` form of HAL objects: a vtable for each object, a mirror of each struct, and how values become raw ones.
+//! Emits the `repr(C)` form of HAL objects: a vtable for each object, a mirror of each struct, and the conversion of values to their raw form.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -16,7 +16,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         return Vec::new();
     }
     let vtables = shared(hal).map(|object| vtable(hal, object));
-    // Layouts and what they are made of cross as they are.
+    // Layouts and the types of their fields cross unchanged.
     let files = || hal.files.iter().filter(|file| file.is_interface());
     let mirrors = files().flat_map(|file| &file.structs).map(|structure| mirror(hal, structure));
     let numbers = files().flat_map(|file| &file.numbers).map(number);
@@ -133,7 +133,7 @@ fn vtable(hal: &Hal, object: &Object) -> TokenStream {
         #[repr(C)]
         #[derive(Debug)]
         pub struct #name {
-            /// What every vtable starts with.
+            /// The header of every vtable.
             pub header: Header,
             #(#fields,)*
         }

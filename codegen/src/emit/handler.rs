@@ -1,5 +1,5 @@
-//! What is known of the handler of an op without writing it: what it works on, the names of its operands, and how it ends. [`super::interp`]
-//! writes the handlers and the loop that calls them, [`super::threaded`] what else calls them.
+//! Properties of the handler of an op: whether it works on any frame, the names of its operands, and how it ends. [`super::interp`], which
+//! emits handlers and the loop dispatcher, and [`super::threaded`] use them.
 
 use proc_macro2::Ident;
 

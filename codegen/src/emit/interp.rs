@@ -4,8 +4,8 @@
 //! Handlers are inlined where the optimiser then merges what they keep on the native stack. In other builds every arm of the loop would
 //! take stack of its own.
 //!
-//! A handler takes what it works on and the operands of the decoded op. Handlers of primitives work on any `Frame`, the others on the
-//! machine. It returns nothing if it cannot fail, a `Result` of nothing if it can, and `Result<Flow>` if it directs control.
+//! The first argument of a handler is a `Frame`, if its op is made of primitives, or else the machine; the operands of the decoded op follow. A
+//! handler returns nothing if it cannot fail, `Result<()>` if it can, and `Result<Flow>` if it directs control.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ fn scalar(ty: Option<Type>) -> Option<TokenStream> {
     Some(quote!(#name))
 }
 
-/// What a helper or control function takes for a field.
+/// The argument type of a helper or control function for a field.
 fn parameter_type(field: &Field) -> TokenStream {
     match field.kind {
         FieldKind::Reg if !is_ref(field) => scalar(field.ty).unwrap_or_else(|| quote!(Reg)),

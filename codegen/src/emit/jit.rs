@@ -1,5 +1,5 @@
-//! Emits what the JIT makes of ops: `vm/jit/<family>.rs` holds one builder for each op that compiled code executes, `vm/jit.rs` the
-//! choice of the builder.
+//! Emits the front end of the JIT: `vm/jit/<family>.rs` holds one builder for each op that compiled code executes, `vm/jit.rs` the
+//! dispatch on decoded ops.
 //!
 //! A builder is the `semantics` of its op, read a second time: each primitive becomes a node of the JIT's graph. Ops with a
 //! primitive that has no machine code, and those that are not made of primitives, are left to the interpreter, which compiled code
@@ -45,7 +45,7 @@ pub struct Step {
     pub lowering: Lowering,
 }
 
-/// What compiled code executes for an op, in this order; none if the interpreter executes it.
+/// The primitives that compiled code executes for an op, in order; none if the interpreter executes the op.
 pub fn steps(op: &Op) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     add_steps(compiled(op)?, &mut steps);
@@ -86,7 +86,7 @@ fn compiled(op: &Op) -> Option<&Expr> {
     all.then_some(expr)
 }
 
-/// Whether an op is made of instructions that compute, and of nothing else, in any function: lists are those of its own.
+/// Whether an op is only arithmetic in every function. Register lists are excluded: their contents belong to the function.
 fn is_simple(op: &Op) -> bool {
     let pure = |step: &Step| step.primitive.effect() == Effect::Pure && step.lowering != Lowering::Call;
     let has_list = op.fields.iter().any(|field| field.kind == FieldKind::Regs);
@@ -186,7 +186,7 @@ fn type_of_use(used: &Use, own: Scalar) -> Scalar {
     used.of.or_else(|| operated(&used.primitive)).unwrap_or(own)
 }
 
-/// The type that a primitive of fixed types works on: that of its result, or of what it stores.
+/// The type that a primitive of fixed types works on: that of its result, or of the stored value.
 fn operated(primitive: &Primitive) -> Option<Scalar> {
     let fixed = |sig: &Sig| if let Sig::Is(ty) = sig { ty.scalar() } else { None };
     fixed(&primitive.result()).or_else(|| primitive.params().last().and_then(fixed))

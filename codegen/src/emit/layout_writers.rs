@@ -1,4 +1,4 @@
-//! Renders what writable layouts have besides: bytes, a zeroed value, and a text form.
+//! Renders the conversions of writable layouts: to bytes, to a zeroed value, and to text. Called by `layouts`.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,7 +1,6 @@
 //! Renders binary layouts: `repr(C)` structs whose sizes and offsets are asserted when the runtime is compiled.
 //!
-//! Not an artifact of its own: [`super::elf`], [`super::executable_library`], [`super::executable_plugin`] and [`super::amdgpu`] are made
-//! with it.
+//! Not an artifact of its own: [`super::elf`], [`super::executable_library`], [`super::executable_plugin`] and [`super::amdgpu`] call it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -102,7 +101,7 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     }
 }
 
-/// The value of the type `ty` that stands at `offset` of `bytes`; its bytes are those of integers.
+/// The value of the type `ty` at `offset` of `bytes`; its bytes are those of integers.
 fn value_at(ty: &LayoutType, offset: u64, scope: Scope<'_>) -> TokenStream {
     let integer = |int: Int| {
         let ty = format_ident!("{}", int.name());

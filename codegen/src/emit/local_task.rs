@@ -1,5 +1,5 @@
-//! Emits the options of `local-task` devices: the struct that holds them, how they are read from text, and the list of them that commands
-//! make flags of; and the table of the guide.
+//! Emits the options of `local-task` devices: the struct that holds them, their parser, the list from which commands derive flags, and the
+//! table of `docs/devices.md`.
 
 use std::fmt::Write;
 
@@ -64,7 +64,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         #[doc = " The greatest values of options that are numbers."]
         pub mod greatest { #(#greatest)* }
 
-        #[doc = " What a `local-task` device is asked to run on. Each field is a parameter of its URI and a flag `--task_*`."]
+        #[doc = " The configuration of a `local-task` device. Each field is a parameter of its URI and a flag `--task_*`."]
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct TaskConfig { #(#[doc = #docs] pub #fields: #types,)* }
 

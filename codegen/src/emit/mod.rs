@@ -59,7 +59,7 @@ mod words;
 /// An emitter: from the spec to the files of one artifact.
 type Emitter = fn(&Spec) -> Vec<GeneratedFile>;
 
-/// Every emitter, with what the paths of its files begin with. A new artifact is one module and one line here.
+/// Every emitter, with the prefixes of the paths of its files. A new artifact is one module and one line here.
 const EMITTERS: &[(&str, Emitter)] = &[
     ("vm/opcode", opcode::emit),
     ("vm/decode", decode::emit),

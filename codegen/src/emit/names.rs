@@ -1,4 +1,4 @@
-//! Emits `names/<file>.rs`: an enum for each closed set of words, with what is written for each of them.
+//! Emits `names/<file>.rs`: an enum for each closed set of words, with their spellings.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Emits the examples of every op as data for the tests of the runtime: `vm/op_tests/<family>.rs` holds one test for each op.
 //!
-//! Every example becomes a module: functions as bytes, tables, arguments, and what must come of the call. The runtime's test harness
+//! Every example becomes a module: functions as bytes, tables, arguments, and the expected outcome of the call. The runtime's test harness
 //! takes it through the whole path, from decoding to the results.
 
 mod encode;
@@ -31,14 +31,14 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     files
 }
 
-/// A module made of an example, the arguments of its first function and what must come of the call.
+/// A module made of an example, the arguments of its first function and the expected outcome of the call.
 struct Case {
     program: ProgramExample,
     /// Bytes of the value globals before; zero where this is shorter than they are.
     globals: Vec<u8>,
-    /// What arguments (by index) hold afterwards.
+    /// The contents of arguments (by index) afterwards.
     after: Vec<(usize, After)>,
-    /// What the value globals hold afterwards.
+    /// The contents of the value globals afterwards.
     globals_after: Option<Vec<u8>>,
     any_nan: bool,
     ulp: u32,

@@ -1,4 +1,4 @@
-//! What the emitters of the VM share: how each field of an op looks in the decoded op.
+//! The operands of decoded ops: name and type of each field, for all emitters of the VM.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -13,7 +13,7 @@ pub(crate) struct Operand {
     pub ty: TokenStream,
 }
 
-/// The fields of the decoded op. The fields of a call are longer than an op; they stand in a call site, and the op has its index.
+/// The fields of the decoded op. The fields of a call are longer than an op; they are in a call site, and the op has its index.
 pub(crate) fn operands(op: &Op) -> Vec<Operand> {
     if is_call(op) {
         return vec![Operand { name: format_ident!("call"), ty: quote!(CallId) }];
@@ -21,7 +21,7 @@ pub(crate) fn operands(op: &Op) -> Vec<Operand> {
     op.fields.iter().map(|field| Operand { name: ident(&field.name), ty: rust_type(field) }).collect()
 }
 
-/// Whether the operands stand in a call site.
+/// Whether the operands are in a call site.
 pub(crate) fn is_call(op: &Op) -> bool {
     matches!(op.body, Body::Control(control) if control.is_call())
 }
@@ -158,7 +158,7 @@ pub(crate) fn call_form(control: ControlOp) -> Option<(bool, bool)> {
     }
 }
 
-/// Whether `value` is one of `ops`: one op a line, so that one more changes one line. `matches!` would stand in as few lines as it takes.
+/// Whether `value` is one of `ops`: one op per line, so that a new op changes one line. `matches!` would be formatted to as few lines as possible.
 /// The function around it has [`one_of_lint`].
 pub(crate) fn one_of<'o>(value: &TokenStream, ops: impl Iterator<Item = &'o Op>) -> TokenStream {
     let ops = ops.map(variant);

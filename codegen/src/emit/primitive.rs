@@ -1,5 +1,5 @@
-//! Emits `vm/primitive.rs`: the primitives that compiled code executes, and traits with one method for the machine code of each. So a
-//! primitive without machine code does not compile, and no two places can disagree about which ones there are.
+//! Emits `vm/primitive.rs`: the primitives that compiled code executes, and traits with one method for the machine code of each. So
+//! a primitive without machine code does not compile, and all passes share one list of primitives.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -90,7 +90,7 @@ fn operands(primitive: &Primitive) -> Vec<Operand> {
     primitive.params().iter().zip(["a", "b", "c"]).map(|(sig, name)| Operand::new(name, *sig)).collect()
 }
 
-/// What a primitive stores.
+/// The operand that a primitive stores.
 fn stored(primitive: &Primitive) -> Operand {
     Operand::new("value", primitive.params()[2])
 }
@@ -117,7 +117,7 @@ fn method(primitive: &Primitive) -> Method {
             quote!(fn #name(&mut self, #of_type #(#parameters),*) -> Flags;),
             quote!((Primitive::#variant, &[#(#patterns),*]) => code.#name(#of #(#names),*),),
         ),
-        // Who chooses has the flags already.
+        // The caller has computed the flags already.
         Form::Choice => (quote!(fn #name(&mut self, #of_type flags: Flags, dst: u8, a: u8, b: u8);), quote!()),
         Form::Trap => (
             quote!(fn #name(&mut self, #of_type dst: u8, #(#parameters,)* trap: DynamicLabel);),
@@ -325,7 +325,7 @@ fn effect(primitive: &Primitive) -> TokenStream {
     }
 }
 
-/// The load of what a store stores whole, and the type of it.
+/// The load that reads what a store has written as a whole, and its type.
 fn whole_load<'a>(store: &Primitive, used: &[&'a Primitive]) -> Option<(&'a Primitive, Scalar)> {
     let Some(Sig::Is(ty)) = store.params().get(2).filter(|_| store.effect() == Effect::Store) else { return None };
     let of = ty.scalar().filter(|of| store.bytes().map(u32::from) == Some(of.size()))?;

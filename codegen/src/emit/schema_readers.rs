@@ -1,5 +1,5 @@
 //! Emits readers of the tables of `spec/schema`: for each file one module with typed accessors over the `flatbuffers` crate, verifiers
-//! for untrusted bytes, and the little-endian headers and constants that stand around FlatBuffers.
+//! for untrusted bytes, and the little-endian headers and constants around FlatBuffers.
 //!
 //! An accessor is safe because a table can only be made by `root`, which verifies, or by an `unsafe` function whose caller did.
 
@@ -70,7 +70,7 @@ fn root(item: &Item, identifier: &str, size_prefixed: bool, limits: &Limits) -> 
         (quote!(root_with_opts), quote!(root_unchecked), " The bytes start with the root offset.")
     };
     quote! {
-        /// The four bytes behind the root offset of a file of this format.
+        /// The four bytes after the root offset of a file of this format.
         pub const IDENTIFIER: &[u8; 4] = #identifier;
         /// Verifies `bytes` and returns the root table.
         #[doc = #start]
@@ -371,7 +371,7 @@ fn union_accessor(slot: &Slot<'_>, union: &str, variants: &[String]) -> TokenStr
     }
 }
 
-/// Offsets of the fields of a struct, and its size and alignment: each field stands at its own alignment.
+/// Offsets of the fields of a struct, and its size and alignment: each field is at its own alignment.
 fn offsets(file: &SchemaFile, fields: &[Field]) -> (Vec<(usize, Scalar)>, usize, usize) {
     let (mut offset, mut align, mut places) = (0usize, 1, Vec::new());
     for field in fields {

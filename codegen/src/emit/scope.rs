@@ -1,4 +1,4 @@
-//! What the names in layouts mean: where the types that they stand for are declared, and what room values of them take.
+//! Name resolution in layouts: the declaration of the type that a name refers to, and the size of its values. Called by `layouts` and `words`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -7,7 +7,7 @@ use super::hal_types::type_ident;
 use crate::model::amdgpu::{Amdgpu, Plain};
 use crate::model::hal::LayoutType;
 
-/// What the names in layouts mean.
+/// The scope in which names of layouts are resolved.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
     /// The layouts of the file itself.
@@ -32,7 +32,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What the type `name` is made of, where it is plain.
+    /// The plain type `name`, if there is one.
     pub(crate) fn plain(self, name: &str) -> Option<Plain<'a>> {
         match self {
             Scope::File => None,

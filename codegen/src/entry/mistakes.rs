@@ -1,5 +1,5 @@
-//! Everything that is wrong with an entry that cannot be deserialised. serde stops at the first error, and a line that is indented wrongly
-//! gives an error about something else, so the keys of the entry are looked at one by one.
+//! Diagnosis of an entry that cannot be deserialised: finds all of its mistakes. Called by `entry`. serde stops at the first error, and a line
+//! with wrong indentation causes an error elsewhere, so the keys of the entry are examined one by one.
 
 use serde::de::value::Error as NoValue;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
@@ -9,7 +9,7 @@ use serde_yaml::{Mapping, Value};
 use super::Entry;
 use crate::diag::{Diagnostics, Origin, did_you_mean};
 
-/// Records what is wrong with `entry`, which is no `T` because of `error`.
+/// Records the mistakes of `entry`, which cannot be deserialised to `T` because of `error`.
 pub(super) fn record<T: DeserializeOwned>(entry: &Entry, error: &serde_yaml::Error, diagnostics: &mut Diagnostics) {
     let before = diagnostics.len();
     let known = fields_of::<T>();
@@ -26,7 +26,7 @@ pub(super) fn record<T: DeserializeOwned>(entry: &Entry, error: &serde_yaml::Err
             diagnostics.error(&entry.line(lines.start), message);
             continue;
         }
-        // What stands below a key by mistake makes the value of that key a wrong one.
+        // A line that is below a key by mistake makes the value of that key invalid.
         if entry.misplaced(known).is_some_and(|(origin, _)| lines.contains(&(origin.line - entry.origin.line))) {
             continue;
         }
@@ -62,26 +62,26 @@ pub(super) fn record<T: DeserializeOwned>(entry: &Entry, error: &serde_yaml::Err
     }
 }
 
-/// `: expected one of a b c`, or what was probably meant.
+/// `: expected one of a b c`, or the probably intended name.
 fn expected(key: &str, known: &[&str]) -> String {
     let meant = did_you_mean(key, known.iter().copied());
     if meant.is_empty() { format!(": expected one of {}", known.join(" ")) } else { meant }
 }
 
-/// What is wrong with a text, but for what it lacks.
+/// The mistakes of a text, except for missing keys.
 fn mistake<T: DeserializeOwned>(text: &str) -> Option<serde_yaml::Error> {
     let error = serde_yaml::from_str::<[T; 1]>(text).err()?;
-    // What an item of a list lacks has the path of the item before it.
+    // A missing key of an item has the path of the previous item.
     (!message_of(&error).starts_with("missing field")).then_some(error)
 }
 
-/// The keys of the only item in the list under `key` whose values are wrong, or which are not known, with what is wrong.
+/// The keys of the only item in the list under `key` that are unknown or have invalid values, with the mistakes.
 fn culprits<T: DeserializeOwned>(text: &str, key: &str) -> Vec<(String, serde_yaml::Error)> {
     let entry = |item: &Mapping| {
         let list = Value::Sequence(vec![Value::Mapping(item.clone())]);
         serde_yaml::to_string(&[Mapping::from_iter([(Value::from(key), list)])]).ok()
     };
-    // What an item lacks is told if that is all that is wrong with it.
+    // A missing key of an item is reported only if the item has no other mistake.
     let wrong = |item: &Mapping| {
         let error = entry(item).and_then(|text| mistake::<T>(&text));
         error.filter(|error| !message_of(error).contains("missing field `"))
@@ -280,7 +280,7 @@ impl Entry {
         items
     }
 
-    /// The line among some on which a key stands, or the first of them.
+    /// The line of a key among some lines, or the first of them.
     fn line_of(&self, lines: std::ops::Range<usize>, key: &str) -> usize {
         let is_there = |line: &str| {
             let mut words = line.split(|letter: char| letter.is_whitespace() || "{},".contains(letter));
@@ -305,7 +305,7 @@ impl Entry {
         Some(text)
     }
 
-    /// Where one of `keys`, which the entry lacks, stands with the wrong indentation, and what to say about it.
+    /// The position of one of the missing `keys` if it has the wrong indentation, and the message about it.
     pub(crate) fn misplaced(&self, keys: &[&str]) -> Option<(Origin, String)> {
         let there = self.keys();
         let mut list = None;

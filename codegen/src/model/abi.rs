@@ -25,18 +25,18 @@ pub struct Abi {
     pub refs: Vec<RefType>,
     /// The modules, by name.
     pub modules: BTreeMap<String, Module>,
-    /// The functions that the runtime calls by what they are, in the order of the file.
+    /// The functions that the runtime calls on its own, in the order of the file.
     pub callees: Vec<Callee>,
 }
 
-/// A reference type that may be named where a reference is described.
+/// A named reference type.
 #[derive(Clone, Debug)]
 pub struct RefType {
     /// `hal.buffer`
     pub name: String,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
@@ -49,11 +49,11 @@ pub struct Module {
     pub version: u32,
     /// Oldest version still served.
     pub minimum_version: u32,
-    /// What it is for.
+    /// Its documentation.
     pub doc: String,
     /// Its functions, in the order of the file.
     pub exports: Vec<Export>,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
@@ -69,7 +69,7 @@ impl Module {
 pub struct Export {
     /// Name without the module.
     pub name: String,
-    /// What it does.
+    /// Its documentation.
     pub doc: String,
     /// Arguments in order.
     pub args: Vec<Arg>,
@@ -81,7 +81,7 @@ pub struct Export {
     pub until: u32,
     /// True if a call may suspend its caller.
     pub yields: bool,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
@@ -128,11 +128,11 @@ pub struct Field {
     pub ty: Type,
     /// True if it is a reference that may be null.
     pub nullable: bool,
-    /// What functions in Rust get instead of it, where that is not the plain value.
+    /// The type that functions in Rust get instead of the plain value, if any.
     pub meaning: Option<Meaning>,
 }
 
-/// What a value stands for (`as`).
+/// The meaning of a value (`as`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// An `i32` that is false if it is zero.
@@ -165,7 +165,7 @@ impl Meaning {
         }
     }
 
-    /// The type of the values that can have it; of numbers `check` knows more.
+    /// The type of the values that can have it; `check` refines it for numbers.
     fn is_of(&self, ty: &Type) -> bool {
         match self {
             Meaning::Bool => *ty == Type::Number(Kind::I32),

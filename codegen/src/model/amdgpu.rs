@@ -1,4 +1,4 @@
-//! The model of `spec/amdgpu/`: words of bit fields, the layouts that hold them, families of layouts told apart by tags, the functions
+//! The model of `spec/amdgpu/`: words of bit fields, the layouts that hold them, families of layouts with tags, the functions
 //! of the HSA library, and the names that C headers have for all of these.
 //!
 //! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this module adds the kinds

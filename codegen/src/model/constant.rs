@@ -13,7 +13,7 @@ pub struct Constant {
     pub name: String,
     /// Its value, with the type of a number.
     pub value: ConstantValue,
-    /// What it means.
+    /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,

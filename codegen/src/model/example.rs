@@ -1,6 +1,6 @@
 //! The examples of VM ops, typed: vectors (operands and an outcome) and programs (functions and an outcome).
 //!
-//! The `op_tests` emitter turns each into a test. Nothing here knows how they are run.
+//! The `op_tests` emitter turns each into a test.
 
 use crate::diag::Origin;
 use crate::model::abi::Convention;
@@ -10,13 +10,13 @@ pub(super) mod parse;
 /// One example.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Example {
-    /// Operands of one op, and what comes of it.
+    /// Operands of one op, and the outcome.
     Vector(VectorExample),
-    /// Whole functions, the arguments of the first and what comes of the call.
+    /// Whole functions, the arguments of the first and the outcome of the call.
     Program(ProgramExample),
 }
 
-/// What an example must end in.
+/// The expected outcome of an example.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The values of the results: none for a store, one for most ops, several for a program.
@@ -25,10 +25,10 @@ pub enum Outcome {
     Traps(String),
 }
 
-/// Operands of one op, and what comes of it.
+/// Operands of one op, and the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorExample {
-    /// What it shows, if the operands do not say it.
+    /// Its name, if it has one.
     pub name: Option<String>,
     /// Field names and their values, in the order of the encoding.
     pub inputs: Vec<(String, Literal)>,
@@ -36,17 +36,17 @@ pub struct VectorExample {
     pub outcome: Outcome,
     /// The bytes of the value globals before.
     pub globals: Option<Vec<u8>>,
-    /// What buffers and lists (by field name) and the value globals (`globals`) hold afterwards.
+    /// The contents of buffers and lists (by field name) and of the value globals (`globals`) afterwards.
     pub after: Vec<(String, After)>,
     /// Any NaN is as good as the stated one.
     pub any_nan: bool,
     /// Units in the last place that the result may be off.
     pub ulp: u32,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
-/// What memory holds after an op.
+/// The contents of memory after an op.
 #[derive(Clone, Debug, PartialEq)]
 pub enum After {
     /// The bytes of a buffer or of the value globals.
@@ -55,10 +55,10 @@ pub enum After {
     List(Vec<Literal>),
 }
 
-/// Whole functions, the arguments of the first and what comes of the call.
+/// Whole functions, the arguments of the first and the outcome of the call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramExample {
-    /// What it shows.
+    /// Its name.
     pub name: String,
     /// The functions by ordinal; the first is called.
     pub functions: Vec<ProgramFunction>,
@@ -76,7 +76,7 @@ pub struct ProgramExample {
     pub global_bytes: u32,
     /// Number of ref globals.
     pub global_refs: u32,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 

@@ -53,17 +53,17 @@ pub struct SpecFile {
     pub functions: Vec<Function>,
     /// Processor state that an operating system must have enabled.
     pub cpu_states: Vec<CpuState>,
-    /// Processor features and the bits that stand for them.
+    /// Processor features and their bits.
     pub cpu_features: Vec<CpuFeature>,
     /// Options of the device that the file is about.
     pub options: Vec<DeviceOption>,
 }
 
-/// The files that are about what executables contain, not about what objects exchange.
+/// The files that describe the contents of executables, not types that objects exchange.
 const CONTENTS: [&str; 2] = ["local_task", "vmvx"];
 
 impl SpecFile {
-    /// Whether the file describes what objects exchange.
+    /// Whether the file describes types that objects exchange.
     pub fn is_interface(&self) -> bool {
         self.layouts.is_empty() && !CONTENTS.contains(&self.stem.as_str())
     }
@@ -87,11 +87,11 @@ pub enum Form {
 pub struct Numbers {
     /// `memory_type`
     pub name: String,
-    /// What values there are.
+    /// The form of the set of values.
     pub form: Form,
     /// The type that holds them.
     pub int: Int,
-    /// What they are.
+    /// Its documentation.
     pub doc: String,
     /// The named values.
     pub values: Vec<NamedValue>,
@@ -108,11 +108,11 @@ pub struct NamedValue {
     pub value: u64,
     /// How tools print it, if not by its name.
     pub text: Option<String>,
-    /// What the names of types of its class begin with.
+    /// The prefix of the names of types of its class.
     pub prefix: Option<String>,
     /// The format of a float that is narrower than binary32 and has a sign.
     pub float: Option<NarrowFloat>,
-    /// What it means.
+    /// Its documentation.
     pub doc: String,
 }
 
@@ -155,7 +155,7 @@ pub struct Handle {
     pub name: String,
     /// The type that holds it.
     pub int: Int,
-    /// What it identifies.
+    /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
@@ -166,7 +166,7 @@ pub struct Handle {
 pub struct Struct {
     /// `buffer_params`
     pub name: String,
-    /// What it describes.
+    /// Its documentation.
     pub doc: String,
     /// Its fields.
     pub fields: Vec<Field>,
@@ -179,9 +179,9 @@ pub struct Struct {
 pub struct Field {
     /// `queue_affinity`
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub shape: Shape,
-    /// What it means; may be empty for an argument whose name says it.
+    /// Its documentation; may be empty for an argument whose name explains it.
     pub doc: String,
 }
 
@@ -198,11 +198,11 @@ pub struct Object {
     pub concrete: bool,
     /// The object whose methods this one has too, if there is one. They come first.
     pub extends: Option<String>,
-    /// What it may be besides, to code of the runtime.
+    /// The Rust traits that it may implement in addition, for code of the runtime.
     pub facets: Vec<Facet>,
-    /// True if observers of devices know it by a number and do not wrap it.
+    /// True if observers of devices number it without wrapping it.
     pub bare: bool,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
     /// Its methods in slot order.
     pub methods: Vec<Method>,
@@ -210,12 +210,12 @@ pub struct Object {
     pub origin: Origin,
 }
 
-/// A Rust trait that objects may have besides their methods. Only code of the runtime asks for it, so it has no slot.
+/// A Rust trait that objects may have besides their methods. Only code of the runtime uses it, so it has no slot.
 #[derive(Clone, Debug)]
 pub struct Facet {
     /// `host_kernels`; the trait is called like it.
     pub name: String,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
 }
 
@@ -224,23 +224,23 @@ pub struct Facet {
 pub struct Method {
     /// `queue_alloca`
     pub name: String,
-    /// What it does.
+    /// Its documentation.
     pub doc: String,
     /// What the caller must guarantee; only methods that are not safe have it.
     pub safety: Option<String>,
     /// Its arguments.
     pub args: Vec<Field>,
-    /// What it returns, if anything.
+    /// Its result, if it has one.
     pub result: Option<Shape>,
     /// True if it cannot fail.
     pub infallible: bool,
-    /// What an implementation that leaves it out does; none if it may not be left out.
+    /// The default of an implementation that omits it; none if it is required.
     pub default: Option<DefaultBody>,
     /// Where it is declared.
     pub origin: Origin,
 }
 
-/// What a method does that an implementation leaves out.
+/// The behaviour of an omitted method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultBody {
     /// It fails with UNIMPLEMENTED, naming the method.
@@ -256,7 +256,7 @@ pub struct CpuState {
     pub name: String,
     /// Bits of the extended control register that must be set.
     pub mask: u32,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
@@ -265,15 +265,15 @@ pub struct CpuState {
 /// A processor feature.
 #[derive(Clone, Debug)]
 pub struct CpuFeature {
-    /// The name that programs ask for, `avx512f`.
+    /// The name that programs query, `avx512f`.
     pub name: String,
-    /// The word of the processor data and the bit in it that stand for the feature, if programs see it.
+    /// The word of the processor data and the bit in it of the feature, if it is visible to programs.
     pub place: Option<(u8, u8)>,
     /// Where the processor reports it.
     pub cpuid: Cpuid,
     /// Index into the list of states, if it needs one.
     pub state: Option<usize>,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
@@ -350,7 +350,7 @@ impl Hal {
         }
     }
 
-    /// The methods of an object in slot order, those of what it extends first, each with the object that declares it.
+    /// The methods of an object in slot order, those of the object it extends first, each with the object that declares it.
     pub fn slots<'a>(&'a self, object: &'a Object) -> Vec<(&'a Object, &'a Method)> {
         let base = object.extends.as_ref().and_then(|name| self.object(name));
         let of = |object: &'a Object| object.methods.iter().map(move |method| (object, method));
@@ -376,7 +376,7 @@ impl Hal {
     }
 }
 
-/// What an object extends is an object that drivers implement and that extends nothing itself.
+/// Checks that an extended object is one that drivers implement and that extends nothing itself.
 fn check_bases(hal: &Hal, diagnostics: &mut Diagnostics) {
     for object in hal.objects() {
         let Some(extends) = &object.extends else { continue };
@@ -405,7 +405,7 @@ fn check_bases(hal: &Hal, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Objects are told apart by their numbers.
+/// Checks that objects have different numbers.
 fn check_ids(hal: &Hal, diagnostics: &mut Diagnostics) {
     let mut seen: BTreeMap<u32, &Object> = BTreeMap::new();
     for object in hal.objects() {
@@ -460,7 +460,7 @@ fn check_names(files: &[SpecFile], diagnostics: &mut Diagnostics) {
 }
 
 impl SpecFile {
-    /// What the layouts of the file may refer to: its layouts and functions.
+    /// The names that layouts of the file may refer to: its layouts and functions.
     fn measure(&self, ty: &LayoutType) -> Option<Measure> {
         match ty {
             LayoutType::Function(name) => {
@@ -475,7 +475,7 @@ impl SpecFile {
         }
     }
 
-    /// Every name that another entry may refer to, and where it is declared.
+    /// Every name that another entry may refer to, with the position of its declaration.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Origin)> {
         let numbers = self.numbers.iter().map(|item| (item.name.as_str(), &item.origin));
         let handles = self.handles.iter().map(|item| (item.name.as_str(), &item.origin));

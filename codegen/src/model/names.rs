@@ -13,11 +13,11 @@ pub struct Names {
     pub name: String,
     /// The file, without folder and ending: `queries`.
     pub file: String,
-    /// What they say.
+    /// Its documentation.
     pub doc: String,
     /// The words, in the order of the entry.
     pub values: Vec<Name>,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
@@ -30,7 +30,7 @@ pub struct Name {
     pub text: String,
     /// How else it may be written.
     pub also: Vec<String>,
-    /// What it says.
+    /// Its documentation.
     pub doc: String,
     /// How statements that begin with it are written, for the guide.
     pub forms: Vec<NameForm>,
@@ -42,10 +42,10 @@ pub struct Name {
 pub struct NameForm {
     /// An example of one.
     pub text: String,
-    /// Whether the reference does not know it.
+    /// Whether IREE's assembler does not read it.
     #[serde(default)]
     pub own: bool,
-    /// What it does.
+    /// Its documentation.
     pub doc: String,
 }
 

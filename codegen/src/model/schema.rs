@@ -1,4 +1,4 @@
-//! The model of `spec/schema/`: FlatBuffer tables, and what stands around them in a file.
+//! The model of `spec/schema/`: FlatBuffer tables, and the headers and constants around them in a file.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +35,11 @@ impl SchemaFile {
 pub struct Item {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
-    /// What it is for.
+    /// Its documentation.
     pub doc: String,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
@@ -52,7 +52,7 @@ pub enum ItemKind {
         identifier: String,
         /// True if the FlatBuffer starts with its own size, as a word that counts for alignment.
         size_prefixed: bool,
-        /// What the verifier bounds.
+        /// The limits of the verifier.
         limits: Limits,
     },
     /// A table: fields in slot order.
@@ -102,7 +102,7 @@ pub enum Cell {
     Text(String),
 }
 
-/// What the verifier of FlatBuffers bounds.
+/// The limits of the FlatBuffer verifier.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -110,7 +110,7 @@ pub struct Limits {
     pub depth: u32,
     /// Number of tables.
     pub tables: u32,
-    /// Total size of what is referred to, each time it is, as a multiple of the size of the FlatBuffer.
+    /// Total size of all references, shared parts counted each time, as a multiple of the size of the FlatBuffer.
     pub expansion: u32,
 }
 
@@ -125,7 +125,7 @@ pub struct Field {
     pub default: u64,
     /// True if it must not be absent (tables only).
     pub required: bool,
-    /// What it holds.
+    /// Its documentation.
     pub doc: String,
 }
 

@@ -15,7 +15,7 @@ pub struct StatusCode {
     pub number: u32,
     /// When it is used.
     pub doc: String,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 

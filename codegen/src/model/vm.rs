@@ -17,11 +17,11 @@ pub struct Isa {
     pub bytecode: Bytecode,
     /// The opcode sets; `core` first, the others in the order of the file.
     pub sets: Vec<OpcodeSet>,
-    /// Bits of the requirement word that no opcode set stands for.
+    /// Bits of the requirement word that do not stand for an opcode set.
     pub features: Vec<Feature>,
     /// Bits and numbers with a meaning in the stream, and names with one in a module.
     pub constants: Vec<Constant>,
-    /// What semantics are made of.
+    /// The primitives of semantics.
     pub primitives: Vocabulary,
     /// Named operand encodings in the order of the file.
     pub encodings: Vec<Encoding>,
@@ -38,7 +38,7 @@ pub struct Bytecode {
     pub major: u16,
     /// Highest minor version understood.
     pub minor: u16,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
 }
 
@@ -51,20 +51,20 @@ pub struct OpcodeSet {
     pub prefix: Option<String>,
     /// The bit of the module's feature requirements that permits this set.
     pub feature: Option<u32>,
-    /// What it holds.
+    /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
 }
 
-/// A bit of the requirement word that no opcode set stands for.
+/// A bit of the requirement word that does not stand for an opcode set.
 #[derive(Clone, Debug)]
 pub struct Feature {
     /// `yield`, `unwind`
     pub name: String,
     /// One bit.
     pub bit: u32,
-    /// What it says.
+    /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
@@ -77,15 +77,15 @@ pub struct Encoding {
     pub name: String,
     /// `["T"]`
     pub parameters: Vec<String>,
-    /// What it is for.
+    /// Its documentation.
     pub doc: String,
-    /// The text form of the operands, where it is not the list of them; fields stand in braces.
+    /// The text form of the operands, if it is not their list; fields are in braces.
     pub text: Option<String>,
     /// Other forms of that text, which are read but not written.
     pub also: Vec<String>,
     /// Its fields in the order of the stream.
     pub fields: Vec<EncodingField>,
-    /// False if a field of an unknown kind was left out. That was reported, so what ops make of the others is not worth a word.
+    /// False if a field of an unknown kind was left out. That was reported, so errors of ops with this encoding are not.
     complete: bool,
     /// Where it is declared.
     pub origin: Origin,
@@ -98,7 +98,7 @@ pub struct EncodingField {
     pub name: String,
     /// How it is encoded.
     pub kind: FieldKind,
-    /// Its type or the type parameter that stands for it, where the kind has one.
+    /// Its type or type parameter, if the kind has one.
     pub ty: Option<String>,
     /// Whether a register read may carry the MOVE bit.
     pub movable: bool,
@@ -115,27 +115,27 @@ pub struct Op {
     pub set: String,
     /// Its number within the set.
     pub opcode: u8,
-    /// The stem of the file it stands in: `integer`.
+    /// The stem of its file: `integer`.
     pub family: String,
     /// The encoding as written: `binary(i32)`; empty if it has no operands.
     pub encoding: String,
     /// The operand fields in the order of the stream, type parameters replaced.
     pub fields: Vec<Field>,
-    /// The text form of its operands, where it is not the list of them.
+    /// The text form of its operands, if it is not their list.
     pub text: Option<Vec<TextPart>>,
     /// Other text forms of its operands, which are read but not written.
     pub also: Vec<Vec<TextPart>>,
     /// One or two sentences.
     pub doc: String,
-    /// What it does.
+    /// Its behaviour.
     pub body: Body,
-    /// What a helper or control op does, step by step, for people.
+    /// The steps of a helper or control op, for the manual.
     pub effect: Option<String>,
-    /// What it may do, inferred from the body.
+    /// Its properties, inferred from the body.
     pub properties: Properties,
     /// Executable examples.
     pub examples: Vec<Example>,
-    /// Where the entry stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
@@ -165,14 +165,14 @@ impl Op {
     }
 }
 
-/// What an op does.
+/// The behaviour of an op.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// A typed expression; its value goes to the result field, if there is one.
     Semantics(Expr),
     /// A method of the `Helpers` trait.
     Helper(String),
-    /// A control op that every emitter knows.
+    /// A control-flow op, known to every emitter.
     Control(ControlOp),
     /// No behaviour.
     Structure(Structure),
@@ -459,7 +459,7 @@ impl Isa {
         self.op(set.prefix.as_deref()?).map(|op| op.opcode)
     }
 
-    /// The number that the constant `name` stands for. The constants that emitters ask for were checked to be there.
+    /// The value of the constant `name`. `check` has verified that the constants of emitters exist.
     pub fn number(&self, name: &str) -> u64 {
         let constant = self.constants.iter().find(|constant| constant.name == name);
         constant.and_then(|constant| constant.value.number()).unwrap_or_default()

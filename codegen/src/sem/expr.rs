@@ -7,7 +7,7 @@ use super::primitive::{Effect, Lowering, Primitive, Scalar, Ty};
 pub struct Expr {
     /// The type of its value.
     pub ty: Ty,
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExprKind,
 }
 
@@ -24,7 +24,7 @@ pub enum ExprKind {
     Call {
         /// Which one.
         primitive: Primitive,
-        /// The type that `N`, `F` or `T` of its signature stands for in this use.
+        /// The type of `N`, `F` or `T` of its signature in this use.
         of: Option<Scalar>,
         /// The operands, already of the types of the signature.
         args: Vec<Expr>,
@@ -59,7 +59,7 @@ impl Expr {
     }
 }
 
-/// What an op may do besides writing its result. Inferred from its body.
+/// The effects of an op besides writing its result, inferred from its body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     /// It may stop the invocation with an error.

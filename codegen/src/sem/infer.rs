@@ -11,7 +11,7 @@ use super::primitive::{Scalar, Sig, Ty};
 use super::vocabulary::Vocabulary;
 use crate::diag::did_you_mean;
 
-/// What is wrong with a text.
+/// A mistake in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// A sentence without a place.

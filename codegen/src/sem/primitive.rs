@@ -1,4 +1,4 @@
-//! What a primitive of `semantics` is: its signature, its effects, and how compiled code executes it. Which ones there are is in
+//! Primitives of `semantics`: signature, effects, and how compiled code executes one. The primitives themselves are entries of
 //! `spec/vm/primitives`, which `vocabulary` reads.
 //!
 //! What a primitive computes is stated in its doc; the interpreter's version is the definition that all tiers are compared with.
@@ -20,7 +20,7 @@ pub enum Ty {
     F32,
     /// An IEEE double.
     F64,
-    /// A truth value; becomes 0 or 1 where an `i32` is wanted.
+    /// A truth value; converted to 0 or 1 where an `i32` is expected.
     Bool,
     /// Any reference, possibly null.
     Ref,
@@ -151,7 +151,7 @@ impl Sig {
         Sig::Is(Ty::Unit),
     ];
 
-    /// Whether each use decides what it stands for.
+    /// Whether each use decides its type.
     pub fn is_open(self) -> bool {
         !matches!(self, Sig::Is(_))
     }
@@ -170,7 +170,7 @@ impl fmt::Display for Sig {
     }
 }
 
-/// What evaluating a primitive may do besides computing its value.
+/// The effect of evaluating a primitive besides computing its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing: value in, value out.
@@ -254,7 +254,7 @@ pub enum Lowering {
 }
 
 impl Lowering {
-    /// What specs name; [`Lowering::Others`] has keys of its own.
+    /// The names in specs; [`Lowering::Others`] has keys of its own.
     pub const NAMED: [(&str, Lowering); 3] =
         [("instructions", Lowering::Instructions), ("call", Lowering::Call), ("interpreter", Lowering::Interpreter)];
 }
@@ -271,17 +271,17 @@ pub enum Lanes {
 }
 
 impl Lanes {
-    /// What specs name.
+    /// The names in specs.
     pub const NAMED: [(&str, Lanes); 3] =
         [("instructions", Lanes::Instructions), ("call", Lanes::Call), ("same_bits", Lanes::SameBits)];
 }
 
-/// How the value of a primitive grows with those of its operands, where they grow evenly in a loop.
+/// How the value of a primitive changes over the iterations of a loop in which its operands are linear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linear {
     /// As the operands do together.
     Sum,
-    /// As the first operand does, less what the second one grows by.
+    /// By the step of the first operand, less that of the second.
     Difference,
     /// As one operand does, times the other one.
     Product,
@@ -290,7 +290,7 @@ pub enum Linear {
 }
 
 impl Linear {
-    /// What specs name.
+    /// The names in specs.
     pub const NAMED: [(&str, Linear); 4] = [
         ("sum", Linear::Sum),
         ("difference", Linear::Difference),
@@ -312,16 +312,16 @@ impl Linear {
 pub struct Use {
     /// Which one.
     pub primitive: Primitive,
-    /// What `N`, `F` or `T` of its signature stands for; none if the primitive that it replaces decides that.
+    /// The type of `N`, `F` or `T` of its signature; none if it is that of the replaced primitive.
     pub of: Option<Scalar>,
 }
 
-/// What compiled code executes in the place of a primitive.
+/// The replacement of a primitive in compiled code.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Others {
-    /// Another primitive, on what the operands are in compiled code.
+    /// Another primitive, on the same operands.
     As(Use),
-    /// What a method of the builder of the graph makes of the operands.
+    /// A method of the JIT's graph builder, which expands it.
     Builder {
         /// Its name.
         method: String,
@@ -330,7 +330,7 @@ pub enum Others {
     },
 }
 
-/// All that is known of a primitive; [`Primitive`] says what each field is.
+/// The fields of a primitive, which [`Primitive`] documents.
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
     pub name: String,
@@ -362,7 +362,7 @@ impl Primitive {
         &self.0.name
     }
 
-    /// Its name in `semantics`. Direct and indirect global accesses share names: the receiver tells them apart.
+    /// Its name in `semantics`. Direct and indirect global accesses share names; the type of the receiver decides.
     pub fn written(&self) -> &str {
         self.0.written.as_deref().unwrap_or(&self.0.name)
     }
@@ -387,12 +387,12 @@ impl Primitive {
         self.0.params.iter().chain([&self.0.result]).any(|sig| sig.is_open())
     }
 
-    /// What it may do.
+    /// Its effect.
     pub fn effect(&self) -> Effect {
         self.0.effect
     }
 
-    /// Where the interpreter's function is, which follows from what it works on.
+    /// The trait or module of the interpreter's function, which follows from its signature.
     pub fn home(&self) -> Home {
         let mut all = self.0.params.iter().chain([&self.0.result]);
         match self.0.effect {
@@ -410,7 +410,7 @@ impl Primitive {
         self.0.lowering
     }
 
-    /// What compiled code executes in its place, if it does.
+    /// Its replacement in compiled code, if it has one.
     pub fn others(&self) -> Option<&Others> {
         self.0.others.as_ref()
     }
@@ -430,17 +430,17 @@ impl Primitive {
         self.0.bytes
     }
 
-    /// Whether an `i32` goes through it where a truth value is wanted.
+    /// Whether it converts an `i32` where a truth value is expected.
     pub fn is_implicit(&self) -> bool {
         self.0.is_implicit
     }
 
-    /// Operands, and what comes of them.
+    /// Operands, and the result.
     pub fn examples(&self) -> &[PrimitiveExample] {
         &self.0.examples
     }
 
-    /// What it computes, in a sentence.
+    /// Its documentation, one sentence.
     pub fn doc(&self) -> &str {
         &self.0.doc
     }
@@ -457,7 +457,7 @@ impl fmt::Debug for Primitive {
     }
 }
 
-// Primitives of one vocabulary are told apart, and ordered, by their positions in it.
+// Primitives of one vocabulary are compared and ordered by their positions in it.
 impl PartialEq for Primitive {
     fn eq(&self, other: &Primitive) -> bool {
         self.0.index == other.0.index

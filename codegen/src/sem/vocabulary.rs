@@ -1,5 +1,5 @@
-//! The closed vocabulary of `semantics`, read from `spec/vm/primitives`. A primitive that an emitter could do nothing with is refused
-//! here, so what is generated of the others leaves none out.
+//! The closed vocabulary of `semantics`, read from `spec/vm/primitives`. A primitive that an emitter cannot handle is refused
+//! here, so the generated code covers every primitive.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Vocabulary {
             let definition = Reader { entry, raw: &raw, diagnostics }.definition(index);
             read.extend(definition.map(|definition| (*entry, raw, definition)));
         }
-        // Those that stand for others come last: what they stand for has machine code of its own.
+        // Primitives with a replacement come last, since the replacement has its own machine code.
         let (others, plain): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(.., definition)| definition.lowering == Lowering::Others);
         let plain: Vec<Primitive> = plain.into_iter().map(|(.., definition)| Primitive(Arc::new(definition))).collect();
@@ -76,18 +76,18 @@ impl Vocabulary {
         self.0.is_empty()
     }
 
-    /// Those that `semantics` call `name`: none, one, or the direct and the indirect form of a global access.
+    /// The primitives with the name `name` in `semantics`: none, one, or the direct and the indirect form of a global access.
     pub fn written(&self, name: &str) -> Vec<&Primitive> {
         self.iter().filter(|primitive| primitive.written() == name).collect()
     }
 
-    /// What an `i32` goes through where a truth value is wanted.
+    /// The primitive that converts an `i32` where a truth value is expected.
     pub fn truth(&self) -> Option<&Primitive> {
         self.iter().find(|primitive| primitive.is_implicit())
     }
 }
 
-/// The rules between primitives: names are told apart, and one of them makes truths.
+/// The rules between primitives: names are unambiguous, and exactly one converts an `i32` to a truth value.
 fn check_together(all: &[Primitive], diagnostics: &mut Diagnostics) {
     for (index, primitive) in all.iter().enumerate() {
         let before = &all[..index];
@@ -233,7 +233,7 @@ impl Reader<'_> {
         found
     }
 
-    /// What emitters rely on.
+    /// The rules that emitters rely on.
     fn check(&mut self, primitive: &Primitive) {
         let (params, effect) = (primitive.params(), primitive.effect());
         let accesses = effect.reads() || effect.writes();
@@ -242,7 +242,7 @@ impl Reader<'_> {
             Some(bytes) if !matches!(bytes, 1 | 2 | 4 | 8) => {
                 self.error("bytes", format!("elements have 1, 2, 4 or 8 bytes, not {bytes}"));
             }
-            // What a builder makes of its own may look at a buffer without an element.
+            // An expansion by the builder may read a buffer without an element size.
             None if accesses && self.raw.builder.is_none() => {
                 self.error("effect", "what accesses memory states the `bytes` of an element");
             }

@@ -128,7 +128,7 @@ pub trait Gate: Any + Debug + Send + Sync {
     fn drawn_bridge(self: Arc<Self>) -> Option<Arc<dyn DrawnBridge>> {
         None
     }
-    /// Lets go of a reference. A maker that needs such objects again and again keeps those that nobody refers to any more.
+    /// Drops a reference. An implementation may recycle the object if it was the last one.
     fn recycle(self: Arc<Self>) {}
 }
 impl VmType for dyn Gate {
@@ -255,7 +255,7 @@ spec/hal/types.yaml:21: unknown kind of entry `colour`
 fn vtables_have_their_slots_where_the_spec_says() {
     let text = generated(MINI, "hal/vtables.rs");
     for part in [
-        "#[repr(C)]\n#[derive(Debug)]\npub struct GateVtable {\n    /// What every vtable starts with.\n    pub header: Header,\n",
+        "#[repr(C)]\n#[derive(Debug)]\npub struct GateVtable {\n    /// The header of every vtable.\n    pub header: Header,\n",
         "    pub state: unsafe extern \"C\" fn(this: *mut c_void, out: *mut u8),\n",
         "        other: RawObject,\n        modes: RawSlice<u8>,\n        plan: *const RawPlan,\n        \
          out: *mut RawObject,\n    ) -> *mut RawStatus,\n",

@@ -108,7 +108,7 @@ impl<T: ForwardGate> Gate for Forward<T> {
     }
     fn recycle(self: Arc<Self>) {
         let inner = self.0.inner().clone();
-        // Objects are used again only if nobody refers to them any more.
+        // Only an unshared object is recycled.
         drop(self);
         inner.recycle();
     }

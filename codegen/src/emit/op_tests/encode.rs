@@ -1,10 +1,10 @@
-//! Encodes the functions of examples as `spec/README.md` says, from the fields of each op.
+//! Encodes the functions of examples to bytecode, by the kinds of fields in `spec/README.md`. Called by `op_tests`.
 
 use crate::model::abi::{Convention, Kind};
 use crate::model::example::{Edge, Instruction, Literal, Operand, ProgramFunction, Register};
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Structure, Type};
 
-/// A function in bytes, and what its descriptor says.
+/// The bytecode of a function, and the contents of its descriptor.
 pub(super) struct Encoded {
     pub bytes: Vec<u8>,
     pub slots: u32,

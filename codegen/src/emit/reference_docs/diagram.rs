@@ -21,7 +21,7 @@ pub(super) enum Extent {
 /// A part of a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
-    /// What it holds.
+    /// The text inside.
     pub label: String,
     /// Its form.
     pub note: String,

@@ -1,4 +1,4 @@
-//! Guides: documents in prose that stand beside the pages of the specs. Whoever renders the manual brings them as HTML, since no spec holds
+//! Guides: documents in prose beside the pages of the specs. The caller passes them as HTML, since no spec holds
 //! them; `cargo xtask docs` makes them of Markdown.
 
 use super::html::{inline, link};
@@ -39,7 +39,7 @@ pub struct Anchor {
     pub name: String,
     /// What is said about it.
     pub doc: String,
-    /// What it is.
+    /// Its kind.
     pub kind: AnchorKind,
 }
 

@@ -55,7 +55,7 @@ kinds! {
 }
 
 impl NameKind {
-    /// What readers are told.
+    /// The text for readers.
     pub fn text(self) -> &'static str {
         Self::TEXTS[self as usize]
     }

@@ -5,7 +5,7 @@ use super::html::{code, escape, inline, table};
 use super::name::{Name, NameKind};
 use super::text::first_sentence;
 
-/// A page in the making. All pages stand in one folder, so a link is the name of a file.
+/// A page that is being written. All pages are in one folder, so a link is the name of a file.
 pub(super) struct Page {
     /// The name of its file.
     pub path: String,
@@ -46,13 +46,13 @@ impl Page {
         self.html(format!("<p>{}</p>", inline(text)));
     }
 
-    /// Starts a part that has an anchor and stands in the list of contents.
+    /// Starts a section with an anchor and an entry in the table of contents.
     pub fn part(&mut self, id: &str, title: &str) {
         self.name(NameKind::Section, title, id, "");
         self.titled_part((id, title), &inline(title), "");
     }
 
-    /// Starts a part about `name`. `note` is HTML that stands at the other end of the heading's line.
+    /// Starts a section about `name`. `note` is HTML at the other end of the heading's line.
     pub fn part_of(&mut self, kind: NameKind, name: &str, (id, label): (&str, &str), note: &str, doc: &str) {
         self.name(kind, name, id, doc);
         self.titled_part((id, label), &code(name), note);

@@ -1,4 +1,4 @@
-//! Functions that the runtime calls by what they are (`callee`): their names, if they have one, and their arguments.
+//! The reader of `callee` entries: functions of programs that the runtime calls on its own, with their symbols and arguments.
 
 use serde::Deserialize;
 
@@ -11,13 +11,13 @@ use crate::entry::Entry;
 pub struct Callee {
     /// `set_constants`
     pub name: String,
-    /// The name that programs export it by, if that tells it from others.
+    /// The name that programs export it by, if that is fixed.
     pub symbol: Option<String>,
-    /// What it does.
+    /// Its documentation.
     pub doc: String,
     /// Its arguments in order. There are no results.
     pub args: Vec<CalleeArg>,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
@@ -30,7 +30,7 @@ pub struct CalleeArg {
     pub ty: Type,
     /// How many there are of it, which is one if this is absent.
     pub count: Option<u32>,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
 }
 

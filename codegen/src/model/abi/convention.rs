@@ -1,4 +1,4 @@
-//! Calling conventions, and how they are written: the letters and the notation are those of `spec/abi/types.yaml`.
+//! Calling conventions and their notation, whose letters are entries of `spec/abi/types.yaml`. Exports derive their strings with it.
 
 use serde::Deserialize;
 
@@ -84,26 +84,26 @@ pub enum Bracket {
 pub struct Letter {
     /// The letter.
     pub letter: char,
-    /// The kind of the values that it stands for; none for letters that are no values.
+    /// The kind of its values; none for letters that are not values.
     pub kind: Option<Kind>,
-    /// What it opens or closes: a span.
+    /// The span that it opens or closes.
     pub bracket: Option<Bracket>,
     /// Number of 32-bit slots that a value takes in a frame.
     pub slots: u32,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
 /// How conventions are written.
 #[derive(Clone, Debug, Default)]
 pub struct Grammar {
-    /// What strings start with.
+    /// The first character of strings: the version.
     pub version: String,
-    /// What stands between arguments and results.
+    /// The separator of arguments and results.
     pub results: String,
-    /// What a string is made of.
+    /// The letters of strings.
     pub doc: String,
     /// Where that is said; none if no entry does.
     pub origin: Option<Origin>,
@@ -194,7 +194,7 @@ impl Grammar {
         self.letters.push(letter);
     }
 
-    /// What no entry says, if something is missing.
+    /// The missing entry, if one is missing.
     pub(super) fn missing(&self) -> Option<String> {
         if self.has_errors {
             return None;

@@ -1,5 +1,5 @@
-//! The reader of families: layouts that share memory and are told apart by tags, such as the packets of a queue. Every tag is resolved to
-//! the bits it stands for.
+//! The reader of families: layouts that share memory and are distinguished by tags, such as the packets of a queue. Every tag is resolved to
+//! its bits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ struct RawVariant {
     sets: BTreeMap<String, serde_yaml::Value>,
 }
 
-/// Reads the families of `entries`; what they refer to is read already.
+/// Reads the families of `entries`; the entries that they refer to have been read.
 pub(super) fn read(amdgpu: &Amdgpu, entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Family> {
     let entries = entries.iter().filter(|entry| entry.kind == "family");
     entries.filter_map(|entry| family(amdgpu, entry, diagnostics)).collect()
@@ -84,7 +84,7 @@ fn told_apart(left: &[Tag], right: &[Tag]) -> bool {
     left.iter().any(|a| right.iter().any(|b| place(a) == place(b) && a.value != b.value))
 }
 
-/// Resolves `header.type: kernel_dispatch` in `layout`. An error says what it was looked for in.
+/// Resolves `header.type: kernel_dispatch` in `layout`. An error names the layout that was searched.
 fn tag<'a>(
     amdgpu: &'a Amdgpu,
     layout: &'a Layout,

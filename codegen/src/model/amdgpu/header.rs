@@ -1,4 +1,4 @@
-//! The reader of `c_header` entries: what C headers call the things that the specs describe, so that a C compiler can compare the two.
+//! The reader of `c_header` entries: the names of spec entries in C headers, so that a C compiler can compare the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ struct RawHeader {
     absent: Vec<String>,
 }
 
-/// Reads the header names of `entries`; what they refer to is read already.
+/// Reads the header names of `entries`; the entries that they refer to have been read.
 pub(super) fn read(amdgpu: &Amdgpu, entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<HeaderNames> {
     let entries = entries.iter().filter(|entry| entry.kind == "c_header");
     let mut seen = BTreeSet::new();

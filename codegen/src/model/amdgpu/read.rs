@@ -1,4 +1,4 @@
-//! From entries to words and symbols; the kinds shared with `spec/hal/` are left to its reader.
+//! The reader of words and symbols of `spec/amdgpu/`. The reader of `spec/hal/` reads the kinds that both have.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Amdgpu 
     let shared: Vec<Entry> = entries.iter().filter(|entry| SHARED.contains(&entry.kind.as_str())).cloned().collect();
     amdgpu.files = read::files(&shared, diagnostics).files;
     for entry in entries {
-        // What is generated of symbols is a file of its own, called like theirs.
+        // Symbols are generated into a file of their own, with the name of their spec.
         if (entry.kind == "symbol") != (entry.origin.stem() == "hsa_symbols") {
             diagnostics.error(&entry.origin, "hsa_symbols.yaml is for symbols, and only for them");
         }
@@ -103,7 +103,7 @@ fn word(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Word> {
         if width == 0 || field_end > bits {
             let message = format!("`{name}`: bit {bit} and width {width} do not lie in {bits} bits");
             diagnostics.error(&origin, message);
-            // The others are looked at, and whoever names this one hears of it only here.
+            // Other entries are still checked; references to this one are not reported again.
             continue;
         }
         if u64::from(bit) < end {

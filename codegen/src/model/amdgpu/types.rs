@@ -1,5 +1,5 @@
-//! The types of `spec/amdgpu/`, and what a name of the folder stands for. Readers and rules beside this file make and check them, and
-//! emitters take them.
+//! The types of the model of `spec/amdgpu/`, and the lookup of names. The readers and checks beside this file create and check them;
+//! emitters use them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::model::int::Int;
 /// Every entry of `spec/amdgpu/`.
 #[derive(Clone, Debug, Default)]
 pub struct Amdgpu {
-    /// What files declare in the kinds of `spec/hal/`, in the order of their paths.
+    /// The entries of the kinds of `spec/hal/`, in the order of their paths.
     pub files: Vec<SpecFile>,
     /// Words of bit fields.
     pub words: Vec<Word>,
@@ -18,7 +18,7 @@ pub struct Amdgpu {
     pub families: Vec<Family>,
     /// Functions of the HSA library, in the order of the specs.
     pub symbols: Vec<Symbol>,
-    /// What C headers call these things.
+    /// The names in C headers.
     pub headers: Vec<HeaderNames>,
 }
 
@@ -29,7 +29,7 @@ pub struct Word {
     pub name: String,
     /// The type that holds it; at most 32 bits.
     pub int: Int,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
     /// Its fields from the lowest bit up; bits between them are reserved and zero.
     pub fields: Vec<BitField>,
@@ -48,7 +48,7 @@ pub struct BitField {
     pub width: u32,
     /// The code that names its values, if there is one.
     pub kind: Option<String>,
-    /// What it means.
+    /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
@@ -72,7 +72,7 @@ pub struct Symbol {
     pub after: Option<String>,
 }
 
-/// Something declared by name that stands for bytes.
+/// A named type with a size in bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Plain<'a> {
     /// A word of bit fields.
@@ -97,12 +97,12 @@ impl Plain<'_> {
     }
 }
 
-/// Layouts told apart by tags.
+/// Layouts that are distinguished by tags.
 #[derive(Clone, Debug)]
 pub struct Family {
     /// `packet`
     pub name: String,
-    /// What it is.
+    /// Its documentation.
     pub doc: String,
     /// Its members.
     pub variants: Vec<Variant>,
@@ -117,9 +117,9 @@ pub struct Variant {
     pub name: String,
     /// Its layout.
     pub layout: Layout,
-    /// What its bytes say where they are of this member.
+    /// The tags by which a decoder recognises this member.
     pub when: Vec<Tag>,
-    /// What a new one has besides its tags.
+    /// Further values that a constructor sets.
     pub sets: Vec<Tag>,
     /// Where it is declared.
     pub origin: Origin,
@@ -130,7 +130,7 @@ pub struct Variant {
 pub struct Tag {
     /// `header.type`
     pub path: String,
-    /// Where the integer stands.
+    /// The offset of the integer.
     pub offset: u64,
     /// Bytes of the integer.
     pub size: u64,
@@ -138,7 +138,7 @@ pub struct Tag {
     pub bit: u32,
     /// How many bits.
     pub width: u32,
-    /// What they say.
+    /// The value of these bits.
     pub value: u64,
 }
 
@@ -147,11 +147,11 @@ pub struct Tag {
 pub enum Header {
     /// Those of the HSA library.
     Hsa,
-    /// Those of the reference's driver.
+    /// Those of IREE's AMD GPU driver.
     Iree,
 }
 
-/// What a set of headers calls one thing.
+/// The names of one entry in a set of headers.
 #[derive(Clone, Debug)]
 pub struct HeaderNames {
     /// The thing: a layout, word, code, handle or constant.
@@ -177,7 +177,7 @@ pub struct HeaderNames {
 }
 
 impl HeaderNames {
-    /// What the headers call the member `name` of a struct.
+    /// The name of the member `name` of a struct in the headers.
     pub fn field<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         (!self.absent.iter().any(|absent| absent == name)).then(|| self.names.get(name).map_or(name, String::as_str))
     }
@@ -190,7 +190,7 @@ impl HeaderNames {
 }
 
 impl Amdgpu {
-    /// What `name` stands for, if it stands for bytes.
+    /// The plain type `name`, if there is one.
     pub fn plain(&self, name: &str) -> Option<Plain<'_>> {
         if let Some(word) = self.words.iter().find(|word| word.name == name) {
             return Some(Plain::Word(word));

@@ -1,9 +1,9 @@
-//! How values look between libraries: the size and alignment of each kind on a 64-bit machine, and its name in C.
+//! The ABI between libraries: size, alignment and C name of each kind on a 64-bit machine. The emitters of vtables and of the C header use it.
 
 use super::{Hal, Kind, Object, Shape, Struct, type_name};
 use crate::model::int::Int;
 
-/// Bytes of what every vtable starts with: version, object, size, library, retain, release.
+/// Bytes of the header of every vtable: version, object, size, library, retain, release.
 pub const HEADER_SIZE: u64 = 40;
 
 /// Bytes of a slot.
@@ -29,7 +29,7 @@ impl Extent {
 }
 
 impl Hal {
-    /// The integer that stands for values of `kind`, if one does.
+    /// The integer that represents values of `kind`, if one does.
     pub fn integer(&self, kind: &Kind) -> Option<Int> {
         match kind {
             Kind::Bool => Some(Int::U8),
@@ -71,7 +71,7 @@ impl Hal {
         (offsets, whole)
     }
 
-    /// Where each slot of an object is in its vtable, and the size of that.
+    /// The offset of each slot in the vtable of an object, and the size of the vtable.
     pub fn slot_offsets(&self, object: &Object) -> (Vec<u64>, u64) {
         let count = self.slots(object).len() as u64;
         ((0..count).map(|slot| HEADER_SIZE + slot * SLOT_SIZE).collect(), HEADER_SIZE + count * SLOT_SIZE)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::int::Int;
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Yes or no.
@@ -47,7 +47,7 @@ pub enum Kind {
 /// A kind with its multiplicity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What each value is.
+    /// The kind of each value.
     pub kind: Kind,
     /// May be absent.
     pub null: bool,
@@ -57,7 +57,7 @@ pub struct Shape {
     pub count: Option<u32>,
 }
 
-/// Where a shape stands, which decides what it may be.
+/// The position of a shape, which decides the kinds that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// Argument of a method.
@@ -103,7 +103,7 @@ impl Names {
 }
 
 impl Shape {
-    /// What is wrong with the shape at `position`, if something is.
+    /// The mistake of a shape at `position`, if it has one.
     pub fn problem(&self, position: Position) -> Option<&'static str> {
         let plain = matches!(self.kind, Kind::Int(_) | Kind::Numbers(_) | Kind::Handle(_));
         let aggregate = plain || matches!(self.kind, Kind::Struct(_) | Kind::Object(_));

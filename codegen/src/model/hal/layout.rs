@@ -16,11 +16,11 @@ pub struct Layout {
     pub align: u64,
     /// True if it is read from bytes; it then has only little-endian integers.
     pub readable: bool,
-    /// True if bytes and text are made of it; it is readable then.
+    /// True if it can be converted to bytes and text; it is readable then.
     pub writable: bool,
-    /// True if it asks for more alignment than its fields do.
+    /// True if its alignment exceeds that of its fields.
     pub over_aligned: bool,
-    /// What it describes.
+    /// Its documentation.
     pub doc: String,
     /// Its fields in the order of their offsets.
     pub fields: Vec<LayoutField>,
@@ -35,31 +35,31 @@ pub struct LayoutField {
     pub name: String,
     /// Bytes from the start.
     pub offset: u64,
-    /// What stands there.
+    /// Its type.
     pub ty: LayoutType,
-    /// How many stand there; none for one.
+    /// The length of an array; none for a single value.
     pub count: Option<u64>,
     /// True if people read it in hexadecimal.
     pub hex: bool,
-    /// What it means.
+    /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
 }
 
-/// What stands at an offset.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LayoutType {
     /// An integer.
     Int(Int),
     /// A pointer; `mutable` if the other side writes through it.
     Pointer {
-        /// What it points to.
+        /// The target of the pointer.
         to: Box<LayoutType>,
         /// True for `mut`.
         mutable: bool,
     },
-    /// Memory of no known type; only behind a pointer.
+    /// Memory of unknown type; only as the target of a pointer.
     Void,
     /// A nullable function pointer.
     Function(String),
@@ -75,11 +75,11 @@ pub struct Measure {
     pub size: u64,
     /// Alignment in bytes.
     pub align: u64,
-    /// True if it can be made from bytes: nothing but integers.
+    /// True if it can be read from bytes: it has only integers.
     pub plain: bool,
 }
 
-/// Finds what a `Function` or a `Layout` refers to.
+/// Resolves the names in a `Function` or a `Layout`.
 pub(crate) type Declared<'a> = &'a dyn Fn(&LayoutType) -> Option<Measure>;
 
 impl LayoutType {
@@ -142,18 +142,18 @@ impl fmt::Display for LayoutType {
 pub struct Function {
     /// `dispatch`
     pub name: String,
-    /// What it does.
+    /// Its documentation.
     pub doc: String,
     /// Names and types of its arguments.
     pub args: Vec<(String, LayoutType)>,
-    /// What it returns, if anything.
+    /// Its result, if it has one.
     pub result: Option<LayoutType>,
     /// Where it is declared.
     pub origin: Origin,
 }
 
 impl Layout {
-    /// Checks that the offsets are those that `repr(C)` gives; what lies between fields must be declared.
+    /// Checks that the offsets are those that `repr(C)` gives; padding must be declared.
     /// `known` are the names that types may have.
     pub(crate) fn check(&self, declared: Declared<'_>, known: &[&str], place: &str, diagnostics: &mut Diagnostics) {
         let (mut end, mut align, mut misplaced) = (0u64, 1u64, false);
@@ -185,7 +185,7 @@ impl Layout {
             end = field.offset.saturating_add(size.saturating_mul(field.count.unwrap_or(1)));
             align = align.max(field_align);
         }
-        // The size follows from the places, so it is not worth a word while those are wrong.
+        // The size follows from the offsets, so it is not reported while those are wrong.
         if misplaced {
             return;
         }

@@ -2,14 +2,14 @@
 
 use super::{Hal, Kind, Object, Shape};
 
-/// What observers of devices have to know of the objects of the HAL.
+/// The objects of the HAL by their role for observers of devices.
 #[derive(Clone, Debug, Default)]
 pub struct Observed<'a> {
-    /// Objects whose calls are observed: a device and what it makes, and then those of hosts.
+    /// Objects whose calls are observed: a device and the objects it creates, then those of hosts.
     pub wrapped: Vec<&'a Object>,
-    /// How many of them devices make. The others are made by hosts and called by devices.
+    /// The number of them that devices create. Hosts create the others, and devices call them.
     pub made: usize,
-    /// Objects that occur in calls of those and are known by a number alone.
+    /// Objects that occur in those calls and are only numbered.
     pub numbered: Vec<&'a Object>,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Observed<'a> {
 }
 
 impl Hal {
-    /// A device and the objects that it makes, and those that these make, in the order of the files; none if there are no devices.
+    /// A device and the objects that it creates, and those that these create, in the order of the files; none if there are no devices.
     pub fn made_by_devices(&self) -> Vec<&Object> {
         let mut made: Vec<&str> = self.object("device").map(|device| device.name.as_str()).into_iter().collect();
         let mut next = 0;
@@ -50,10 +50,10 @@ impl Hal {
         }
     }
 
-    /// What observers of devices wrap.
+    /// Finds the objects that observers of devices wrap.
     ///
-    /// An object of a host is wrapped only if devices hand it objects that they know without their wrappers: others would gain nothing,
-    /// and a device may know one by its type.
+    /// An object of a host is wrapped only if devices pass unwrapped objects to it: wrapping others would have no effect, and a device
+    /// may recognise one by its type.
     pub fn observed(&self) -> Observed<'_> {
         let can_be_wrapped = |object: &&Object| !(object.concrete || object.bare || object.methods.is_empty());
         let made: Vec<&Object> = self.made_by_devices().into_iter().filter(can_be_wrapped).collect();

@@ -1,4 +1,4 @@
-//! Options of a device (`option`): what hosts, users and URIs may ask of it, each with its type and default.
+//! The reader of `option` entries: options of a device that hosts, flags and URIs can set, each with its type and default.
 
 use serde::Deserialize;
 
@@ -13,21 +13,21 @@ pub struct DeviceOption {
     pub name: String,
     /// `mode`: the field.
     pub field: String,
-    /// What it holds.
+    /// Its type.
     pub ty: OptionType,
     /// The default as users write it; empty if it is the empty value.
     pub default: String,
-    /// `MODE`: what help calls the value.
+    /// `MODE`: the placeholder of the value in the help.
     pub value: String,
-    /// What it is, for help and for the field.
+    /// Its documentation, for the help and for the field.
     pub doc: String,
-    /// What the guide says of it.
+    /// Its row in the table of `docs/devices.md`.
     pub guide: String,
-    /// Where it stands.
+    /// Where it is declared.
     pub origin: Origin,
 }
 
-/// What an option holds.
+/// The type of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionType {
     /// A number from the first to the second.

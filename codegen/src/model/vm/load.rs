@@ -1,5 +1,5 @@
-//! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed. Rules that need more
-//! than one entry are left to the checks, which run on what this returns.
+//! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed. Rules across
+//! entries are left to `check`, which runs on the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -228,7 +228,7 @@ impl Isa {
         }
         let field = |field: &EncodingField| {
             let ty = field.ty.as_deref().map(|name| types.get(name).copied().or_else(|| Type::named(name)));
-            // Unknown types were reported where the encoding stands.
+            // Unknown types were reported at the encoding.
             let ty = match ty {
                 Some(None) => return None,
                 Some(ty) => ty,
@@ -453,7 +453,7 @@ fn properties(body: &Body, fields: &[Field]) -> Properties {
     }
 }
 
-/// `{index}[{values}]` in parts. A brace that does not enclose a name stands for itself.
+/// `{index}[{values}]` in parts. A brace that does not enclose a name is literal.
 fn text_parts(text: &str) -> Vec<TextPart> {
     let mut parts = Vec::new();
     let mut literal = String::new();
