@@ -125,8 +125,7 @@ fn code(numbers: &Numbers) -> TokenStream {
     let floats = (!floats.is_empty()).then(|| {
         quote! {
             /// The format of a float of at most 16 bits that has a sign.
-            pub const fn narrow_float(self) -> Option<crate::narrow_float::NarrowFloat> {
-                use crate::narrow_float::{NarrowFloat, Specials};
+            pub const fn narrow_float(self) -> Option<NarrowFloat> {
                 Some(match self {
                     #(#floats)*
                     _ => return None,

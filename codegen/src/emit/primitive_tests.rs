@@ -15,10 +15,6 @@ use crate::sem::{Effect, Home, Primitive};
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let tests = spec.vm.primitives.iter().filter(|primitive| !primitive.examples().is_empty()).map(test);
     let tokens = quote! {
-        use crate::interp::prim::tests::{is, traps};
-        use crate::interp::prim::{self, Float, Int};
-        use crate::status::StatusCode;
-
         #(#tests)*
     };
     vec![source("vm/tests/primitives.rs", "spec/vm/primitives/*.yaml", tokens)]

@@ -6,6 +6,7 @@ pub mod hal {
     /// Numbers and structs that HAL objects exchange.
     pub mod types {
         use crate::bits::bit_set;
+        use crate::narrow_float::{NarrowFloat, Specials};
         use crate::{Result, Status};
 
         include!(concat!(env!("OUT_DIR"), "/hal/types.rs"));

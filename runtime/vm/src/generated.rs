@@ -27,8 +27,12 @@ pub mod vm {
 
     /// The examples of primitives.
     #[cfg(test)]
-    #[expect(clippy::approx_constant, reason = "what comes of an example may be a constant of mathematics")]
+    #[expect(clippy::approx_constant, reason = "the result of an example may be a mathematical constant")]
     mod primitive_tests {
+        use crate::interp::prim::tests::{is, traps};
+        use crate::interp::prim::{self, Float, Int};
+        use crate::status::StatusCode;
+
         include!(concat!(env!("OUT_DIR"), "/vm/tests/primitives.rs"));
     }
 }
