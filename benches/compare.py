@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the programs of fixtures/bench side by side with stock IREE and others: `benches/compare.py TOOLS`.
+"""Compares the programs of fixtures/bench with the reference runtime (IREE's own) and others: `benches/compare.py TOOLS`.
 
 TOOLS is the bin folder of an environment with the released IREE tools (3.13.0). Each round runs all commands in turn on the same
 program, pinned to one processor; the table shows the fastest run of each, and how many times as long it takes as machine code of Vireo.

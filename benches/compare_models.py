@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the networks of benches/models side by side with stock IREE: `benches/compare_models.py TOOLS FOLDER`.
+"""Compares the networks of benches/models with the reference runtime, IREE's own: `benches/compare_models.py TOOLS FOLDER`.
 
 TOOLS is the bin folder of an environment with the released IREE tools (3.13.0), FOLDER what `benches/models/build.py` has written. Build
 first: `cargo build --release --bin vireo`. Each round runs `vireo benchmark` and `iree-benchmark-module` in turn on the same file; the
@@ -108,15 +108,15 @@ def main():
     parser.add_argument("--vireo", type=pathlib.Path, default=VIREO, help="the command to measure")
     parser.add_argument("--json", type=pathlib.Path, help="also write everything to this file")
     arguments = parser.parse_args()
-    stock, vireo = arguments.tools / "iree-benchmark-module", arguments.vireo
-    if not stock.exists():
-        sys.exit(f"skipped: there is no {stock}")
+    reference, vireo = arguments.tools / "iree-benchmark-module", arguments.vireo
+    if not reference.exists():
+        sys.exit(f"skipped: there is no {reference}")
     if not vireo.exists():
         sys.exit("build first: cargo build --release --bin vireo")
     manifest = arguments.folder / "models.json"
     if not manifest.exists():
         sys.exit(f"build the networks first: benches/models/build.py {arguments.tools} {arguments.folder}")
-    commands = {"vireo": [str(vireo), "benchmark"], "IREE": [str(stock)], "IREE spinning": [str(stock), SPIN]}
+    commands = {"vireo": [str(vireo), "benchmark"], "IREE": [str(reference)], "IREE spinning": [str(reference), SPIN]}
     processors = [int(processor) for processor in arguments.processors.split(",")][: os.cpu_count()]
     entries = [entry for entry in json.loads(manifest.read_text()) if entry["processor"] == arguments.compiled_for]
     entries = [entry for entry in entries if not arguments.only or entry["name"] in arguments.only]

@@ -27,15 +27,15 @@ def main():
     parser.add_argument("--vireo", type=pathlib.Path, default=VIREO, help="the command to measure")
     parser.add_argument("--json", type=pathlib.Path, help="also write everything to this file")
     arguments = parser.parse_args()
-    stock = arguments.tools / "iree-run-module"
-    if not stock.exists():
-        sys.exit(f"skipped: there is no {stock}")
+    reference = arguments.tools / "iree-run-module"
+    if not reference.exists():
+        sys.exit(f"skipped: there is no {reference}")
     if not arguments.vireo.exists():
         sys.exit("build first: cargo build --profile dist --bin vireo")
     manifest = arguments.folder / "models.json"
     if not manifest.exists():
         sys.exit(f"build the networks first: benches/models/build.py {arguments.tools} {arguments.folder}")
-    tools = {"vireo": [str(arguments.vireo), "run"], "IREE": [str(stock)]}
+    tools = {"vireo": [str(arguments.vireo), "run"], "IREE": [str(reference)]}
     report = {}
     columns = "".join(f"  {name:>9} {'median':>9} {'memory':>10}" for name in tools)
     print(f"{'network':<14}{columns}  {'time':>6} {'memory':>7}   (vireo/IREE)")

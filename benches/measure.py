@@ -36,7 +36,7 @@ def report(tool, arguments, seconds, processors, repetitions=1, niceness=0):
     command += [f"--benchmark_min_time={seconds}s", f"--benchmark_repetitions={repetitions}", "--benchmark_format=json"]
     prepare = functools.partial(be_nice, niceness) if niceness else None
     result = subprocess.run(command, capture_output=True, text=True, start_new_session=bool(niceness), preexec_fn=prepare)
-    # Stock prints a line or two in front of the JSON.
+    # The reference tool prints a line or two before the JSON.
     start = result.stdout.find("{")
     if result.returncode != 0 or start < 0:
         raise Failed(f"{' '.join(command)} failed:\n{result.stderr.strip()}")

@@ -2,7 +2,7 @@
 """Measures and writes one page with charts: `benches/report.py TOOLS --out report.html [--networks FOLDER]`.
 
 TOOLS is the bin folder of an environment with the released IREE tools (3.13.0), FOLDER what `benches/models/build.py --processor=vmvx` has
-written. The page shows the programs of fixtures/bench on the interpreter and on the machine code of Vireo, on stock IREE, Wasmtime (Cranelift)
+written. The page shows the programs of fixtures/bench on the interpreter and on the machine code of Vireo, on the reference runtime (IREE's own), Wasmtime (Cranelift)
 and wasmi and as native Rust, as far as they are there, and the networks whose kernels are portable bytecode. It needs no network and no
 other file. The measurements are beside it as JSON; `--from report.json` draws the page again without measuring.
 

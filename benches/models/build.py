@@ -106,13 +106,13 @@ def build(tools, folder, name, processor):
 def check(tools, vireo, entry, device):
     """Compares the results of the two runtimes."""
     module, inputs = f"--module={entry['module']}", entry["inputs"]
-    stock = run([tools / "iree-run-module", module, "--device=local-sync", "--function=main", *inputs])
-    count = stock.stdout.count("result[")
+    reference = run([tools / "iree-run-module", module, "--device=local-sync", "--function=main", *inputs])
+    count = reference.stdout.count("result[")
     folder = pathlib.Path(entry["module"]).parent
     expected = [folder / f"{entry['name']}.expected{index}.npy" for index in range(count)]
     outputs = [f"--output=@{path}" for path in expected]
     run([tools / "iree-run-module", module, "--device=local-sync", "--function=main", *inputs, *outputs])
-    if "nan" in stock.stdout.lower():
+    if "nan" in reference.stdout.lower():
         sys.exit(f"{entry['name']}: the results hold NaN, so they tell nothing")
     wanted = [f"--expected_output=@{path}" for path in expected]
     run([vireo, "run", module, f"--device={device}", "--function=main", *inputs, *wanted, *(CLOSE if entry["processor"] in BYTECODE else EXACT)])
