@@ -25,6 +25,7 @@ mod families;
 pub mod file;
 pub mod hal_arguments;
 pub mod hal_calls;
+pub mod hal_checks;
 pub mod hal_exports;
 pub mod hal_forward;
 pub mod hal_header;
@@ -91,6 +92,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/imports", hal_imports::emit),
     ("hal/forward", hal_forward::emit),
     ("hal/calls", hal_calls::emit),
+    ("hal/checks", hal_checks::emit),
     ("hal/observe", hal_observe::emit),
     ("hal/driver", hal_header::emit),
     ("amdgpu", amdgpu::emit),

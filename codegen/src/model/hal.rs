@@ -19,11 +19,13 @@ pub mod layout;
 mod observed;
 mod option;
 pub(super) mod read;
+mod rules;
 
 pub use kind::{Kind, Shape};
 pub use layout::{Function, Layout, LayoutField, LayoutType, Measure};
 pub use observed::Observed;
 pub use option::{DeviceOption, OptionType};
+pub use rules::Rules;
 
 /// Every entry of `spec/hal/`.
 #[derive(Clone, Debug, Default)]
@@ -183,6 +185,8 @@ pub struct Field {
     pub shape: Shape,
     /// Its documentation; may be empty for an argument whose name explains it.
     pub doc: String,
+    /// What callers must keep; arguments alone have some.
+    pub rules: Option<Rules>,
 }
 
 /// An object of the HAL.
@@ -234,6 +238,8 @@ pub struct Method {
     pub result: Option<Shape>,
     /// True if it cannot fail.
     pub infallible: bool,
+    /// Of a method that records: the categories of commands that the command buffer must hold.
+    pub recorded: Option<Vec<String>>,
     /// The default of an implementation that omits it; none if it is required.
     pub default: Option<DefaultBody>,
     /// Where it is declared.
@@ -301,6 +307,7 @@ impl Hal {
         check_ids(&hal, diagnostics);
         check_infallible(&hal, diagnostics);
         check_reserved(&hal, diagnostics);
+        rules::check(&hal, diagnostics);
         for file in &hal.files {
             let known: Vec<&str> = file.names().map(|(name, _)| name).collect();
             for layout in &file.layouts {

@@ -237,7 +237,7 @@ spec/hal/gate.yaml:4: object `door` belongs in door.yaml, one file for each obje
 spec/hal/gate.yaml:11: `flag`: a list holds integers, numbers, handles, structs or objects, as an argument bytes, else texts
 spec/hal/gate.yaml:13: `twice` is declared at spec/hal/gate.yaml:8 already
 spec/hal/gate.yaml:15: `result`: a result cannot be of this kind
-spec/hal/gate.yaml:19: unknown key `colour`: expected one of method doc safety args result infallible default
+spec/hal/gate.yaml:19: unknown key `colour`: expected one of method doc safety args result infallible recorded default
 spec/hal/types.yaml:6: `a`: 0x100 does not fit u8
 spec/hal/types.yaml:6: two values are called `a`
 spec/hal/types.yaml:7: `c`: another value is 0x1 too

@@ -8,7 +8,7 @@ use super::text::first_sentence;
 use crate::model::constant::{Constant, ConstantValue};
 use crate::model::hal::abi::HEADER_SIZE;
 use crate::model::hal::{
-    CpuFeature, DefaultBody, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile, Struct,
+    CpuFeature, DefaultBody, Field, Form, Hal, Kind, Method, Numbers, Object, Rules, Shape, SpecFile, Struct,
 };
 
 /// The C header that stands beside the pages.
@@ -209,6 +209,10 @@ fn write_method(hal: &Hal, object: &Object, (slot, offset): (usize, u64), method
     let value = method.result.as_ref().map_or_else(|| "nothing".to_string(), |shape| type_of(hal, shape));
     let fails = if method.infallible { "it cannot fail" } else { "or an error" };
     page.html(format!("<p>Returns {value}; {fails}.</p>"));
+    if let Some(categories) = &method.recorded {
+        let categories: Vec<String> = categories.iter().map(|category| format!(" {}", code(category))).collect();
+        page.html(format!("<p>Recorded as a command{}.</p>", categories.concat()));
+    }
     page.html(format!("<p>Between libraries: {}</p>", code(&hal.slot_text(method))));
     match method.default {
         Some(DefaultBody::Unimplemented) => page.html("<p>Optional: fails with UNIMPLEMENTED where it is missing.</p>"),
@@ -222,7 +226,12 @@ fn write_method(hal: &Hal, object: &Object, (slot, offset): (usize, u64), method
 }
 
 fn fields(hal: &Hal, fields: &[Field]) -> Vec<Vec<String>> {
-    fields.iter().map(|field| vec![code(&field.name), type_of(hal, &field.shape), inline(&field.doc)]).collect()
+    let row = |field: &Field| {
+        let rules = field.rules.as_ref().map_or_else(String::new, Rules::text);
+        let text = format!("{} {rules}", field.doc);
+        vec![code(&field.name), type_of(hal, &field.shape), inline(text.trim())]
+    };
+    fields.iter().map(row).collect()
 }
 
 /// A type with a link to what it names.

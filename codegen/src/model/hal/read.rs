@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::kind::{Names, Position};
+use super::rules::RawArgument;
 use super::{
     CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Function, Hal, Handle, Kind, Layout, LayoutField,
-    LayoutType, Method, NamedValue, NarrowFloat, Numbers, Object, Shape, SpecFile, Struct,
+    LayoutType, Method, NamedValue, NarrowFloat, Numbers, Object, Rules, Shape, SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
@@ -59,16 +60,16 @@ struct RawStruct {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawField {
-    name: String,
-    kind: String,
+pub(super) struct RawField {
+    pub(super) name: String,
+    pub(super) kind: String,
     #[serde(default)]
-    null: bool,
+    pub(super) null: bool,
     #[serde(default)]
-    list: bool,
-    count: Option<u32>,
+    pub(super) list: bool,
+    pub(super) count: Option<u32>,
     #[serde(default)]
-    doc: String,
+    pub(super) doc: String,
 }
 
 #[derive(Deserialize)]
@@ -112,10 +113,11 @@ struct RawMethod {
     doc: String,
     safety: Option<String>,
     #[serde(default)]
-    args: Vec<RawField>,
+    args: Vec<RawArgument>,
     result: Option<RawResult>,
     #[serde(default)]
     infallible: bool,
+    recorded: Option<Vec<String>>,
     default: Option<String>,
 }
 
@@ -358,21 +360,28 @@ impl Reader<'_> {
         for (index, field) in raw.fields.iter().enumerate().filter(|(_, field)| field.doc.trim().is_empty()) {
             self.diagnostics.error(&entry.item_origin("fields", index), format!("`{}`: the doc is empty", field.name));
         }
-        let fields = self.fields(entry, "fields", raw.fields, Position::Field);
+        let fields = raw.fields.into_iter().map(|field| (field, None)).collect();
+        let fields = self.fields(entry, "fields", fields, Position::Field);
         Some(Struct { name: raw.name, doc: raw.doc, fields, origin: entry.origin.clone() })
     }
 
-    fn fields(&mut self, entry: &Entry, key: &str, raw: Vec<RawField>, position: Position) -> Vec<Field> {
+    fn fields(
+        &mut self,
+        entry: &Entry,
+        key: &str,
+        raw: Vec<(RawField, Option<Rules>)>,
+        position: Position,
+    ) -> Vec<Field> {
         let mut names = BTreeSet::new();
         let mut fields = Vec::with_capacity(raw.len());
-        for (index, field) in raw.into_iter().enumerate() {
+        for (index, (field, rules)) in raw.into_iter().enumerate() {
             let origin = entry.item_origin(key, index);
             if !names.insert(field.name.clone()) {
                 self.diagnostics.error(&origin, format!("two are called `{}`", field.name));
             }
             let shape = (field.null, field.list, field.count);
             if let Some(shape) = self.shape(&origin, &field.name, &field.kind, shape, position) {
-                fields.push(Field { name: field.name, shape, doc: field.doc });
+                fields.push(Field { name: field.name, shape, doc: field.doc, rules });
             }
         }
         fields
@@ -434,7 +443,9 @@ impl Reader<'_> {
     fn method(&mut self, entry: &Entry, file: &mut SpecFile) {
         let Some(raw) = entry.parse::<RawMethod>(self.diagnostics) else { return };
         self.doc(entry, &raw.doc);
-        let args = self.fields(entry, "args", raw.args, Position::Argument);
+        let args = raw.args.into_iter().enumerate();
+        let args = args.map(|(index, arg)| arg.split(entry.item_origin("args", index))).collect();
+        let args = self.fields(entry, "args", args, Position::Argument);
         let result = raw.result.and_then(|result| {
             let shape = (result.null, result.list, None);
             self.shape(&entry.origin_of("result"), "result", &result.kind, shape, Position::Result)
@@ -457,6 +468,7 @@ impl Reader<'_> {
             args,
             result,
             infallible: raw.infallible,
+            recorded: raw.recorded,
             default,
             origin: entry.origin.clone(),
         });
