@@ -11,6 +11,7 @@ fn main() {
             "hal/traits",
             "hal/forward",
             "hal/calls",
+            "hal/checks",
             "hal/observe",
             "hal/executable_library",
             "hal/executable_plugin",

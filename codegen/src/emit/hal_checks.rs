@@ -25,8 +25,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let items = quote! {
         use super::calls::Call;
         use super::types::*;
-        use crate::observe::validate::checks::{Checks, Needs};
-        use crate::status::Result;
 
         impl Call<'_> {
             #recorded

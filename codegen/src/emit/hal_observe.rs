@@ -10,6 +10,7 @@ use quote::quote;
 use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_calls::{call, is_reply_argument, reply};
+use crate::emit::hal_checks::is_operation;
 use crate::emit::hal_forward::{inner_ident, trait_ident};
 use crate::emit::hal_traits::{method_variant, signature};
 use crate::emit::hal_types::{type_ident, value_ident};
@@ -217,6 +218,15 @@ fn observed_method(hal: &Hal, observed: &Observed<'_>, object: &Object, method: 
                 quote!(Reply::#variant)
             }
             Some(_) => quote!(|result| #reply),
+        };
+        let inner = match (is_operation(method), &method.result) {
+            (true, None) => quote! {
+                match observed.submits() {
+                    Ok(()) => #inner,
+                    Err(failure) => fail_operation(&wait, &signal, failure),
+                }
+            },
+            _ => inner,
         };
         quote! {
             let observed = self.called(#call);

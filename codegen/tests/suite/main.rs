@@ -3,6 +3,7 @@
 mod abi;
 mod amdgpu;
 mod hal;
+mod hal_checks;
 mod hal_forward;
 mod hal_observe;
 mod interp;

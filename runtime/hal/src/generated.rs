@@ -42,8 +42,17 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/calls.rs"));
     }
 
+    /// The rules that callers of objects must keep.
+    mod checks {
+        use crate::Result;
+        use crate::observe::validate::checks::{Checks, Needs};
+
+        include!(concat!(env!("OUT_DIR"), "/hal/checks.rs"));
+    }
+
     /// Wrappers that report calls to an observer.
     pub mod observe {
+        use crate::observe::failure::fail_operation;
         use crate::observe::objects::{Exchange, Known, Side, Table, Wrapped};
         use crate::observe::{Observation, Observed};
         use crate::{Forward, Result, Status};

@@ -56,6 +56,7 @@ mod static_library;
 mod system_library;
 mod tracing;
 mod untrusted;
+mod validating;
 mod vmvx;
 
 /// The device that the tests of `hal` use.

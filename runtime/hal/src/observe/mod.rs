@@ -1,5 +1,6 @@
 //! Observers of devices: wrappers that show an [`Observer`] each call of a device, and of the objects it makes, with the arguments and what
-//! came of it. Hosts wrap a device to trace it ([`Trace`]); programs and drivers see no difference.
+//! came of it. Hosts wrap a device to trace it ([`Trace`]) or to hold its callers to the contract ([`Validate`]); programs and drivers see no
+//! difference.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -33,17 +34,21 @@
 //!
 //! **Several devices** of one observation share the numbers, and objects of one are unwrapped for the other.
 
+pub(crate) mod failure;
 pub(crate) mod objects;
 pub(crate) mod text;
 mod trace;
+pub(crate) mod validate;
 
+use std::any::Any;
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
 
-use self::objects::{Exchange, Side, Tables, Wrapped};
-pub use self::objects::{Known, ObjectId};
+use self::objects::{Exchange, Side, Tables};
+pub use self::objects::{Known, ObjectId, Wrapped};
 use self::text::{Show, Text};
 pub use self::trace::Trace;
+pub use self::validate::Validate;
 pub use crate::generated::hal::calls::{Call, Reply};
 use crate::{Device, Result, Status};
 
@@ -51,6 +56,13 @@ use crate::{Device, Result, Status};
 pub trait Observer: Debug + Send + Sync + 'static {
     /// Called before the object is. A failure is that of the call, and the object is not called. Methods that cannot fail have none.
     fn before(&self, call: &Called<'_>) -> Result<()> {
+        let _ = call;
+        Ok(())
+    }
+
+    /// Called after [`Observer::before`] for an operation of a queue that returns nothing. A failure is that of the operation, which the
+    /// device does not get: it goes to the points that the operation signals, once those it waits for are reached.
+    fn submitting(&self, call: &Called<'_>) -> Result<()> {
         let _ = call;
         Ok(())
     }
@@ -117,7 +129,7 @@ impl<T: Wrapped + ?Sized> Observed<T> {
     }
 
     pub(crate) fn called<'a>(&'a self, call: Call<'a>) -> Called<'a> {
-        Called { object: self.id(), call, observation: &self.observation }
+        Called { object: self.id(), call, callee: &self.inner, observation: &self.observation }
     }
 
     /// An argument for the object.
@@ -152,7 +164,9 @@ impl<T: Wrapped + ?Sized> Drop for Observed<T> {
 pub struct Called<'a> {
     object: ObjectId,
     call: Call<'a>,
-    observation: &'a Observation,
+    /// The `Arc` of the object.
+    callee: &'a dyn Any,
+    observation: &'a Arc<Observation>,
 }
 
 impl<'a> Called<'a> {
@@ -164,6 +178,23 @@ impl<'a> Called<'a> {
     /// The method and the arguments.
     pub fn call(&self) -> &Call<'a> {
         &self.call
+    }
+
+    /// The object itself, if it is of this kind. Its calls are not observed.
+    pub fn callee<T: Wrapped + ?Sized>(&self) -> Option<&'a Arc<T>> {
+        self.callee.downcast_ref()
+    }
+
+    /// What an argument is a wrapper of, or the argument if it is none. Calls of it are not observed.
+    pub fn unwrapped<T: Wrapped + ?Sized>(&self, object: &Arc<T>) -> Arc<T> {
+        self.observation.exchanged(object, T::SIDE.other())
+    }
+
+    /// The object and the method: `semaphore#1.signal`.
+    pub fn name(&self) -> String {
+        let method = self.call.method().name();
+        let method = method.split_once('.').map_or(method, |(_, method)| method);
+        format!("{}.{method}", self.object)
     }
 
     /// What an object among the arguments, or the result, is called.
@@ -186,6 +217,10 @@ impl<'a> Called<'a> {
         self.observation.observer.before(self)
     }
 
+    pub(crate) fn submits(&self) -> Result<()> {
+        self.observation.observer.submitting(self)
+    }
+
     pub(crate) fn ends(&self, outcome: Result<Reply<'_>, &Status>) {
         self.observation.observer.after(self, outcome);
     }
@@ -197,11 +232,9 @@ impl<'a> Called<'a> {
 
 impl Display for Called<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let method = self.call.method().name();
-        let method = method.split_once('.').map_or(method, |(_, method)| method);
         let mut text = Text::new(self.observation);
         self.call.show(&mut text);
-        write!(f, "{}.{method}({})", self.object, text.into_string())
+        write!(f, "{}({})", self.name(), text.into_string())
     }
 }
 

@@ -19,7 +19,7 @@ mod semaphores;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vireo::hal::observe::{Observation, Trace};
+use vireo::hal::observe::{Observation, Trace, Validate};
 use vireo::hal::plugin::loopback::through;
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
@@ -138,6 +138,11 @@ fn traced(uri: &str) -> Arc<dyn Device> {
     Observation::new(Trace::new(|line| assert!(line.contains(" -> "), "{line}"))).device(&create(uri))
 }
 
+/// A device whose calls are validated. It does all that it does without.
+fn validated(uri: &str) -> Arc<dyn Device> {
+    Observation::new(Validate::new()).device(&create(uri))
+}
+
 on!(local_sync, LOCAL_SYNC);
 on!(local_sync_behind_vtables, Backend { loopback: true, ..LOCAL_SYNC });
 on!(local_task, LOCAL_TASK);
@@ -148,6 +153,22 @@ on!(local_sync_in_a_wrapper, IN_A_WRAPPER);
 on!(local_sync_in_wrappers, Backend { name: "wrapped local-sync", create: wrapped, ..LOCAL_SYNC });
 on!(local_sync_traced, Backend { name: "traced local-sync", create: || traced("local-sync"), ..LOCAL_SYNC });
 on!(local_task_traced, Backend { name: "traced local-task", create: || traced("local-task"), ..LOCAL_SYNC });
+on!(local_sync_validated, Backend { name: "validated local-sync", create: || validated("local-sync"), ..LOCAL_SYNC });
+on!(local_task_validated, Backend { name: "validated local-task", create: || validated("local-task"), ..LOCAL_SYNC });
+// The device behind the vtables is the validated one, and the suite sees it as a driver of another library.
+on!(
+    local_sync_validated_behind_vtables,
+    Backend {
+        name: "validated local-sync behind vtables",
+        create: || validated("local-sync"),
+        loopback: true,
+        ..LOCAL_SYNC
+    }
+);
+on!(
+    null_validated,
+    Backend { name: "validated null", create: || validated("null"), loopback: false, runs_kernels: false }
+);
 on!(null, Backend { name: "null", create: || create("null"), loopback: false, runs_kernels: false });
 
 const ANY: QueueAffinity = QueueAffinity::ANY;

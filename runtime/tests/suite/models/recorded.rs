@@ -9,6 +9,7 @@ use crate::skip::{Need, skipped};
 use vireo::Status;
 use vireo::hal::local::task::{Caches, TaskOptions, Topology};
 use vireo::hal::local::{ImportProvider, LocalDevice, NoImports, default_loaders};
+use vireo::hal::observe::{Observation, Validate};
 use vireo::hal::plugin::loopback::through;
 use vireo::hal::{BufferViewRef, Device, HeapAllocator, buffer_read, create_device, format_view};
 use vireo::interp::{Dispatch, Limits};
@@ -34,6 +35,13 @@ fn models_answer_as_the_reference_does() {
 fn models_answer_alike_on_a_device_of_another_library() {
     let device = || through(&local_sync()).expect("the device can be exported");
     check_models(&[("imported", Dispatch::default(), &device)]);
+}
+
+/// Programs of the compiler keep the contract of devices.
+#[test]
+fn models_answer_alike_on_a_validated_device() {
+    let device = || Observation::new(Validate::new()).device(&local_sync());
+    check_models(&[("validated", Dispatch::default(), &device)]);
 }
 
 /// Workers that run all operations and share all workgroups, however little there is to do.

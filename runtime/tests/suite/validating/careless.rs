@@ -1,0 +1,497 @@
+//! A device that accepts everything: it notes which methods were called, signals what it is asked to signal, and does nothing else. A call
+//! that it gets is one that nobody checked.
+
+use std::sync::{Arc, Mutex};
+
+use vireo::Result;
+use vireo::hal::ForwardedMethod;
+use vireo::hal::*;
+
+/// The methods that were called.
+#[derive(Clone, Debug, Default)]
+pub struct Log(Arc<Mutex<Vec<ForwardedMethod>>>);
+
+impl Log {
+    fn note(&self, method: ForwardedMethod) {
+        self.0.lock().unwrap().push(method);
+    }
+
+    /// How often a method was called.
+    pub fn count(&self, method: ForwardedMethod) -> usize {
+        self.0.lock().unwrap().iter().filter(|other| **other == method).count()
+    }
+}
+
+/// A careless object over one of `local-sync`, which has what there is nothing to be careless about.
+#[derive(Debug)]
+struct Careless<T: ?Sized> {
+    inner: Arc<T>,
+    log: Log,
+}
+
+/// Objects that forward to their inner one, and note their calls.
+macro_rules! careless {
+    ($($forward:ident for $object:ident { $($method:item)* })*) => {
+        $(impl $forward for Careless<dyn $object> {
+            fn inner(&self) -> &Arc<dyn $object> {
+                &self.inner
+            }
+
+            fn before(&self, method: ForwardedMethod) {
+                self.log.note(method);
+            }
+
+            $($method)*
+        })*
+    };
+}
+
+/// A device that accepts everything.
+pub fn careless(log: &Log) -> Arc<dyn Device> {
+    Arc::new(Forward(Careless { inner: crate::device(), log: log.clone() }))
+}
+
+/// Signals, as if the operation was done, if all it waits for is done.
+fn done(wait: &[Timepoint], signal: &[Timepoint]) -> Result<()> {
+    if wait.iter().any(|point| point.semaphore.query().is_ok_and(|payload| payload < point.value)) {
+        return Ok(());
+    }
+    signal.iter().try_for_each(|point| point.semaphore.signal(point.value))
+}
+
+/// Two functions, of which one says that its workgroups may be larger.
+#[derive(Debug)]
+struct Functions;
+
+impl Executable for Functions {
+    fn function_count(&self) -> u32 {
+        2
+    }
+
+    fn function_info(&self, function: ExecutableFunction) -> Result<ExecutableFunctionInfo> {
+        let flags = match function.0 {
+            0 => ExecutableFunctionFlags::empty(),
+            1 => ExecutableFunctionFlags::WORKGROUP_SIZE_DYNAMIC,
+            other => return Err(vireo::Status::out_of_range(format!("function {other}: expected 0 or 1"))),
+        };
+        let (constant_count, binding_count, parameter_count) = (2, 1, 0);
+        let workgroup_size = [4, 1, 1];
+        let name = "scale".to_string();
+        Ok(ExecutableFunctionInfo { name, flags, constant_count, binding_count, parameter_count, workgroup_size })
+    }
+
+    fn lookup_function(&self, _name: &str) -> Result<ExecutableFunction> {
+        Ok(ExecutableFunction(0))
+    }
+}
+
+/// A file of 64 bytes that can be used as `access` says.
+#[derive(Debug)]
+struct Storage {
+    access: MemoryAccess,
+    log: Log,
+}
+
+impl File for Storage {
+    fn allowed_access(&self) -> MemoryAccess {
+        self.access
+    }
+
+    fn length(&self) -> u64 {
+        64
+    }
+
+    fn async_handle(&self) -> Result<i32> {
+        Ok(-1)
+    }
+
+    fn supports_synchronous_io(&self) -> bool {
+        true
+    }
+
+    fn read(&self, _: u64, _: &Arc<dyn Buffer>, _: u64, _: u64) -> Result<()> {
+        self.log.note(ForwardedMethod::FileRead);
+        Ok(())
+    }
+
+    fn write(&self, _: u64, _: &Arc<dyn Buffer>, _: u64, _: u64) -> Result<()> {
+        self.log.note(ForwardedMethod::FileWrite);
+        Ok(())
+    }
+}
+
+/// A buffer that allows exactly what was asked for.
+#[derive(Debug)]
+struct Exact {
+    inner: Arc<dyn Buffer>,
+    params: BufferParams,
+}
+
+impl ForwardBuffer for Exact {
+    fn inner(&self) -> &Arc<dyn Buffer> {
+        &self.inner
+    }
+
+    fn allowed_access(&self) -> MemoryAccess {
+        self.params.access
+    }
+
+    fn allowed_usage(&self) -> BufferUsage {
+        self.params.usage
+    }
+}
+
+careless! {
+    ForwardDevice for Device {
+        fn allocator(&self) -> Arc<dyn Allocator> {
+            Arc::new(Forward(Careless { inner: self.inner.allocator(), log: self.log.clone() }))
+        }
+
+        fn create_command_buffer(
+            &self,
+            mode: CommandBufferMode,
+            command_categories: CommandCategory,
+            queue_affinity: QueueAffinity,
+            _binding_capacity: u32,
+        ) -> Result<Arc<dyn CommandBuffer>> {
+            let inner = self.inner.create_command_buffer(mode, command_categories, queue_affinity, 0)?;
+            Ok(Arc::new(Forward(Careless { inner, log: self.log.clone() })))
+        }
+
+        fn create_executable_cache(&self, identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
+            let inner = self.inner.create_executable_cache(identifier)?;
+            Ok(Arc::new(Forward(Careless { inner, log: self.log.clone() })))
+        }
+
+        fn create_semaphore(
+            &self,
+            queue_affinity: QueueAffinity,
+            initial_value: u64,
+            flags: SemaphoreFlags,
+        ) -> Result<Arc<dyn Semaphore>> {
+            let inner = self.inner.create_semaphore(queue_affinity, initial_value, flags)?;
+            Ok(Arc::new(Forward(Careless { inner, log: self.log.clone() })))
+        }
+
+        unsafe fn import_file(
+            &self,
+            _: QueueAffinity,
+            access: MemoryAccess,
+            _: &ExternalFile,
+            _: ExternalFileFlags,
+        ) -> Result<Arc<dyn File>> {
+            Ok(Arc::new(Storage { access, log: self.log.clone() }))
+        }
+
+        fn queue_alloca(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: Option<&Arc<dyn Pool>>,
+            params: BufferParams,
+            allocation_size: u64,
+            _: AllocaFlags,
+        ) -> Result<Arc<dyn Buffer>> {
+            done(wait, signal)?;
+            self.inner.allocator().allocate_buffer(BufferParams { min_alignment: 0, ..params }, allocation_size)
+        }
+
+        fn queue_dealloca(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &Arc<dyn Buffer>,
+            _: DeallocaFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_fill(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: u64,
+            _: &[u8],
+            _: FillFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_update(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &[u8],
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: UpdateFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_copy(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: u64,
+            _: CopyFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_read(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &Arc<dyn File>,
+            _: u64,
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: u64,
+            _: ReadFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_write(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: &Arc<dyn File>,
+            _: u64,
+            _: u64,
+            _: WriteFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_host_call(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &Arc<dyn HostCall>,
+            _: &[u64],
+            _: HostCallFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_dispatch(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &Arc<dyn Executable>,
+            _: ExecutableFunction,
+            _: &DispatchConfig,
+            _: &[u32],
+            _: &[BufferRef],
+            _: DispatchFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_execute(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: &Arc<dyn CommandBuffer>,
+            _: &[BufferBinding],
+            _: ExecuteFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+
+        fn queue_barrier(
+            &self,
+            _: QueueAffinity,
+            wait: &[Timepoint],
+            signal: &[Timepoint],
+            _: ExecuteFlags,
+        ) -> Result<()> {
+            done(wait, signal)
+        }
+    }
+
+    ForwardAllocator for Allocator {
+        fn allocate_buffer(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<dyn Buffer>> {
+            let inner = self.inner.allocate_buffer(BufferParams { min_alignment: 0, ..params }, allocation_size)?;
+            Ok(Arc::new(Forward(Exact { inner, params })))
+        }
+
+        unsafe fn import_buffer(&self, params: BufferParams, external: &ExternalBuffer) -> Result<Arc<dyn Buffer>> {
+            self.allocate_buffer(params, external.size)
+        }
+
+        fn virtual_memory_map(
+            &self,
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: &Arc<dyn PhysicalMemory>,
+            _: u64,
+            _: u64,
+        ) -> Result<()> {
+            Ok(())
+        }
+
+        fn virtual_memory_unmap(&self, _: &Arc<dyn Buffer>, _: u64, _: u64) -> Result<()> {
+            Ok(())
+        }
+
+        fn virtual_memory_protect(
+            &self,
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: u64,
+            _: QueueAffinity,
+            _: MemoryProtection,
+        ) -> Result<()> {
+            Ok(())
+        }
+
+        fn virtual_memory_advise(
+            &self,
+            _: &Arc<dyn Buffer>,
+            _: u64,
+            _: u64,
+            _: QueueAffinity,
+            _: MemoryAdvice,
+        ) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    ForwardExecutableCache for ExecutableCache {
+        fn prepare_executable(
+            &self,
+            _: QueueAffinity,
+            _: ExecutableCachingMode,
+            _: &str,
+            _: &[u8],
+            _: &[u32],
+        ) -> Result<Arc<dyn Executable>> {
+            Ok(Arc::new(Functions))
+        }
+    }
+
+    ForwardSemaphore for Semaphore {
+        fn signal(&self, value: u64) -> Result<()> {
+            // A value that it cannot take changes nothing.
+            let _ = self.inner.signal(value);
+            Ok(())
+        }
+    }
+
+    ForwardCommandBuffer for CommandBuffer {
+        fn begin(&self) -> Result<()> {
+            Ok(())
+        }
+
+        fn end(&self) -> Result<()> {
+            Ok(())
+        }
+
+        fn begin_debug_group(&self, _: &str, _: LabelColor, _: &LabelLocation) -> Result<()> {
+            Ok(())
+        }
+
+        fn end_debug_group(&self) -> Result<()> {
+            Ok(())
+        }
+
+        fn execution_barrier(
+            &self,
+            _: ExecutionStage,
+            _: ExecutionStage,
+            _: ExecutionBarrierFlags,
+            _: &[MemoryBarrier],
+            _: &[BufferBarrier],
+        ) -> Result<()> {
+            Ok(())
+        }
+
+        fn signal_event(&self, _: &Arc<dyn Event>, _: ExecutionStage) -> Result<()> {
+            Ok(())
+        }
+
+        fn reset_event(&self, _: &Arc<dyn Event>, _: ExecutionStage) -> Result<()> {
+            Ok(())
+        }
+
+        fn wait_events(
+            &self,
+            _: &[Arc<dyn Event>],
+            _: ExecutionStage,
+            _: ExecutionStage,
+            _: &[MemoryBarrier],
+            _: &[BufferBarrier],
+        ) -> Result<()> {
+            Ok(())
+        }
+
+        fn advise_buffer(&self, _: &BufferRef, _: MemoryAdviseFlags, _: u64, _: u64) -> Result<()> {
+            Ok(())
+        }
+
+        fn fill_buffer(&self, _: &BufferRef, _: &[u8], _: FillFlags) -> Result<()> {
+            Ok(())
+        }
+
+        fn update_buffer(&self, _: &[u8], _: &BufferRef, _: UpdateFlags) -> Result<()> {
+            Ok(())
+        }
+
+        fn copy_buffer(&self, _: &BufferRef, _: &BufferRef, _: CopyFlags) -> Result<()> {
+            Ok(())
+        }
+
+        fn collective(
+            &self,
+            _: &Arc<dyn Channel>,
+            _: CollectiveOp,
+            _: u32,
+            _: &BufferRef,
+            _: &BufferRef,
+            _: u64,
+        ) -> Result<()> {
+            Ok(())
+        }
+
+        fn dispatch(
+            &self,
+            _: &Arc<dyn Executable>,
+            _: ExecutableFunction,
+            _: &DispatchConfig,
+            _: &[u32],
+            _: &[BufferRef],
+            _: DispatchFlags,
+        ) -> Result<()> {
+            Ok(())
+        }
+
+        fn flush_buffer(&self, _: &BufferRef) -> Result<()> {
+            Ok(())
+        }
+
+        fn invalidate_buffer(&self, _: &BufferRef) -> Result<()> {
+            Ok(())
+        }
+    }
+}
