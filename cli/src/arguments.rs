@@ -94,6 +94,9 @@ pub struct ProgramArguments {
     /// Write a line for each call of a device, and of the objects it creates, to stderr or to a file.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub device_trace: Option<OsString>,
+    /// Refuse what breaks the contract of devices before a device sees it, whatever the device checks itself.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub device_validate: bool,
     /// What programs may do.
     #[command(flatten)]
     pub policy: PolicyArguments,

@@ -1,4 +1,4 @@
-//! Observers of devices, for `--device_trace`. `engine` wraps the devices of a program with them.
+//! Observers of devices, for `--device_validate` and `--device_trace`. `engine` wraps the devices of a program with them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,17 +6,21 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo::hal::Device;
-use vireo::hal::observe::{Observation, Trace};
+use vireo::hal::observe::{Observation, Trace, Validate};
 
 use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// The devices with the observers that the flags ask for.
+/// The devices with the observers that the flags ask for. A trace has what the program asked for, and what validation made of it.
 pub fn observed(devices: Vec<Arc<dyn Device>>, program: &ProgramArguments) -> Result<Vec<Arc<dyn Device>>, Failure> {
+    let devices = if program.device_validate { wrapped(&devices, Observation::new(Validate::new())) } else { devices };
     let Some(file) = &program.device_trace else { return Ok(devices) };
-    let observation = Observation::new(trace(Path::new(file))?);
-    Ok(devices.iter().map(|device| observation.device(device)).collect())
+    Ok(wrapped(&devices, Observation::new(trace(Path::new(file))?)))
+}
+
+fn wrapped(devices: &[Arc<dyn Device>], observation: Arc<Observation>) -> Vec<Arc<dyn Device>> {
+    devices.iter().map(|device| observation.device(device)).collect()
 }
 
 /// A trace that goes to a file, or to stderr if its name is empty.

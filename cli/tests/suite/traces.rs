@@ -1,4 +1,4 @@
-//! `--trace_execution` and `--device_trace`: stdout stays what it is, and the traces are those of what ran.
+//! `--trace_execution`, `--device_trace` and `--device_validate`: stdout stays what it is, and the traces are those of what ran.
 
 use crate::common::{folder, vireo};
 
@@ -64,4 +64,56 @@ fn calls_of_devices_are_written_to_stderr_or_a_file() {
     let refused = vireo(&models, FLAGS.iter().copied().chain([nowhere.as_str()]));
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
     assert!(refused.stderr.contains("cannot write --device_trace="), "{}", refused.stderr);
+}
+
+/// Ends the recording of a command buffer twice.
+const TWICE: &str = r#"
+vm.module @m version 0
+vm.type !hal.command_buffer
+vm.type !hal.device
+vm.import @hal.devices.get cconv "0i_r"
+vm.import @hal.command_buffer.create cconv "0riiIi_r"
+vm.import @hal.command_buffer.finalize cconv "0r_v"
+
+vm.export @twice
+vm.func @twice() -> () {
+^bb0:
+  %i0 = vm.const.i32.zero
+  %i1 = vm.const.i32 3
+  %i2:3 = vm.const.i64 -1
+  %r0 = vm.call @hal.devices.get(%i0)
+  %r1 = vm.call @hal.command_buffer.create(%r0, %i0, %i1, %i2:3, %i0)
+  vm.call @hal.command_buffer.finalize(%r1)
+  vm.call @hal.command_buffer.finalize(%r1)
+  vm.return
+}
+"#;
+
+#[test]
+fn calls_of_devices_are_validated_first() {
+    let temporary = tempfile::tempdir().unwrap();
+    std::fs::write(temporary.path().join("twice.vmasm"), TWICE).unwrap();
+    let assembled = vireo(temporary.path(), ["asm", "twice.vmasm", "-o", "twice.vmfb"]);
+    assert_eq!(assembled.code, 0, "{}", assembled.stderr);
+    let run = |flags: &[&str]| {
+        let call = ["run", "--module=twice.vmfb", "--function=twice", "--tier=interp"];
+        vireo(temporary.path(), call.iter().chain(flags))
+    };
+    let refusal = "command_buffer#1.end: cannot end a command buffer that is recorded already";
+    let plain = run(&[]);
+    assert!(plain.code != 0 && !plain.stderr.contains(refusal), "the device has words of its own: {}", plain.stderr);
+    let validated = run(&["--device_validate"]);
+    assert_eq!(validated.code, plain.code);
+    assert!(validated.stderr.contains(refusal), "{}", validated.stderr);
+    // A trace has what was refused.
+    let traced = run(&["--device_validate", "--device_trace"]);
+    assert!(
+        traced.stderr.contains(&format!("command_buffer#1.end() -> FAILED_PRECONDITION: {refusal}")),
+        "{}",
+        traced.stderr
+    );
+    // What is right is as without it.
+    let models = folder("../fixtures/models");
+    let outcome = vireo(&models, FLAGS.iter().chain(&["--device_validate"]));
+    assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, STDOUT, ""));
 }
