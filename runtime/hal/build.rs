@@ -13,6 +13,7 @@ fn main() {
             "hal/calls",
             "hal/checks",
             "hal/observe",
+            "hal/records",
             "hal/executable_library",
             "hal/executable_plugin",
             "hal/cpu_features",

@@ -165,7 +165,7 @@ fn texts(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
 }
 
 /// Adds the name of `kind` and the names of the kinds of its fields.
-fn mention(hal: &Hal, kind: &Kind, seen: &mut BTreeSet<String>) {
+pub(crate) fn mention(hal: &Hal, kind: &Kind, seen: &mut BTreeSet<String>) {
     let (Kind::Numbers(name) | Kind::Handle(name) | Kind::Struct(name) | Kind::Object(name)) = kind else { return };
     if seen.insert(name.clone()) {
         for field in hal.structure(name).into_iter().flat_map(|structure| &structure.fields) {

@@ -31,6 +31,7 @@ pub mod hal_forward;
 pub mod hal_header;
 pub mod hal_imports;
 pub mod hal_observe;
+pub mod hal_records;
 pub mod hal_traits;
 pub mod hal_types;
 pub mod hal_vtables;
@@ -94,6 +95,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/calls", hal_calls::emit),
     ("hal/checks", hal_checks::emit),
     ("hal/observe", hal_observe::emit),
+    ("hal/records", hal_records::emit),
     ("hal/driver", hal_header::emit),
     ("amdgpu", amdgpu::emit),
     ("amdgpu/hsa_symbols", hsa_symbols::emit),

@@ -77,7 +77,7 @@ const PAINTER: &str = "\
   doc: Paints.
 ";
 
-const MINI: &[(&str, &str)] = &[
+pub const MINI: &[(&str, &str)] = &[
     ("spec/hal/bulb.yaml", BULB),
     ("spec/hal/device.yaml", DEVICE),
     ("spec/hal/lamp.yaml", LAMP),

@@ -6,6 +6,7 @@ mod hal;
 mod hal_checks;
 mod hal_forward;
 mod hal_observe;
+mod hal_records;
 mod interp;
 mod lowering;
 mod mini;

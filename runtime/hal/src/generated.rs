@@ -5,7 +5,7 @@
 pub mod hal {
     /// Numbers and structs that HAL objects exchange.
     pub mod types {
-        use crate::bits::bit_set;
+        use crate::bit_set::bit_set;
         use crate::narrow_float::{NarrowFloat, Specials};
         use crate::{Result, Status};
 
@@ -60,16 +60,25 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/observe.rs"));
     }
 
+    /// Calls of objects as values that own their arguments.
+    pub mod records {
+        use crate::Status;
+        use crate::observe::ObjectId;
+        use crate::observe::record::{Keep, Keeper, RecordedBuffer, Unseen, Visit, Visitor};
+
+        include!(concat!(env!("OUT_DIR"), "/hal/records.rs"));
+    }
+
     /// The interface between kernel libraries and the runtime.
     pub mod executable_library {
-        use crate::bits::bit_set;
+        use crate::bit_set::bit_set;
 
         include!(concat!(env!("OUT_DIR"), "/hal/executable_library.rs"));
     }
 
     /// The interface between executable plugins and the runtime.
     pub mod executable_plugin {
-        use crate::bits::bit_set;
+        use crate::bit_set::bit_set;
 
         include!(concat!(env!("OUT_DIR"), "/hal/executable_plugin.rs"));
     }
@@ -81,14 +90,14 @@ pub mod hal {
 
     /// Executables in portable bytecode.
     pub mod vmvx {
-        use crate::bits::bit_set;
+        use crate::bit_set::bit_set;
 
         include!(concat!(env!("OUT_DIR"), "/hal/vmvx.rs"));
     }
 
     /// The parts of ELF that the loader reads.
     pub mod elf {
-        use crate::bits::bit_set;
+        use crate::bit_set::bit_set;
 
         include!(concat!(env!("OUT_DIR"), "/hal/elf.rs"));
     }

@@ -45,6 +45,7 @@ mod parameters;
 mod pools;
 mod queries;
 mod readme;
+mod recording;
 mod reference;
 mod registry;
 mod runtime_ops;

@@ -1,5 +1,6 @@
 //! Observers of devices: wrappers that show an [`Observer`] each call of a device, and of the objects it makes, with the arguments and what
-//! came of it. Hosts wrap a device to trace it ([`Trace`]) or to hold its callers to the contract ([`Validate`]); programs and drivers see no
+//! came of it. Hosts wrap a device to trace it ([`Trace`]) or to hold its callers to the contract ([`Validate`]), or record
+//! what they do ([`Record`]); programs and drivers see no
 //! difference.
 //!
 //! ```
@@ -36,6 +37,7 @@
 
 pub(crate) mod failure;
 pub(crate) mod objects;
+pub mod record;
 pub(crate) mod text;
 mod trace;
 pub(crate) mod validate;
@@ -43,9 +45,11 @@ pub(crate) mod validate;
 use std::any::Any;
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::objects::{Exchange, Side, Tables};
 pub use self::objects::{Known, ObjectId, Wrapped};
+pub use self::record::{Record, Recording};
 use self::text::{Show, Text};
 pub use self::trace::Trace;
 pub use self::validate::Validate;
@@ -82,12 +86,14 @@ pub trait Observer: Debug + Send + Sync + 'static {
 pub struct Observation {
     observer: Box<dyn Observer>,
     tables: Tables,
+    /// Calls that have begun.
+    begun: AtomicU64,
 }
 
 impl Observation {
     /// Begins without any objects.
     pub fn new(observer: impl Observer) -> Arc<Observation> {
-        Arc::new(Observation { observer: Box::new(observer), tables: Tables::default() })
+        Arc::new(Observation { observer: Box::new(observer), tables: Tables::default(), begun: AtomicU64::new(0) })
     }
 
     /// The device with its calls shown to the observer.
@@ -129,7 +135,8 @@ impl<T: Wrapped + ?Sized> Observed<T> {
     }
 
     pub(crate) fn called<'a>(&'a self, call: Call<'a>) -> Called<'a> {
-        Called { object: self.id(), call, callee: &self.inner, observation: &self.observation }
+        let number = self.observation.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        Called { number, object: self.id(), call, callee: &self.inner, observation: &self.observation }
     }
 
     /// An argument for the object.
@@ -162,6 +169,7 @@ impl<T: Wrapped + ?Sized> Drop for Observed<T> {
 
 /// A call of an object. Its text is `semaphore#1.signal(value=5)`.
 pub struct Called<'a> {
+    number: u64,
     object: ObjectId,
     call: Call<'a>,
     /// The `Arc` of the object.
@@ -170,6 +178,11 @@ pub struct Called<'a> {
 }
 
 impl<'a> Called<'a> {
+    /// Counts the calls of the observation from 1, in the order in which they begin.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The object that is called.
     pub fn object(&self) -> ObjectId {
         self.object

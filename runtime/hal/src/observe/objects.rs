@@ -11,7 +11,7 @@ use crate::forward::Forward;
 pub(crate) use crate::generated::hal::observe::Tables;
 
 /// What an object is called: its kind and a number that no other of the kind has, counted from 1 in the order in which they were seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {
     /// As in `spec/hal`.
     pub kind: &'static str,

@@ -19,7 +19,7 @@ mod semaphores;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vireo::hal::observe::{Observation, Trace, Validate};
+use vireo::hal::observe::{Observation, Recording, Trace, Validate};
 use vireo::hal::plugin::loopback::through;
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
@@ -143,6 +143,11 @@ fn validated(uri: &str) -> Arc<dyn Device> {
     Observation::new(Validate::new()).device(&create(uri))
 }
 
+/// A device whose calls are recorded, and forgotten.
+fn recorded() -> Arc<dyn Device> {
+    Observation::new(Recording::default().observer()).device(&create("local-sync"))
+}
+
 on!(local_sync, LOCAL_SYNC);
 on!(local_sync_behind_vtables, Backend { loopback: true, ..LOCAL_SYNC });
 on!(local_task, LOCAL_TASK);
@@ -154,6 +159,7 @@ on!(local_sync_in_wrappers, Backend { name: "wrapped local-sync", create: wrappe
 on!(local_sync_traced, Backend { name: "traced local-sync", create: || traced("local-sync"), ..LOCAL_SYNC });
 on!(local_task_traced, Backend { name: "traced local-task", create: || traced("local-task"), ..LOCAL_SYNC });
 on!(local_sync_validated, Backend { name: "validated local-sync", create: || validated("local-sync"), ..LOCAL_SYNC });
+on!(local_sync_recorded, Backend { name: "recorded local-sync", create: recorded, ..LOCAL_SYNC });
 on!(local_task_validated, Backend { name: "validated local-task", create: || validated("local-task"), ..LOCAL_SYNC });
 // The device behind the vtables is the validated one, and the suite sees it as a driver of another library.
 on!(
