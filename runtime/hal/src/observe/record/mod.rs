@@ -61,7 +61,7 @@ pub struct Recorded {
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A call has returned.
-    Call(RecordedEvent),
+    Call(Box<RecordedEvent>),
     /// Nobody holds an object any more. Buffers have no such event.
     Dropped(ObjectId),
 }
@@ -119,7 +119,7 @@ impl Observer for Record {
         for (id, object) in noted {
             recorded.objects.entry(id).or_insert(object);
         }
-        recorded.events.push(Event::Call(event));
+        recorded.events.push(Event::Call(Box::new(event)));
     }
 
     fn dropped(&self, object: ObjectId) {
@@ -143,7 +143,7 @@ impl fmt::Debug for Recording {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RecordedEvent { number, object, call, outcome } = match self {
-            Event::Call(event) => event,
+            Event::Call(event) => &**event,
             Event::Dropped(object) => return write!(f, "{object} is dropped"),
         };
         let method = call.method().name();
