@@ -126,3 +126,23 @@ fn layers_use_only_those_below_them() {
     wrong.dedup();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A module that has files of its own is a folder with a `mod.rs`, everywhere in the repository.
+#[test]
+fn modules_with_files_are_folders() {
+    fn look(folder: &Path, odd: &mut Vec<PathBuf>) {
+        let skipped = ["target", ".git", "corpus"];
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && !path.file_name().is_some_and(|name| skipped.iter().any(|skipped| name == *skipped)) {
+                if path.with_extension("rs").exists() {
+                    odd.push(path.with_extension("rs"));
+                }
+                look(&path, odd);
+            }
+        }
+    }
+    let mut odd = Vec::new();
+    look(&Path::new(RUNTIME).join(".."), &mut odd);
+    assert!(odd.is_empty(), "next to folders of their names: {odd:?}");
+}

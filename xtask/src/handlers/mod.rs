@@ -38,7 +38,7 @@ pub fn handlers(file: Option<&Path>) -> Result<(), String> {
     };
     let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let images = Image::all(&bytes).map_err(|error| format!("{}: {error}", file.display()))?;
-    let rules = Rules::parse(include_str!("../handlers.txt"))?;
+    let rules = Rules::parse(include_str!("../../handlers.txt"))?;
     let mut rows = Vec::new();
     for image in &images {
         for function in image.functions().filter(|function| rules.is_handler(&function.name)) {
