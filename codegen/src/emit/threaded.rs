@@ -87,7 +87,7 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
         use super::prelude::*;
         #modules
 
-        #[doc = " Passes an op that is made of primitives. False for any other."]
+        #[doc = " Visits an op that is made of primitives. False for any other."]
         pub fn visit_op(op: Op, visitor: &mut impl OpVisitor) -> bool {
             match op {
                 #(#plain)*
@@ -96,7 +96,7 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
             true
         }
 
-        #[doc = " Passes on a comparison whose result only a branch needs. False if the op is no comparison with this result."]
+        #[doc = " Visits a comparison whose result only a branch reads. False if the op is no comparison with this result."]
         pub fn visit_fused_test(op: Op, condition: Reg, visitor: &mut impl OpVisitor) -> bool {
             match op {
                 #(#fused)*
