@@ -1,13 +1,13 @@
-//! What the generated tests of primitives ask: whether a value is the one of the example.
+//! Assertions for the tests of primitives, which are generated from the examples in `spec/vm/primitives` and call them.
 
 use std::fmt::Debug;
 
 use super::Trap;
 use crate::status::StatusCode;
 
-/// Values that are compared bit for bit, except that one NaN is as good as another.
+/// Values that are compared bit for bit, except that all NaNs are equal.
 pub trait Value: Copy + Debug {
-    /// Whether it is the other one.
+    /// True if both are the same value.
     fn is(self, other: Self) -> bool;
 }
 
@@ -30,13 +30,13 @@ values! {
     f64: |value, other| value.to_bits() == other.to_bits() || value.is_nan() && other.is_nan(),
 }
 
-/// Checks the value that an example gives.
+/// Asserts that an example has the expected value.
 #[track_caller]
 pub fn is<T: Value>(example: &str, value: T, expected: T) {
     assert!(value.is(expected), "{example}: {value:?}, not {expected:?}");
 }
 
-/// Checks that an example traps.
+/// Asserts that an example traps with the expected status.
 #[track_caller]
 pub fn traps<T: Debug>(example: &str, value: Result<T, Trap>, expected: StatusCode) {
     assert_eq!(value.map_err(Trap::code).unwrap_err(), expected, "{example}");
