@@ -73,6 +73,7 @@ impl ThreadedInstruction {
 }
 
 /// Number of elements of the stream that an instruction with operands of this type takes.
+#[inline(always)]
 pub(super) const fn instructions_of<T>() -> usize {
     assert!(align_of::<T>() <= align_of::<u64>());
     1 + size_of::<T>().saturating_sub(size_of::<u64>()).div_ceil(size_of::<ThreadedInstruction>())
