@@ -55,6 +55,7 @@ mod skip;
 mod static_library;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod system_library;
+#[cfg(feature = "trace")]
 mod tracing;
 mod untrusted;
 mod validating;

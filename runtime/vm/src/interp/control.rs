@@ -10,7 +10,6 @@ use super::invocation::{call_native, fail_code};
 use super::machine::{ArgumentLayout, Machine, lookup};
 use super::stack::FrameDescriptor;
 use super::threaded;
-use super::traced_dispatcher;
 use crate::bytecode::{
     AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
 };
@@ -60,7 +59,12 @@ pub fn run(machine: &mut Machine<'_>) -> Result<Exit> {
     let result = match dispatch(machine.limits) {
         Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
         Dispatch::Threaded | Dispatch::Compiled => threaded::run(machine),
-        Dispatch::Traced => traced_dispatcher::run(machine),
+        #[cfg(feature = "trace")]
+        Dispatch::Traced => super::traced_dispatcher::run(machine),
+        #[cfg(not(feature = "trace"))]
+        Dispatch::Traced => {
+            Err(Status::unimplemented("ops are not traced: the library was built without the feature `trace`"))
+        }
     };
     match result {
         Ok(()) => machine.exit.take().ok_or_else(|| Status::internal("the machine stopped without a reason")),

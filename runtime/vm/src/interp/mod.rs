@@ -18,6 +18,7 @@ mod stack;
 mod stack_memory;
 pub mod threaded;
 mod trace_sink;
+#[cfg(feature = "trace")]
 mod traced_dispatcher;
 
 #[doc(hidden)]
