@@ -36,6 +36,8 @@ mod ir;
 mod passes;
 mod processor;
 mod regalloc;
+#[cfg(test)]
+mod tests;
 mod x64;
 
 use vireo_core::{executable_memory, limits, math};

@@ -6,13 +6,10 @@ use crate::interp::{
     BoundModule, BytecodeModule, ContextState, ImportTarget, Invocation, Limits, ModuleList, Poll, Stderr,
 };
 use crate::ir::graph::Kind;
+use crate::tests::functions;
 use std::sync::Arc;
 use vireo_core::limits::Dispatch;
 use vireo_core::status::{Result, StatusCode};
-use vireo_module::asm::assemble;
-use vireo_module::bytecode::{FunctionInfo, ModuleInfo, verify_function};
-use vireo_module::convention::Convention;
-use vireo_module::vmfb::Archive;
 use vireo_vm::Value;
 
 /// A compiler that loses all range checks.
@@ -99,22 +96,7 @@ vm.func @sum(%i0: i32, %i1: i32) -> (i32) {
 ";
 
 fn module() -> BytecodeModule {
-    let archive = Archive::from_bytes(&assemble(FUNCTIONS).unwrap()).unwrap();
-    let conventions: Vec<Convention> = archive.functions().map(|one| one.convention().parse().unwrap()).collect();
-    let info =
-        ModuleInfo { global_bytes: 0, global_refs: 0, types: 1, rodata: 0, imports: &[], functions: &conventions };
-    let functions = archive.functions().enumerate().map(|(ordinal, function)| {
-        let info_of = FunctionInfo {
-            ordinal: ordinal as u32,
-            convention: &conventions[ordinal],
-            slots: function.slots,
-            refs: function.refs,
-            blocks: function.blocks,
-            features: function.requirements.0,
-        };
-        verify_function(&archive.bytecode()[function.code.clone()], &info_of, &info).unwrap()
-    });
-    let functions: Arc<[VerifiedFunction]> = functions.collect();
+    let functions = functions(FUNCTIONS);
     let compiler = Broken(ModuleCode::new(&functions));
     BytecodeModule { compiler: Some(Box::new(compiler)), ..BytecodeModule::new("test".to_string(), functions) }
 }

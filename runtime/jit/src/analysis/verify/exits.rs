@@ -260,35 +260,15 @@ fn add(set: &mut Bits, other: &Bits) -> bool {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Arc;
 
     use super::*;
     use crate::build::build;
     use crate::interp::BytecodeModule;
-    use vireo_module::asm::assemble;
-    use vireo_module::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
-    use vireo_module::convention::Convention;
-    use vireo_module::vmfb::Archive;
+    use crate::tests::functions;
 
     /// The module of a text that has functions alone.
     fn module(text: &str) -> BytecodeModule {
-        let archive = Archive::from_bytes(&assemble(text).unwrap()).unwrap();
-        let conventions: Vec<Convention> = archive.functions().map(|one| one.convention().parse().unwrap()).collect();
-        let info =
-            ModuleInfo { global_bytes: 0, global_refs: 0, types: 1, rodata: 0, imports: &[], functions: &conventions };
-        let verified = |(ordinal, function): (usize, vireo_module::vmfb::Function<'_>)| {
-            let info_of = FunctionInfo {
-                ordinal: ordinal as u32,
-                convention: &conventions[ordinal],
-                slots: function.slots,
-                refs: function.refs,
-                blocks: function.blocks,
-                features: function.requirements.0,
-            };
-            verify_function(&archive.bytecode()[function.code.clone()], &info_of, &info).unwrap()
-        };
-        let functions: Arc<[VerifiedFunction]> = archive.functions().enumerate().map(verified).collect();
-        BytecodeModule::new("module".to_string(), functions)
+        BytecodeModule::new("module".to_string(), functions(text))
     }
 
     /// Takes each slot out of each exit, one at a time. Gives those whose loss is found, as the op and the slot, and those where it is not.
