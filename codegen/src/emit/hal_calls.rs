@@ -93,14 +93,17 @@ fn calls(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
     }
 }
 
+/// The methods with a result: the variant, what its documentation says, and the result.
+pub(crate) fn with_result<'a>(methods: &[(&'a Object, &'a Method)]) -> Vec<(Ident, String, &'a Shape)> {
+    let variant = |(object, method): &(&'a Object, &'a Method)| {
+        Some((method_variant(object, method), title(object, method), method.result.as_ref()?))
+    };
+    methods.iter().filter_map(variant).collect()
+}
+
 /// `enum Reply`
 fn replies(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
-    let with_result: Vec<_> = methods
-        .iter()
-        .filter_map(|(object, method)| {
-            Some((method_variant(object, method), title(object, method), method.result.as_ref()?))
-        })
-        .collect();
+    let with_result = with_result(methods);
     let variants = with_result.iter().map(|(variant, doc, shape)| {
         let ty = reply_type(hal, shape);
         quote!(#[doc = #doc] #variant(#ty))
@@ -175,7 +178,7 @@ pub(crate) fn mention(hal: &Hal, kind: &Kind, seen: &mut BTreeSet<String>) {
 }
 
 /// ``` `device.queue_fill` ```
-fn title(object: &Object, method: &Method) -> String {
+pub(crate) fn title(object: &Object, method: &Method) -> String {
     format!("`{}.{}`", object.name, method.name)
 }
 

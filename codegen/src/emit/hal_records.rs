@@ -4,15 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, Literal, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::constants::int_type;
 use crate::emit::file::{GeneratedFile, source};
-use crate::emit::hal_calls::mention;
+use crate::emit::hal_calls::{mention, title, with_result};
 use crate::emit::hal_traits::method_variant;
-use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
+use crate::emit::hal_types::{in_shape, is_plain, owned, type_ident, value_ident};
 use crate::model::hal::{Field, Form, Hal, Kind, Method, Numbers, Object, Shape, Struct};
 use crate::model::int::Int;
 
@@ -136,12 +136,7 @@ fn passed(method: &Method) -> impl Iterator<Item = &Field> {
 
 /// `enum RecordedReply`
 fn replies(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
-    let with_result: Vec<_> = methods
-        .iter()
-        .filter_map(|(object, method)| {
-            Some((method_variant(object, method), title(object, method), method.result.as_ref()?))
-        })
-        .collect();
+    let with_result = with_result(methods);
     let variants = with_result.iter().map(|(variant, doc, shape)| {
         let ty = kept_type(hal, shape);
         quote!(#[doc = #doc] #variant(#ty))
@@ -306,18 +301,5 @@ fn kept_type(hal: &Hal, shape: &Shape) -> TokenStream {
         Kind::Object(name) if name == BUFFER => quote!(RecordedBuffer),
         Kind::Object(_) => quote!(ObjectId),
     };
-    match shape.count {
-        Some(count) => {
-            let count = Literal::u32_unsuffixed(count);
-            quote!([#ty; #count])
-        }
-        None if shape.null => quote!(Option<#ty>),
-        None if shape.list => quote!(Vec<#ty>),
-        None => ty,
-    }
-}
-
-/// ``` `device.queue_fill` ```
-fn title(object: &Object, method: &Method) -> String {
-    format!("`{}.{}`", object.name, method.name)
+    in_shape(shape, ty)
 }

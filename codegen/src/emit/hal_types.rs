@@ -223,7 +223,11 @@ pub(crate) fn owned(kind: &Kind) -> TokenStream {
 }
 
 fn field_type(shape: &Shape) -> TokenStream {
-    let ty = owned(&shape.kind);
+    in_shape(shape, owned(&shape.kind))
+}
+
+/// An array, an option or a list of `ty`, or `ty` itself, as the shape says.
+pub(crate) fn in_shape(shape: &Shape, ty: TokenStream) -> TokenStream {
     match shape.count {
         Some(count) => {
             let count = Literal::u32_unsuffixed(count);
