@@ -189,7 +189,7 @@ impl<D: Deferred> CommandProgram<D> {
         }
     }
 
-    /// The same behind a reference count, in the memory of a free program if there is one.
+    /// The same in an `Arc`, in the memory of a free program if there is one.
     pub(super) fn new_recycled(capacity: u32) -> Arc<CommandProgram<D>> {
         if let Some(mut recycled) = D::free_lists().programs.pop(0)
             && let Some(program) = Arc::get_mut(&mut recycled)

@@ -161,7 +161,7 @@ on!(local_task_traced, Backend { name: "traced local-task", create: || traced("l
 on!(local_sync_validated, Backend { name: "validated local-sync", create: || validated("local-sync"), ..LOCAL_SYNC });
 on!(local_sync_recorded, Backend { name: "recorded local-sync", create: recorded, ..LOCAL_SYNC });
 on!(local_task_validated, Backend { name: "validated local-task", create: || validated("local-task"), ..LOCAL_SYNC });
-// The device behind the vtables is the validated one, and the suite sees it as a driver of another library.
+// The device that exports its vtables is the validated one, and the suite sees it as a driver of another library.
 on!(
     local_sync_validated_behind_vtables,
     Backend {
