@@ -92,7 +92,9 @@ pub mod interp {
 pub mod vm {
     pub use vireo_module::convention;
     pub use vireo_module::convention::{Argument, Convention, Kind};
-    pub use vireo_session::{Context, ExportInfo, Function, InvocationModel, Module, PendingCall, ReflectionAttribute};
+    pub use vireo_session::{
+        Context, ExportInfo, Function, InvocationModel, LinkedModules, Module, PendingCall, ReflectionAttribute,
+    };
     pub use vireo_vm::{
         BoxedWaitSource, Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, WaitSource,
         native, type_names, value,
@@ -103,9 +105,9 @@ pub mod vm {
         pub use vireo_vm::buffer::{Buffer, DEFAULT_ALIGNMENT};
     }
 
-    /// Contexts: modules with their imports resolved and their state.
+    /// Linked modules, and contexts: their state.
     pub mod context {
-        pub use vireo_session::Context;
+        pub use vireo_session::{Context, LinkedModules};
     }
 
     /// Functions of a context, as the host calls them.

@@ -1,4 +1,5 @@
-//! [`Context`]: modules with their imports bound, and their state. Hosts create one and look up functions in it.
+//! [`LinkedModules`]: modules with their imports bound, and [`Context`]: the state of linked modules. Hosts create contexts and look up functions in
+//! them.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -26,12 +27,69 @@ const MAX_LISTED: usize = 32;
 pub struct Context(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
-    pub modules: Vec<Module>,
-    pub module_list: Arc<ModuleList>,
+    pub linked: LinkedModules,
     state: Mutex<ContextState>,
     limits: Limits,
     /// How many modules have been initialised, from the first.
     initialized: usize,
+}
+
+/// Modules with their imports bound: what contexts of the same modules share, machine code included. Cheap to clone.
+///
+/// Nothing of it changes when programs run, except that functions get machine code. So contexts of the same linked modules can run on
+/// different threads at the same time.
+#[derive(Clone)]
+pub struct LinkedModules {
+    modules: Arc<[Module]>,
+    pub(super) module_list: Arc<ModuleList>,
+}
+
+impl LinkedModules {
+    /// Binds the imports of `modules`, in order. A module can import from those before it and from itself; of several with the same name it
+    /// imports from the last one. Programs trace and print to the standard error stream.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling convention does not match.
+    pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<LinkedModules> {
+        LinkedModules::with_sink(modules, Arc::new(Stderr))
+    }
+
+    /// As [`LinkedModules::new`], with a sink for what programs trace and print.
+    ///
+    /// # Errors
+    /// As [`LinkedModules::new`].
+    pub fn with_sink(modules: impl IntoIterator<Item = Module>, sink: Arc<dyn TraceSink>) -> Result<LinkedModules> {
+        let modules: Arc<[Module]> = modules.into_iter().collect();
+        let mut module_list = ModuleList { modules: Vec::new(), sink };
+        for index in 0..modules.len() {
+            module_list.modules.push(bind(&modules[..=index])?);
+        }
+        Ok(LinkedModules { modules, module_list: Arc::new(module_list) })
+    }
+
+    /// The modules in order.
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// A context with state of its own: creates the state of each module and runs its initialiser, in order. The limits are those of the
+    /// initialisers and of all calls that are made without limits.
+    ///
+    /// # Errors
+    /// Any error of an initialiser.
+    pub fn context(&self, limits: Limits) -> Result<Context> {
+        let state = {
+            let _started = scope::start(&limits);
+            Mutex::new(ContextState::new(&self.module_list)?)
+        };
+        let mut inner = Inner { linked: self.clone(), state, limits, initialized: 0 };
+        while inner.initialized < inner.linked.modules.len() {
+            let index = inner.initialized;
+            inner.run_hook(index, INITIALIZER)?;
+            inner.initialized += 1;
+        }
+        Ok(Context(Arc::new(inner)))
+    }
 }
 
 impl Context {
@@ -62,41 +120,17 @@ impl Context {
         limits: Limits,
         sink: Arc<dyn TraceSink>,
     ) -> Result<Context> {
-        let modules: Vec<Module> = modules.into_iter().collect();
-        let mut module_list = ModuleList { modules: Vec::new(), sink };
-        for index in 0..modules.len() {
-            module_list.modules.push(bind(&modules[..=index])?);
-        }
-        Context::start(modules, Arc::new(module_list), limits)
+        LinkedModules::with_sink(modules, sink)?.context(limits)
     }
 
-    /// A context of the same modules with state of its own, which is initialised as the first one was.
-    ///
-    /// # Errors
-    /// Any error of an initialiser.
-    #[doc(hidden)]
-    pub fn sibling(&self) -> Result<Context> {
-        let Inner { modules, module_list, limits, .. } = &*self.0;
-        Context::start(modules.clone(), Arc::clone(module_list), limits.clone())
-    }
-
-    fn start(modules: Vec<Module>, module_list: Arc<ModuleList>, limits: Limits) -> Result<Context> {
-        let state = {
-            let _started = scope::start(&limits);
-            Mutex::new(ContextState::new(&module_list)?)
-        };
-        let mut inner = Inner { modules, module_list, state, limits, initialized: 0 };
-        while inner.initialized < inner.modules.len() {
-            let index = inner.initialized;
-            inner.run_hook(index, INITIALIZER)?;
-            inner.initialized += 1;
-        }
-        Ok(Context(Arc::new(inner)))
+    /// What it shares with other contexts of the same modules.
+    pub fn linked_modules(&self) -> &LinkedModules {
+        &self.0.linked
     }
 
     /// The modules in order.
     pub fn modules(&self) -> &[Module] {
-        &self.0.modules
+        &self.0.linked.modules
     }
 
     /// Calls a function by the index of its module and its ordinal.
@@ -112,7 +146,7 @@ impl Context {
     #[doc(hidden)]
     pub fn call_within(&self, module: usize, ordinal: usize, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
         self.0.run(&mut Invocation::new(
-            &*self.0.module_list,
+            &*self.0.linked.module_list,
             ImportTarget { module, function: ordinal },
             args,
             limits,
@@ -137,7 +171,7 @@ impl Context {
     /// # Errors
     /// `NOT_FOUND`, with the names that exist.
     pub fn function(&self, name: &str) -> Result<Function> {
-        let modules = self.0.modules.iter().enumerate().rev();
+        let modules = self.modules().iter().enumerate().rev();
         let of = |index: usize, export: ExportInfo<'_>| Function::new(self.clone(), index, export.name, export.ordinal);
         if let Some((module_name, export_name)) = name.split_once('.') {
             for (index, module) in modules.clone().filter(|(_, module)| module.name() == module_name) {
@@ -151,7 +185,7 @@ impl Context {
                 return Ok(of(index, export));
             }
         }
-        let known = self.0.modules.iter().filter(|module| module.archive().is_some());
+        let known = self.modules().iter().filter(|module| module.archive().is_some());
         let mut known =
             known.flat_map(|module| module.exports().map(|export| format!("{}.{}", module.name(), export.name)));
         let mut text = known.by_ref().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
@@ -171,7 +205,7 @@ impl Inner {
 
     /// The tier-up policy that compiles functions of bytecode module `module` at once.
     pub fn tier_up(&self, module: usize) -> Option<TierUp<'_>> {
-        match self.module_list.modules.get(module)? {
+        match self.linked.module_list.modules.get(module)? {
             interp::BoundModule::Bytecode(bytecode) => Some(TierUp { module: bytecode, index: module, always: true }),
             interp::BoundModule::Native(..) => None,
         }
@@ -204,7 +238,7 @@ impl Inner {
     pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
-        self.run(&mut Invocation::new(&*self.module_list, target, args, limits)?)
+        self.run(&mut Invocation::new(&*self.linked.module_list, target, args, limits)?)
     }
 
     /// As `call`, with the results in `results`, whose memory is reused.
@@ -219,7 +253,7 @@ impl Inner {
         results.clear();
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
-        let mut invocation = Invocation::new(&*self.module_list, target, args, limits)?;
+        let mut invocation = Invocation::new(&*self.linked.module_list, target, args, limits)?;
         invocation.return_into(std::mem::take(results));
         *results = self.run(&mut invocation)?;
         Ok(())
@@ -227,7 +261,7 @@ impl Inner {
 
     /// Calls the function `name` of a bytecode module, if it has one.
     fn run_hook(&self, index: usize, name: &str) -> Result<()> {
-        let module = &self.modules[index];
+        let module = &self.linked.modules[index];
         let Some(export) = module.archive().and_then(|_| module.exports_named(name).next()) else {
             return Ok(());
         };
@@ -248,9 +282,15 @@ impl Drop for Inner {
     }
 }
 
+impl fmt::Debug for LinkedModules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LinkedModules").field(&self.modules).finish()
+    }
+}
+
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Context").field(&self.0.modules).finish()
+        f.debug_tuple("Context").field(&self.modules()).finish()
     }
 }
 

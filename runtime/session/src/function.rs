@@ -111,7 +111,7 @@ impl Function {
     /// # Errors
     /// `INVALID_ARGUMENT` if `args` do not match the convention.
     pub fn start(&self, args: &[Value], limits: Limits) -> Result<PendingCall> {
-        let program = Arc::clone(&self.context.0.module_list);
+        let program = Arc::clone(&self.context.0.linked.module_list);
         let limits = limits.started().into_owned();
         let scope = Scope::of(&limits);
         let invocation = Invocation::new(program, self.target(), args, limits)?;

@@ -17,7 +17,7 @@ use vireo_core::{blocking, limits, status};
 use vireo_module::{bytecode, vmfb};
 use vireo_vm::interp;
 
-pub use context::Context;
+pub use context::{Context, LinkedModules};
 pub use function::{Function, PendingCall};
 pub use generated::names::reflection::{InvocationModel, ReflectionAttribute};
 pub use module::{ExportInfo, Module};

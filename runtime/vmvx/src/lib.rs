@@ -23,7 +23,7 @@ use vireo_vm::{abi, interp};
 
 /// The module of this name in the facade, which generated code refers to.
 mod vm {
-    pub use vireo_session::{Context, ExportInfo, Module};
+    pub use vireo_session::{Context, ExportInfo, LinkedModules, Module};
     pub use vireo_vm::*;
 }
 

@@ -12,7 +12,7 @@ use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, Execut
 use crate::limits::Charge;
 use crate::limits::{Limits, Tier};
 use crate::status::{Result, Status};
-use crate::vm::{Context, ExportInfo, Module};
+use crate::vm::{Context, ExportInfo, LinkedModules, Module};
 use vireo_vm::abi::callees::{KernelArguments, SetConstantsArguments};
 
 const ENTRY_CONVENTION: &str = KernelArguments::CONVENTION;
@@ -40,8 +40,9 @@ pub struct VmvxExecutable {
     name: String,
     kernels: Vec<Kernel>,
     constants: Constants,
-    /// The context that the others are siblings of.
-    first: Context,
+    /// The kernels' module, linked.
+    linked: LinkedModules,
+    limits: Limits,
     /// Idle contexts. There are as many contexts as threads ever ran workgroups at once.
     idle: Mutex<Vec<KernelContext>>,
     /// The charge for the memory of the module.
@@ -84,13 +85,14 @@ impl VmvxExecutable {
         }
         let constants = Constants { values: constants.into(), setter: setter.map(|setter| setter.ordinal) };
         let compiles = limits.tier == Tier::Compiled;
-        let first = Context::with_limits([vmvx, module], limits)?;
+        let linked = LinkedModules::new([vmvx, module])?;
+        let first = linked.context(limits.clone())?;
         if compiles {
             first.compile(OWN_MODULE);
         }
         // Errors of the constants should show now, not at the first dispatch.
-        let kernel_context = constants.kernel_context(first.clone())?;
-        Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![kernel_context]), _charge: charge })
+        let idle = Mutex::new(vec![constants.kernel_context(first)?]);
+        Ok(VmvxExecutable { name, kernels, constants, linked, limits, idle, _charge: charge })
     }
 
     fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
@@ -110,7 +112,7 @@ impl VmvxExecutable {
         let kernel_context = idle().pop();
         let mut kernel_context = match kernel_context {
             Some(kernel_context) => kernel_context,
-            None => self.constants.kernel_context(self.first.sibling()?)?,
+            None => self.constants.kernel_context(self.linked.context(self.limits.clone())?)?,
         };
         let result = run(&mut kernel_context);
         idle().push(kernel_context);
@@ -216,7 +218,7 @@ impl HostKernels for VmvxExecutable {
     }
 
     fn limits(&self) -> Option<&Limits> {
-        Some(self.first.limits()).filter(|limits| limits.is_armed())
+        Some(&self.limits).filter(|limits| limits.is_armed())
     }
 
     fn timing(&self, function: ExecutableFunction) -> Option<&KernelTiming> {
