@@ -43,9 +43,6 @@
 //!
 //! A program that only runs bytecode depends on `vireo` with `default-features = false, features = ["vm"]`.
 
-#[cfg(feature = "local")]
-mod builtin;
-
 #[doc(hidden)]
 pub use vireo_core::glob;
 pub use vireo_core::{number_text, status};
@@ -153,7 +150,7 @@ pub mod hal {
     pub use vireo_hal_abi::{load_driver_library, plugin, vtables};
 
     #[cfg(feature = "local")]
-    pub use crate::builtin::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
+    pub use vireo_inference::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
 
     /// Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
     #[cfg(feature = "local")]
@@ -170,7 +167,7 @@ pub mod hal {
         #[cfg(feature = "vmvx")]
         pub use vireo_vmvx::{VmvxExecutable, VmvxLoader};
 
-        pub use crate::builtin::{default_loaders, loaders_for};
+        pub use vireo_inference::{default_loaders, loaders_for};
     }
 
     /// The device without kernels.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use super::loaders_for;
-use crate::status::{Result, Status};
+use vireo_core::status::{Result, Status};
 use vireo_hal::host_kernels::{ImportProvider, ImportProviders};
 use vireo_hal::registry::driver::{SingleDeviceDriver, expect_no_params};
 use vireo_hal::{
