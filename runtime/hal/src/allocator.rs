@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::accounting::{Accounted, Counters};
 use super::buffer::{HeapBuffer, InlineBytes, KernelMemory};
-use super::pool::block_cache::BlockCache;
+use super::pool::block_cache::{Block, BlockCache};
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
@@ -168,6 +168,11 @@ struct AccountedBytes {
 struct AccountedInline {
     bytes: InlineBytes,
     _accounted: Accounted,
+}
+
+/// Whether an owner of memory is one that this allocator makes, so that only the owner knows the address of the memory.
+pub(super) fn is_heap_memory(owner: &(dyn Any + Send + Sync)) -> bool {
+    owner.is::<AccountedBytes>() || owner.is::<AccountedInline>() || owner.is::<Block>()
 }
 
 /// The parameters with defaults filled in; INVALID_ARGUMENT for an alignment that cannot be.

@@ -297,6 +297,11 @@ impl Subspan {
         (&*self.allocation, self.offset)
     }
 
+    /// The same, mutably.
+    pub(super) fn allocation_mut(&mut self) -> (&mut Arc<dyn Buffer>, u64) {
+        (&mut self.allocation, self.offset)
+    }
+
     /// The buffer that it is a range of.
     pub(super) fn into_allocation(self) -> Arc<dyn Buffer> {
         self.allocation

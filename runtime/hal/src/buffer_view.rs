@@ -84,6 +84,11 @@ impl BufferView {
         &self.buffer.0
     }
 
+    /// The same, mutably, if nothing else refers to the object that programs refer to.
+    pub(super) fn buffer_mut(&mut self) -> Option<&mut Arc<dyn Buffer>> {
+        self.buffer.get_mut().map(|handle| &mut handle.0)
+    }
+
     /// The same, as programs refer to it.
     pub fn buffer_reference(&self) -> &Obj<BufferRefObject> {
         &self.buffer

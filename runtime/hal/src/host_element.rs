@@ -3,23 +3,30 @@
 //! A Rust type stands for the element types that have its values: `i32` for `i32` and `si32`, `u8` for `ui8` and `i8`, `bool` for `i1`. The
 //! feature `half` adds `half::f16` and `half::bf16`.
 
-use super::{BufferView, Device, ElementType};
+use std::borrow::Cow;
+
+use bytemuck::{CheckedBitPattern, NoUninit};
+
+use super::{BufferView, Device, ElementType, buffer_read, check_range};
 use crate::status::{Result, Status};
 
+#[cfg(target_endian = "big")]
+compile_error!("elements of tensors are little-endian, and conversions take those of the host as they are");
+
 mod sealed {
-    /// The bytes of an element.
-    pub trait Bytes: Sized {
-        const SIZE: usize;
+    use crate::status::Result;
 
-        fn append(self, out: &mut Vec<u8>);
-
-        /// From [`Self::SIZE`] bytes.
-        fn read(bytes: &[u8]) -> Self;
+    /// Types of elements, which are here alone.
+    pub trait Sealed: Sized {
+        /// A list of `count` elements, whose bytes `fill` writes.
+        fn read_all(count: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Vec<Self>>;
     }
 }
 
 /// A Rust type whose values are elements of tensors.
-pub trait HostElement: Copy + sealed::Bytes + 'static {
+pub trait HostElement:
+    NoUninit + CheckedBitPattern + PartialEq + std::fmt::Debug + Send + Sync + sealed::Sealed
+{
     /// The type of the elements of tensors that are made of slices.
     const ELEMENT_TYPE: ElementType;
 
@@ -29,17 +36,11 @@ pub trait HostElement: Copy + sealed::Bytes + 'static {
 
 macro_rules! host_elements {
     ($($ty:ty, $made:ident, $($read:ident)*;)*) => {$(
-        impl sealed::Bytes for $ty {
-            const SIZE: usize = size_of::<$ty>();
-
-            fn append(self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_le_bytes());
-            }
-
-            fn read(bytes: &[u8]) -> $ty {
-                let mut le = [0; size_of::<$ty>()];
-                le.copy_from_slice(bytes);
-                <$ty>::from_le_bytes(le)
+        impl sealed::Sealed for $ty {
+            fn read_all(count: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Vec<$ty>> {
+                let mut elements = vec![bytemuck::Zeroable::zeroed(); count];
+                fill(bytemuck::cast_slice_mut(&mut elements))?;
+                Ok(elements)
             }
         }
 
@@ -69,21 +70,55 @@ host_elements! {
     half::bf16, BFLOAT_16, BFLOAT_16;
 }
 
-impl sealed::Bytes for bool {
-    const SIZE: usize = 1;
-
-    fn append(self, out: &mut Vec<u8>) {
-        out.push(self.into());
-    }
-
-    fn read(bytes: &[u8]) -> bool {
-        bytes.iter().any(|byte| *byte != 0)
+impl sealed::Sealed for bool {
+    fn read_all(count: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Vec<bool>> {
+        // A kernel may write any byte, and a `bool` is zero or one.
+        let bytes = u8::read_all(count, fill)?;
+        Ok(bytes.into_iter().map(|byte| byte != 0).collect())
     }
 }
 
 impl HostElement for bool {
     const ELEMENT_TYPE: ElementType = ElementType::BOOL_8;
     const READABLE: &'static [ElementType] = &[ElementType::BOOL_8];
+}
+
+/// The bytes of elements, as tensors have them.
+pub fn bytes_of<T: HostElement>(elements: &[T]) -> &[u8] {
+    bytemuck::cast_slice(elements)
+}
+
+/// The elements in `bytes`, without a copy where they are aligned and are values of the type.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if they are not a whole number of elements.
+pub fn elements_of<T: HostElement>(bytes: &[u8]) -> Result<Cow<'_, [T]>> {
+    if let Ok(elements) = bytemuck::checked::try_cast_slice(bytes) {
+        return Ok(Cow::Borrowed(elements));
+    }
+    let count = bytes.len() / size_of::<T>();
+    if count * size_of::<T>() != bytes.len() {
+        let name = std::any::type_name::<T>();
+        return Err(Status::invalid_argument(format!("{} bytes are no whole number of {name}", bytes.len())));
+    }
+    let fill = |out: &mut [u8]| {
+        out.copy_from_slice(bytes);
+        Ok(())
+    };
+    T::read_all(count, fill).map(Cow::Owned)
+}
+
+/// Fails unless elements of a type can be read as `T`; `what` are the elements.
+pub fn check_readable<T: HostElement>(element_type: ElementType, what: impl FnOnce() -> String) -> Result<()> {
+    if T::READABLE.contains(&element_type) {
+        return Ok(());
+    }
+    Err(Status::invalid_argument(format!(
+        "elements of {} cannot be read as {}: expected {}",
+        what(),
+        std::any::type_name::<T>(),
+        T::READABLE.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+    )))
 }
 
 impl BufferView {
@@ -104,23 +139,13 @@ impl BufferView {
     /// # Errors
     /// `INVALID_ARGUMENT` unless there are as many elements as the shape has, and failures of the device's allocator.
     pub fn from_slice<T: HostElement>(device: &dyn Device, shape: &[u64], elements: &[T]) -> Result<BufferView> {
-        BufferView::from_elements(device, shape, elements.len(), elements.iter().copied())
-    }
-
-    fn from_elements<T: HostElement>(
-        device: &dyn Device,
-        shape: &[u64],
-        count: usize,
-        elements: impl Iterator<Item = T>,
-    ) -> Result<BufferView> {
         let expected = shape.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim));
-        if expected != Some(count as u64) {
+        if expected != Some(elements.len() as u64) {
+            let count = elements.len();
             let message = format!("{count} elements for a tensor of shape {shape:?}: expected as many as it has");
             return Err(Status::invalid_argument(message));
         }
-        let mut bytes = Vec::with_capacity(count.saturating_mul(T::SIZE));
-        elements.for_each(|element| element.append(&mut bytes));
-        BufferView::from_bytes(device, shape, T::ELEMENT_TYPE, &bytes)
+        BufferView::from_bytes(device, shape, T::ELEMENT_TYPE, bytes_of(elements))
     }
 
     /// A copy of the elements, row by row.
@@ -128,17 +153,12 @@ impl BufferView {
     /// # Errors
     /// `INVALID_ARGUMENT` if they are of a type that `T` does not stand for, and failures of reading the buffer.
     pub fn to_elements<T: HostElement>(&self) -> Result<Vec<T>> {
-        let element_type = self.element_type();
-        if !T::READABLE.contains(&element_type) {
-            let message = format!(
-                "elements of {} cannot be read as {}: expected {}",
-                self.shape_and_type(),
-                std::any::type_name::<T>(),
-                T::READABLE.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
-            );
-            return Err(Status::invalid_argument(message));
-        }
-        Ok(self.to_vec()?.chunks_exact(T::SIZE).map(T::read).collect())
+        check_readable::<T>(self.element_type(), || self.shape_and_type())?;
+        let count = usize::try_from(self.element_count());
+        let count = count.map_err(|_| Status::out_of_range("the elements do not fit the address space"))?;
+        // A tensor of another encoding may have fewer bytes than its shape says. No more memory is taken than the buffer has.
+        check_range(self.buffer().byte_length(), 0, self.byte_length())?;
+        T::read_all(count, |out| buffer_read(&**self.buffer(), 0, out))
     }
 }
 
@@ -155,8 +175,11 @@ impl BufferView {
         D: ndarray::Dimension,
     {
         let shape: Vec<u64> = array.shape().iter().map(|dim| *dim as u64).collect();
-        // The iterator goes row by row, whatever the layout.
-        BufferView::from_elements(device, &shape, array.len(), array.iter().copied())
+        match array.as_slice() {
+            Some(elements) => BufferView::from_slice(device, &shape, elements),
+            // The iterator goes row by row, whatever the layout.
+            None => BufferView::from_slice(device, &shape, &array.iter().copied().collect::<Vec<T>>()),
+        }
     }
 
     /// A copy of the elements as an array.

@@ -21,6 +21,7 @@ mod buffer_view;
 pub mod deferred;
 mod element_type;
 mod element_value;
+mod exclusive;
 mod fence;
 mod format;
 pub mod forward;
@@ -51,6 +52,7 @@ pub use allocator::HeapAllocator;
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::{BufferView, BufferViewRef};
 pub use element_value::{BitPacker, ElementValue};
+pub use exclusive::{ExclusiveBytes, overwrite_exclusive};
 pub use fence::{Fence, Timepoints};
 pub use format::{format_elements, format_view};
 pub use forward::Forward;
@@ -65,7 +67,7 @@ pub use handle::{
     AllocatorRef, BufferRefObject, ChannelRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef,
     FenceRef, FileRef, Handle, SemaphoreRef, VmType,
 };
-pub use host_element::HostElement;
+pub use host_element::{HostElement, bytes_of, check_readable, elements_of};
 pub use host_kernels::HostKernels;
 pub use multi_wait::{MultiWait, wait_all, wait_any};
 pub use policy::SecurityPolicy;

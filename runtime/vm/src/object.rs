@@ -325,6 +325,16 @@ impl<T: Object> Obj<T> {
         unsafe { &raw mut (*self.reference.0.cast::<HeapObject<T>>().as_ptr()).value }
     }
 
+    /// The value, if this is the only reference to it.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        if self.reference.header().count.load(Ordering::Acquire) != 1 {
+            return None;
+        }
+        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`. There is no other reference, so nobody can make one: that
+        // takes a borrow of this one, which is borrowed mutably. The load synchronises with the releases of earlier ones.
+        Some(unsafe { &mut *self.as_mut_ptr() })
+    }
+
     /// Gives up the static type.
     pub fn into_ref(self) -> Ref {
         self.reference

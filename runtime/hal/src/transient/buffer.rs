@@ -233,6 +233,21 @@ impl TransientBuffer {
         Some(&resident.buffer)
     }
 
+    /// Its memory, if that is the heap's and the buffer's alone.
+    pub fn exclusive_memory(&mut self) -> Option<&mut HeapBuffer> {
+        if *self.deallocated.get_mut() {
+            return None;
+        }
+        if let Some(resident) = &mut self.resident {
+            return Some(&mut resident.buffer);
+        }
+        match self.memory.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            Memory::Heap(buffer) | Memory::Block(BlockMemory { buffer: Some(buffer), .. }) => Some(buffer),
+            // A pool has references to its memory.
+            Memory::None | Memory::Block(_) | Memory::Reserved(..) | Memory::Other(_) => None,
+        }
+    }
+
     #[cold]
     fn unusable(&self) -> Status {
         if self.deallocated.load(Ordering::Acquire) {
