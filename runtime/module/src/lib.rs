@@ -4,6 +4,7 @@
 //! - [`vmfb`]: the archive and the FlatBuffer in it, all of which may be hostile.
 //! - [`bytecode`]: decoder, verifier and disassembler of functions.
 //! - [`convention`]: calling conventions, the types of functions.
+//! - [`declaration`]: declarations of functions, with the names and types of their source.
 //! - [`asm`]: the assembler of modules.
 //!
 //! It stands on `vireo-core` alone. Users take the crate `vireo`, which has the public part of this.
@@ -11,6 +12,7 @@
 pub mod asm;
 pub mod bytecode;
 pub mod convention;
+pub mod declaration;
 mod generated;
 pub mod vmfb;
 
