@@ -4,26 +4,22 @@
 //! virtual machine, device code on HAL devices.
 //!
 //! ```
-//! use vireo::hal::{BufferView, BufferViewRef, create_device};
-//! use vireo::modules::hal::HalModule;
-//! use vireo::vm::{Context, Module};
+//! use vireo::{Session, inputs};
 //!
 //! # fn main() -> vireo::Result<()> {
 //! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("the workspace exists");
-//! let device = create_device("local-sync")?;
-//! let hal = Module::native(HalModule::new(vec![device.clone()]))?;
-//! let model = Module::from_file("fixtures/models/abs.vmfb")?;
-//! let context = Context::new([hal, model])?;
-//!
-//! let input = BufferView::from_slice(&*device, &[], &[-2.0f32])?;
-//! let results = context.function("abs")?.call(&[input.into_ref().into()])?;
-//! let output = results[0].object::<BufferViewRef>().expect("the function returns a tensor");
-//! assert_eq!(output.to_elements::<f32>()?, [2.0]);
+//! let session = Session::builder().device("local-task").load("fixtures/models/mlp.vmfb")?;
+//! let x = vec![1.0f32; 8 * 64];
+//! let y: Vec<f32> = session.call("mlp", inputs![([8, 64], &x)])?.get()?;
+//! assert_eq!(y.len(), 8 * 16);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A [`vm::Context`] is `Send + Sync` and its functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
+//! A [`Session`] is a model with state on its devices; many can share one [`Model`]. [`inference`] has both, with what calls take and return.
+//! Below it are the [virtual machine](vm), [devices](hal) and [parameters](io), for hosts that want to say themselves what a program gets.
+//!
+//! Everything is `Send + Sync`, and functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
 //! frames of the program that were active.
 //!
 //! Features, all but the last two by default:
@@ -32,16 +28,31 @@
 //! |---|---|
 //! | `vm` | nothing: files, verification, the assembler, the interpreter and modules in Rust are always there |
 //! | `jit` | machine code for programs, on x86-64 |
-//! | `hal` | [`hal`]: devices as such, and the [`modules`] by which programs use them |
+//! | `hal` | [`inference`]: sessions; [`hal`]: devices as such, and the [`modules`] by which programs use them |
 //! | `local` | the drivers of the host, with `hal` |
 //! | `check-kernels` | a look at kernels for instructions that the processor lacks, with `local` |
 //! | `vmvx` | kernels in portable bytecode, with `hal` |
 //! | `params` | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | [`hal::amdgpu`]: layouts of AMD GPUs, with `hal` |
 //! | `half` | `half::f16` and `half::bf16` as elements of tensors |
-//! | `ndarray` | [`BufferView`](hal::BufferView)`::from_array` and `to_array` |
+//! | `ndarray` | arrays of the crate [`ndarray`] as arguments and results of calls |
 //!
 //! A program that only runs bytecode depends on `vireo` with `default-features = false, features = ["vm"]`.
+
+#[cfg(feature = "hal")]
+pub use vireo_inference::{Input, Model, Session, inputs};
+
+/// Sessions: compiled models whose functions are called with tensors of the host.
+#[cfg(feature = "hal")]
+pub mod inference {
+    pub use vireo_inference::{
+        Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder, Output, Outputs,
+        PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,
+    };
+}
+
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 
 #[doc(hidden)]
 pub use vireo_core::glob;

@@ -1,9 +1,29 @@
-//! The drivers of this build and the loaders of executables that their devices have, which sessions start from.
+//! Sessions: compiled models with their devices and parameters, whose functions are called with tensors of the host.
+//!
+//! - [`Model`]: what sessions share: verified and linked modules, devices, parameters.
+//! - [`Session`]: a model with state; [`Function`]: a function of it, which is called with [`Input`]s and returns [`Outputs`].
+//! - [`Signature`]: the names and types of what a function takes and returns.
+//! - `builtin`: the drivers of this build, and the loaders of executables that their devices have.
+//!
+//! It stands on the session of the virtual machine, on the HAL and on the modules in Rust, and on the drivers, loaders and archives that the
+//! features ask for. Users take the crate `vireo`, which has the public part of this.
 
 #[cfg(feature = "local")]
 mod builtin;
+mod input;
+mod model;
+mod output;
+mod session;
+mod signature;
+mod tensor;
 
 #[cfg(feature = "local")]
 pub use builtin::{
     BuiltinOptions, create_device, default_loaders, global_drivers, list_devices, load_executable_plugin, loaders_for,
 };
+pub use input::Input;
+pub use model::{Model, ModelBuilder};
+pub use output::{FromOutput, FromOutputs, Output, Outputs};
+pub use session::{Function, PreparedCall, Session};
+pub use signature::{Signature, TensorType, ValueInfo, ValueType};
+pub use tensor::{Elements, HostTensor, Tensor};

@@ -28,6 +28,7 @@ mod hal_module_devices;
 mod host_element;
 mod imported;
 mod imported_objects;
+mod inference;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod large_functions;
 mod lending;
@@ -44,6 +45,7 @@ mod observing;
 mod parameters;
 mod pools;
 mod queries;
+#[cfg(feature = "ndarray")]
 mod readme;
 mod recording;
 mod reference;

@@ -2,18 +2,15 @@
 
 fn program() -> vireo::Result<()> {
     // From here on as in the README, seen from this package.
-    use vireo::hal::{BufferView, BufferViewRef, ElementType, create_device};
-    use vireo::modules::hal::HalModule;
-    use vireo::vm::{Context, Module};
+    use vireo::ndarray::Array2;
+    use vireo::{Session, inputs};
 
-    let device = create_device("local-sync")?;
-    let hal = Module::native(HalModule::new(vec![device.clone()]))?;
-    let context = Context::new([hal, Module::from_file("../fixtures/models/abs.vmfb")?])?;
+    let session = Session::builder().device("local-task").load("../fixtures/models/mlp.vmfb")?;
+    println!("{}", session.signature("mlp")?); // mlp(input0: tensor<8x64xf32>) -> (output0: tensor<8x16xf32>)
 
-    let input = BufferView::from_bytes(&*device, &[], ElementType::FLOAT_32, &(-2.0f32).to_le_bytes())?;
-    let results = context.function("abs")?.call(&[input.into_ref().into()])?;
-    let output = results[0].object::<BufferViewRef>().expect("the function returns a tensor");
-    assert_eq!(output.to_vec()?, 2.0f32.to_le_bytes());
+    let x = Array2::<f32>::ones((8, 64));
+    let y: Array2<f32> = session.call("mlp", inputs![&x])?.get()?;
+    assert_eq!(y.shape(), [8, 16]);
     // Up to here.
     Ok(())
 }

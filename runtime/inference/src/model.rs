@@ -1,0 +1,315 @@
+//! Models ([`Model`]): verified and linked modules with their devices and parameters, from which sessions are made, and the builder of both.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vireo_core::limits::Limits;
+use vireo_core::status::{Result, Status};
+use vireo_hal::host_kernels::{ImportProvider, ImportProviders};
+use vireo_hal::{Device, ParameterProvider, SecurityPolicy};
+use vireo_module::vmfb::Archive;
+use vireo_modules::hal::{HalModule, TraceSink as TensorSink, trace_to, trace_to_stderr};
+use vireo_modules::hal_inline::HalInlineModule;
+use vireo_modules::hal_loader::HalLoaderModule;
+use vireo_modules::io_parameters::IoParameters;
+use vireo_session::{ExportInfo, LinkedModules, Module};
+use vireo_vm::interp::{Recorder, Stderr, TraceSink};
+
+use crate::session::Session;
+use crate::signature::Signature;
+
+/// The device of a model for which none is chosen.
+#[cfg(feature = "local")]
+const DEFAULT_DEVICE: &str = "local-task";
+
+/// The prefixes of imports of modules that only some programs need.
+const HAL_INLINE: &str = "hal_inline.";
+const HAL_LOADER: &str = "hal_loader.";
+const PARAMETERS: &str = "io_parameters.";
+#[cfg(feature = "vmvx")]
+const VMVX: &str = "vmvx.";
+
+/// Verified and linked modules with their devices and parameters. Cheap to clone: clones are the same model.
+///
+/// Everything that sessions of a model share is here, machine code included, and none of it is locked while sessions run.
+#[derive(Clone, Debug)]
+pub struct Model(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    linked: LinkedModules,
+    devices: Vec<Arc<dyn Device>>,
+    policy: SecurityPolicy,
+}
+
+impl Model {
+    /// A session, which has the state of the program to itself. Runs the initialisers of the modules, which load parameters and executables.
+    ///
+    /// # Errors
+    /// Any error of an initialiser.
+    pub fn session(&self) -> Result<Session> {
+        let context = self.0.linked.context(self.limits().clone())?;
+        Ok(Session::new(self.clone(), context))
+    }
+
+    /// The module that was loaded last, whose functions are called.
+    pub fn main(&self) -> &Module {
+        // The builder has put one there.
+        &self.0.linked.modules()[self.0.linked.modules().len() - 1]
+    }
+
+    /// All modules in the order in which they are linked, those of the host first.
+    pub fn modules(&self) -> &[Module] {
+        self.0.linked.modules()
+    }
+
+    /// The devices in the order in which programs see them.
+    pub fn devices(&self) -> &[Arc<dyn Device>] {
+        &self.0.devices
+    }
+
+    /// The device of tensors of the host.
+    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+        // The builder has put one there.
+        &self.0.devices[0]
+    }
+
+    /// The limits of calls.
+    pub fn limits(&self) -> &Limits {
+        &self.0.policy.limits
+    }
+
+    /// The signatures of the functions that the main module exports. Functions that take any number of arguments cannot be called and have none.
+    pub fn signatures(&self) -> Vec<Signature> {
+        let main = self.main();
+        main.exports().filter_map(|export| Signature::of(main, &export).ok()).collect()
+    }
+
+    /// The signature of a function of the main module.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if there is none, `UNIMPLEMENTED` for one that takes any number of arguments.
+    pub fn signature(&self, name: &str) -> Result<Signature> {
+        let main = self.main();
+        let export = main.exports_named(name).next();
+        let export: ExportInfo<'_> = export
+            .ok_or_else(|| Status::not_found(format!("module `{}` exports no function `{name}`", main.name())))?;
+        Signature::of(main, &export)
+    }
+}
+
+/// Says what a model consists of: `Session::builder()`.
+///
+/// Nothing is opened before [`ModelBuilder::load`] or [`ModelBuilder::build`].
+#[derive(Clone, Default)]
+pub struct ModelBuilder {
+    devices: Vec<DeviceChoice>,
+    imports: Option<Arc<dyn ImportProvider>>,
+    #[cfg(feature = "params")]
+    archives: Vec<(String, PathBuf)>,
+    providers: Vec<Arc<dyn ParameterProvider>>,
+    modules: Vec<Module>,
+    policy: SecurityPolicy,
+    recorder: Option<Arc<Recorder>>,
+}
+
+#[derive(Clone)]
+enum DeviceChoice {
+    #[cfg(feature = "local")]
+    Uri(String),
+    Device(Arc<dyn Device>),
+}
+
+impl ModelBuilder {
+    /// Adds a device by its URI, such as `local-sync` or `local-task`. Programs for several devices see them in this order. Without one it is
+    /// `local-task`.
+    #[cfg(feature = "local")]
+    pub fn device(mut self, uri: impl Into<String>) -> ModelBuilder {
+        self.devices.push(DeviceChoice::Uri(uri.into()));
+        self
+    }
+
+    /// Adds a device that exists.
+    pub fn with_device(mut self, device: Arc<dyn Device>) -> ModelBuilder {
+        self.devices.push(DeviceChoice::Device(device));
+        self
+    }
+
+    /// Adds an archive of parameters: a `.irpa`, `.gguf` or `.safetensors` file. Of parameters with one name in several archives the first counts.
+    #[cfg(feature = "params")]
+    pub fn parameters(self, path: impl Into<PathBuf>) -> ModelBuilder {
+        self.parameters_in("", path)
+    }
+
+    /// As [`ModelBuilder::parameters`], of the parameters of a scope.
+    #[cfg(feature = "params")]
+    pub fn parameters_in(mut self, scope: impl Into<String>, path: impl Into<PathBuf>) -> ModelBuilder {
+        self.archives.push((scope.into(), path.into()));
+        self
+    }
+
+    /// Adds a source of parameters.
+    pub fn with_parameters(mut self, provider: Arc<dyn ParameterProvider>) -> ModelBuilder {
+        self.providers.push(provider);
+        self
+    }
+
+    /// Adds a module that the main module imports from, in Rust or loaded before. Modules can import from those that were added earlier.
+    pub fn with_module(mut self, module: Module) -> ModelBuilder {
+        self.modules.push(module);
+        self
+    }
+
+    /// Adds what kernels of the `hal_loader` module may import. Kernels of devices import what their devices offer.
+    pub fn with_imports(mut self, imports: Arc<dyn ImportProvider>) -> ModelBuilder {
+        self.imports = Some(imports);
+        self
+    }
+
+    /// Sets what programs may do and use, for the devices that are made by their URI and for calls. Devices that exist have a policy of their own.
+    pub fn policy(mut self, policy: SecurityPolicy) -> ModelBuilder {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the limits of calls: time, memory, fuel, and which tier runs them.
+    pub fn limits(mut self, limits: Limits) -> ModelBuilder {
+        self.policy.limits = limits;
+        self
+    }
+
+    /// Lets `recorder` have what programs trace and print, instead of the standard error stream.
+    pub fn record_to(mut self, recorder: Arc<Recorder>) -> ModelBuilder {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Opens and verifies the module file at `path`, which is the main module, and makes a session of it.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`], [`ModelBuilder::build`] and [`Model::session`].
+    pub fn load(self, path: impl AsRef<Path>) -> Result<Session> {
+        self.build(Module::from_file(path)?)?.session()
+    }
+
+    /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions, failures of devices.
+    pub fn build(self, main: Module) -> Result<Model> {
+        let devices = self.create_devices()?;
+        let mut modules = self.modules.clone();
+        modules.push(main);
+        let host = self.host_modules(&devices, &modules)?;
+        let sink: Arc<dyn TraceSink> = match &self.recorder {
+            Some(recorder) => recorder.clone(),
+            None => Arc::new(Stderr),
+        };
+        let linked = LinkedModules::with_sink(host.into_iter().chain(modules), sink)?;
+        Ok(Model(Arc::new(Inner { linked, devices, policy: self.policy })))
+    }
+
+    #[cfg(feature = "local")]
+    fn create_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
+        let default = [DeviceChoice::Uri(DEFAULT_DEVICE.into())];
+        let choices = if self.devices.is_empty() { &default } else { &self.devices[..] };
+        let options = crate::BuiltinOptions { policy: self.policy.clone(), ..crate::BuiltinOptions::default() };
+        let registry = options.registry();
+        let create = |choice: &DeviceChoice| match choice {
+            DeviceChoice::Uri(uri) => {
+                registry.create_device(uri).map_err(|status| status.context(format!("device `{uri}`")))
+            }
+            DeviceChoice::Device(device) => Ok(device.clone()),
+        };
+        choices.iter().map(create).collect()
+    }
+
+    #[cfg(not(feature = "local"))]
+    fn create_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
+        if self.devices.is_empty() {
+            return Err(Status::failed_precondition("the model has no device, and this build has none of its own"));
+        }
+        Ok(self.devices.iter().map(|DeviceChoice::Device(device)| device.clone()).collect())
+    }
+
+    /// The modules of the host that `modules` import from, and those that the host has added itself.
+    fn host_modules(&self, devices: &[Arc<dyn Device>], modules: &[Module]) -> Result<Vec<Module>> {
+        let imports_from = |prefix: &str| {
+            let mut imports = modules.iter().filter_map(Module::archive).flat_map(Archive::imports);
+            imports.any(|import| import.full_name.starts_with(prefix))
+        };
+        let sink = || -> Arc<TensorSink> {
+            match &self.recorder {
+                Some(recorder) => trace_to(Lines(recorder.clone())),
+                None => trace_to_stderr(),
+            }
+        };
+        let mut host = vec![Module::native(HalModule::new(devices.to_vec()).with_trace_sink(sink()))?];
+        if imports_from(HAL_INLINE) {
+            host.push(Module::native(HalInlineModule::new(devices[0].allocator()).with_trace_sink(sink()))?);
+        }
+        if imports_from(HAL_LOADER) {
+            host.push(self.loader_module()?);
+        }
+        if imports_from(PARAMETERS) {
+            let providers = self.parameter_providers()?;
+            host.push(Module::native(IoParameters::new(providers).with_policy(&self.policy))?);
+        }
+        #[cfg(feature = "vmvx")]
+        if imports_from(VMVX) {
+            host.push(Module::native(vireo_vmvx::VmvxModule::default())?);
+        }
+        Ok(host)
+    }
+
+    #[cfg(feature = "local")]
+    fn loader_module(&self) -> Result<Module> {
+        let imports = self.imports.clone().unwrap_or_else(|| Arc::<ImportProviders>::default());
+        Module::native(HalLoaderModule::with_policy(&self.policy, crate::loaders_for(&self.policy, &imports)))
+    }
+
+    #[cfg(not(feature = "local"))]
+    fn loader_module(&self) -> Result<Module> {
+        Module::native(HalLoaderModule::with_policy(&self.policy, Vec::new()))
+    }
+
+    /// A provider for each scope.
+    fn parameter_providers(&self) -> Result<Vec<Arc<dyn ParameterProvider>>> {
+        #[cfg_attr(not(feature = "params"), expect(unused_mut, reason = "this build reads no archives"))]
+        let mut providers = self.providers.clone();
+        #[cfg(feature = "params")]
+        {
+            use vireo_params::{ContentsMode, IndexProvider, ParameterIndex};
+            let mut scopes: Vec<(&str, ParameterIndex)> = Vec::new();
+            for (scope, path) in &self.archives {
+                let index = ParameterIndex::open(path, ContentsMode::Mmap)
+                    .map_err(|status| status.context(format!("parameters `{}`", path.display())))?;
+                match scopes.iter_mut().find(|(name, _)| name == scope) {
+                    Some((_, merged)) => merged.merge(index),
+                    None => scopes.push((scope, index)),
+                }
+            }
+            providers.extend(
+                scopes
+                    .into_iter()
+                    .map(|(scope, index)| -> Arc<dyn ParameterProvider> { Arc::new(IndexProvider::new(scope, index)) }),
+            );
+        }
+        Ok(providers)
+    }
+}
+
+/// A writer that records traced tensors as lines.
+struct Lines(Arc<Recorder>);
+
+impl Write for Lines {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.add(String::from_utf8_lossy(text).trim_end().to_string());
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,275 @@
+//! Sessions ([`Session`]): models with state, whose functions ([`Function`]) are called with values of the host, once or again and again
+//! ([`PreparedCall`]).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use vireo_core::limits::Limits;
+use vireo_core::status::{Result, Status};
+use vireo_hal::{Device, Fence, QueueAffinity, Semaphore, SemaphoreFlags};
+use vireo_session::{self as vm, Context};
+use vireo_vm::Value;
+
+use crate::input::{Input, to_values};
+use crate::model::{Model, ModelBuilder};
+use crate::output::{Output, Outputs};
+use crate::signature::Signature;
+use crate::tensor::{HostTensor, Tensor};
+
+/// A model with state: globals, loaded parameters and executables.
+///
+/// A session is `Send + Sync` and cheap to clone; clones are the same session. One call runs at a time: calls from several threads take turns,
+/// also while one waits for a device. Threads that are to run at once get a session each, from one [`Model`].
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+struct Inner {
+    model: Model,
+    context: Context,
+    /// The functions that were called by name.
+    functions: RwLock<HashMap<String, Function>>,
+}
+
+impl Session {
+    /// The builder of a session and of its model.
+    ///
+    /// ```
+    /// use vireo::{Session, inputs};
+    ///
+    /// # fn main() -> vireo::Result<()> {
+    /// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the workspace exists");
+    /// let session = Session::builder().device("local-sync").load("fixtures/models/abs.vmfb")?;
+    /// let result: f32 = session.call("abs", inputs![-2.0f32])?.get()?;
+    /// assert_eq!(result, 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder() -> ModelBuilder {
+        ModelBuilder::default()
+    }
+
+    pub(crate) fn new(model: Model, context: Context) -> Session {
+        Session(Arc::new(Inner { model, context, functions: RwLock::default() }))
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.0.model
+    }
+
+    /// The context of the virtual machine that the session is.
+    pub fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// The function `name` of the main module, or `module.function`. To look a function up once is faster than to call it by name.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with the names that exist; `UNIMPLEMENTED` for a function that takes any number of arguments.
+    pub fn function(&self, name: &str) -> Result<Function> {
+        let functions = self.0.functions.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(function) = functions.get(name) {
+            return Ok(function.clone());
+        }
+        drop(functions);
+        let model = &self.0.model;
+        // The main module comes first, whatever other modules export.
+        let qualified = format!("{}.{name}", model.main().name());
+        let function = self.0.context.function(&qualified).or_else(|_| self.0.context.function(name))?;
+        let module = function.module();
+        let export = module.exports_named(function.name()).next();
+        let export = export.ok_or_else(|| Status::internal("a function is not among the exports of its module"))?;
+        let signature = Arc::new(Signature::of(module, &export)?);
+        let function = Function { function, signature, device: model.device().clone(), limits: model.limits().clone() };
+        let mut functions = self.0.functions.write().unwrap_or_else(PoisonError::into_inner);
+        functions.insert(name.to_string(), function.clone());
+        Ok(function)
+    }
+
+    /// The signature of a function: names and types of what it takes and returns.
+    ///
+    /// # Errors
+    /// As [`Session::function`].
+    pub fn signature(&self, name: &str) -> Result<Arc<Signature>> {
+        self.function(name).map(|function| function.signature)
+    }
+
+    /// Calls a function and waits for its results.
+    ///
+    /// # Errors
+    /// As [`Session::function`] and [`Function::call`].
+    pub fn call<'i>(&self, name: &str, inputs: impl AsRef<[Input<'i>]>) -> Result<Outputs> {
+        self.function(name)?.call(inputs)
+    }
+
+    /// Copies a tensor to the device, for several calls.
+    ///
+    /// # Errors
+    /// Failures of the device's allocator.
+    pub fn tensor(&self, tensor: &HostTensor<'_>) -> Result<Tensor> {
+        tensor.to_device(&**self.0.model.device())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Session").field(&self.0.model.main()).finish()
+    }
+}
+
+/// A function of a session, which it keeps alive. Cheap to clone.
+#[derive(Clone)]
+pub struct Function {
+    function: vm::Function,
+    signature: Arc<Signature>,
+    device: Arc<dyn Device>,
+    limits: Limits,
+}
+
+impl Function {
+    /// What it takes and returns.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// The function of the virtual machine that it is.
+    pub fn vm_function(&self) -> &vm::Function {
+        &self.function
+    }
+
+    /// Calls the function and waits for its results.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says; else the error of the program.
+    pub fn call<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<Outputs> {
+        let mut call = self.prepare(inputs)?;
+        call.run()?;
+        Ok(Outputs::of(call.results))
+    }
+
+    /// Prepares a call that can be made again and again.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says.
+    pub fn prepare<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<PreparedCall> {
+        let inputs = inputs.as_ref();
+        let mut arguments = Vec::with_capacity(inputs.len() + crate::signature::FENCES);
+        to_values(&self.signature, inputs, &*self.device, &mut arguments)?;
+        self.prepare_values(arguments)
+    }
+
+    /// The same with values of the virtual machine as arguments, which it checks.
+    ///
+    /// # Errors
+    /// Failures of the device to create a semaphore.
+    pub fn prepare_values(&self, mut arguments: Vec<Value>) -> Result<PreparedCall> {
+        let timeline = if self.signature.is_async {
+            // Inputs are there already, so there is nothing to wait for.
+            arguments.extend([Value::NULL, Value::NULL]);
+            Some(Timeline {
+                semaphore: self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?,
+                value: 0,
+            })
+        } else {
+            None
+        };
+        Ok(PreparedCall { function: self.clone(), arguments, results: Vec::new(), timeline })
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.signature)
+    }
+}
+
+/// A call that can be made again and again. It keeps its arguments, and the memory of its results, so once it has been made a few times with
+/// results of the same shapes it allocates nothing.
+#[derive(Debug)]
+pub struct PreparedCall {
+    function: Function,
+    arguments: Vec<Value>,
+    results: Vec<Value>,
+    /// Where a function that takes fences signals that its results are there.
+    timeline: Option<Timeline>,
+}
+
+#[derive(Debug)]
+struct Timeline {
+    semaphore: Arc<dyn Semaphore>,
+    /// The value after the last call.
+    value: u64,
+}
+
+impl PreparedCall {
+    /// Replaces an argument. A tensor of the host is written over the last one, unless the program kept a reference to that.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the name of the argument, if `input` is not what the signature says, or there is no such argument. The argument is
+    /// null then.
+    pub fn set<'i>(&mut self, index: usize, input: impl Into<Input<'i>>) -> Result<()> {
+        let Some(info) = self.function.signature.arguments.get(index) else {
+            let signature = &self.function.signature;
+            return Err(Status::invalid_argument(format!("there is no argument {index} of `{signature}`")));
+        };
+        let last = std::mem::replace(&mut self.arguments[index], Value::NULL);
+        let value = input.into().to_value(info, &*self.function.device, last);
+        self.arguments[index] =
+            value.map_err(|status| status.context(crate::input::place(&self.function.signature, index)))?;
+        Ok(())
+    }
+
+    /// Makes the call and waits for its results. Those of the last call are dropped before, so that the program can use their memory again.
+    ///
+    /// # Errors
+    /// The error of the program; there are no results then.
+    pub fn run(&mut self) -> Result<()> {
+        let Some(timeline) = &mut self.timeline else {
+            return self.function.function.call_into(&self.arguments, &mut self.results);
+        };
+        timeline.value += 1;
+        let done = Fence::at(timeline.semaphore.clone(), timeline.value);
+        // The program may drop the fence without signaling it, so the wait has the time limit of the call.
+        let end = deadline(self.function.limits.timeout);
+        if let Some(signal) = self.arguments.last_mut() {
+            *signal = done.to_ref().into();
+        }
+        let called = self.function.function.call_into(&self.arguments, &mut self.results);
+        let waited =
+            called.and_then(|()| done.wait(end).map_err(|status| status.context("the results were not produced")));
+        if waited.is_err() {
+            // A timeline that failed or was left behind cannot be used again.
+            self.results.clear();
+            let device = &self.function.device;
+            timeline.semaphore = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?;
+            timeline.value = 0;
+        }
+        waited
+    }
+
+    /// The results of the last call.
+    pub fn results(&self) -> impl ExactSizeIterator<Item = Output> {
+        self.results.iter().map(|value| Output::from(value.clone()))
+    }
+
+    /// A result of the last call.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if there is none with this number.
+    pub fn result(&self, index: usize) -> Result<Output> {
+        let missing = || Status::not_found(format!("there is no result {index}, but {}", self.results.len()));
+        self.results.get(index).map(|value| Output::from(value.clone())).ok_or_else(missing)
+    }
+
+    /// The results of the last call as the virtual machine has them.
+    pub fn values(&self) -> &[Value] {
+        &self.results
+    }
+}
+
+/// The point in time at which a timeout that starts now ends.
+fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+}

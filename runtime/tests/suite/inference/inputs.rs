@@ -1,0 +1,161 @@
+//! What calls take and return: conversions, checks, and what messages say.
+
+use vireo::inference::{Elements, HostTensor, Output, Tensor};
+use vireo::{Result, inputs};
+
+use super::session;
+
+#[test]
+fn tensors_are_slices_pairs_and_numbers() -> Result<()> {
+    let abs: f32 = session("abs").call("abs", inputs![-2.0f32])?.get()?;
+    assert_eq!(abs, 2.0);
+    let integer = session("integer");
+    let mlp = session("mlp");
+    let rows: Vec<f32> = mlp.call("mlp", inputs![([8, 64], &[1.0f32; 512])])?.get()?;
+    assert_eq!(rows.len(), 8 * 16);
+    let shape: &[u64] = &[8, 64];
+    let tensor = HostTensor::new(shape, &[1.0f32; 512])?;
+    assert_eq!(mlp.call("mlp", [tensor.into()])?.get::<Vec<f32>>()?, rows);
+    // Signless integers take those of any sign.
+    let left = [-1i8; 128];
+    let right = [1u8; 256];
+    let product: Vec<i32> = integer.call("dot_i8", inputs![([4, 32], &left), ([32, 8], &right)])?.get()?;
+    assert_eq!(product, [-32; 32]);
+    Ok(())
+}
+
+#[test]
+fn integers_widen_and_nothing_narrows() -> Result<()> {
+    let fills = session("vmvx_fills");
+    // `i64, index`
+    let splat: Vec<i64> = fills.call("splat_i64", inputs![-1, 3])?.get()?;
+    assert_eq!(splat, [-1; 3]);
+    let error = fills.call("splat_i32", inputs![1i64 << 40, 3]).expect_err("does not fit").to_string();
+    assert!(error.contains("expected i32, got the i64 1099511627776"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn wrong_arguments_are_named_before_anything_runs() {
+    let session = session("mlp");
+    let message = |inputs: &[vireo::Input<'_>]| session.call("mlp", inputs).expect_err("is refused").to_string();
+    let signature = "mlp(input0: tensor<8x64xf32>) -> (output0: tensor<8x16xf32>)";
+    let zeros = [0.0f32; 512];
+    let cases = [
+        (message(&[]), "0 arguments are given, and `{}` takes 1 argument"),
+        (message(&inputs![1, 2]), "2 arguments are given, and `{}` takes 1 argument"),
+        (message(&inputs![7]), "argument 0 `input0` of `{}`: expected tensor<8x64xf32>, got the i32 7"),
+        (message(&inputs![&zeros]), "argument 0 `input0` of `{}`: expected tensor<8x64xf32>, got tensor<512xf32>"),
+        (message(&inputs![([64, 8], &zeros)]), "expected tensor<8x64xf32>, got tensor<64x8xf32>"),
+        (message(&inputs![([8, 64], &[0.0f64; 512])]), "expected tensor<8x64xf32>, got tensor<8x64xf64>"),
+    ];
+    for (found, expected) in cases {
+        let expected = expected.replace("{}", signature);
+        assert!(found.contains(&expected), "{found}\nshould contain\n{expected}");
+    }
+    let error = session.call("nope", []).expect_err("is not there").to_string();
+    assert!(error.contains("no function `nope`; there are:") && error.contains("mlp"), "{error}");
+}
+
+#[test]
+fn a_shape_has_to_fit_its_elements() {
+    let error = HostTensor::new(&[2, 2], &[1.0f32; 3]).expect_err("is one short").to_string();
+    assert!(error.contains("12 bytes for a tensor of shape [2, 2] and element type f32: expected 16"), "{error}");
+    let error =
+        HostTensor::from_bytes(&[2], vireo::hal::ElementType::FLOAT_32, vec![0; 7]).expect_err("one byte short");
+    assert!(
+        error.to_string().contains("7 bytes for a tensor of shape [2] and element type f32: expected 8"),
+        "{error}"
+    );
+    let huge = HostTensor::from_bytes(&[u64::MAX, 2], vireo::hal::ElementType::FLOAT_32, vec![0; 7]);
+    assert!(huge.is_err());
+}
+
+#[test]
+fn results_are_what_the_caller_asks_for() -> Result<()> {
+    let session = session("fences");
+    let call = || session.call("doubled_and_total", inputs![&[1, 2, 3]]);
+    let (doubled, total): (Vec<i32>, i32) = call()?.get()?;
+    assert_eq!((doubled, total), (vec![2, 4, 6], 12));
+    let (doubled, total): (Elements<i32>, Tensor) = call()?.get()?;
+    assert_eq!((&doubled[..], doubled.shape()), (&[2, 4, 6][..], &[3][..]));
+    assert_eq!(total.to_scalar::<i32>()?, 12);
+    let error = call()?.get::<Vec<i32>>().expect_err("there are two").to_string();
+    assert!(error.contains("the function returns 2 results, expected 1"), "{error}");
+    let error = call()?.get::<(Vec<f32>, i32)>().expect_err("they are integers").to_string();
+    assert!(error.contains("result 0: ") && error.contains("3xi32 cannot be read as f32"), "{error}");
+    let error = call()?.get::<(i32, i32)>().expect_err("it is a list").to_string();
+    assert!(error.contains("result 0: the result is a tensor (3xi32), expected i32"), "{error}");
+    assert!(matches!(call()?[0], Output::Tensor(_)));
+    Ok(())
+}
+
+#[test]
+fn the_elements_of_a_result_are_not_copied_where_nothing_else_refers_to_them() -> Result<()> {
+    let mlp = session("mlp");
+    let rows: Elements<f32> = mlp.call("mlp", inputs![([8, 64], &[1.0f32; 512])])?.get()?;
+    assert!(rows.is_in_place());
+    // A table that the program keeps.
+    let state = session("state");
+    let call = || state.call("lookup", []);
+    let table: Elements<i32> = call()?.get()?;
+    let again: Elements<i32> = call()?.get()?;
+    assert_eq!(table[..], again[..]);
+    assert_ne!(table.as_ptr(), again.as_ptr());
+    // The host keeps a reference.
+    let outputs = mlp.call("mlp", inputs![([8, 64], &[1.0f32; 512])])?;
+    let tensor = outputs[0].tensor()?.clone();
+    assert!(!outputs.get::<Elements<f32>>()?.is_in_place());
+    assert!(tensor.into_elements::<f32>()?.is_in_place());
+    Ok(())
+}
+
+#[test]
+fn tensors_stay_on_the_device_between_calls() -> Result<()> {
+    let session = session("fences");
+    let ones = session.tensor(&HostTensor::from_slice(&[1.0f32; 16]))?;
+    let axpy = session.function("axpy")?;
+    let mut sum = axpy.call(inputs![&ones, &ones, &ones])?.get::<Tensor>()?;
+    for _ in 0..3 {
+        sum = axpy.call(inputs![&ones, sum, &ones])?.get()?;
+    }
+    assert_eq!(sum.to_vec::<f32>()?, [5.0; 16]);
+    Ok(())
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn arrays_go_in_and_come_out() -> Result<()> {
+    use vireo::ndarray::{Array0, Array2, ArrayD, arr1};
+
+    let session = session("mlp");
+    let x = Array2::from_shape_fn((8, 64), |(row, column)| (row * 64 + column) as f32 / 512.0);
+    let y: Array2<f32> = session.call("mlp", inputs![&x])?.get()?;
+    assert_eq!(y.shape(), [8, 16]);
+    // A view in another order than row by row.
+    let turned = x.t().as_standard_layout().into_owned();
+    let again: ArrayD<f32> = session.call("mlp", inputs![&turned.t()])?.get()?;
+    assert_eq!(again, y.clone().into_dyn());
+    let elements: Elements<f32> = session.call("mlp", inputs![&x])?.get()?;
+    assert_eq!(elements.as_array()?, y.view().into_dyn());
+    let error = session.call("mlp", inputs![&x])?.get::<Array0<f32>>().expect_err("has another rank").to_string();
+    assert!(error.contains("8x16xf32") && error.contains("expected 0 dimensions"), "{error}");
+    let error = session.call("mlp", inputs![&arr1(&[1.0f32])]).expect_err("has another shape").to_string();
+    assert!(error.contains("expected tensor<8x64xf32>, got tensor<1xf32>"), "{error}");
+    Ok(())
+}
+
+#[cfg(feature = "half")]
+#[test]
+fn half_floats_go_in_and_come_out() -> Result<()> {
+    use half::{bf16, f16};
+
+    let session = session("half");
+    let x = [1.0f32; 8];
+    let y: Vec<bf16> = session.call("bf16", inputs![&x])?.get()?;
+    assert_eq!(y.len(), 8);
+    let halves = [f16::from_f32(1.5); 8];
+    let (sums, _): (Vec<f16>, Vec<f32>) = session.call("f16", inputs![&halves, &halves])?.get()?;
+    assert_eq!(sums.len(), 8);
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Sessions: models whose functions are called with values of the host.
+
+mod inputs;
+mod sessions;
+
+use std::path::PathBuf;
+
+use vireo::Session;
+
+/// A compiled model of the fixtures.
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/models")).join(format!("{name}.vmfb"))
+}
+
+/// A session of a model on the synchronous device.
+fn session(name: &str) -> Session {
+    Session::builder().device("local-sync").load(fixture(name)).expect("loads")
+}
