@@ -2,7 +2,7 @@
 //!
 //! - [`status`]: the error of every operation.
 //! - [`limits`]: limits of calls, memory budgets, and the limits in force on a thread.
-//! - [`blocking`]: which threads wait, for devices and their worker pools.
+//! - [`blocking`]: which threads wait, for devices and their worker pools; [`timer`]: deadlines of asynchronous tasks.
 //! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable.
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
 //!   [`glob`]: patterns with `*` and `?`.
@@ -18,3 +18,4 @@ pub mod limits;
 pub mod math;
 pub mod number_text;
 pub mod status;
+pub mod timer;
