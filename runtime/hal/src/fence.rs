@@ -129,3 +129,23 @@ impl Fence {
         MultiWait::new(&self.0)
     }
 }
+
+/// `fence.await`: waits in an asynchronous task until the fence is reached or a timeline fails.
+impl IntoFuture for Fence {
+    type IntoFuture = MultiWait;
+    type Output = Result<()>;
+
+    fn into_future(self) -> MultiWait {
+        self.start_wait()
+    }
+}
+
+/// `timepoint.await`: waits in an asynchronous task until the timeline gets to the point or fails.
+impl IntoFuture for Timepoint {
+    type IntoFuture = MultiWait;
+    type Output = Result<()>;
+
+    fn into_future(self) -> MultiWait {
+        MultiWait::new(&[self])
+    }
+}

@@ -2,8 +2,10 @@
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -33,6 +35,8 @@ struct WaitState {
     outstanding: usize,
     /// The first failure that came while some were outstanding.
     failure: Option<Status>,
+    /// The task that waits for the outcome.
+    waker: Option<Waker>,
 }
 
 free_list! { static WAITS: Uninit<SharedWait>, MAX_FREE }
@@ -61,8 +65,10 @@ impl Subscriber for SharedWait {
                 Ok(()) => state.outstanding -= 1,
                 Err(failure) => state.failure = state.failure.take().or(Some(failure)),
             }
+            let waker = if state.outcome().is_some() { state.waker.take() } else { None };
             drop(state);
             self.changed.notify_all();
+            waker.into_iter().for_each(Waker::wake);
         } else {
             drop(state);
         }
@@ -83,7 +89,7 @@ impl MultiWait {
 
     fn of(points: &[Timepoint], outstanding: usize) -> MultiWait {
         let shared = SharedWait {
-            state: Mutex::new(WaitState { outstanding, failure: None }),
+            state: Mutex::new(WaitState { outstanding, failure: None, waker: None }),
             changed: Condvar::new(),
             copies: AtomicUsize::new(1),
             points: points.iter().map(|point| (Arc::downgrade(&point.semaphore), point.value)).collect(),
@@ -148,6 +154,30 @@ impl Drop for MultiWait {
     }
 }
 
+impl MultiWait {
+    /// The outcome if there is one; else wakes a task once there is one, instead of the task that was given before.
+    pub fn poll_outcome(&self, waker: &Waker) -> Poll<Result<()>> {
+        let mut state = self.0.lock();
+        if let Some(outcome) = state.outcome() {
+            return Poll::Ready(outcome);
+        }
+        match &mut state.waker {
+            Some(last) => last.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        Poll::Pending
+    }
+}
+
+/// For asynchronous tasks of any executor. The timeline that is reached last wakes the task; no thread waits meanwhile.
+impl Future for MultiWait {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        self.poll_outcome(context.waker())
+    }
+}
+
 impl WaitSource for MultiWait {
     fn is_ready(&self) -> bool {
         self.outcome().is_some()
@@ -156,6 +186,13 @@ impl WaitSource for MultiWait {
     fn block(&self, deadline: Option<Instant>) {
         // The caller reads the outcome afterwards.
         let _ = self.wait(deadline);
+    }
+
+    fn wake(&self, waker: &Waker) -> Result<()> {
+        if self.poll_outcome(waker).is_ready() {
+            waker.wake_by_ref();
+        }
+        Ok(())
     }
 }
 

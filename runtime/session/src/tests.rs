@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 use std::time::Instant;
 
 use crate::bytecode::opcode::{IMPORT_BIT as IMPORT, MOVE_BIT as MOVE, REF_BIT as REF, core as op};
@@ -209,6 +210,10 @@ impl WaitSource for Flag {
 
     fn block(&self, _: Option<Instant>) {
         self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn wake(&self, _: &Waker) -> Result<()> {
+        unreachable!("no task waits")
     }
 }
 

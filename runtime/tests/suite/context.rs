@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use vireo::abi::Step;
@@ -32,6 +33,15 @@ impl WaitSource for Sleep {
     fn block(&self, deadline: Option<Instant>) {
         let until = deadline.map_or(self.0, |deadline| deadline.min(self.0));
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
+    }
+
+    fn wake(&self, waker: &Waker) -> Result<()> {
+        let (until, waker) = (self.0, waker.clone());
+        std::thread::spawn(move || {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+            waker.wake();
+        });
+        Ok(())
     }
 }
 

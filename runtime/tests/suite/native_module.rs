@@ -1,5 +1,6 @@
 //! `#[vm_module]`: calls reach the methods with typed arguments, and what does not fit is refused.
 
+use std::task::Waker;
 use std::time::Instant;
 
 use vireo::abi::Step;
@@ -24,6 +25,11 @@ impl WaitSource for Soon {
     }
 
     fn block(&self, _deadline: Option<Instant>) {}
+
+    fn wake(&self, waker: &Waker) -> Result<()> {
+        waker.wake_by_ref();
+        Ok(())
+    }
 }
 
 #[vm_module(name = "custom", version = 3)]

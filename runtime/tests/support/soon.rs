@@ -1,7 +1,9 @@
 //! What is waited for, and is there at once.
 
+use std::task::Waker;
 use std::time::Instant;
 
+use vireo::Result;
 use vireo::vm::WaitSource;
 
 /// Is there at once.
@@ -13,4 +15,9 @@ impl WaitSource for Soon {
     }
 
     fn block(&self, _: Option<Instant>) {}
+
+    fn wake(&self, waker: &Waker) -> Result<()> {
+        waker.wake_by_ref();
+        Ok(())
+    }
 }

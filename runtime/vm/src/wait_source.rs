@@ -6,9 +6,11 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
+use std::task::Waker;
 use std::time::Instant;
 
 use super::object_memory;
+use crate::status::Result;
 
 /// Something an invocation can wait for.
 pub trait WaitSource: Send {
@@ -17,6 +19,12 @@ pub trait WaitSource: Send {
 
     /// Blocks until ready or until `deadline`. Returning early is allowed; the caller asks `is_ready` again.
     fn block(&self, deadline: Option<Instant>);
+
+    /// Wakes an asynchronous task once the wait is over, at once if it is over already. It takes the place of the task that was given before.
+    ///
+    /// # Errors
+    /// Failures of whatever the wait source needs for that; the task is not woken then.
+    fn wake(&self, waker: &Waker) -> Result<()>;
 }
 
 /// A wait source of any type, in memory of its own: a box.
@@ -82,6 +90,11 @@ mod tests {
         }
 
         fn block(&self, _deadline: Option<Instant>) {}
+
+        fn wake(&self, waker: &Waker) -> Result<()> {
+            waker.wake_by_ref();
+            Ok(())
+        }
     }
 
     struct Something<const SIZE: usize>(#[expect(dead_code, reason = "counted")] Arc<()>, [u8; SIZE]);
@@ -92,6 +105,11 @@ mod tests {
         }
 
         fn block(&self, _deadline: Option<Instant>) {}
+
+        fn wake(&self, waker: &Waker) -> Result<()> {
+            waker.wake_by_ref();
+            Ok(())
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The export `fence.await`: suspends the program until fences are reached, without blocking its thread, or until a deadline.
 
+use std::sync::{Mutex, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
@@ -8,6 +10,7 @@ use crate::abi::Step;
 use crate::status::StatusCode;
 use crate::vm::{BoxedWaitSource, WaitSource};
 use crate::{Result, Status};
+use vireo_core::timer::Timer;
 use vireo_hal::{Fence, MultiWait, Timepoint};
 
 /// The timeout that never passes.
@@ -64,7 +67,7 @@ impl PendingDeadlines {
         }
         self.0.retain(|known| now.saturating_duration_since(known.deadline) < FORGET_AFTER);
         self.0.push(PendingDeadline { fences: addresses(), millis: timeout_millis, deadline });
-        Ok(Step::Wait(BoxedWaitSource::new(DeadlineWait { wait, deadline })))
+        Ok(Step::Wait(BoxedWaitSource::new(DeadlineWait { wait, deadline, timer: Mutex::default() })))
     }
 }
 
@@ -72,6 +75,8 @@ impl PendingDeadlines {
 struct DeadlineWait {
     wait: MultiWait,
     deadline: Instant,
+    /// Wakes the task that waits at the deadline.
+    timer: Mutex<Option<Timer>>,
 }
 
 impl WaitSource for DeadlineWait {
@@ -81,6 +86,19 @@ impl WaitSource for DeadlineWait {
 
     fn block(&self, deadline: Option<Instant>) {
         self.wait.block(Some(deadline.map_or(self.deadline, |deadline| deadline.min(self.deadline))));
+    }
+
+    fn wake(&self, waker: &Waker) -> Result<()> {
+        let mut timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*timer {
+            Some(timer) => timer.set_waker(waker),
+            None => *timer = Some(Timer::start(self.deadline, waker.clone())?),
+        }
+        drop(timer);
+        if Instant::now() >= self.deadline {
+            waker.wake_by_ref();
+        }
+        self.wait.wake(waker)
     }
 }
 
