@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::context::Context;
 use super::module::Module;
@@ -132,6 +133,16 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
+    /// The point in time at which the call ends at the latest.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.scope.limits().and_then(|limits| limits.deadline)
+    }
+
+    /// Fails if the time of the call is up.
+    pub(super) fn check_time(&self) -> Result<()> {
+        self.invocation.check_time()
+    }
+
     /// Runs until the function returns, yields, or has to wait. Other calls may run between two polls.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! in a context. The crate stands on the virtual machine and, with the feature `jit`, on the JIT, which it passes to the modules that it binds.
 //! Users take the crate `vireo`, which has the public part of this.
 
+mod call_future;
 pub mod context;
 pub mod function;
 mod generated;
@@ -17,6 +18,7 @@ use vireo_core::{blocking, limits, status};
 use vireo_module::{bytecode, vmfb};
 use vireo_vm::interp;
 
+pub use call_future::CallFuture;
 pub use context::{Context, LinkedModules};
 pub use function::{Function, PendingCall};
 pub use generated::names::reflection::{InvocationModel, ReflectionAttribute};
