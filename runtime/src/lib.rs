@@ -46,8 +46,8 @@ pub use vireo_inference::{Input, Model, Session, inputs};
 #[cfg(feature = "hal")]
 pub mod inference {
     pub use vireo_inference::{
-        Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder, Output, Outputs,
-        PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,
+        Call, Calls, Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder, Output,
+        Outputs, PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,
     };
 }
 
@@ -101,7 +101,8 @@ pub mod vm {
     pub use vireo_module::convention;
     pub use vireo_module::convention::{Argument, Convention, Kind};
     pub use vireo_session::{
-        Context, ExportInfo, Function, InvocationModel, LinkedModules, Module, PendingCall, ReflectionAttribute,
+        CallFuture, Context, ExportInfo, Function, InvocationModel, LinkedModules, Module, PendingCall,
+        ReflectionAttribute,
     };
     pub use vireo_vm::{
         BoxedWaitSource, Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, WaitSource,
@@ -120,7 +121,7 @@ pub mod vm {
 
     /// Functions of a context, as the host calls them.
     pub mod function {
-        pub use vireo_session::{Function, PendingCall};
+        pub use vireo_session::{CallFuture, Function, PendingCall};
     }
 
     /// Lists.

@@ -15,6 +15,7 @@ mod model;
 mod output;
 mod session;
 mod signature;
+mod tasks;
 mod tensor;
 
 #[cfg(feature = "local")]
@@ -26,4 +27,5 @@ pub use model::{Model, ModelBuilder};
 pub use output::{FromOutput, FromOutputs, Output, Outputs};
 pub use session::{Function, PreparedCall, Session};
 pub use signature::{Signature, TensorType, ValueInfo, ValueType};
+pub use tasks::{Call, Calls};
 pub use tensor::{Elements, HostTensor, Tensor};

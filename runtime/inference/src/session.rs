@@ -15,7 +15,7 @@ use vireo_vm::Value;
 use crate::input::{Input, to_values};
 use crate::model::{Model, ModelBuilder};
 use crate::output::{Output, Outputs};
-use crate::signature::Signature;
+use crate::signature::{FENCES, Signature};
 use crate::tensor::{HostTensor, Tensor};
 
 /// A model with state: globals, loaded parameters and executables.
@@ -155,9 +155,26 @@ impl Function {
     /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says.
     pub fn prepare<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<PreparedCall> {
         let inputs = inputs.as_ref();
-        let mut arguments = Vec::with_capacity(inputs.len() + crate::signature::FENCES);
+        let mut arguments = Vec::with_capacity(inputs.len() + FENCES);
         to_values(&self.signature, inputs, &*self.device, &mut arguments)?;
         self.prepare_values(arguments)
+    }
+
+    /// The values of one call, and the fence that the function signals when its results are there, if it takes fences.
+    pub(crate) fn arguments(&self, inputs: &[Input<'_>]) -> Result<(Vec<Value>, Option<Fence>)> {
+        let mut arguments = Vec::with_capacity(inputs.len() + FENCES);
+        to_values(&self.signature, inputs, &*self.device, &mut arguments)?;
+        if !self.signature.is_async {
+            return Ok((arguments, None));
+        }
+        let done = Fence::at(self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?, 1);
+        arguments.extend([Value::NULL, done.to_ref().into()]);
+        Ok((arguments, Some(done)))
+    }
+
+    /// The limits of calls.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The same with values of the virtual machine as arguments, which it checks.

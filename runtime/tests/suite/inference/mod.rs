@@ -2,6 +2,7 @@
 
 mod inputs;
 mod sessions;
+mod tasks;
 
 use std::path::PathBuf;
 
