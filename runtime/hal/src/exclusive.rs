@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn the_only_reference_gives_the_bytes() {
         for buffer in buffers() {
-            crate::buffer_write(&*buffer, 1, &[7, 8]).expect("in range");
+            buffer_write(&*buffer, 1, &[7, 8]).expect("in range");
             let bytes = ExclusiveBytes::of(view(buffer)).expect("there is no other reference");
             assert_eq!(bytes[..4], [0, 7, 8, 0]);
             assert_eq!(bytes.into_view().to_vec().expect("is mapped")[..4], [0, 7, 8, 0]);

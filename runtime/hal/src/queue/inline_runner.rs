@@ -1,10 +1,16 @@
-//! The inline runner: runs a queue on the threads that make its operations ready, one operation at a time. Disciplines without worker
-//! threads use it.
+//! The inline runner: runs the operations of a queue on the threads that make them ready, at once. Disciplines without worker threads use it.
+//!
+//! Threads that submit at the same time run their operations at the same time: only timelines order operations. An operation that becomes ready
+//! while its thread runs another one of the queue, because that signals or submits, waits in a list until that is over, so chains of
+//! operations need no stack.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
 
 use super::operation::{Operation, Submission};
 use super::submission::Discipline;
@@ -12,57 +18,87 @@ use super::weight::Weight;
 use crate::Timepoint;
 use crate::timepoints::complete;
 
-/// No thread runs the queue, and no operation is ready.
-const IDLE: u32 = 0;
-/// A thread runs the operation that it submits; none was added since it began.
-const RUNNING: u32 = 1;
-/// A thread runs the queue and looks for more before it stops.
-const RUNNING_WITH_MORE: u32 = 2;
+thread_local! {
+    /// The addresses of the runners that the thread runs operations of. They are only compared.
+    static RUNNING: RefCell<SmallVec<[usize; 4]>> = const { RefCell::new(SmallVec::new_const()) };
+}
 
-/// Ready operations, and whether a thread is running them.
+/// The time in which a thread runs operations of a runner.
+struct Running;
+
+impl Running {
+    /// Begins, unless the thread runs operations of this runner already.
+    #[inline]
+    fn begin(runner: usize) -> Option<Running> {
+        RUNNING.with_borrow_mut(|running| {
+            if running.contains(&runner) {
+                return None;
+            }
+            running.push(runner);
+            Some(Running)
+        })
+    }
+}
+
+impl Drop for Running {
+    #[inline]
+    fn drop(&mut self) {
+        // They end in the reverse order.
+        RUNNING.with_borrow_mut(SmallVec::pop);
+    }
+}
+
+/// Operations that became ready while their threads ran others.
 pub struct InlineRunner<D: Discipline> {
-    /// [`IDLE`], [`RUNNING`] or [`RUNNING_WITH_MORE`]. It becomes idle only if no operation is ready: from `RUNNING`, since adding an
-    /// operation leaves that state, and from `RUNNING_WITH_MORE` under the lock of `ready`.
-    state: AtomicU32,
     ready: Mutex<VecDeque<Box<Operation<D>>>>,
+    /// Whether there may be some. A thread that adds one looks here when it has run its own.
+    has_ready: AtomicBool,
 }
 
 impl<D: Discipline> Default for InlineRunner<D> {
     fn default() -> InlineRunner<D> {
-        InlineRunner { state: AtomicU32::new(IDLE), ready: Mutex::default() }
+        InlineRunner { ready: Mutex::default(), has_ready: AtomicBool::new(false) }
     }
 }
 
 impl<D: Discipline> InlineRunner<D> {
-    /// Runs a submission that is ready, or adds an operation for it if another thread runs the queue.
+    fn begin(&self) -> Option<Running> {
+        Running::begin(std::ptr::from_ref(self).addr())
+    }
+
+    /// Runs a submission that is ready, or adds an operation for it if the thread runs another one.
     #[inline]
     pub fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<D>) {
-        if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            return self.push(Operation::new(weight, signal, submission));
-        }
+        let Some(_running) = self.begin() else {
+            return self.add(Operation::new(weight, signal, submission));
+        };
         complete(signal, submission.perform(signal));
-        if self.state.compare_exchange(RUNNING, IDLE, Ordering::Release, Ordering::Relaxed).is_err() {
+        if self.has_ready.load(Ordering::Acquire) {
             self.drain();
         }
     }
 
-    /// Adds an operation that is ready, and runs the queue unless another thread does.
+    /// Runs an operation that is ready, or adds it if the thread runs another one.
     pub fn push(&self, operation: Box<Operation<D>>) {
+        let running = self.begin();
+        self.add(operation);
+        if running.is_some() {
+            self.drain();
+        }
+    }
+
+    fn add(&self, operation: Box<Operation<D>>) {
         let mut ready = self.lock();
         ready.push_back(operation);
-        let before = self.state.swap(RUNNING_WITH_MORE, Ordering::AcqRel);
-        drop(ready);
-        if before == IDLE {
-            self.drain();
-        }
+        self.has_ready.store(true, Ordering::Release);
     }
 
-    /// Runs ready operations until there is none. The state is [`RUNNING_WITH_MORE`], and the caller is the thread that runs the queue.
+    /// Runs operations until there are none, also those of other threads.
     fn drain(&self) {
         loop {
             let mut ready = self.lock();
             let Some(operation) = ready.pop_front() else {
-                self.state.store(IDLE, Ordering::Release);
+                self.has_ready.store(false, Ordering::Release);
                 return;
             };
             drop(ready);
@@ -77,7 +113,6 @@ impl<D: Discipline> InlineRunner<D> {
 
 impl<D: Discipline> fmt::Debug for InlineRunner<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let running = self.state.load(Ordering::Relaxed) != IDLE;
-        write!(f, "queue({} ready{})", self.lock().len(), if running { ", running" } else { "" })
+        write!(f, "queue({} ready)", self.lock().len())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use super::*;
 use crate::deferred::CommandProgram;
@@ -58,12 +58,16 @@ fn submit(
     queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(work))).expect("goes to the points");
 }
 
-/// Each operation makes the next one of its thread ready, and no two may run at the same time.
+/// Each operation makes the next one of its thread ready, which runs after it and not inside of it.
 #[test]
-fn operations_of_many_threads_run_one_at_a_time_and_none_is_lost() {
+fn operations_of_many_threads_do_not_nest_and_none_is_lost() {
+    thread_local! {
+        static INSIDE: Cell<u32> = const { Cell::new(0) };
+    }
+
     const EACH: u64 = 2000;
     let queue = Arc::new(Queue::<Host>::default());
-    let (inside, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
+    let done = Arc::new(AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -71,11 +75,19 @@ fn operations_of_many_threads_run_one_at_a_time_and_none_is_lost() {
                 for value in 1..=EACH {
                     let signal = [Timepoint { semaphore: semaphore.clone(), value }];
                     let wait = [Timepoint { semaphore: semaphore.clone(), value: value - 1 }];
-                    let (inside, done) = (inside.clone(), done.clone());
+                    let (same, done) = (queue.clone(), done.clone());
                     submit(&queue, &wait, &signal, move || {
-                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "inside of another operation");
+                        assert_eq!(INSIDE.replace(1), 0, "inside of another operation");
                         done.fetch_add(1, Ordering::SeqCst);
-                        inside.fetch_sub(1, Ordering::SeqCst);
+                        // So does one that it submits itself.
+                        let count = done.clone();
+                        let never: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+                        submit(&same, &[], &[Timepoint { semaphore: never, value: 1 }], move || {
+                            assert_eq!(INSIDE.get(), 0, "inside of the operation that submits it");
+                            count.fetch_add(1, Ordering::SeqCst);
+                            Ok(())
+                        });
+                        INSIDE.set(0);
                         Ok(())
                     });
                 }
@@ -83,9 +95,42 @@ fn operations_of_many_threads_run_one_at_a_time_and_none_is_lost() {
             });
         }
     });
-    assert_eq!(done.load(Ordering::SeqCst), 3 * EACH);
-    // A thread can see its last point reached a moment before another one stops running the queue, but all have ended now.
+    assert_eq!(done.load(Ordering::SeqCst), 2 * 3 * EACH);
     assert_eq!(format!("{queue:?}"), "Queue { discipline: Host(queue(0 ready)) }");
+}
+
+/// Two operations that wait for each other's beginning, on two threads.
+#[test]
+fn operations_of_two_threads_run_at_the_same_time() {
+    let queue = Arc::new(Queue::<Host>::default());
+    let both = Arc::new(Barrier::new(2));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let end: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+                let both = both.clone();
+                submit(&queue, &[], &[Timepoint { semaphore: end.clone(), value: 1 }], move || {
+                    both.wait();
+                    Ok(())
+                });
+                end.wait(1, None).expect("reached");
+            });
+        }
+    });
+}
+
+/// An operation that panics leaves the queue usable.
+#[test]
+fn a_panic_does_not_stop_the_queue() {
+    let queue = Arc::new(Queue::<Host>::default());
+    let end: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+    let at = |value| [Timepoint { semaphore: end.clone(), value }];
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        submit(&queue, &[], &at(1), || panic!("on purpose"));
+    }));
+    assert!(panics.is_err());
+    submit(&queue, &[], &at(2), || Ok(()));
+    end.wait(2, None).expect("reached");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::task::Executor;
 
 /// The threads that run ready operations.
 pub(crate) enum LocalDiscipline {
-    /// The threads that make them ready, one operation at a time.
+    /// The threads that make them ready, at once.
     Inline(InlineRunner<LocalDiscipline>),
     /// Workers, several operations at a time.
     Workers(Arc<Executor>),
