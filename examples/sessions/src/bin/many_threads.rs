@@ -1,0 +1,43 @@
+//! Serves several threads with one model: it is verified, linked and compiled once, and each thread has a session with state of its own.
+//!
+//! ```text
+//! cargo run --profile dist --package vireo-sessions --bin many_threads -- fixtures/models/mlp.vmfb 2 20000
+//! ```
+
+use std::thread;
+use std::time::Instant;
+
+use vireo::ndarray::Array2;
+use vireo::vm::Module;
+use vireo::{Model, Result, Session, inputs};
+
+/// Calls a model `calls` times on each of `threads` threads, and returns the calls per second.
+fn throughput(model: &Model, threads: usize, calls: usize) -> Result<f64> {
+    // The sessions are made before the clock starts.
+    let sessions = (0..threads).map(|_| model.session()).collect::<Result<Vec<Session>>>()?;
+    let x = Array2::<f32>::ones((8, 64));
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let run = |session: Session| -> Result<()> {
+            let mut call = session.function("mlp")?.prepare(inputs![&x])?;
+            (0..calls).try_for_each(|_| call.run())
+        };
+        let threads: Vec<_> = sessions.into_iter().map(|session| scope.spawn(move || run(session))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("calls do not panic"))
+    })?;
+    Ok((threads * calls) as f64 / start.elapsed().as_secs_f64())
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().unwrap_or_else(|| "fixtures/models/mlp.vmfb".into());
+    let mut number = |default| arguments.next().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let (threads, calls) = (number(2), number(100));
+    let model = Session::builder().device("local-sync").build(Module::from_file(path)?)?;
+    throughput(&model, 1, calls / 10)?;
+    let one = throughput(&model, 1, calls)?;
+    let all = throughput(&model, threads, calls)?;
+    println!("one thread: {one:.0} calls/s");
+    println!("{threads} threads: {all:.0} calls/s, {:.2} times as many", all / one);
+    Ok(())
+}

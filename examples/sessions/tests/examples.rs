@@ -1,0 +1,49 @@
+//! The examples run, and print what their comments say.
+
+use std::path::Path;
+use std::process::Command;
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = Command::new(program).args(arguments).current_dir(root).output().expect("starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+#[track_caller]
+fn has(text: &str, expected: &[&str]) {
+    for part in expected {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+}
+
+#[test]
+fn embed() {
+    let text = output(env!("CARGO_BIN_EXE_embed"), &[]);
+    has(&text, &["mlp(input0: tensor<8x64xf32>) -> (output0: tensor<8x16xf32>)", "sums of rows: [", "step 2: "]);
+}
+
+#[test]
+fn custom_module() {
+    let text = output(env!("CARGO_BIN_EXE_custom_module"), &[]);
+    has(&text, &["total: 16\n", "there is no item 9", "shop.total"]);
+}
+
+#[test]
+fn many_threads() {
+    let text = output(env!("CARGO_BIN_EXE_many_threads"), &["fixtures/models/mlp.vmfb", "2", "20"]);
+    has(&text, &["one thread: ", "2 threads: "]);
+}
+
+#[test]
+fn sandbox() {
+    let text = output(env!("CARGO_BIN_EXE_sandbox"), &[]);
+    has(&text, &["in the sandbox: ", "machine code: ", "a long loop: "]);
+}
+
+#[test]
+fn tokio_server() {
+    let text = output(env!("CARGO_BIN_EXE_tokio_server"), &["load", "2000"]);
+    has(&text, &["1000 calls wait at a time: 2000 calls, ", "latency: p50", "cancelled half-way: 500 of 500"]);
+}
