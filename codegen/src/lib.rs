@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod camel_case;
 pub mod check;
 pub mod diag;
 pub mod emit;

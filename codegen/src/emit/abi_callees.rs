@@ -5,9 +5,9 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::abi::{Callee, CalleeArg, Kind, Type};
-use crate::model::vm::camel_case;
 
 /// `abi/callees.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -5,10 +5,10 @@ use proc_macro2::Literal;
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::camel_case::camel_case;
 use crate::emit::constants::constant_ident;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::abi::{Bracket, Letter};
-use crate::model::vm::camel_case;
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -3,10 +3,10 @@
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::camel_case::camel_case;
 use crate::emit::constants::literal;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::status::StatusCode;
-use crate::model::vm::camel_case;
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
+use crate::camel_case::camel_case;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
-use crate::model::vm::camel_case;
 
 /// A set of words.
 #[derive(Clone, Debug)]

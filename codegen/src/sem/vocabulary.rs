@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::primitive::{Definition, Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Scalar, Sig, Ty, Use};
 use super::primitive_example::PrimitiveExample;
+use crate::camel_case::camel_case;
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
-use crate::model::vm::camel_case;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

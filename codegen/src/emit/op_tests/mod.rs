@@ -140,7 +140,7 @@ fn case_tokens(isa: &Isa, case: &Case, programs: &mut Programs) -> TokenStream {
     let args = program.args.iter().map(literal);
     let outcome = match &program.outcome {
         Outcome::Traps(code) => {
-            let code = ident(&crate::model::vm::camel_case(code));
+            let code = ident(&crate::camel_case::camel_case(code));
             quote!(Traps(StatusCode::#code))
         }
         Outcome::Results(values) => {

@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::{
     Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, Isa, Op, OpcodeSet, Structure,
-    TextPart, Type, camel_case,
+    TextPart, Type,
 };
+use crate::camel_case::camel_case;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::abi::Abi;
