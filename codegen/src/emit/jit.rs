@@ -15,8 +15,7 @@ use crate::emit::operand::{
     variant,
 };
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Type};
-use crate::sem::primitive::{Sig, Use};
-use crate::sem::{Effect, Expr, ExprKind, Lowering, Others, Primitive, Scalar, Ty};
+use crate::sem::{Effect, Expr, ExprKind, Lowering, Others, Primitive, Scalar, Sig, Ty, Use};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

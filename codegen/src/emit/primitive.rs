@@ -7,8 +7,7 @@ use quote::{format_ident, quote};
 use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::ident;
-use crate::sem::primitive::Sig;
-use crate::sem::{Effect, Lanes, Lowering, Primitive, Scalar, Ty};
+use crate::sem::{Effect, Lanes, Lowering, Primitive, Scalar, Sig, Ty};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

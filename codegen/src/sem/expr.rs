@@ -1,6 +1,7 @@
 //! Typed expressions: the tree that `infer` makes of a `semantics` text and emitters walk, and the properties that follow from it.
 
-use super::primitive::{Effect, Lowering, Primitive, Scalar, Ty};
+use super::primitive::{Effect, Lowering, Primitive};
+use super::types::{Scalar, Ty};
 
 /// A typed expression.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use quote::ToTokens;
 
 use super::expr::{Expr, ExprKind};
-use super::primitive::{Scalar, Sig, Ty};
+use super::types::{Scalar, Sig, Ty};
 use super::vocabulary::Vocabulary;
 use crate::diag::did_you_mean;
 

@@ -8,9 +8,11 @@ mod expr;
 mod infer;
 pub mod primitive;
 pub mod primitive_example;
+mod types;
 mod vocabulary;
 
 pub use expr::{Expr, ExprKind, Properties};
 pub use infer::{Refusal, type_semantics};
-pub use primitive::{Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Scalar, Ty};
+pub use primitive::{Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Use};
+pub use types::{Scalar, Sig, Ty};
 pub use vocabulary::Vocabulary;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::primitive::{Scalar, Sig, Ty};
+use super::types::{Scalar, Sig, Ty};
 
 /// Operands of a primitive, and what comes of them.
 #[derive(Clone, Debug, PartialEq)]

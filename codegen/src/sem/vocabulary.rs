@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::primitive::{Definition, Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Scalar, Sig, Ty, Use};
+use super::primitive::{Definition, Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Use};
 use super::primitive_example::PrimitiveExample;
+use super::types::{Scalar, Sig, Ty};
 use crate::camel_case::camel_case;
 use crate::diag::Diagnostics;
 use crate::entry::Entry;

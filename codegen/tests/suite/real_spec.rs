@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use vireo_codegen::model::vm::Body;
-use vireo_codegen::sem::primitive::Sig;
+use vireo_codegen::sem::Sig;
 use vireo_codegen::sem::{Effect, Ty};
 use vireo_codegen::{GeneratedFile, generate, load};
 
