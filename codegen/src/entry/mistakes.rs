@@ -1,4 +1,4 @@
-//! Diagnosis of an entry that cannot be deserialised: finds all of its mistakes. Called by `entry`. serde stops at the first error, and a line
+//! Diagnosis of an entry that cannot be deserialised: finds all of its mistakes. Called by `Entry::parse`. serde stops at the first error, and a line
 //! with wrong indentation causes an error elsewhere, so the keys of the entry are examined one by one.
 
 use serde::de::value::Error as NoValue;
@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_yaml::{Mapping, Value};
 
-use super::Entry;
+use super::lines::Entry;
 use crate::diag::{Diagnostics, Origin, did_you_mean};
 
 /// Records the mistakes of `entry`, which cannot be deserialised to `T` because of `error`.
@@ -236,101 +236,4 @@ fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
     let _ = T::deserialize(Names(&mut names));
     names
-}
-
-impl Entry {
-    fn line(&self, index: usize) -> Origin {
-        Origin { file: self.origin.file.clone(), line: self.origin.line + index }
-    }
-
-    /// The keys of the entry, each with its lines.
-    fn keys(&self) -> Vec<(&str, std::ops::Range<usize>)> {
-        let mut keys: Vec<(&str, std::ops::Range<usize>)> = Vec::new();
-        let count = self.text.lines().count();
-        for (index, line) in self.text.lines().enumerate() {
-            let Some(rest) = line.strip_prefix(if index == 0 { "- " } else { "  " }) else { continue };
-            let Some((key, _)) = rest.split_once(':').filter(|_| !rest.starts_with([' ', '#', '-'])) else { continue };
-            if let Some((_, lines)) = keys.last_mut() {
-                lines.end = index;
-            }
-            keys.push((key.trim().trim_matches('"'), index..count));
-        }
-        keys
-    }
-
-    /// The items of a list that is written one item a line or more, each with its lines; none if the value is no such list.
-    fn items(&self, key: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
-        let mut items: Vec<std::ops::Range<usize>> = Vec::new();
-        let mut indent = None;
-        for (index, line) in self.text.lines().enumerate().take(key.end).skip(key.start + 1) {
-            let text = line.trim_start();
-            let spaces = line.len() - text.len();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
-            if text.starts_with("- ") && spaces == *indent.get_or_insert(spaces) {
-                if let Some(last) = items.last_mut() {
-                    last.end = index;
-                }
-                items.push(index..key.end);
-            } else if items.is_empty() {
-                return Vec::new();
-            }
-        }
-        items
-    }
-
-    /// The line of a key among some lines, or the first of them.
-    fn line_of(&self, lines: std::ops::Range<usize>, key: &str) -> usize {
-        let is_there = |line: &str| {
-            let mut words = line.split(|letter: char| letter.is_whitespace() || "{},".contains(letter));
-            words.any(|word| word.strip_suffix(':').is_some_and(|word| word.trim_matches('"') == key))
-        };
-        let found = self.text.lines().enumerate().skip(lines.start).take(lines.len()).find(|(_, line)| is_there(line));
-        found.map_or(lines.start, |(index, _)| index)
-    }
-
-    /// The text of the entry with nothing but the line of a key and some lines below it, all at their places.
-    fn only(&self, key: usize, part: std::ops::Range<usize>) -> Option<String> {
-        let mut text = String::new();
-        for (index, line) in self.text.lines().enumerate() {
-            if index == key {
-                text.push_str("- ");
-                text.push_str(line.get(2..)?);
-            } else if part.contains(&index) {
-                text.push_str(line);
-            }
-            text.push('\n');
-        }
-        Some(text)
-    }
-
-    /// The position of one of the missing `keys` if it has the wrong indentation, and the message about it.
-    pub(crate) fn misplaced(&self, keys: &[&str]) -> Option<(Origin, String)> {
-        let there = self.keys();
-        let mut list = None;
-        for (index, line) in self.text.lines().enumerate().skip(1) {
-            let text = line.trim_start();
-            let spaces = line.len() - text.len();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
-            if spaces <= 2 {
-                list = None;
-            }
-            if text.starts_with("- ") && list.is_none() {
-                list = Some(spaces);
-            }
-            let key = text.split_once(':').map(|(key, _)| key);
-            let Some(key) = key.filter(|key| keys.contains(key) && !there.iter().any(|(other, _)| other == key)) else {
-                continue;
-            };
-            if spaces != 2 && list.is_none_or(|list| spaces < list) {
-                let message =
-                    format!("`{key}` is indented by {spaces} spaces: the keys of an entry are indented by two");
-                return Some((self.line(index), message));
-            }
-        }
-        None
-    }
 }
