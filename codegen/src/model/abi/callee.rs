@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{Convention, Slot, Type};
+use super::convention::{Convention, Slot};
+use super::value::Type;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 
@@ -73,7 +74,7 @@ pub(super) fn read(
     diagnostics: &mut Diagnostics,
 ) -> Option<Callee> {
     let raw = entry.parse::<RawCallee>(diagnostics)?;
-    super::need_doc(entry, &raw.doc, diagnostics);
+    entry.need_doc(&raw.doc, diagnostics);
     if let Some(other) = known.iter().find(|other| other.name == raw.callee) {
         diagnostics.error(&entry.origin, format!("callee `{}` is already described at {}", raw.callee, other.origin));
     }

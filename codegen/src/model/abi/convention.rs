@@ -139,7 +139,7 @@ struct RawLetter {
 impl Grammar {
     pub(super) fn read_notation(&mut self, entry: &Entry, diagnostics: &mut Diagnostics) {
         let Some(raw) = entry.parse::<RawNotation>(diagnostics) else { return };
-        super::need_doc(entry, &raw.doc, diagnostics);
+        entry.need_doc(&raw.doc, diagnostics);
         if let Some(other) = &self.origin {
             diagnostics.error(&entry.origin, format!("the notation is already described at {other}"));
         }
@@ -160,7 +160,7 @@ impl Grammar {
             self.has_errors = true;
             return;
         };
-        super::need_doc(entry, &raw.doc, diagnostics);
+        entry.need_doc(&raw.doc, diagnostics);
         let bracket = match (raw.opens.as_deref(), raw.closes.as_deref()) {
             (None, None) => None,
             (Some("span"), None) => Some(Bracket::Opens),

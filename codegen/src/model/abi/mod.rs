@@ -10,9 +10,11 @@ use crate::model::status::{self, StatusCode};
 
 mod callee;
 pub mod convention;
+mod value;
 
 pub use callee::{Callee, CalleeArg};
 pub use convention::{Bracket, Convention, Grammar, Kind, Letter, Slot};
+pub use value::{Arg, Field, Meaning, Type};
 
 /// Every entry of `spec/abi/`.
 #[derive(Clone, Debug, Default)]
@@ -102,98 +104,6 @@ impl Export {
             Arg::Span { fields, .. } => Slot::Span(fields.iter().map(|field| field.ty.kind()).collect()),
         });
         Convention { args: args.collect(), results: self.results.iter().map(|field| field.ty.kind()).collect() }
-    }
-}
-
-/// One argument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arg {
-    /// One value.
-    One(Field),
-    /// Any number of tuples.
-    Span {
-        /// Name of the argument.
-        name: String,
-        /// The fields of one tuple.
-        fields: Vec<Field>,
-    },
-}
-
-/// A value with a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub ty: Type,
-    /// True if it is a reference that may be null.
-    pub nullable: bool,
-    /// The type that functions in Rust get instead of the plain value, if any.
-    pub meaning: Option<Meaning>,
-}
-
-/// The meaning of a value (`as`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaning {
-    /// An `i32` that is false if it is zero.
-    Bool,
-    /// A `vm.buffer` that holds UTF-8.
-    Text,
-    /// A `hal.fence`, of which the points on timelines are meant; null has none.
-    Timepoints,
-    /// A number of `spec/hal`: a `bits`, `enum`, `code` or `handle` of this name.
-    Number(String),
-}
-
-impl Meaning {
-    fn from_name(name: &str) -> Meaning {
-        match name {
-            "bool" => Meaning::Bool,
-            "text" => Meaning::Text,
-            "timepoints" => Meaning::Timepoints,
-            name => Meaning::Number(name.to_string()),
-        }
-    }
-
-    /// How it is written.
-    pub fn name(&self) -> &str {
-        match self {
-            Meaning::Bool => "bool",
-            Meaning::Text => "text",
-            Meaning::Timepoints => "timepoints",
-            Meaning::Number(name) => name,
-        }
-    }
-
-    /// The type of the values that can have it; `check` refines it for numbers.
-    fn is_of(&self, ty: &Type) -> bool {
-        match self {
-            Meaning::Bool => *ty == Type::Number(Kind::I32),
-            Meaning::Text => matches!(ty, Type::Object(name) if name == "vm.buffer"),
-            Meaning::Timepoints => matches!(ty, Type::Object(name) if name == "hal.fence"),
-            Meaning::Number(_) => matches!(ty, Type::Number(Kind::I32 | Kind::I64)),
-        }
-    }
-}
-
-/// Type of a value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Type {
-    /// A number.
-    Number(Kind),
-    /// A reference to an object of any type.
-    Ref,
-    /// A reference to an object of the named type.
-    Object(String),
-}
-
-impl Type {
-    /// How a value of this type crosses a call.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Type::Number(kind) => *kind,
-            Type::Ref | Type::Object(_) => Kind::Ref,
-        }
     }
 }
 
@@ -315,7 +225,7 @@ impl Abi {
 
     fn load_ref(&mut self, entry: &Entry, diagnostics: &mut Diagnostics) {
         let Some(raw) = entry.parse::<RawRef>(diagnostics) else { return };
-        need_doc(entry, &raw.doc, diagnostics);
+        entry.need_doc(&raw.doc, diagnostics);
         if self.refs.iter().any(|other| other.name == raw.name) {
             diagnostics.error(&entry.origin, format!("reference type `{}` is already described", raw.name));
         }
@@ -324,7 +234,7 @@ impl Abi {
 
     fn load_export(&self, entry: &Entry, module: &Module, diagnostics: &mut Diagnostics) -> Option<Export> {
         let raw = entry.parse::<RawExport>(diagnostics)?;
-        need_doc(entry, &raw.doc, diagnostics);
+        entry.need_doc(&raw.doc, diagnostics);
         let mut args = Vec::new();
         for (index, field) in raw.args.iter().enumerate() {
             let origin = entry.item_origin("args", index);
@@ -410,7 +320,7 @@ impl Abi {
 
 fn load_module(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Module> {
     let raw = entry.parse::<RawModule>(diagnostics)?;
-    need_doc(entry, &raw.doc, diagnostics);
+    entry.need_doc(&raw.doc, diagnostics);
     if raw.minimum_version > raw.version {
         let message = format!("minimum version {} is above the version {}", raw.minimum_version, raw.version);
         diagnostics.error(&entry.origin_of("minimum_version"), message);
@@ -423,10 +333,4 @@ fn load_module(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Module> {
         exports: Vec::new(),
         origin: entry.origin.clone(),
     })
-}
-
-pub(super) fn need_doc(entry: &Entry, doc: &str, diagnostics: &mut Diagnostics) {
-    if doc.trim().is_empty() {
-        diagnostics.error(&entry.origin, format!("{} has no doc", entry.kind));
-    }
 }
