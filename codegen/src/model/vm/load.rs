@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::{
+use super::examples;
+use super::isa::{
     Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, Isa, Op, OpcodeSet, Structure,
     TextPart, Type,
 };
@@ -13,7 +14,7 @@ use crate::camel_case::camel_case;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::abi::Abi;
-use crate::model::{constant, example};
+use crate::model::constant;
 use crate::sem::{self, Properties, Ty, Vocabulary};
 
 #[derive(Deserialize)]
@@ -131,7 +132,7 @@ impl Isa {
         ops.sort_by_key(|op| (rank.get(op.set.as_str()).copied(), op.opcode));
         drop(rank);
         isa.ops = ops;
-        example::parse::load_all(&mut isa, entries, &abi.statuses, diagnostics);
+        examples::load_all(&mut isa, entries, &abi.statuses, diagnostics);
         isa
     }
 

@@ -1,11 +1,9 @@
 //! The examples of VM ops, typed: vectors (operands and an outcome) and programs (functions and an outcome).
 //!
-//! The `op_tests` emitter turns each into a test.
+//! `vm::examples` reads them, and the `op_tests` emitter turns each into a test.
 
 use crate::diag::Origin;
 use crate::model::abi::Convention;
-
-pub(super) mod parse;
 
 /// One example.
 #[derive(Clone, Debug, PartialEq)]

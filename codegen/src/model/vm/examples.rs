@@ -1,16 +1,17 @@
-//! Reads examples: every literal gets the type of its field, every instruction the fields of its op.
+//! The reader of examples of ops: every literal gets the type of its field, every instruction the fields of its op. `load` calls it when all
+//! ops are known.
 
 use serde::Deserialize;
 use serde_yaml::{Mapping, Value};
 
-use super::{
+use super::isa::{Field, FieldKind, Isa, Op, Type};
+use crate::diag::{Diagnostics, Origin, did_you_mean};
+use crate::entry::Entry;
+use crate::model::example::{
     After, Edge, Example, Instruction, Literal, Operand, Outcome, ProgramExample, ProgramFunction, Register,
     VectorExample,
 };
-use crate::diag::{Diagnostics, Origin, did_you_mean};
-use crate::entry::Entry;
 use crate::model::status::StatusCode;
-use crate::model::vm::{Field, FieldKind, Isa, Op, Type};
 
 #[derive(Deserialize)]
 struct OnlyExamples {
@@ -19,7 +20,7 @@ struct OnlyExamples {
 }
 
 /// Reads the examples of every op of `isa` from `entries`; programs may name any op, and traps any of `statuses`.
-pub(crate) fn load_all(isa: &mut Isa, entries: &[Entry], statuses: &[StatusCode], diagnostics: &mut Diagnostics) {
+pub(super) fn load_all(isa: &mut Isa, entries: &[Entry], statuses: &[StatusCode], diagnostics: &mut Diagnostics) {
     for entry in entries.iter().filter(|entry| entry.kind == "op") {
         let Some(position) = isa.ops.iter().position(|op| op.origin == entry.origin) else { continue };
         // The entry parsed before, so this adds no error.
