@@ -3,12 +3,14 @@
 //! Every example becomes a module: functions as bytes, tables, arguments, and the expected outcome of the call. The runtime's test harness
 //! takes it through the whole path, from decoding to the results.
 
+mod case;
 mod encode;
 mod vector;
 
 use proc_macro2::{Literal as Token, TokenStream};
 use quote::quote;
 
+use self::case::Case;
 use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{decoded_families, family_modules, family_source, function, ident, origin};
@@ -29,19 +31,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         files.push(source(&format!("vm/op_tests/{family}.rs"), &family_source(family), tokens));
     }
     files
-}
-
-/// A module made of an example, the arguments of its first function and the expected outcome of the call.
-struct Case {
-    program: ProgramExample,
-    /// Bytes of the value globals before; zero where this is shorter than they are.
-    globals: Vec<u8>,
-    /// The contents of arguments (by index) afterwards.
-    after: Vec<(usize, After)>,
-    /// The contents of the value globals afterwards.
-    globals_after: Option<Vec<u8>>,
-    any_nan: bool,
-    ulp: u32,
 }
 
 fn test(isa: &Isa, op: &Op) -> TokenStream {

@@ -1,6 +1,6 @@
 //! Turns an example in vector form into a program: a function that takes the operands, does the one op and returns its result.
 
-use super::Case;
+use super::case::Case;
 use crate::model::abi::{Convention, Kind, Slot};
 use crate::model::example::{
     Instruction, Literal, Operand, Outcome, ProgramExample, ProgramFunction, Register, VectorExample,
