@@ -7,7 +7,8 @@ use serde::Deserialize;
 use super::types::{Amdgpu, BitField, Symbol, Word};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
-use crate::model::hal::read::{self, RawFunctionArg};
+use crate::model::hal::raw::RawFunctionArg;
+use crate::model::hal::read;
 use crate::model::hal::{Function, LayoutType};
 use crate::model::int::Int;
 

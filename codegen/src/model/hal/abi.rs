@@ -1,6 +1,7 @@
 //! The ABI between libraries: size, alignment and C name of each kind on a 64-bit machine. The emitters of vtables and of the C header use it.
 
-use super::{Hal, Kind, Object, Shape, Struct, type_name};
+use super::kind::{Kind, Shape};
+use super::types::{Hal, Method, Object, Struct, type_name};
 use crate::model::int::Int;
 
 /// Bytes of the header of every vtable: version, object, size, library, retain, release.
@@ -113,7 +114,7 @@ impl Hal {
     }
 
     /// The type of a slot without its name: `fn(this, value: u64, out: *mut u64) -> *mut RawStatus`.
-    pub fn slot_text(&self, method: &super::Method) -> String {
+    pub fn slot_text(&self, method: &Method) -> String {
         let mut args = vec!["this: *mut c_void".to_string()];
         args.extend(method.args.iter().map(|arg| format!("{}: {}", arg.name, self.argument_text(&arg.shape))));
         args.extend(method.result.iter().map(|shape| format!("out: *mut {}", self.value_text(shape))));

@@ -1,6 +1,7 @@
 //! Which objects devices and hosts exchange, and which of them a wrapper that observes a device wraps as well.
 
-use super::{Hal, Kind, Object, Shape};
+use super::kind::{Kind, Shape};
+use super::types::{Hal, Object};
 
 /// The objects of the HAL by their role for observers of devices.
 #[derive(Clone, Debug, Default)]

@@ -1,200 +1,23 @@
-//! From entries to the model: the keys of each kind of entry, and the rules that one entry must keep.
+//! From entries to the model, and the rules that one entry must keep. `raw` has the keys of each kind of entry.
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
-
-use super::kind::{Names, Position};
-use super::rules::RawArgument;
-use super::{
-    CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Function, Hal, Handle, Kind, Layout, LayoutField,
-    LayoutType, Method, NamedValue, NarrowFloat, Numbers, Object, Rules, Shape, SpecFile, Struct,
+use super::kind::{Kind, Names, Position, Shape};
+use super::layout::{Function, Layout, LayoutField, LayoutType};
+use super::option;
+use super::raw::{
+    RawCpuFeature, RawCpuState, RawCpuid, RawField, RawFunction, RawHandle, RawLayout, RawLayoutField, RawMethod,
+    RawNumbers, RawObject, RawStruct, RawValue,
+};
+use super::rules::Rules;
+use super::types::{
+    CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Hal, Handle, Method, NamedValue, Numbers, Object,
+    SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::constant;
 use crate::model::int::Int;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawNumbers {
-    #[serde(alias = "enum", alias = "bits", alias = "code")]
-    name: String,
-    #[serde(rename = "type")]
-    ty: String,
-    #[serde(default)]
-    open: bool,
-    doc: String,
-    #[serde(default)]
-    values: Vec<RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawValue {
-    name: String,
-    value: u64,
-    text: Option<String>,
-    prefix: Option<String>,
-    float: Option<NarrowFloat>,
-    doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawHandle {
-    handle: String,
-    #[serde(rename = "type")]
-    ty: String,
-    doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStruct {
-    #[serde(rename = "struct")]
-    name: String,
-    doc: String,
-    fields: Vec<RawField>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawField {
-    pub(super) name: String,
-    pub(super) kind: String,
-    #[serde(default)]
-    pub(super) null: bool,
-    #[serde(default)]
-    pub(super) list: bool,
-    pub(super) count: Option<u32>,
-    #[serde(default)]
-    pub(super) doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawResult {
-    kind: String,
-    #[serde(default)]
-    null: bool,
-    #[serde(default)]
-    list: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawObject {
-    object: String,
-    #[serde(default)]
-    id: u32,
-    vm_type: Option<String>,
-    #[serde(default)]
-    concrete: bool,
-    extends: Option<String>,
-    #[serde(default)]
-    facets: Vec<RawFacet>,
-    #[serde(default)]
-    bare: bool,
-    doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFacet {
-    name: String,
-    doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawMethod {
-    method: String,
-    doc: String,
-    safety: Option<String>,
-    #[serde(default)]
-    args: Vec<RawArgument>,
-    result: Option<RawResult>,
-    #[serde(default)]
-    infallible: bool,
-    recorded: Option<Vec<String>>,
-    default: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawLayout {
-    layout: String,
-    size: u64,
-    align: u64,
-    #[serde(default)]
-    readable: bool,
-    #[serde(default)]
-    writable: bool,
-    #[serde(default)]
-    over_aligned: bool,
-    doc: String,
-    fields: Vec<RawLayoutField>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawLayoutField {
-    name: String,
-    offset: u64,
-    #[serde(rename = "type")]
-    ty: String,
-    count: Option<u64>,
-    #[serde(default)]
-    hex: bool,
-    doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFunction {
-    function: String,
-    doc: String,
-    #[serde(default)]
-    args: Vec<RawFunctionArg>,
-    result: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawFunctionArg {
-    pub(crate) name: String,
-    #[serde(rename = "type")]
-    pub(crate) ty: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawCpuState {
-    cpu_state: String,
-    mask: u32,
-    doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawCpuFeature {
-    cpu_feature: String,
-    field: Option<u8>,
-    bit: Option<u8>,
-    cpuid: RawCpuid,
-    needs: Option<String>,
-    doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawCpuid {
-    leaf: u32,
-    subleaf: u32,
-    register: String,
-    bit: u8,
-}
 
 /// Reads all entries. Kinds are resolved in a second pass, since they may refer to any file.
 pub(crate) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
@@ -270,7 +93,7 @@ impl Reader<'_> {
             "cpu_state" => file.cpu_states.extend(self.cpu_state(entry)),
             "cpu_feature" => self.cpu_feature(entry, file),
             "option" => {
-                let option = super::option::read(entry, &file.options, self.diagnostics);
+                let option = option::read(entry, &file.options, self.diagnostics);
                 file.options.extend(option);
             }
             kind => self.diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), KINDS),
