@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
+use crate::emit::generate_below;
+use crate::load::load;
+
 /// Generates the files whose paths begin with one of `prefixes` from the texts `files` of `spec/` into `OUT_DIR`. Errors of
 /// specs become errors of the build.
 ///
@@ -11,7 +14,7 @@ use std::{env, fs};
 pub fn generate(files: &[(&str, &str)], prefixes: &[&str]) {
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let spec = match crate::load(files) {
+    let spec = match load(files) {
         Ok(spec) => spec,
         Err(diagnostics) => {
             // Cargo prints these alone, and the build fails. Of a script that fails it would print all output, and theirs last.
@@ -19,7 +22,7 @@ pub fn generate(files: &[(&str, &str)], prefixes: &[&str]) {
             return;
         }
     };
-    for file in crate::generate_below(&spec, prefixes) {
+    for file in generate_below(&spec, prefixes) {
         let path = out.join(&file.path);
         // A file that has not changed keeps its time, so that nothing is recompiled needlessly.
         if fs::read_to_string(&path).is_ok_and(|old| old == file.text) {

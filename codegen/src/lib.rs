@@ -3,8 +3,9 @@
 //! [`load`] makes a checked [`Spec`] of the texts below `spec/`, [`generate`] makes source files of it. Nothing here prints, reads the
 //! environment or writes files except [`build`], the entry point of build scripts.
 //!
-//! The stages: [`entry`] splits files into entries and reports malformed ones, [`model`] gives them types, [`sem`] parses and types the
-//! `semantics` of VM ops, [`check`] holds the rules that need more than one entry, [`emit`] has one module for each generated artifact.
+//! The rooms, lowest first: [`entry`] splits files into entries and reports malformed ones, [`sem`] parses and types the `semantics` of VM
+//! ops, [`model`] gives entries types, [`check`] holds the rules that need more than one entry, `load` runs these stages, [`emit`] has one
+//! module for each generated artifact. A room uses those before it, and not what this module re-exports for other crates.
 #![forbid(unsafe_code)]
 
 pub mod build;

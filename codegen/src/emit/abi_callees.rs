@@ -4,9 +4,9 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::load::Spec;
 use crate::model::abi::{Callee, CalleeArg, Kind, Type};
 
 /// `abi/callees.rs`

@@ -4,10 +4,10 @@
 use proc_macro2::Literal;
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::camel_case::camel_case;
 use crate::emit::constants::constant_ident;
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::load::Spec;
 use crate::model::abi::{Bracket, Letter};
 
 /// The files of this artifact.

@@ -2,8 +2,8 @@
 
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::load::Spec;
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

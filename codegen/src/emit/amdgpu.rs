@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use proc_macro2::TokenStream;
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::scope::Scope;
 use crate::emit::{families, layouts, words};
+use crate::load::Spec;
 
 /// `amdgpu/STEM.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -6,12 +6,12 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref,
     is_wide, origin,
 };
+use crate::load::Spec;
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, TextPart, Type};
 
 /// The placeholder of a cast's source type, which the bytecode lacks: the assembler reads any type there.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::Spec;
+use crate::load::Spec;
 
 /// The first characters of every row.
 pub const ROW: &str = "| `vm.";

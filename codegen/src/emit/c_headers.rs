@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::Spec;
 use crate::emit::file::GeneratedFile;
+use crate::load::Spec;
 use crate::model::amdgpu::{Amdgpu, Header, HeaderNames, Plain};
 use crate::model::constant::ConstantValue;
 use crate::model::hal::{Function, LayoutType};

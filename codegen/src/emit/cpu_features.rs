@@ -2,10 +2,10 @@
 
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::constants::literal;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_types::values;
+use crate::load::Spec;
 
 /// `hal/cpu_features.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -4,12 +4,12 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     accessor, call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident,
     is_call, one_of, one_of_lint, operands, origin, variant,
 };
+use crate::load::Spec;
 use crate::model::vm::{Body, FieldKind, Isa, Op, Structure};
 
 /// The files of this artifact.

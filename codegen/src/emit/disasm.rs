@@ -8,12 +8,12 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     accessor, call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref,
     is_wide, operands, origin, variant,
 };
+use crate::load::Spec;
 use crate::model::vm::{Body, Field, FieldKind, Op, TextPart, Type};
 use crate::sem::Ty;
 

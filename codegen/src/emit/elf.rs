@@ -1,9 +1,9 @@
 //! Emits the numbers and structs of ELF files.
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::layouts;
 use crate::emit::scope::Scope;
+use crate::load::Spec;
 
 /// `hal/elf.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

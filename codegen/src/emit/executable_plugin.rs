@@ -1,9 +1,9 @@
 //! Emits the structs that libraries of functions for kernels share with the runtime.
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::layouts;
 use crate::emit::scope::Scope;
+use crate::load::Spec;
 
 /// `hal/executable_plugin.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::Spec;
 use crate::emit::constants::int_type;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_types::type_ident;
+use crate::load::Spec;
 use crate::model::abi::{Arg, Field, Meaning};
 use crate::model::hal::Form;
 use crate::model::int::Int;

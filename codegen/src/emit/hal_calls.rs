@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_traits::method_variant;
 use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
+use crate::load::Spec;
 use crate::model::hal::{Hal, Kind, Method, Object, Shape};
 
 /// Structs and objects whose text is shorter than the list of their fields or a number: `observe/text.rs` of the runtime has it.

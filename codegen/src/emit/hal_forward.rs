@@ -7,10 +7,10 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_traits::{many_arguments, method_enum, method_variant, signature};
 use crate::emit::hal_types::{type_ident, value_ident};
+use crate::load::Spec;
 use crate::model::hal::{Facet, Hal, Method, Object};
 
 /// `hal/forward.rs`

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::Spec;
 use crate::emit::file::GeneratedFile;
+use crate::load::Spec;
 use crate::model::constant::{Constant, ConstantValue};
 use crate::model::hal::{Hal, Kind, Method, Numbers, Object, Shape, Struct};
 

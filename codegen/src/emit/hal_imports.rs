@@ -3,11 +3,11 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_traits::signature;
 use crate::emit::hal_types::{is_plain, type_ident, value_ident};
 use crate::emit::hal_vtables::{kind_of_one, kind_of_value, raw_value, shared, vtable_ident};
+use crate::load::Spec;
 use crate::model::hal::{DefaultBody, Field, Hal, Kind, Method, Object, Shape};
 
 /// `hal/imports.rs`

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_calls::{call, is_reply_argument, reply};
 use crate::emit::hal_checks::is_operation;
 use crate::emit::hal_forward::{inner_ident, trait_ident};
 use crate::emit::hal_traits::{method_variant, signature};
 use crate::emit::hal_types::{type_ident, value_ident};
+use crate::load::Spec;
 use crate::model::hal::{Hal, Kind, Method, Object, Observed, Shape};
 
 /// `hal/observe.rs`

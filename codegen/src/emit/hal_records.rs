@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::constants::int_type;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_calls::{mention, title, with_result};
 use crate::emit::hal_traits::method_variant;
 use crate::emit::hal_types::{in_shape, is_plain, owned, type_ident, value_ident};
+use crate::load::Spec;
 use crate::model::hal::{Field, Form, Hal, Kind, Method, Numbers, Object, Shape, Struct};
 use crate::model::int::Int;
 

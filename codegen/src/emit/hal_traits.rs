@@ -3,9 +3,9 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
+use crate::load::Spec;
 use crate::model::hal::{DefaultBody, Field, Hal, Kind, Method, Object, Shape};
 
 /// `hal/traits.rs`

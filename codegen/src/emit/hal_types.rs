@@ -3,9 +3,9 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::constants::{constant, constant_ident, int_type, literal};
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::load::Spec;
 use crate::model::hal::{Form, Hal, Handle, Kind, NamedValue, Numbers, Shape, SpecFile, Specials, Struct, type_name};
 
 /// `hal/types.rs`: everything but the traits and the binary layouts.

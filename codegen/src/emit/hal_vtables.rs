@@ -3,10 +3,10 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::constants::literal;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_types::{owned, type_ident, value_ident};
+use crate::load::Spec;
 use crate::model::hal::{Form, Hal, Kind, Method, Numbers, Object, Shape, Struct};
 
 /// `hal/vtables.rs`

@@ -3,12 +3,12 @@
 use proc_macro2::Literal;
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::constants::literal;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_types::type_ident;
 use crate::emit::layouts;
 use crate::emit::scope::Scope;
+use crate::load::Spec;
 
 /// `amdgpu/hsa_symbols.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

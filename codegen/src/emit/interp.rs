@@ -13,13 +13,13 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use super::handler::{Ending, ending, is_portable, is_value, names};
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     decoded_families, decoded_ops, family_modules, family_source, function, ident, is_call, is_ref, operands, origin,
     rust_type, variant,
 };
 use crate::emit::threaded;
+use crate::load::Spec;
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Type};
 use crate::sem::{Expr, ExprKind, Home, Ty};
 

@@ -8,12 +8,12 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     decoded_families, family_modules, family_source, function, ident, is_ref, one_of, one_of_lint, operands, origin,
     variant,
 };
+use crate::load::Spec;
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Type};
 use crate::sem::{Effect, Expr, ExprKind, Lowering, Others, Primitive, Scalar, Sig, Ty, Use};
 

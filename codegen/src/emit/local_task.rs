@@ -6,9 +6,9 @@ use std::fmt::Write;
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::constants::constant_ident;
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::load::Spec;
 use crate::model::hal::{DeviceOption, OptionType, type_name};
 
 /// `hal/local_task.rs`

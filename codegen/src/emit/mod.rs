@@ -3,7 +3,7 @@
 //! Emitters build token streams, which [`mod@file`] formats. Generated Rust names the items of the crate that includes it without a path:
 //! `generated.rs` of that crate imports them, in the module of the `include!`. So a module of the runtime can be renamed without a change here.
 
-use crate::Spec;
+use crate::load::Spec;
 use file::GeneratedFile;
 
 pub mod abi_callees;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::load::Spec;
 use crate::model::names::Names;
 
 /// The files of this artifact.

@@ -3,10 +3,10 @@
 use proc_macro2::Literal;
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::constants;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{constant, ident, origin};
+use crate::load::Spec;
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -4,9 +4,9 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::ident;
+use crate::load::Spec;
 use crate::sem::{Effect, Lanes, Lowering, Primitive, Scalar, Sig, Ty};
 
 /// The files of this artifact.

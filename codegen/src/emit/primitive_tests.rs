@@ -4,10 +4,10 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::Spec;
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::ident;
+use crate::load::Spec;
 use crate::sem::primitive_example::{PrimitiveExample, Value};
 use crate::sem::{Effect, Home, Primitive};
 

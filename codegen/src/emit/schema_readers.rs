@@ -6,8 +6,8 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::load::Spec;
 use crate::model::schema::{Cell, EnumValue, Field, FieldType, Item, ItemKind, Limits, Scalar, SchemaFile};
 
 /// The files of this artifact.

@@ -2,10 +2,10 @@
 
 use quote::{format_ident, quote};
 
-use crate::Spec;
 use crate::camel_case::camel_case;
 use crate::emit::constants::literal;
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::load::Spec;
 use crate::model::status::StatusCode;
 
 /// The files of this artifact.

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use crate::Spec;
 use crate::emit::jit::steps;
+use crate::load::Spec;
 use crate::model::vm::{Body, Op};
 use crate::sem::Lowering;
 

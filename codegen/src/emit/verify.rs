@@ -4,12 +4,12 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref, kind, operands,
     origin, variant,
 };
+use crate::load::Spec;
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Op, Type};
 
 /// The files of this artifact.

@@ -1,8 +1,8 @@
 //! Emits the numbers and names of executables in portable bytecode.
 
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_types;
+use crate::load::Spec;
 
 /// `hal/vmvx.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

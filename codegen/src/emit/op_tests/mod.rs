@@ -11,9 +11,9 @@ use proc_macro2::{Literal as Token, TokenStream};
 use quote::quote;
 
 use self::case::Case;
-use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{decoded_families, family_modules, family_source, function, ident, origin};
+use crate::load::Spec;
 use crate::model::example::{After, Example, Literal, Outcome, ProgramExample};
 use crate::model::vm::{Isa, Op};
 

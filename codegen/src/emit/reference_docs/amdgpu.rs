@@ -6,7 +6,7 @@ use super::html::{self, code, code_link, inline};
 use super::layouts::{self, Names};
 use super::name::NameKind;
 use super::page::Page;
-use crate::Origin;
+use crate::diag::Origin;
 use crate::model::amdgpu::{Amdgpu, Family, Plain, Tag, Word};
 
 /// The overview and a page for each file.

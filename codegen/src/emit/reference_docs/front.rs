@@ -5,7 +5,7 @@ use super::html::{inline, link};
 use super::page::Page;
 use super::shell::TITLE;
 use super::{links, names};
-use crate::Spec;
+use crate::load::Spec;
 
 /// The name of the file.
 pub(super) const PATH: &str = "index.html";

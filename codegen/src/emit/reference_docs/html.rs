@@ -72,6 +72,6 @@ pub(super) fn link(href: &str, text: &str) -> String {
 }
 
 /// Where an entry stands, in small print.
-pub(super) fn source(origin: &crate::Origin) -> String {
+pub(super) fn source(origin: &crate::diag::Origin) -> String {
     format!("<p class=\"source\">{origin}</p>")
 }

@@ -4,8 +4,8 @@
 //! server, nothing from the network. One style sheet serves wide and narrow screens, light and dark; diagrams are SVG; one script finds
 //! names, and pages can be read without it. The same spec and documents always give the same bytes.
 
-use crate::Spec;
 use crate::emit::file::GeneratedFile;
+use crate::load::Spec;
 
 mod abi;
 mod amdgpu;
