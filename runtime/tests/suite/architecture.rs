@@ -1,4 +1,5 @@
-//! Dependencies between crates, and between the layers of each, compared with the table of `ARCHITECTURE.md`.
+//! Dependencies between crates, between the layers of each, and between the rooms of the code generator, compared with the tables of
+//! `ARCHITECTURE.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,24 +7,29 @@ use std::path::{Path, PathBuf};
 
 const RUNTIME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A row of the table: a crate, its dependencies and its layers lowest first; those of one list use each other.
+/// A row of a table: a crate or a folder, the crates that it depends on, and its layers lowest first; those of one list use each other.
 struct Row {
     name: String,
     depends_on: Vec<String>,
     layers: Vec<Vec<String>>,
 }
 
-fn rows() -> Vec<Row> {
+/// The rows of the table below a heading, which has its layers in this column.
+fn rows(heading: &str, column: usize) -> Vec<Row> {
     let text = fs::read_to_string(Path::new(RUNTIME).join("../ARCHITECTURE.md")).expect("the map is there");
-    let table = text.split("## The crates of the runtime").nth(1).expect("it has the table");
+    let section = text.split("\n## ").find(|section| section.starts_with(heading)).expect("it has the table");
     let words =
         |cell: &str| cell.split_whitespace().filter(|word| *word != "-").map(str::to_string).collect::<Vec<_>>();
     let row = |line: &str| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let layers = words(cells[3]).iter().map(|layer| layer.split('+').map(str::to_string).collect()).collect();
+        let layers = words(cells[column]).iter().map(|layer| layer.split('+').map(str::to_string).collect()).collect();
         Row { name: cells[1].trim_matches('`').to_string(), depends_on: words(cells[2]), layers }
     };
-    table.lines().filter(|line| line.starts_with("| `")).map(row).collect()
+    section.lines().filter(|line| line.starts_with("| `")).map(row).collect()
+}
+
+fn crates() -> Vec<Row> {
+    rows("The crates of the runtime", 3)
 }
 
 /// The sources below a folder, but for what is compiled for tests alone.
@@ -37,7 +43,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The words that follow `prefix` in `text`, those of a list in braces among them.
+/// The words that follow `prefix` in `text`, those of a list in braces among them; `*` for all there is.
 fn named(text: &str, prefix: &str) -> BTreeSet<String> {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     let mut words = BTreeSet::new();
@@ -47,6 +53,7 @@ fn named(text: &str, prefix: &str) -> BTreeSet<String> {
             list.split(';').next().unwrap_or("")
         });
         words.extend(list.split(|letter| !is_word(letter)).filter(|word| !word.is_empty()).map(str::to_string));
+        words.extend(rest.starts_with('*').then(|| "*".to_string()));
     }
     words
 }
@@ -67,7 +74,7 @@ fn exported(root: &str, layers: &BTreeSet<String>) -> BTreeMap<String, String> {
 
 #[test]
 fn crates_depend_on_those_that_the_table_names() {
-    let rows = rows();
+    let rows = crates();
     assert!(rows.len() >= 11, "{} crates", rows.len());
     for row in &rows {
         let path = Path::new(RUNTIME).join(&row.name).join("Cargo.toml");
@@ -89,42 +96,74 @@ fn crates_depend_on_those_that_the_table_names() {
 #[test]
 fn layers_use_only_those_below_them() {
     let mut wrong = Vec::new();
-    for Row { name, layers, .. } in rows() {
-        let root = Path::new(RUNTIME).join(&name).join("src");
-        let floor_of = |layer: &str| layers.iter().position(|floor| floor.iter().any(|other| other == layer));
-        let all: BTreeSet<String> = layers.iter().flatten().cloned().collect();
+    for row in crates() {
+        let root = Path::new(RUNTIME).join(&row.name).join("src");
         let library = fs::read_to_string(root.join("lib.rs")).expect("the root of a crate");
-        let exported = exported(&library, &all);
-        let mut files = Vec::new();
-        sources(&root, &mut files);
-        for file in files {
-            let inside = file.strip_prefix(&root).expect("below the root").with_extension("");
-            let layer = inside.iter().next().expect("a name").to_string_lossy().into_owned();
-            if layer == "lib" || layer == "generated" {
-                continue;
-            }
-            let Some(floor) = floor_of(&layer) else {
-                wrong.push(format!("the layer `{layer}` of `{name}` is not in the table"));
-                continue;
-            };
-            let text = fs::read_to_string(&file).expect("a source");
-            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
-            let text: String =
-                text.lines().map(|line| line.split("//").next().unwrap_or("").to_string() + "\n").collect();
-            let mut words = named(&text, "crate::");
-            if inside.iter().count() == 1 || inside.ends_with("mod") && inside.iter().count() == 2 {
-                words.extend(named(&text, "super::"));
-            }
-            for word in words {
-                let other = if all.contains(&word) { &word } else { exported.get(&word).unwrap_or(&word) };
-                if floor_of(other).is_some_and(|other| other > floor) {
-                    wrong.push(format!("{name}: `{layer}` uses `{other}`, which is above it ({})", inside.display()));
-                }
-            }
-        }
+        let all = row.layers.iter().flatten().cloned().collect();
+        check_layers(&row, &root, "crate::", Some(&exported(&library, &all)), &mut wrong);
     }
     wrong.dedup();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn rooms_of_the_code_generator_use_only_those_below_them() {
+    let mut wrong = Vec::new();
+    let rows = rows("The rooms of the code generator", 2);
+    assert!(rows.len() >= 9, "{} folders", rows.len());
+    for row in rows {
+        let folder = row.name.strip_prefix("codegen/src").expect("a folder of the code generator");
+        let path = format!("crate{}::", folder.replace('/', "::"));
+        check_layers(&row, &Path::new(RUNTIME).join("..").join(&row.name), &path, None, &mut wrong);
+    }
+    wrong.dedup();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Adds to `wrong` each use of a layer by one below it. `path` is that of the module whose layers these are. What that module re-exports
+/// counts as a use of the layer that it is from; without `exported`, layers must not use the module at all, since it uses them.
+fn check_layers(
+    row: &Row,
+    root: &Path,
+    path: &str,
+    exported: Option<&BTreeMap<String, String>>,
+    wrong: &mut Vec<String>,
+) {
+    let Row { name, layers, .. } = row;
+    let floor_of = |layer: &str| layers.iter().position(|floor| floor.iter().any(|other| other == layer));
+    let mut files = Vec::new();
+    sources(root, &mut files);
+    for file in files {
+        let inside = file.strip_prefix(root).expect("below the root").with_extension("");
+        let layer = inside.iter().next().expect("a name").to_string_lossy().into_owned();
+        if matches!(layer.as_str(), "lib" | "mod" | "generated") {
+            continue;
+        }
+        let Some(floor) = floor_of(&layer) else {
+            wrong.push(format!("the layer `{layer}` of `{name}` is not in the table"));
+            continue;
+        };
+        let text = fs::read_to_string(&file).expect("a source");
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
+        let text: String = text.lines().map(|line| line.split("//").next().unwrap_or("").to_string() + "\n").collect();
+        let mut words = named(&text, path);
+        if inside.iter().count() == 1 || inside.ends_with("mod") && inside.iter().count() == 2 {
+            words.extend(named(&text, "super::"));
+        }
+        for word in words {
+            let from = exported.and_then(|exported| exported.get(&word)).filter(|_| floor_of(&word).is_none());
+            let other = from.unwrap_or(&word);
+            match floor_of(other) {
+                Some(above) if above > floor => {
+                    wrong.push(format!("{name}: `{layer}` uses `{other}`, which is above it ({})", inside.display()));
+                }
+                None if exported.is_none() => {
+                    wrong.push(format!("{name}: `{layer}` uses `{word}` of its parent ({})", inside.display()));
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// A module that has files of its own is a folder with a `mod.rs`, everywhere in the repository.
