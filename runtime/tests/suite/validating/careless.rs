@@ -46,6 +46,24 @@ macro_rules! careless {
     };
 }
 
+/// Methods that do nothing, written with the types of their arguments.
+macro_rules! accepts {
+    ($($name:ident($($type:ty),*);)*) => {
+        $(fn $name(&self, $(_: $type),*) -> Result<()> {
+            Ok(())
+        })*
+    };
+}
+
+/// Operations of queues that signal and do nothing else, written with the types of the arguments after their points.
+macro_rules! operations {
+    ($($name:ident($($type:ty),*);)*) => {
+        $(fn $name(&self, _: QueueAffinity, wait: &[Timepoint], signal: &[Timepoint], $(_: $type),*) -> Result<()> {
+            done(wait, signal)
+        })*
+    };
+}
+
 /// A device that accepts everything.
 pub fn careless(log: &Log) -> Arc<dyn Device> {
     Arc::new(Forward(Careless { inner: crate::device(), log: log.clone() }))
@@ -197,136 +215,17 @@ careless! {
             self.inner.allocator().allocate_buffer(BufferParams { min_alignment: 0, ..params }, allocation_size)
         }
 
-        fn queue_dealloca(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &Arc<dyn Buffer>,
-            _: DeallocaFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_fill(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: u64,
-            _: &[u8],
-            _: FillFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_update(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &[u8],
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: UpdateFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_copy(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: u64,
-            _: CopyFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_read(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &Arc<dyn File>,
-            _: u64,
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: u64,
-            _: ReadFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_write(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: &Arc<dyn File>,
-            _: u64,
-            _: u64,
-            _: WriteFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_host_call(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &Arc<dyn HostCall>,
-            _: &[u64],
-            _: HostCallFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_dispatch(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &Arc<dyn Executable>,
-            _: ExecutableFunction,
-            _: &DispatchConfig,
-            _: &[u32],
-            _: &[BufferRef],
-            _: DispatchFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_execute(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: &Arc<dyn CommandBuffer>,
-            _: &[BufferBinding],
-            _: ExecuteFlags,
-        ) -> Result<()> {
-            done(wait, signal)
-        }
-
-        fn queue_barrier(
-            &self,
-            _: QueueAffinity,
-            wait: &[Timepoint],
-            signal: &[Timepoint],
-            _: ExecuteFlags,
-        ) -> Result<()> {
-            done(wait, signal)
+        operations! {
+            queue_dealloca(&Arc<dyn Buffer>, DeallocaFlags);
+            queue_fill(&Arc<dyn Buffer>, u64, u64, &[u8], FillFlags);
+            queue_update(&[u8], &Arc<dyn Buffer>, u64, UpdateFlags);
+            queue_copy(&Arc<dyn Buffer>, u64, &Arc<dyn Buffer>, u64, u64, CopyFlags);
+            queue_read(&Arc<dyn File>, u64, &Arc<dyn Buffer>, u64, u64, ReadFlags);
+            queue_write(&Arc<dyn Buffer>, u64, &Arc<dyn File>, u64, u64, WriteFlags);
+            queue_host_call(&Arc<dyn HostCall>, &[u64], HostCallFlags);
+            queue_dispatch(&Arc<dyn Executable>, ExecutableFunction, &DispatchConfig, &[u32], &[BufferRef], DispatchFlags);
+            queue_execute(&Arc<dyn CommandBuffer>, &[BufferBinding], ExecuteFlags);
+            queue_barrier(ExecuteFlags);
         }
     }
 
@@ -340,41 +239,11 @@ careless! {
             self.allocate_buffer(params, external.size)
         }
 
-        fn virtual_memory_map(
-            &self,
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: &Arc<dyn PhysicalMemory>,
-            _: u64,
-            _: u64,
-        ) -> Result<()> {
-            Ok(())
-        }
-
-        fn virtual_memory_unmap(&self, _: &Arc<dyn Buffer>, _: u64, _: u64) -> Result<()> {
-            Ok(())
-        }
-
-        fn virtual_memory_protect(
-            &self,
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: u64,
-            _: QueueAffinity,
-            _: MemoryProtection,
-        ) -> Result<()> {
-            Ok(())
-        }
-
-        fn virtual_memory_advise(
-            &self,
-            _: &Arc<dyn Buffer>,
-            _: u64,
-            _: u64,
-            _: QueueAffinity,
-            _: MemoryAdvice,
-        ) -> Result<()> {
-            Ok(())
+        accepts! {
+            virtual_memory_map(&Arc<dyn Buffer>, u64, &Arc<dyn PhysicalMemory>, u64, u64);
+            virtual_memory_unmap(&Arc<dyn Buffer>, u64, u64);
+            virtual_memory_protect(&Arc<dyn Buffer>, u64, u64, QueueAffinity, MemoryProtection);
+            virtual_memory_advise(&Arc<dyn Buffer>, u64, u64, QueueAffinity, MemoryAdvice);
         }
     }
 
@@ -400,98 +269,23 @@ careless! {
     }
 
     ForwardCommandBuffer for CommandBuffer {
-        fn begin(&self) -> Result<()> {
-            Ok(())
-        }
-
-        fn end(&self) -> Result<()> {
-            Ok(())
-        }
-
-        fn begin_debug_group(&self, _: &str, _: LabelColor, _: &LabelLocation) -> Result<()> {
-            Ok(())
-        }
-
-        fn end_debug_group(&self) -> Result<()> {
-            Ok(())
-        }
-
-        fn execution_barrier(
-            &self,
-            _: ExecutionStage,
-            _: ExecutionStage,
-            _: ExecutionBarrierFlags,
-            _: &[MemoryBarrier],
-            _: &[BufferBarrier],
-        ) -> Result<()> {
-            Ok(())
-        }
-
-        fn signal_event(&self, _: &Arc<dyn Event>, _: ExecutionStage) -> Result<()> {
-            Ok(())
-        }
-
-        fn reset_event(&self, _: &Arc<dyn Event>, _: ExecutionStage) -> Result<()> {
-            Ok(())
-        }
-
-        fn wait_events(
-            &self,
-            _: &[Arc<dyn Event>],
-            _: ExecutionStage,
-            _: ExecutionStage,
-            _: &[MemoryBarrier],
-            _: &[BufferBarrier],
-        ) -> Result<()> {
-            Ok(())
-        }
-
-        fn advise_buffer(&self, _: &BufferRef, _: MemoryAdviseFlags, _: u64, _: u64) -> Result<()> {
-            Ok(())
-        }
-
-        fn fill_buffer(&self, _: &BufferRef, _: &[u8], _: FillFlags) -> Result<()> {
-            Ok(())
-        }
-
-        fn update_buffer(&self, _: &[u8], _: &BufferRef, _: UpdateFlags) -> Result<()> {
-            Ok(())
-        }
-
-        fn copy_buffer(&self, _: &BufferRef, _: &BufferRef, _: CopyFlags) -> Result<()> {
-            Ok(())
-        }
-
-        fn collective(
-            &self,
-            _: &Arc<dyn Channel>,
-            _: CollectiveOp,
-            _: u32,
-            _: &BufferRef,
-            _: &BufferRef,
-            _: u64,
-        ) -> Result<()> {
-            Ok(())
-        }
-
-        fn dispatch(
-            &self,
-            _: &Arc<dyn Executable>,
-            _: ExecutableFunction,
-            _: &DispatchConfig,
-            _: &[u32],
-            _: &[BufferRef],
-            _: DispatchFlags,
-        ) -> Result<()> {
-            Ok(())
-        }
-
-        fn flush_buffer(&self, _: &BufferRef) -> Result<()> {
-            Ok(())
-        }
-
-        fn invalidate_buffer(&self, _: &BufferRef) -> Result<()> {
-            Ok(())
+        accepts! {
+            begin();
+            end();
+            begin_debug_group(&str, LabelColor, &LabelLocation);
+            end_debug_group();
+            execution_barrier(ExecutionStage, ExecutionStage, ExecutionBarrierFlags, &[MemoryBarrier], &[BufferBarrier]);
+            signal_event(&Arc<dyn Event>, ExecutionStage);
+            reset_event(&Arc<dyn Event>, ExecutionStage);
+            wait_events(&[Arc<dyn Event>], ExecutionStage, ExecutionStage, &[MemoryBarrier], &[BufferBarrier]);
+            advise_buffer(&BufferRef, MemoryAdviseFlags, u64, u64);
+            fill_buffer(&BufferRef, &[u8], FillFlags);
+            update_buffer(&[u8], &BufferRef, UpdateFlags);
+            copy_buffer(&BufferRef, &BufferRef, CopyFlags);
+            collective(&Arc<dyn Channel>, CollectiveOp, u32, &BufferRef, &BufferRef, u64);
+            dispatch(&Arc<dyn Executable>, ExecutableFunction, &DispatchConfig, &[u32], &[BufferRef], DispatchFlags);
+            flush_buffer(&BufferRef);
+            invalidate_buffer(&BufferRef);
         }
     }
 }
