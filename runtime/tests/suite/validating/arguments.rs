@@ -142,13 +142,6 @@ fn virtual_ranges_are_within_their_buffers() {
     }
 }
 
-/// A file of 64 bytes.
-fn file(bench: &Bench, access: MemoryAccess) -> Arc<dyn File> {
-    let external = ExternalFile { r#type: ExternalFileType::Fd, data: None, length: 0, fd: -1, owner: None };
-    // SAFETY: the careless device looks at none of it.
-    unsafe { bench.device.import_file(ANY, access, &external, ExternalFileFlags::empty()) }.unwrap()
-}
-
 type Transfer = fn(&Bench, &Arc<dyn File>, u64, &Arc<dyn Buffer>, u64, u64) -> Result<()>;
 
 const QUEUE_READ: Transfer = |bench, file, file_offset, buffer, offset, length| {
@@ -170,13 +163,13 @@ fn files_are_used_within_them_and_as_they_allow() {
     let all = MemoryAccess::READ | MemoryAccess::WRITE;
     for (method, transfer) in of_queues.into_iter().chain([(Method::FileRead, READ), (Method::FileWrite, WRITE)]) {
         for (offset, length) in BEYOND {
-            refused(method, OutOfRange, |bench| transfer(bench, &file(bench, all), 0, &bench.buffer(), offset, length));
+            refused(method, OutOfRange, |bench| transfer(bench, &bench.file(all), 0, &bench.buffer(), offset, length));
         }
-        accepted(|bench| transfer(bench, &file(bench, all), 4, &bench.buffer(), 8, 4));
+        accepted(|bench| transfer(bench, &bench.file(all), 4, &bench.buffer(), 8, 4));
     }
     for (method, transfer) in of_queues {
         for (offset, length) in BEYOND {
-            refused(method, OutOfRange, |bench| transfer(bench, &file(bench, all), offset, &bench.buffer(), 0, length));
+            refused(method, OutOfRange, |bench| transfer(bench, &bench.file(all), offset, &bench.buffer(), 0, length));
         }
     }
     let usage = BufferUsage::DEFAULT;
@@ -184,17 +177,17 @@ fn files_are_used_within_them_and_as_they_allow() {
         (Method::DeviceQueueRead, QUEUE_READ, MemoryAccess::READ, MemoryAccess::WRITE),
         (Method::DeviceQueueWrite, QUEUE_WRITE, MemoryAccess::WRITE, MemoryAccess::READ),
     ] {
-        refused(method, PermissionDenied, |bench| transfer(bench, &file(bench, other), 0, &bench.buffer(), 0, 4));
+        refused(method, PermissionDenied, |bench| transfer(bench, &bench.file(other), 0, &bench.buffer(), 0, 4));
         // What is read from a file is written to the buffer.
         refused(method, PermissionDenied, |bench| {
-            transfer(bench, &file(bench, all), 0, &bench.buffer_for(usage, needed), 0, 4)
+            transfer(bench, &bench.file(all), 0, &bench.buffer_for(usage, needed), 0, 4)
         });
     }
     refused(Method::FileRead, PermissionDenied, |bench| {
-        READ(bench, &file(bench, all), 0, &bench.buffer_for(usage, MemoryAccess::READ), 0, 4)
+        READ(bench, &bench.file(all), 0, &bench.buffer_for(usage, MemoryAccess::READ), 0, 4)
     });
     refused(Method::FileWrite, PermissionDenied, |bench| {
-        WRITE(bench, &file(bench, all), 0, &bench.buffer_for(usage, MemoryAccess::WRITE), 0, 4)
+        WRITE(bench, &bench.file(all), 0, &bench.buffer_for(usage, MemoryAccess::WRITE), 0, 4)
     });
 }
 
@@ -229,15 +222,6 @@ fn lengths_are_what_they_must_be() {
     });
     // How long what is bound will be is not known.
     accepted(|bench| copy(bench, &range(&bench.buffer(), 62, WHOLE_BUFFER), &slot(0, 0, WHOLE_BUFFER)));
-
-    #[derive(Debug)]
-    struct Nothing;
-
-    impl HostCall for Nothing {
-        fn call(&self, _: HostCallContext, _: &[Timepoint]) -> Result<()> {
-            Ok(())
-        }
-    }
 
     refused(Method::DeviceQueueHostCall, InvalidArgument, |bench| {
         let call: Arc<dyn HostCall> = Arc::new(Nothing);

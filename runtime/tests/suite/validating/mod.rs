@@ -65,6 +65,13 @@ impl Bench {
         commands
     }
 
+    /// A file of 64 bytes.
+    fn file(&self, access: MemoryAccess) -> Arc<dyn File> {
+        let external = ExternalFile { r#type: ExternalFileType::Fd, data: None, length: 0, fd: -1, owner: None };
+        // SAFETY: the careless device looks at none of it.
+        unsafe { self.device.import_file(ANY, access, &external, ExternalFileFlags::empty()) }.unwrap()
+    }
+
     fn execute(&self, commands: &Arc<dyn CommandBuffer>, table: &[BufferBinding]) -> Result<()> {
         self.operation(|signal| self.device.queue_execute(ANY, &[], signal, commands, table, ExecuteFlags::empty()))
     }
@@ -72,6 +79,16 @@ impl Bench {
     fn executable(&self, device: &Arc<dyn Device>) -> Arc<dyn Executable> {
         let cache = device.create_executable_cache("tests").unwrap();
         cache.prepare_executable(ANY, ExecutableCachingMode::empty(), "any", &[], &[]).unwrap()
+    }
+}
+
+/// A host call that does nothing.
+#[derive(Debug)]
+struct Nothing;
+
+impl HostCall for Nothing {
+    fn call(&self, _: HostCallContext, _: &[Timepoint]) -> Result<()> {
+        Ok(())
     }
 }
 
