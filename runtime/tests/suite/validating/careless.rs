@@ -20,6 +20,12 @@ impl Log {
     pub fn count(&self, method: ForwardedMethod) -> usize {
         self.0.lock().unwrap().iter().filter(|other| **other == method).count()
     }
+
+    /// All calls in order, but for questions of what a timeline is at: validation asks as well.
+    pub fn calls(&self) -> Vec<ForwardedMethod> {
+        let calls = self.0.lock().unwrap();
+        calls.iter().filter(|method| **method != ForwardedMethod::SemaphoreQuery).copied().collect()
+    }
 }
 
 /// A careless object over one of `local-sync`, which has what there is nothing to be careless about.
@@ -77,24 +83,26 @@ fn done(wait: &[Timepoint], signal: &[Timepoint]) -> Result<()> {
     signal.iter().try_for_each(|point| point.semaphore.signal(point.value))
 }
 
-/// Two functions, of which one says that its workgroups may be larger.
+/// Functions of different declarations: one with constants, a binding and a size of workgroups, one whose workgroups may be larger, one that
+/// declares nothing, and one of which nothing is known.
 #[derive(Debug)]
 struct Functions;
 
 impl Executable for Functions {
     fn function_count(&self) -> u32 {
-        2
+        4
     }
 
     fn function_info(&self, function: ExecutableFunction) -> Result<ExecutableFunctionInfo> {
-        let flags = match function.0 {
-            0 => ExecutableFunctionFlags::empty(),
-            1 => ExecutableFunctionFlags::WORKGROUP_SIZE_DYNAMIC,
-            other => return Err(vireo::Status::out_of_range(format!("function {other}: expected 0 or 1"))),
+        let (fixed, dynamic) = (ExecutableFunctionFlags::empty(), ExecutableFunctionFlags::WORKGROUP_SIZE_DYNAMIC);
+        let (flags, constant_count, binding_count, workgroup_size) = match function.0 {
+            0 => (fixed, 2, 1, [4, 1, 1]),
+            1 => (dynamic, 2, 1, [4, 1, 1]),
+            2 => (fixed, 0, 0, [0, 0, 0]),
+            3 => return Err(vireo::Status::unimplemented("nothing is known of the function")),
+            other => return Err(vireo::Status::out_of_range(format!("function {other}: expected 0 to 3"))),
         };
-        let (constant_count, binding_count, parameter_count) = (2, 1, 0);
-        let workgroup_size = [4, 1, 1];
-        let name = "scale".to_string();
+        let (name, parameter_count) = ("scale".to_string(), 0);
         Ok(ExecutableFunctionInfo { name, flags, constant_count, binding_count, parameter_count, workgroup_size })
     }
 

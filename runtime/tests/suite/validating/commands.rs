@@ -140,17 +140,24 @@ fn groups_nest() {
 
 #[test]
 fn command_buffers_hold_what_they_are_for() {
-    refused(Method::CommandBufferFillBuffer, FailedPrecondition, |bench| {
-        let commands = create(bench, CommandCategory::DISPATCH);
-        commands.begin()?;
-        fill(&commands, &whole(&bench.buffer()))
-    });
-    let (method, dispatch) = COMMANDS.iter().find(|(method, _)| *method == Method::CommandBufferDispatch).unwrap();
-    refused(*method, FailedPrecondition, |bench| {
-        let commands = create(bench, CommandCategory::TRANSFER);
-        commands.begin()?;
-        dispatch(bench, &commands)
-    });
+    const TRANSFERS: [Method; 3] =
+        [Method::CommandBufferFillBuffer, Method::CommandBufferUpdateBuffer, Method::CommandBufferCopyBuffer];
+    for (method, command) in COMMANDS {
+        for categories in [CommandCategory::TRANSFER, CommandCategory::DISPATCH, CommandCategory::empty()] {
+            let case = |bench: &Bench| {
+                let commands = create(bench, categories);
+                commands.begin()?;
+                commands.begin_debug_group("group", LabelColor::default(), &LabelLocation::default())?;
+                command(bench, &commands)
+            };
+            let needed = match method {
+                Method::CommandBufferDispatch => CommandCategory::DISPATCH,
+                method if TRANSFERS.contains(method) => CommandCategory::TRANSFER,
+                _ => CommandCategory::empty(),
+            };
+            if categories.contains(needed) { accepted(case) } else { refused(*method, FailedPrecondition, case) }
+        }
+    }
     refused(Method::DeviceCreateCommandBuffer, InvalidArgument, |bench| {
         let mode = CommandBufferMode::ALLOW_INLINE_EXECUTION;
         bench.device.create_command_buffer(mode, CommandCategory::ANY, ANY, 1).map(drop)
@@ -180,13 +187,16 @@ fn what_is_not_recorded_is_not_submitted() {
         submit(bench, &commands, ANY)
     });
     let (first, second) = (QueueAffinity::from_bits_retain(1), QueueAffinity::from_bits_retain(2));
-    let on_first = |bench: &Bench| {
-        let commands = bench.device.create_command_buffer(NONE, CommandCategory::ANY, first, 0).unwrap();
+    let on = |bench: &Bench, queues| {
+        let commands = bench.device.create_command_buffer(NONE, CommandCategory::ANY, queues, 0).unwrap();
         commands.begin().and_then(|()| commands.end()).unwrap();
         commands
     };
-    refused(execute, InvalidArgument, |bench| submit(bench, &on_first(bench), second));
-    accepted(|bench| submit(bench, &on_first(bench), first));
+    refused(execute, InvalidArgument, |bench| submit(bench, &on(bench, first), second));
+    accepted(|bench| submit(bench, &on(bench, first), first));
+    // Who names no queue leaves the choice to the device.
+    accepted(|bench| submit(bench, &on(bench, first), QueueAffinity::empty()));
+    accepted(|bench| submit(bench, &on(bench, QueueAffinity::empty()), second));
 }
 
 /// Commands over the slots 0 and 1.
@@ -216,7 +226,7 @@ fn slots_are_bound_to_what_commands_need() {
         with(bench, &[bound(&bench.buffer(), 0, 16), none])
     });
     // The binding is not in the buffer, or the range not in the binding.
-    for (offset, length) in [(60, 5), (u64::MAX, 1), (0, 15), (52, WHOLE_BUFFER)] {
+    for (offset, length) in [(0, 65), (60, 20), (60, 5), (u64::MAX, 1), (0, 15), (52, WHOLE_BUFFER)] {
         refused(execute, OutOfRange, |bench| {
             let buffer = bench.buffer();
             with(bench, &[bound(&buffer, offset, length), bound(&buffer, 0, 64)])
@@ -226,6 +236,19 @@ fn slots_are_bound_to_what_commands_need() {
     refused(execute, InvalidArgument, |bench| {
         let buffer = bench.buffer();
         with(bench, &[bound(&buffer, 2, 16), bound(&buffer, 0, 64)])
+    });
+    refused(execute, InvalidArgument, |bench| {
+        let commands = bench.recording(NONE, 1);
+        fill(&commands, &slot(0, 0, WHOLE_BUFFER))?;
+        commands.end()?;
+        bench.execute(&commands, &[bound(&bench.buffer(), 0, 6)])
+    });
+    // Commands that are executed once are checked as others are.
+    refused(execute, OutOfRange, |bench| {
+        let commands = bench.recording(CommandBufferMode::ONE_SHOT, 1);
+        fill(&commands, &slot(0, 0, 8))?;
+        commands.end()?;
+        bench.execute(&commands, &[bound(&bench.buffer(), 60, WHOLE_BUFFER)])
     });
     let unfit = [
         (BufferUsage::TRANSFER_SOURCE, MemoryAccess::ALL),

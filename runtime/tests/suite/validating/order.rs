@@ -73,6 +73,71 @@ fn timelines_advance() {
     accepted(|bench| signal(bench, SEMAPHORE_MAX_VALUE));
 }
 
+type Operation = fn(&Bench, &[Timepoint], &[Timepoint]) -> Result<()>;
+
+/// Every operation, with arguments that are right.
+const OPERATIONS: &[(Method, Operation)] = &[
+    (Method::DeviceQueueAlloca, |bench, wait, signal| {
+        let params = BufferParams::default();
+        bench.device.queue_alloca(ANY, wait, signal, None, params, 64, AllocaFlags::empty()).map(drop)
+    }),
+    (Method::DeviceQueueDealloca, |bench, wait, signal| dealloca(bench, wait, signal, &bench.buffer())),
+    (Method::DeviceQueueFill, |bench, wait, signal| {
+        bench.device.queue_fill(ANY, wait, signal, &bench.buffer(), 0, 4, &[1], FillFlags::empty())
+    }),
+    (Method::DeviceQueueUpdate, |bench, wait, signal| {
+        bench.device.queue_update(ANY, wait, signal, &[1], &bench.buffer(), 0, UpdateFlags::empty())
+    }),
+    (Method::DeviceQueueCopy, |bench, wait, signal| {
+        let (source, target) = (bench.buffer(), bench.buffer());
+        bench.device.queue_copy(ANY, wait, signal, &source, 0, &target, 0, 4, CopyFlags::empty())
+    }),
+    (Method::DeviceQueueRead, |bench, wait, signal| {
+        let (file, buffer) = (bench.file(MemoryAccess::READ), bench.buffer());
+        bench.device.queue_read(ANY, wait, signal, &file, 0, &buffer, 0, 4, ReadFlags::empty())
+    }),
+    (Method::DeviceQueueWrite, |bench, wait, signal| {
+        let (file, buffer) = (bench.file(MemoryAccess::WRITE), bench.buffer());
+        bench.device.queue_write(ANY, wait, signal, &buffer, 0, &file, 0, 4, WriteFlags::empty())
+    }),
+    (Method::DeviceQueueHostCall, |bench, wait, signal| {
+        let call: Arc<dyn HostCall> = Arc::new(Nothing);
+        bench.device.queue_host_call(ANY, wait, signal, &call, &[], HostCallFlags::empty())
+    }),
+    (Method::DeviceQueueDispatch, |bench, wait, signal| {
+        let (executable, config) = (bench.executable(&bench.device), DispatchConfig::default());
+        let (function, bindings, flags) = (ExecutableFunction(0), [whole(&bench.buffer())], DispatchFlags::empty());
+        bench.device.queue_dispatch(ANY, wait, signal, &executable, function, &config, &[1, 2], &bindings, flags)
+    }),
+    (Method::DeviceQueueExecute, |bench, wait, signal| {
+        let commands = bench.recording(CommandBufferMode::empty(), 0);
+        commands.end()?;
+        bench.device.queue_execute(ANY, wait, signal, &commands, &[], ExecuteFlags::empty())
+    }),
+    (Method::DeviceQueueBarrier, |bench, wait, signal| {
+        bench.device.queue_barrier(ANY, wait, signal, ExecuteFlags::empty())
+    }),
+];
+
+#[test]
+fn points_of_every_operation_are_checked() {
+    for (method, operation) in OPERATIONS {
+        let signal = |bench: &Bench, value| {
+            let line = bench.timeline();
+            line.signal(5)?;
+            operation(bench, &[], &[point(&line, value)])
+        };
+        refused(*method, InvalidArgument, |bench| signal(bench, 5));
+        accepted(|bench| signal(bench, 6));
+    }
+    // Nothing that signals is missing here.
+    for method in Method::ALL.iter().filter(|method| method.name().starts_with("device.queue_")) {
+        let is_here = OPERATIONS.iter().any(|(other, _)| other == method);
+        let is_none = matches!(method, Method::DeviceQueuePoolBackend | Method::DeviceQueueFlush);
+        assert!(is_here || is_none, "{}", method.name());
+    }
+}
+
 #[test]
 fn operations_signal_what_is_to_come() {
     let barrier = |bench: &Bench, line: &Arc<dyn Semaphore>, wait: &[u64], signal: &[u64]| {
@@ -151,6 +216,17 @@ fn transient_buffers_are_used_after_their_allocation() {
         let line = bench.timeline();
         fill(bench, &[], &alloca(bench, &[], &[point(&line, 1)]))
     });
+    // Without a point nobody can tell when it has memory, nor after its timeline failed or is gone.
+    accepted(|bench| fill(bench, &[], &alloca(bench, &[], &[])));
+    accepted(|bench| {
+        let (buffer, line, _never) = pending(bench);
+        line.fail(vireo::Status::data_loss("gone"));
+        fill(bench, &[], &buffer)
+    });
+    accepted(|bench| {
+        let (buffer, ..) = pending(bench);
+        fill(bench, &[], &buffer)
+    });
 }
 
 #[test]
@@ -168,6 +244,13 @@ fn transient_buffers_are_used_before_their_deallocation() {
     refused(Method::DeviceQueueDealloca, FailedPrecondition, |bench| {
         let (buffer, _line) = returned(bench);
         bench.operation(|signal| dealloca(bench, &[], signal, &buffer))
+    });
+    // A second deallocation, which is refused, does not undo the first one.
+    refused(Method::DeviceQueueFill, FailedPrecondition, |bench| {
+        let (buffer, _line) = returned(bench);
+        let (never, other) = (bench.timeline(), bench.timeline());
+        dealloca(bench, &[point(&never, 1)], &[point(&other, 1)], &buffer)?;
+        fill(bench, &[], &buffer)
     });
     // Nothing can be ordered before a deallocation that nothing is known of.
     refused(Method::DeviceQueueFill, FailedPrecondition, |bench| {
