@@ -9,6 +9,7 @@ pub(super) mod checks;
 pub(super) mod convert;
 mod exports;
 mod fence_await;
+mod shared_executables;
 mod trace;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::vm::Obj;
 use crate::{Result, Status};
 use vireo_hal::{AllocatorRef, BufferUsage, BufferView, Device, ExecutableCache, MemoryType, QueueAffinity};
 
+use shared_executables::SharedExecutables;
 pub use trace::{trace_to, trace_to_stderr};
 
 /// The host's sink of traced tensors, called with the program's key and the tensors. Its failure fails the program.
@@ -34,13 +36,20 @@ pub struct HalModule {
     allocators: Vec<Obj<AllocatorRef>>,
     trace_sink: Option<Arc<TraceSink>>,
     allocator_policy: Option<Arc<AllocatorPolicy>>,
+    executables: SharedExecutables,
 }
 
 impl HalModule {
     /// A module that offers `devices` to programs, in this order.
     pub fn new(devices: Vec<Arc<dyn Device>>) -> HalModule {
         let allocators = devices.iter().map(|device| convert::object(device.allocator())).collect();
-        HalModule { devices, allocators, trace_sink: None, allocator_policy: None }
+        HalModule {
+            devices,
+            allocators,
+            trace_sink: None,
+            allocator_policy: None,
+            executables: SharedExecutables::default(),
+        }
     }
 
     /// The same module with `sink` receiving the tensors that programs trace. Without one they are ignored.

@@ -1,7 +1,11 @@
 //! Sessions and models: functions by name, state, prepared calls, several sessions of one model.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use vireo::hal::create_device;
+use vireo::hal::observe::{Observation, Trace};
 use vireo::inference::{Model, TensorType, ValueType};
 use vireo::interp::Limits;
 use vireo::vm::Module;
@@ -17,6 +21,34 @@ fn sessions_of_one_model_have_state_of_their_own() -> Result<()> {
     assert_eq!(first.call("increment", inputs![1])?.get::<i32>()?, 16);
     assert_eq!(second.call("increment", inputs![1])?.get::<i32>()?, 11);
     assert_eq!(second.call("lookup", [])?.get::<Vec<i32>>()?, [0, 3, 6, 9, 12, 15, 18, 21]);
+    Ok(())
+}
+
+#[test]
+fn kernels_are_loaded_once_for_all_sessions_of_a_model() -> Result<()> {
+    for name in ["mlp", "vmvx_mlp"] {
+        let prepared = Arc::new(AtomicUsize::new(0));
+        let count = prepared.clone();
+        let trace = Trace::new(move |line| {
+            count.fetch_add(usize::from(line.contains("prepare_executable")), Ordering::SeqCst);
+        });
+        let device = Observation::new(trace).device(&create_device("local-sync")?);
+        let model = Session::builder().with_device(device).build(Module::from_file(fixture(name))?)?;
+        let (first, second) = (model.session()?, model.session()?);
+        let count = prepared.load(Ordering::SeqCst);
+        assert!(count > 0);
+        let x = [0.5f32; 512];
+        let call = |session: &Session| session.call("mlp", inputs![([8, 64], &x)])?.get::<Vec<f32>>();
+        assert_eq!(call(&first)?, call(&second)?);
+        // Those of the first session live as long as one session has them.
+        drop(first);
+        let third = model.session()?;
+        assert_eq!(call(&second)?, call(&third)?);
+        assert_eq!(prepared.load(Ordering::SeqCst), count);
+        drop((second, third));
+        model.session()?;
+        assert_eq!(prepared.load(Ordering::SeqCst), 2 * count);
+    }
     Ok(())
 }
 
@@ -143,7 +175,7 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn limits_hold_for_calls_of_a_session() -> Result<()> {
-    let limits = Limits { fuel: Some(std::sync::Arc::new(0.into())), ..Limits::default() };
+    let limits = Limits { fuel: Some(Arc::new(0.into())), ..Limits::default() };
     let bench = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/bench/vm.vmfb");
     let session = Session::builder().device("local-sync").limits(limits).load(bench)?;
     let error = session.call("fib", inputs![25]).expect_err("there is no fuel");

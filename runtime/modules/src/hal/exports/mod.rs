@@ -10,6 +10,7 @@ mod queues;
 use vireo_macros::vm_module;
 
 use super::convert::{check_file_access, import_file, object, words};
+use super::shared_executables::ExecutableKey;
 use super::{HalModule, HalState};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
@@ -65,6 +66,16 @@ impl HalModule {
         constants: Option<&Obj<VmBuffer>>,
     ) -> Result<Obj<ExecutableRef>> {
         let constants = constants.map_or(Ok(Vec::new()), |constants| words("constants", constants))?;
+        let key = ExecutableKey {
+            device: &device.0,
+            queue_affinity,
+            format: executable_format,
+            data: executable_data,
+            constants: &constants,
+        };
+        if let Some(executable) = self.executables.get(&key) {
+            return Ok(object(executable));
+        }
         // The bytes are copied, because the program may write to a mutable buffer while the loader reads it.
         let executable = state.executable_cache(&device.0)?.prepare_executable(
             queue_affinity,
@@ -73,6 +84,7 @@ impl HalModule {
             &executable_data.to_vec(),
             &constants,
         )?;
+        self.executables.add(&key, &executable);
         Ok(object(executable))
     }
 
