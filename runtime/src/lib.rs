@@ -22,7 +22,7 @@
 //! Everything is `Send + Sync`, and functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
 //! frames of the program that were active.
 //!
-//! Features, all but the last two by default:
+//! Features, all but the last three by default:
 //!
 //! | feature | what it adds |
 //! |---|---|
@@ -35,12 +35,47 @@
 //! | `params` | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | [`hal::amdgpu`]: layouts of AMD GPUs, with `hal` |
 //! | `half` | `half::f16` and `half::bf16` as elements of tensors |
+//! | `bind` | [`bind!`](bind): a type with a function for each export of a compiled model |
 //! | `ndarray` | arrays of the crate [`ndarray`] as arguments and results of calls |
 //!
 //! A program that only runs bytecode depends on `vireo` with `default-features = false, features = ["vm"]`.
 
 #[cfg(feature = "hal")]
 pub use vireo_inference::{Input, Model, Session, inputs};
+
+/// Makes a type for a compiled model: `Bound`, with a method for each function that the model declares. The path is relative to the `Cargo.toml`
+/// of the crate. A build follows when the file changes, and the file becomes part of the program.
+///
+/// ```
+/// mod mlp {
+///     vireo::bind!("../fixtures/models/mlp.vmfb");
+/// }
+///
+/// # fn main() -> vireo::Result<()> {
+/// let mlp = mlp::Bound::load(vireo::Session::builder().device("local-sync"))?;
+/// let y = mlp.mlp(&[[1.0; 64]; 8])?;
+/// assert_eq!(y.shape(), [8, 16]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Arguments are numbers, arrays of arrays of the shape of a tensor, slices for tensors of one dimension of any size, tensors of the host or the
+/// device, and with the feature `ndarray` arrays. An argument of another type is an error of the Rust compiler that names argument, expected
+/// and found:
+///
+/// ```compile_fail
+/// # mod mlp {
+/// #     vireo::bind!("../fixtures/models/mlp.vmfb");
+/// # }
+/// # fn call(mlp: mlp::Bound) -> vireo::Result<()> {
+/// mlp.mlp(&[[1.0f64; 64]; 8])?; // argument `input0` of `mlp` is a tensor<8x64xf32>, found `&[[f64; 64]; 8]`
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Results are numbers, [`Elements`](inference::Elements) of tensors, or tuples of them.
+#[cfg(feature = "bind")]
+pub use vireo_bind::bind;
 
 /// Sessions: compiled models whose functions are called with tensors of the host.
 #[cfg(feature = "hal")]

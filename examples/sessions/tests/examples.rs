@@ -25,6 +25,12 @@ fn embed() {
 }
 
 #[test]
+fn bind() {
+    let text = output(env!("CARGO_BIN_EXE_bind"), &[]);
+    has(&text, &["mlp: [8, 16]\n", "increment: 15 16 11\n", "doubled: [2, 4, 6], total: 12\n"]);
+}
+
+#[test]
 fn custom_module() {
     let text = output(env!("CARGO_BIN_EXE_custom_module"), &[]);
     has(&text, &["total: 16\n", "there is no item 9", "shop.total"]);
