@@ -1,15 +1,15 @@
 //! Random programs do the same under all dispatchers, of which one is machine code. `VIREO_PROGRAMS` sets how many there are, and
 //! `VIREO_FIRST` the number of the first one. A program that does not is made smaller before it is shown.
 //!
-//! With `VIREO_STOCK=FOLDER`, the bin folder of an environment with the IREE tools and their Python bindings, programs are compared with stock
-//! IREE as well.
+//! With `VIREO_REFERENCE_TOOLS=FOLDER`, the bin folder of an environment with IREE's tools and their Python bindings, programs are
+//! compared with the reference runtime, IREE's own, as well.
 
 #[path = "support/programs.rs"]
 mod programs;
+#[path = "support/reference_runtime.rs"]
+mod reference_runtime;
 #[path = "support/skip.rs"]
 mod skip;
-#[path = "support/stock.rs"]
-mod stock;
 #[path = "support/ways.rs"]
 mod ways;
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use programs::{Bytes, Choices, program};
-use stock::Stock;
+use reference_runtime::ReferenceRuntime;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Context, Module, Value};
@@ -209,37 +209,37 @@ fn comparable(bytes: &[u8], args: [i32; 2]) -> vireo::Result<Option<String>> {
     })
 }
 
-/// What stock does differently, and how many calls were compared.
-fn difference_to_stock(stock: &mut Stock, text: &str) -> (Option<String>, u64) {
+/// What the reference runtime does differently, and how many calls were compared.
+fn difference_to_reference(reference: &mut ReferenceRuntime, text: &str) -> (Option<String>, u64) {
     let Ok(bytes) = assemble(text) else { return (None, 0) };
     let mut compared = 0;
     for args in ARGUMENTS {
         let Ok(Some(ours)) = comparable(&bytes, args) else { continue };
-        let theirs = stock.call(&bytes, args);
+        let theirs = reference.call(&bytes, args);
         compared += 1;
         if ours != theirs {
-            return (Some(format!("{args:?}: we {ours}, stock {theirs}")), compared);
+            return (Some(format!("{args:?}: we {ours}, the reference {theirs}")), compared);
         }
     }
     (None, compared)
 }
 
 #[test]
-fn stock_agrees() {
-    let Some(mut stock) = Stock::start() else { return };
-    let (mut compared, numbers, ops) = (0, numbers(), stock::portable_ops());
+fn the_reference_agrees() {
+    let Some(mut reference) = ReferenceRuntime::start() else { return };
+    let (mut compared, numbers, ops) = (0, numbers(), reference_runtime::portable_ops());
     for number in numbers.clone() {
         let text = program(&mut Random::of(number), Some(&ops));
         assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
-        let (differs, calls) = difference_to_stock(&mut stock, &text);
+        let (differs, calls) = difference_to_reference(&mut reference, &text);
         compared += calls;
         if let Some(differs) = differs {
-            let small = reduced(&text, &mut |text| difference_to_stock(&mut stock, text).0);
-            let same = difference_to_stock(&mut stock, &small).0;
+            let small = reduced(&text, &mut |text| difference_to_reference(&mut reference, text).0);
+            let same = difference_to_reference(&mut reference, &small).0;
             panic!("program {number}, {differs}; smaller, {}:\n{small}", same.unwrap_or_default());
         }
     }
-    println!("{compared} calls of {} programs are those of stock", numbers.end - numbers.start);
+    println!("{compared} calls of {} programs are those of the reference", numbers.end - numbers.start);
 }
 
 /// A loop of `i1` turns, so that the interpreter looks at the limits at the call, and does it itself, for one of the arguments.

@@ -1,5 +1,5 @@
 //! Programs that use several devices, several formats of executables, and operations that models seldom use, through the command: what is printed
-//! is what the stock tool printed.
+//! is what the tool of the reference runtime printed.
 
 use crate::common::{folder, vireo};
 
@@ -11,7 +11,7 @@ fn text(value: &Value) -> &str {
 
 #[cfg_attr(not(all(target_arch = "x86_64", unix)), ignore = "the kernels are for x86-64")]
 #[test]
-fn output_equals_that_of_the_stock_tool() {
+fn output_equals_that_of_the_reference_tool() {
     let programs = folder("../fixtures/devices");
     let recorded = std::fs::read_to_string(programs.join("recorded.json")).unwrap();
     let recorded: Value = serde_json::from_str(&recorded).unwrap();

@@ -18,7 +18,7 @@ fn programs() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn results_are_those_of_stock_tools() {
+fn results_are_those_of_reference_tools() {
     for (function, input) in [("abs", "4xf32=-1,2,-0,-nan"), ("layer", "3x3xf32=1,2,3,-4,5,-6,7,8,9")] {
         let expected = std::fs::read_to_string(folder("../fixtures/inline").join(format!("{function}.txt"))).unwrap();
         for program in programs() {

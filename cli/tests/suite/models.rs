@@ -1,4 +1,4 @@
-//! The model fixtures through the command: stdout must be, byte for byte, what the stock tool printed.
+//! The model fixtures through the command: stdout must be, byte for byte, what the tool of the reference runtime printed.
 
 use crate::common::{folder, vireo};
 use crate::skip::{Need, skipped};
@@ -24,7 +24,7 @@ fn runs(cpu: &str) -> bool {
 }
 
 #[test]
-fn stdout_equals_that_of_the_stock_tool() {
+fn stdout_equals_that_of_the_reference_tool() {
     let models = folder("../fixtures/models");
     let manifest = std::fs::read_to_string(models.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();

@@ -1,4 +1,4 @@
-//! Programs with parameters, and `vireo params`, against what the stock tools printed (`fixtures/parameters/recorded.json`).
+//! Programs with parameters, and `vireo params`, against what the tools of the reference runtime printed (`fixtures/parameters/recorded.json`).
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ fn refused(outcome: &Outcome, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn programs_print_what_the_stock_tools_print() {
+fn programs_print_what_the_reference_tools_print() {
     let recorded = std::fs::read(fixtures().join("recorded.json")).unwrap();
     let recorded: Value = serde_json::from_slice(&recorded).unwrap();
     let calls = [("forward", "--input=1x4xf32=1,2,3,4"), ("bump", "--input=4xf32=1,2,3,4"), ("gather", "")];
@@ -57,7 +57,7 @@ fn missing_parameters_are_explained() {
 }
 
 #[test]
-fn conversion_makes_the_file_that_the_stock_tool_makes() {
+fn conversion_makes_the_file_that_the_reference_tool_makes() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.irpa");
     let flag = format!("--output={}", output.display());

@@ -23,8 +23,8 @@ fn flags_of(folder: &Path, tool: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_list_has_the_flags_of_the_tools() {
-    let Some(folder) = std::env::var_os("VIREO_STOCK") else {
-        return skipped(Need::Variable("VIREO_STOCK"), "it names no folder with the IREE tools");
+    let Some(folder) = std::env::var_os("VIREO_REFERENCE_TOOLS") else {
+        return skipped(Need::Variable("VIREO_REFERENCE_TOOLS"), "it names no folder with the IREE tools");
     };
     for (command, tool) in [("run", "iree-run-module"), ("benchmark", "iree-benchmark-module")] {
         let lines = LIST.lines().filter(|line| !line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! Values as `vireo run` reads and prints them, against what the stock tools printed (`fixtures/values.json`).
+//! Values as `vireo run` reads and prints them, against what the tools of the reference runtime printed (`fixtures/values.json`).
 
 use crate::common::{folder, vireo};
 use serde_json::Value;
@@ -8,7 +8,7 @@ fn text(value: &Value) -> &str {
 }
 
 #[test]
-fn stdout_equals_that_of_the_stock_tool() {
+fn stdout_equals_that_of_the_reference_tool() {
     let cases = std::fs::read_to_string(folder("tests/fixtures").join("values.json")).unwrap();
     let cases: Vec<Value> = serde_json::from_str(&cases).unwrap();
     let temporary = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Module files: what stock compilers write is read, what is damaged is refused with its place.
+//! Module files: those that `iree-compile` wrote are read, and damaged ones are refused with the offset of the damage.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The assembler against the fixtures: what stock IREE made of an assembly file is what this assembler makes of it, and every module is
+//! The assembler against the fixtures: this assembler makes of an assembly file what IREE's made of it, and every module is
 //! the same after its text has been assembled again.
 
 use std::fmt::Write as _;
@@ -75,7 +75,7 @@ fn same(path: &Path, expected: &Archive, found: &Archive) {
 }
 
 #[test]
-fn assembly_becomes_what_the_stock_assembler_makes_of_it() {
+fn assembly_becomes_what_the_reference_assembler_makes_of_it() {
     for path in fixtures("vmasm") {
         let source = std::fs::read_to_string(&path).expect("the fixture is readable");
         let bytes = assemble(&source).unwrap_or_else(|error| panic!("{}:{error}", path.display()));

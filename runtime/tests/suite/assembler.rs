@@ -80,7 +80,7 @@ fn errors_name_place_finding_and_expectation() {
 }
 
 #[test]
-fn both_forms_of_what_stock_writes_in_two() {
+fn both_forms_of_what_the_reference_writes_in_two() {
     let pairs = [
         ("vm.trace \"e\", %i0, %R1", "vm.trace \"e\"(%i0, %R1)"),
         ("vm.trace \"e\"", "vm.trace \"e\"()"),

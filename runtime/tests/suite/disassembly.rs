@@ -1,4 +1,4 @@
-//! The text form: what the stock assembler made of `fixtures/golden/*.vmasm` is printed again as it was written.
+//! The text form: what IREE's assembler made of `fixtures/golden/*.vmasm` is printed again as it was written.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -74,8 +74,8 @@ fn normal(line: &str) -> String {
     text
 }
 
-/// A line of a listing as the assembler reads it. Stock prints, and so do we, what its assembler does not read: the operands of traces
-/// in parentheses, and computed globals as `.rwdata[%i0]`, which are written as `%i0` and before the value of a store.
+/// A line of a listing as the assembler reads it. The reference runtime prints, and so do we, what its assembler does not read: the operands of
+/// traces in parentheses, and computed globals as `.rwdata[%i0]`, which are written as `%i0` and before the value of a store.
 fn as_assembled(line: &str) -> String {
     if ["  vm.trace ", "  vm.print "].iter().any(|op| line.starts_with(op)) {
         let line = line.strip_suffix("()").unwrap_or(line.strip_suffix(')').unwrap_or(line));
@@ -96,7 +96,7 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn stock_assembly_is_printed_as_it_was_written() {
+fn assembly_of_the_reference_is_printed_as_it_was_written() {
     let mut mnemonics = BTreeSet::new();
     for path in fixtures("golden").into_iter().chain(fixtures("bench")) {
         let source = with_names(&std::fs::read_to_string(&path).expect("the fixture is readable"));
@@ -110,6 +110,6 @@ fn stock_assembly_is_printed_as_it_was_written() {
         let words = found.iter().flat_map(|line| line.split([' ', ',']).find(|word| word.starts_with("vm.")));
         mnemonics.extend(words.map(ToString::to_string));
     }
-    // All but the op that the stock assembler cannot write, and the ones that it writes but no record needs.
+    // All but the op that IREE's assembler cannot write, and the ones that it writes but no record needs.
     assert!(mnemonics.len() >= 255, "only {} mnemonics are covered", mnemonics.len());
 }

@@ -1,4 +1,4 @@
-//! The loader of embedded ELF libraries: kernels of the stock compiler run, and broken files are refused.
+//! The loader of embedded ELF libraries: kernels of `iree-compile` run, and broken files are refused.
 //!
 //! `fixtures/elf/rebuild.sh` makes the libraries. Mutated files are loaded, which runs none of their code.
 use std::path::PathBuf;

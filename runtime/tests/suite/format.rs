@@ -22,7 +22,7 @@ fn parse(shape_and_type: &str) -> (Vec<u64>, ElementType) {
 }
 
 #[test]
-fn tensors_print_as_stock_prints_them() {
+fn tensors_print_as_the_reference_prints_them() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/hal/format.json");
     let records: Vec<Record> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert!(records.len() > 50);
@@ -36,9 +36,9 @@ fn tensors_print_as_stock_prints_them() {
         buffer_write(&*buffer, 0, &bytes).unwrap();
         let view = BufferView::new(buffer, &shape, element_type, EncodingType::DENSE_ROW_MAJOR).unwrap();
         let text = format_view(&view, record.limit).unwrap();
-        let (ours, stock) = (text.split(' '), record.text.split(' '));
-        if let Some((index, (ours, stock))) = ours.zip(stock).enumerate().find(|(_, (ours, stock))| ours != stock) {
-            panic!("{} element {index}: {ours}, stock prints {stock}", record.shape_and_type);
+        let (ours, theirs) = (text.split(' '), record.text.split(' '));
+        if let Some((index, (ours, theirs))) = ours.zip(theirs).enumerate().find(|(_, (ours, theirs))| ours != theirs) {
+            panic!("{} element {index}: {ours}, the reference prints {theirs}", record.shape_and_type);
         }
         assert_eq!(text, record.text);
     }

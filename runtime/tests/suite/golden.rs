@@ -1,5 +1,5 @@
-//! Replays the golden corpus: the modules that the stock tools assembled, loaded and called through our runtime, must answer what the
-//! stock runtime answered. `fixtures/golden/README.md` describes the record; `differences.json` there lists where we differ on purpose.
+//! Replays the golden corpus: the modules that IREE's tools assembled, loaded and called through our runtime, must answer what the
+//! reference runtime answered. `fixtures/golden/README.md` describes the record; `differences.json` there lists where we differ on purpose.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use vireo::Result;
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Context, Module, Value};
 
-/// Vectors on which the result of a library function is a neighbour of the one of stock.
+/// Vectors on which the result of a library function is a neighbour of the reference's.
 const NEIGHBOURS: usize = 10;
 
 /// How many failures are shown.
@@ -106,7 +106,7 @@ fn same(op: &str, letter: char, expected: &Value, actual: &Value, ulp: u64) -> b
 #[derive(Default)]
 struct Findings {
     failures: Vec<String>,
-    /// Vectors of functions whose result is not the one of stock, but near enough.
+    /// Vectors of functions whose result is not the reference's, but near enough.
     neighbours: usize,
 }
 
@@ -154,7 +154,7 @@ fn replay(
 }
 
 #[test]
-fn stock_and_we_agree_on_every_op() {
+fn the_reference_and_we_agree_on_every_op() {
     let tolerance = Tolerance::read();
     let mut paths: Vec<PathBuf> = fs::read_dir(folder())
         .expect("the corpus")
@@ -188,5 +188,5 @@ fn stock_and_we_agree_on_every_op() {
     let shown = failures.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} of {count} vectors differ:\n{shown}", failures.len());
     // In each of three dispatchers.
-    assert_eq!(findings.neighbours, 3 * NEIGHBOURS, "vectors of library functions that differ from stock");
+    assert_eq!(findings.neighbours, 3 * NEIGHBOURS, "vectors of library functions that differ from the reference");
 }

@@ -1,7 +1,7 @@
 //! The specs against an installed reference: the ops that its runtime executes, what its modules export, and what its compiler imports
 //! from them. The released tools have more of each than the published sources.
 //!
-//! With `VIREO_STOCK=FOLDER`, the bin folder of an environment with the IREE tools and their Python bindings; skipped without.
+//! With `VIREO_REFERENCE_TOOLS=FOLDER`, the bin folder of an environment with IREE's tools and their Python bindings; skipped without.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -63,8 +63,8 @@ for start in re.finditer(rb"vm\.module @(\w+) \{", library):
 
 /// What the reference knows: lines of words. None, and a line that says why, if there is none.
 fn reference() -> Option<Vec<String>> {
-    let Some(folder) = std::env::var_os("VIREO_STOCK") else {
-        skipped(Need::Variable("VIREO_STOCK"), "it names no folder with the IREE tools");
+    let Some(folder) = std::env::var_os("VIREO_REFERENCE_TOOLS") else {
+        skipped(Need::Variable("VIREO_REFERENCE_TOOLS"), "it names no folder with the IREE tools");
         return None;
     };
     // Instructions to be replaced, and one of each feature that others need.

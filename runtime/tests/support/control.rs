@@ -22,7 +22,7 @@ impl Writer<'_> {
             let kind = self.random.below(16);
             match if self.is_plain() && (4..9).contains(&kind) { 7 } else { kind } {
                 0 | 1 => line!(self, "vm.br {yes}"),
-                // Stock does not come back.
+                // The reference runtime does not come back.
                 5 | 6 | 8 if self.portable.is_some() => line!(self, "vm.br {yes}"),
                 2 | 3 => {
                     let condition = self.word();

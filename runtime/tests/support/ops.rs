@@ -150,7 +150,7 @@ impl Writer<'_> {
         self.random.choose(&ops)
     }
 
-    /// Whether stock IREE is known to do the same, where that matters: ranges of stock wrap around.
+    /// Whether the reference runtime is known to do the same, where that matters: its ranges wrap around.
     fn admits(&self, op: &Op) -> bool {
         let range = || reads(op).filter(|field| field.ty == Some(Type::I64)).count() > 0;
         self.portable.is_none_or(|ops| ops.contains(&op.mnemonic) && !(pool(op) == Some(Pool::Runtime) && range()))
@@ -307,7 +307,7 @@ impl Writer<'_> {
         if wide { format!("%i{first}:{}", first + 1) } else { format!("%i{first}") }
     }
 
-    /// An odd number; where stock ends with the process, one that is neither zero nor -1.
+    /// An odd number; where the reference runtime ends its process, one that is neither zero nor -1.
     fn divisor(&mut self, position: usize, ty: Type) -> String {
         let (one, mask) = if is_wide(ty) { (ONE, MASK) } else { ("%i82", "%i80") };
         let (safe, ty, mut number) = (Self::temporary(position, is_wide(ty)), ty.name(), self.integer(is_wide(ty)));

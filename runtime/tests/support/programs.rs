@@ -94,7 +94,7 @@ struct Writer<'a> {
     signatures: &'a [Signature],
     /// Functions from here on are plain: they use no references but to pass them on.
     plain: usize,
-    /// If given, only ops of this list, which stock IREE computes to the bit, and survives.
+    /// If given, only ops of this list, which the reference runtime computes to the bit, and survives.
     portable: Option<&'a BTreeSet<String>>,
 }
 
@@ -165,7 +165,7 @@ impl Writer<'_> {
             let pair = self.pair();
             line!(self, "{PAIR} = vm.and.i64 {pair}, {MASK}");
         } else if self.portable.is_some() {
-            // Checks of stock wrap around.
+            // Checks of the reference runtime wrap around.
             line!(self, "{PAIR} = vm.const.i64 {}", self.random.below(256));
         } else {
             return self.pair();
@@ -363,7 +363,7 @@ impl Writer<'_> {
     }
 }
 
-/// A program that exports `f0`, of two `i32` to one. One of `portable` ops does the same on stock IREE, as far as it ends there.
+/// A program that exports `f0`, of two `i32` to one. One of `portable` ops does the same on the reference runtime, as far as it ends there.
 pub fn program(random: &mut dyn Choices, portable: Option<&BTreeSet<String>>) -> String {
     let mut signatures = vec![SIGNATURES[0]];
     for _ in 0..random.below(3) {

@@ -1,4 +1,4 @@
-//! Executables and dispatches: two kernels of the stock compiler, or whatever bytes where nobody looks into them.
+//! Executables and dispatches: two kernels of `iree-compile`, or whatever bytes where nobody looks into them.
 //!
 //! `fixtures/elf/rebuild.sh` makes the library: one function adds floats, the other one multiplies integers, whose number it takes as
 //! constants.

@@ -33,7 +33,7 @@ pub struct Case {
     pub calls: Vec<Call>,
 }
 
-/// One call and what stock tools answered.
+/// One call and what the tools of the reference runtime answered.
 #[derive(Debug, Deserialize)]
 pub struct Call {
     pub function: String,

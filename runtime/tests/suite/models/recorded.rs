@@ -1,4 +1,4 @@
-//! Every recorded call of the model fixtures, compared bit for bit with what the stock tools answered.
+//! Every recorded call of the model fixtures, compared bit for bit with what the tools of the reference runtime answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn check_models(ways: &[Way]) {
             }
         }
     }
-    println!("{passed} cases in {} ways answer as stock {} does", ways.len(), manifest.recorded_with);
+    println!("{passed} cases in {} ways answer as the reference {} does", ways.len(), manifest.recorded_with);
     assert!(passed + failures.len() >= least * ways.len(), "only {passed} cases ran");
     assert!(failures.is_empty(), "{} cases differ, {passed} do not:\n{}", failures.len(), failures.join("\n"));
 }

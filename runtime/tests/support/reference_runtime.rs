@@ -1,4 +1,4 @@
-//! Stock IREE behind a process of Python, which runs calls until it is killed by one.
+//! The reference runtime in a Python process, which runs calls until one of them kills it. The test of random programs compares with it.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -67,22 +67,22 @@ pub fn portable_ops() -> BTreeSet<String> {
 }
 
 /// The process.
-pub struct Stock {
+pub struct ReferenceRuntime {
     python: PathBuf,
     calls: u32,
     process: Option<(Child, ChildStdin, BufReader<ChildStdout>)>,
 }
 
-impl Stock {
+impl ReferenceRuntime {
     /// The one in the folder that the environment names; none, and a line that says why, if there is none.
-    pub fn start() -> Option<Stock> {
-        let Some(folder) = std::env::var_os("VIREO_STOCK") else {
-            skipped(Need::Variable("VIREO_STOCK"), "it names no folder with the IREE tools");
+    pub fn start() -> Option<ReferenceRuntime> {
+        let Some(folder) = std::env::var_os("VIREO_REFERENCE_TOOLS") else {
+            skipped(Need::Variable("VIREO_REFERENCE_TOOLS"), "it names no folder with the IREE tools");
             return None;
         };
-        let mut stock = Stock { python: PathBuf::from(folder).join("python"), calls: 0, process: None };
-        stock.connect();
-        Some(stock)
+        let mut reference = ReferenceRuntime { python: PathBuf::from(folder).join("python"), calls: 0, process: None };
+        reference.connect();
+        Some(reference)
     }
 
     fn connect(&mut self) {
@@ -133,7 +133,7 @@ impl Stock {
     }
 }
 
-impl Drop for Stock {
+impl Drop for ReferenceRuntime {
     fn drop(&mut self) {
         self.disconnect();
     }
