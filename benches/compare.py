@@ -21,7 +21,7 @@ OTHERS_BUILD = "cargo build --release --manifest-path benches/others/Cargo.toml"
 # Program, argument, how many steps a call makes, and what a step is: times are shown for one step.
 PROGRAMS = [
     ("empty", None, 1, "call"),
-    ("loop", 1_000_000, 1_000_000, "turn"),
+    ("loop", 1_000_000, 1_000_000, "iteration"),
     ("fib", 25, 242_785, "call"),
     ("internal_call", 100_000, 100_000, "call"),
     ("buffer_reduce", 100_000, 100_000, "element"),

@@ -242,7 +242,7 @@ fn the_reference_agrees() {
     println!("{compared} calls of {} programs are those of the reference", numbers.end - numbers.start);
 }
 
-/// A loop of `i1` turns, so that the interpreter looks at the limits at the call, and does it itself, for one of the arguments.
+/// A loop of `i1` iterations, so that for one of the arguments the interpreter checks the limits at the call and makes it itself.
 const BRANCHES_OF_THE_INTERPRETER: &str = "
 vm.module @m version 0
 vm.export @f0
@@ -279,11 +279,11 @@ fn branches_of_the_interpreter_bring_values_of_their_own() {
     let context = Context::new([Module::from_bytes(&assemble(BRANCHES_OF_THE_INTERPRETER).unwrap()).unwrap()]).unwrap();
     let function = context.function("f0").unwrap();
     for (choice, expected) in [(0, 6), (1, 8)] {
-        for turns in 1..3000 {
+        for iterations in 1..3000 {
             let fuel = Some(Arc::new(AtomicU64::new(1 << 20)));
             let limits = Limits { fuel, dispatch: Dispatch::Compiled, ..Limits::default() };
-            let values = function.call_with(&[Value::I32(choice), Value::I32(turns)], limits).unwrap();
-            assert!(matches!(values.as_slice(), [Value::I32(value)] if *value == expected), "{turns}: {values:?}");
+            let values = function.call_with(&[Value::I32(choice), Value::I32(iterations)], limits).unwrap();
+            assert!(matches!(values.as_slice(), [Value::I32(value)] if *value == expected), "{iterations}: {values:?}");
         }
     }
 }

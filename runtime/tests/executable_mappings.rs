@@ -52,8 +52,8 @@ fn executable() -> usize {
             let (start, end) = range.split_once('-').expect("a range");
             let guard = |other: usize| lines.get(other).is_some_and(|(_, protection, _)| protection.starts_with("---"));
             let before = lines[index - 1].0.ends_with(&format!("-{start}")) && guard(index - 1);
-            let behind = lines[index + 1].0.starts_with(&format!("{end}-")) && guard(index + 1);
-            assert!(before && behind, "{range} has no guard pages\n{maps}");
+            let after = lines[index + 1].0.starts_with(&format!("{end}-")) && guard(index + 1);
+            assert!(before && after, "{range} has no guard pages\n{maps}");
         }
     }
     count

@@ -1,5 +1,5 @@
-//! Loops whose turns machine code does several at a time: random nests of them, whose memory has to be afterwards as the interpreter
-//! leaves it, whatever the buffers are and however often the loops run. `VIREO_NESTS` sets how many there are, and `VIREO_FIRST` the number
+//! Vectorised loops: random nests of them, which have to leave memory as the interpreter does, whatever the buffers are and however often
+//! the loops run. `VIREO_NESTS` sets how many there are, and `VIREO_FIRST` the number
 //! of the first one.
 
 #[path = "support/skip.rs"]
@@ -261,8 +261,8 @@ fn program(random: &mut Random) -> String {
     for bound in BOUNDS {
         if random.below(3) == 0 {
             // Known when the loop is compiled.
-            let turns = [5, 8, 15, 16, 17, 24, 31, 40, 64, 73, 90][random.below(11) as usize];
-            writeln!(text, "  %i{bound}:{} = vm.const.i64 {turns}", bound + 1).expect("a string takes it");
+            let iterations = [5, 8, 15, 16, 17, 24, 31, 40, 64, 73, 90][random.below(11) as usize];
+            writeln!(text, "  %i{bound}:{} = vm.const.i64 {iterations}", bound + 1).expect("a string takes it");
         }
     }
     let mut writer = Writer { random, text, floats: vec![30], ints: vec![31], next: 32, loops: 0, counts };

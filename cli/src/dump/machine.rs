@@ -83,7 +83,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// An op, behind those in front of it that have no code.
+    /// An op, after the preceding ops that have no code.
     fn op_with_those_before(&mut self, op: u32) {
         if !self.shown.contains(&op) {
             let without = |other: &u32| !self.with_code.contains(other) && !self.shown.contains(other);

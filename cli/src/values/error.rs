@@ -138,9 +138,7 @@ pub enum ValueError {
         what: String,
     },
     /// A file without a type that is not `.npy`.
-    #[error(
-        "`{0}` has no type; expected a .npy, .npz or .safetensors file, or a type in front of it, like `4xf32=@{0}`"
-    )]
+    #[error("`{0}` has no type; expected a .npy, .npz or .safetensors file, or a type before it, like `4xf32=@{0}`")]
     UntypedFile(String),
     /// An array in a `.npy` file is not supported or malformed.
     #[error("`{path}`, array at byte {offset}")]

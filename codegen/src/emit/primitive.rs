@@ -239,7 +239,7 @@ fn lowered(used: &[&Primitive]) -> TokenStream {
         }
 
         #[doc = " The same for several values of 32 bits in each register, of those that [`Primitive::lanes`] says have instructions. Truths are"]
-        #[doc = " lanes of ones or zeros. Elements follow each other: those of vector number `number` behind the one at `index`."]
+        #[doc = " lanes of ones or zeros. Elements follow each other: those of vector number `number` come after the one at `index`."]
         pub(crate) trait LowerLanes { #lanes_methods }
 
         #[doc = " Computes a primitive in all lanes. `dst` may be the register of any operand."]

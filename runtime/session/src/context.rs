@@ -310,8 +310,7 @@ fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
         match modules.iter().rev().find(|module| module.name() == name) {
             None if dependency.optional => {}
             None => {
-                let message =
-                    format!("a module `{name}` of version {minimum}, but none is in front of it in the context");
+                let message = format!("a module `{name}` of version {minimum}, but none is before it in the context");
                 return Err(Status::not_found(needs(message)));
             }
             Some(found) if found.version() < minimum && !dependency.optional => {
@@ -359,6 +358,6 @@ fn resolve(modules: &[Module], name: &str, function: &str, convention: &Conventi
     Err(Status::not_found(if found_module {
         format!("module `{name}` does not export it")
     } else {
-        format!("no module `{name}` is in front of it in the context")
+        format!("no module `{name}` is before it in the context")
     }))
 }

@@ -74,7 +74,7 @@ fn ops_are_located_in_their_source() {
     assert!(stripped.debug_database().is_none());
 }
 
-/// Offset of the FlatBuffer behind the zip header and the size prefix.
+/// Offset of the FlatBuffer after the zip header and the size prefix.
 fn flatbuffer(bytes: &[u8]) -> usize {
     Archive::from_bytes(bytes).unwrap().flatbuffer().start
 }

@@ -25,7 +25,7 @@ fn function(line: &str) -> Vec<u8> {
 #[test]
 fn errors_name_place_finding_and_expectation() {
     let cases = [
-        ("  vm.add.i32 %i0, %i1", "3:13: expected a result in front of the op, as in `%i0 = ...`"),
+        ("  vm.add.i32 %i0, %i1", "3:13: expected a result before the op, as in `%i0 = ...`"),
         ("  %i0, %i1 = vm.add.i32 %i0, %i1", "3:8: the op has one result only"),
         ("  %r0 = vm.add.i32 %i0, %i1", "3:3: expected a value register such as %i0, found a reference register"),
         ("  %i0 = vm.add.i32 %i0", "3:23: expected `,`, found the end of the line"),

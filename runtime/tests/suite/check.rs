@@ -107,7 +107,7 @@ fn equality_is_of_type_shape_and_bytes() {
     assert!(equal(("f32", &f32s(&[0.0])), ("f32", &f32s(&[-0.0]))).unwrap().contains("[]: lhs 0, rhs -0"));
     assert!(equal(("4xi4", &[0x21, 0x43]), ("4xi4", &[0x21, 0xF3])).unwrap().contains("[3]: lhs 4, rhs -1"));
     assert!(equal(("*16", &[1, 2]), ("*16", &[1, 3])).unwrap().contains("[]: lhs 0102, rhs 0103"));
-    assert!(equal(("3xi4", &[0x21, 0x03]), ("3xi4", &[0x21, 0xF3])).unwrap().contains("bytes behind"));
+    assert!(equal(("3xi4", &[0x21, 0x03]), ("3xi4", &[0x21, 0xF3])).unwrap().contains("bytes after"));
     let text = equal(("300xi8", &[0; 300]), ("300xi8", &[1; 300])).unwrap();
     assert!(text.starts_with("300 of 300 elements differ\n  [0]: lhs 0, rhs 1\n"), "{text}");
     assert_eq!(text.matches(": lhs 0").count(), 8);

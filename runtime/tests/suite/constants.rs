@@ -325,7 +325,7 @@ fn a_segment_that_overlaps_the_tables_is_not_a_way_to_write_to_them() {
     let (segment, flatbuffer) = (archive.rodata().next().expect("is embedded").range, archive.flatbuffer());
     // The segment gets all that follows it: the number of its bytes stands before them.
     let all = flatbuffer.end - segment.start;
-    assert!(all > segment.len(), "nothing is behind the segment, so the test shows nothing");
+    assert!(all > segment.len(), "nothing is after the segment, so the test shows nothing");
     bytes[segment.start - 4..segment.start].copy_from_slice(&(all as u32).to_le_bytes());
     for archive in [
         Archive::from_bytes(&bytes).expect("still in order"),

@@ -221,10 +221,10 @@ fn modules_that_are_missing_or_behind_are_named() {
     let status = Context::new([app.clone()]).unwrap_err();
     assert_eq!(
         status.to_string(),
-        "NOT_FOUND: module `app` needs `custom.add`: no module `custom` is in front of it in the context"
+        "NOT_FOUND: module `app` needs `custom.add`: no module `custom` is before it in the context"
     );
     let status = Context::new([app, custom(&Notes::default())]).unwrap_err();
-    assert_eq!(status.code(), StatusCode::NotFound, "modules import from those in front of them only: {status}");
+    assert_eq!(status.code(), StatusCode::NotFound, "modules import only from those before them: {status}");
 }
 
 struct Other;
@@ -269,6 +269,6 @@ fn minimum_versions_are_checked_before_functions() {
     let status = Context::new([fixture("models/abs.vmfb")]).unwrap_err();
     assert_eq!(
         status.to_string(),
-        "NOT_FOUND: module `module` needs a module `hal` of version 7, but none is in front of it in the context"
+        "NOT_FOUND: module `module` needs a module `hal` of version 7, but none is before it in the context"
     );
 }

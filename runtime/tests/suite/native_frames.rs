@@ -216,34 +216,34 @@ fn context() -> Context {
     Context::new([Module::native(Host::default()).unwrap(), program]).unwrap()
 }
 
-/// What a call gives, as text: values, a status with its backtrace, or a panic. Nobody holds the token behind it.
-fn outcome(context: &Context, name: &str, turns: i32, how: i32, limits: Limits) -> String {
+/// What a call gives, as text: values, a status with its backtrace, or a panic. Nobody holds the token afterwards.
+fn outcome(context: &Context, name: &str, steps: i32, how: i32, limits: Limits) -> String {
     let count = Arc::new(());
     let token = || Value::Ref(Some(Obj::new(Token(count.clone())).into_ref()));
     let function = context.function(&format!("m.{name}")).unwrap();
-    let call = || function.call_with(&[Value::I32(turns), token(), Value::I32(how)], limits);
+    let call = || function.call_with(&[Value::I32(steps), token(), Value::I32(how)], limits);
     let text = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(values)) => format!("{values:?}"),
         Ok(Err(status)) => format!("{status:?}"),
         Err(panic) => format!("panicked: {:?}", panic.downcast_ref::<&str>()),
     };
-    assert_eq!(Arc::strong_count(&count), 1, "{name}({turns}, {how}): {text}");
+    assert_eq!(Arc::strong_count(&count), 1, "{name}({steps}, {how}): {text}");
     text
 }
 
 /// All dispatchers agree, each several times over in a context of its own. Returns what they agree on.
-fn agree(name: &str, turns: i32, how: i32, stack_bytes: usize) -> String {
+fn agree(name: &str, steps: i32, how: i32, stack_bytes: usize) -> String {
     let all = DISPATCHES.map(|dispatch| {
         let context = context();
         let limits = || Limits { dispatch, stack_bytes, ..Limits::default() };
-        let first = outcome(&context, name, turns, how, limits());
+        let first = outcome(&context, name, steps, how, limits());
         for _ in 0..2 {
-            assert_eq!(outcome(&context, name, turns, how, limits()), first, "{dispatch:?}: {name}({turns}, {how})");
+            assert_eq!(outcome(&context, name, steps, how, limits()), first, "{dispatch:?}: {name}({steps}, {how})");
         }
         first
     });
-    assert_eq!(all[1], all[0], "{name}({turns}, {how})");
-    assert_eq!(all[2], all[0], "{name}({turns}, {how})");
+    assert_eq!(all[1], all[0], "{name}({steps}, {how})");
+    assert_eq!(all[2], all[0], "{name}({steps}, {how})");
     all[0].clone()
 }
 
@@ -254,9 +254,9 @@ fn results_and_references_come_back() {
     assert_eq!(agree("up", 9, 0, STACK), "[I32(10)]");
     for name in NAMES {
         // Builds without optimisation take long for many.
-        for turns in [1, 2, 30, if cfg!(debug_assertions) { 500 } else { 2000 }] {
+        for steps in [1, 2, 30, if cfg!(debug_assertions) { 500 } else { 2000 }] {
             for how in [0, 1] {
-                agree(name, turns, how, STACK);
+                agree(name, steps, how, STACK);
             }
         }
     }
@@ -265,9 +265,9 @@ fn results_and_references_come_back() {
 #[test]
 fn failures_have_the_same_backtraces() {
     for name in NAMES {
-        for turns in [1, 2, 63, 300] {
-            assert!(agree(name, turns, 2, STACK).contains("it is lost"));
-            assert!(agree(name, turns, 3, STACK).contains("it is three"));
+        for steps in [1, 2, 63, 300] {
+            assert!(agree(name, steps, 2, STACK).contains("it is lost"));
+            assert!(agree(name, steps, 3, STACK).contains("it is three"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ops that the runtime executes for compiled code, which goes on behind them: imports that return, wait, fail and panic, lists, and
+//! Ops that the runtime executes for compiled code, which continues after them: imports that return, wait, fail and panic, lists, and
 //! functions of other modules. Constants that only the interpreter looks for in the slots are there when it goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -177,7 +177,7 @@ fn results_of_imports_come_back() {
 
 #[test]
 fn an_import_may_wait_in_a_loop() {
-    let expected = (0..5).fold(1000_i32, |value, turn| value.wrapping_mul(7).wrapping_add(turn + 1));
+    let expected = (0..5).fold(1000_i32, |value, iteration| value.wrapping_mul(7).wrapping_add(iteration + 1));
     assert_eq!(call(&context(), "m.wait", 5).unwrap(), [Value::I32(expected)]);
 }
 

@@ -101,9 +101,9 @@ impl Writer<'_> {
         let counter = COUNTERS + 4 * depth;
         let (counter_pair, limit) =
             (format!("%i{counter}:{}", counter + 1), format!("%i{}:{}", counter + 2, counter + 3));
-        let (first, turns) = (self.random.below(3), 1 + self.random.below(6));
+        let (first, iterations) = (self.random.below(3), 1 + self.random.below(6));
         line!(self, "{counter_pair} = vm.const.i64 {first}");
-        line!(self, "{limit} = vm.const.i64 {}", first + turns);
+        line!(self, "{limit} = vm.const.i64 {}", first + iterations);
         let (head, body, after) = (self.open(), self.open(), self.open());
         let copies = self.copies();
         line!(self, "vm.br ^bb{head}({copies})");

@@ -5,7 +5,7 @@
 //! write them, over up to forty registers that are all alive to the end, with elements of buffers at indices that are, mostly, in range.
 //!
 //! Which of two NaNs an operation gives is not defined, and registers can be read as any type. So results of float operations go to
-//! registers of their own, and to others only behind a look whether they are a NaN.
+//! registers of their own, and to others only after a test for NaN.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ impl dyn Choices + '_ {
     }
 }
 
-/// Choices by the bytes of an input, one for each; all is zero behind the last one, which soon ends a program.
+/// Choices by the bytes of an input, one for each; all are zero after the last one, which soon ends a program.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Choices for Bytes<'_> {

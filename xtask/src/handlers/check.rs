@@ -108,7 +108,7 @@ impl<'a> Check<'a> {
             }
         }
         if self.code.last().is_none_or(|op| self.goes_on(op)) {
-            self.findings.problems.push("runs on behind its end".into());
+            self.findings.problems.push("runs on after its end".into());
         }
         if jumps == 0 && !self.rules.is_stop(&self.function.name) {
             self.findings.problems.push("no jump to the next handler".into());
@@ -335,7 +335,7 @@ mod tests {
         );
         // jmp [rdi+16]; call panic
         assert_eq!(problems(&[0xFF, 0x67, 0x10, 0xE8, 0, 0, 0, 0], &[(4, "panic")]), [""; 0]);
-        assert_eq!(problems(&[0xFF, 0x67, 0x10, 0xE8, 0, 0, 0, 0], &[(4, "helper")]), ["runs on behind its end"]);
+        assert_eq!(problems(&[0xFF, 0x67, 0x10, 0xE8, 0, 0, 0, 0], &[(4, "helper")]), ["runs on after its end"]);
     }
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
             ["Jmp at 0x0: a jump to helper, which is no handler"]
         );
         // nop
-        assert_eq!(problems(&[0x90], &[]), ["runs on behind its end", "no jump to the next handler"]);
+        assert_eq!(problems(&[0x90], &[]), ["runs on after its end", "no jump to the next handler"]);
         // movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax: a table of its own.
         assert_eq!(
             problems(&[0x48, 0x63, 0x04, 0x81, 0x48, 0x01, 0xC8, 0xFF, 0xE0], &[]),

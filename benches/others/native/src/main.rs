@@ -25,11 +25,11 @@ fn empty() {
 
 #[inline(never)]
 fn count(limit: i32) -> i32 {
-    let mut turns = 0;
+    let mut iterations = 0;
     loop {
-        turns = opaque(turns + 1);
-        if turns >= limit {
-            return turns;
+        iterations = opaque(iterations + 1);
+        if iterations >= limit {
+            return iterations;
         }
     }
 }
@@ -46,11 +46,11 @@ fn increment(value: i32) -> i32 {
 
 #[inline(never)]
 fn internal_call(limit: i32) -> i32 {
-    let mut turns = 0;
+    let mut iterations = 0;
     loop {
-        turns = increment(turns);
-        if turns >= limit {
-            return turns;
+        iterations = increment(iterations);
+        if iterations >= limit {
+            return iterations;
         }
     }
 }

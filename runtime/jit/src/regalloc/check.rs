@@ -35,7 +35,7 @@ pub(super) fn check(graph: &Graph, live: &LiveIn, locations: &[Location]) {
                     (is_vector, Location::Register(register)) => !is_vector && CALLEE_SAVED.contains(register),
                     (_, location) => matches!(location, Location::SpillSlot(_)),
                 };
-                assert!(walk.needed.keys().all(kept), "a call loses what is needed behind {id:?}");
+                assert!(walk.needed.keys().all(kept), "a call clobbers a register whose value is live after {id:?}");
             }
             node_uses(graph, *id, &mut |operand| walk.need(operand));
             walk.fallbacks(graph.node(*id).exit.into_iter(), live);

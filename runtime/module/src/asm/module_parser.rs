@@ -449,7 +449,7 @@ impl<'t> ParsedModule<'t> {
                     if name == "import" && *ordinal < IMPORT_BIT {
                         return Ok(ordinal | IMPORT_BIT);
                     }
-                    return unknown("the name of this module in front of an ordinal");
+                    return unknown("the name of this module before an ordinal");
                 }
                 if let Some(ordinal) = self.import_ordinals.get(name) {
                     return Ok(ordinal | IMPORT_BIT);

@@ -131,7 +131,7 @@ impl<'t> Statement<'t> {
     fn only_result(&mut self, kind: ListKind) -> Result<Register, AsmError> {
         match self.results.as_slice() {
             [(register, location)] => check(*register, kind, *location),
-            [] => Err(self.error("expected a result in front of the op, as in `%i0 = ...`")),
+            [] => Err(self.error("expected a result before the op, as in `%i0 = ...`")),
             [_, (_, location), ..] => {
                 Err(AsmError { location: *location, message: "the op has one result only".into() })
             }

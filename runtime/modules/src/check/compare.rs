@@ -47,7 +47,7 @@ pub fn equal(lhs: &Tensor<'_>, rhs: &Tensor<'_>) -> Option<String> {
     }
     let operands = [("lhs", lhs), ("rhs", rhs)];
     let text = different.text(count, "differs", "differ", &operands);
-    text.or_else(|| Some(with_operands("the bytes behind the elements differ".into(), &operands)))
+    text.or_else(|| Some(with_operands("the bytes after the elements differ".into(), &operands)))
 }
 
 /// A message if two tensors differ in type or shape, or in an element by more than the tolerance.

@@ -121,7 +121,7 @@ const LOCAL_SYNC: Backend =
     Backend { name: "local-sync", create: || create("local-sync"), loopback: false, runs_kernels: true };
 const LOCAL_TASK: Backend = Backend { name: "local-task", create: || create("local-task"), ..LOCAL_SYNC };
 
-/// `local-sync` behind its vtables, which see every call, in a wrapper that overrides nothing.
+/// `local-sync` called through its vtables, which see every call, in a wrapper that overrides nothing.
 const IN_A_WRAPPER: Backend = Backend {
     name: "local-sync in a wrapper",
     create: || Wrap::wrap(through(&create("local-sync")).expect("a device of this build")),

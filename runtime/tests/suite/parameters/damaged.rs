@@ -99,7 +99,7 @@ fn irpa_entries() {
     refused(ArchiveFormat::Irpa, &change(splat + 24, 0), &["repeats a pattern of 0 bytes"]);
 }
 
-/// A safetensors file with a JSON text and so many bytes behind it.
+/// A safetensors file with a JSON text and so many bytes after it.
 fn tensors(json: &str, bytes: usize) -> Vec<u8> {
     let mut file = (json.len() as u64).to_le_bytes().to_vec();
     file.extend(json.as_bytes());

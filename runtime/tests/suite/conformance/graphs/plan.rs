@@ -58,7 +58,7 @@ pub enum Transfer {
 pub struct Body {
     pub one_shot: bool,
     pub commands: Vec<Transfer>,
-    /// Whether there is a barrier in front of each command.
+    /// Whether there is a barrier before each command.
     pub barriers: Vec<bool>,
     /// The stores that commands name directly; the others are slots of the binding table.
     pub direct: Vec<Option<usize>>,

@@ -175,15 +175,15 @@ fn lanes_are_gathered_at_even_distances() {
         let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 3 * lane).collect();
         assert_eq!(vectors.lanes(RESULT), expected);
         // Every third element of all that there is, from the second one on, and one after it.
-        for behind in [0, 1] {
+        for displacement in [0, 1] {
             let (mut vectors, _) = filled(width);
             vectors.memory.iter_mut().enumerate().for_each(|(index, value)| *value = index as u32);
             vectors.run(|asm, width| {
                 lanes::multiples(asm, width, 4, 3);
-                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), 4, behind);
+                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), 4, displacement);
                 store(asm, width, 13);
             });
-            let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 1 + 3 * lane + behind as u32).collect();
+            let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 1 + 3 * lane + displacement as u32).collect();
             assert_eq!(vectors.lanes(RESULT), expected);
         }
     }
