@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{LiveIn, Location, SPILL_SLOT_BYTES, has_location, node_uses, terminator_uses};
+use super::{LiveInSets, Location, SPILL_SLOT_BYTES, has_location, node_uses, terminator_uses};
 use crate::ir::graph::{Graph, NodeId};
 use crate::processor::registers::CALLEE_SAVED;
 
@@ -18,7 +18,7 @@ struct BackwardWalk<'a> {
 }
 
 /// Panics if two values that are live at the same time share a location, or if one is in a caller-saved register across a call.
-pub(super) fn check(graph: &Graph, live: &LiveIn, locations: &[Location]) {
+pub(super) fn check(graph: &Graph, live: &LiveInSets, locations: &[Location]) {
     for block in &graph.order {
         let mut walk = BackwardWalk { graph, locations, needed: HashMap::new() };
         for branch in graph.branches(*block) {
@@ -87,7 +87,7 @@ impl BackwardWalk<'_> {
     }
 
     /// The live values of the blocks that exits fall back to.
-    fn fallbacks(&mut self, exits: impl Iterator<Item = super::ExitId>, live: &LiveIn) {
+    fn fallbacks(&mut self, exits: impl Iterator<Item = super::ExitId>, live: &LiveInSets) {
         for exit in exits {
             let graph = self.graph;
             graph.exit(exit).fallback.iter().for_each(|branch| live.of(branch.target).for_each(|id| self.need(id)));

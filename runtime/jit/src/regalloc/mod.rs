@@ -92,7 +92,7 @@ struct Position {
 /// Allocates registers and spill slots for all values.
 pub(super) fn allocate(graph: &Graph) -> Allocation {
     let positions = positions(graph);
-    let live = live_in(graph);
+    let live = live_in_sets(graph);
     let mut liveness = Liveness {
         graph,
         ranges: Vec::with_capacity(graph.nodes.len()),
@@ -173,17 +173,17 @@ fn terminator_uses(graph: &Graph, block: BlockIndex, visit: &mut impl FnMut(Node
     }
 }
 
-/// The live-in values of each block: a set of those values that are live into any block.
-struct LiveIn {
+/// The live-in set of each block: a bit set over the values that are live into any block.
+struct LiveInSets {
     values: Vec<NodeId>,
     /// Words for each block.
     words: usize,
     bits: Vec<u64>,
 }
 
-impl LiveIn {
-    fn none() -> LiveIn {
-        LiveIn { values: Vec::new(), words: 0, bits: Vec::new() }
+impl LiveInSets {
+    fn none() -> LiveInSets {
+        LiveInSets { values: Vec::new(), words: 0, bits: Vec::new() }
     }
 
     fn of(&self, block: BlockIndex) -> impl Iterator<Item = NodeId> {
@@ -193,10 +193,10 @@ impl LiveIn {
     }
 }
 
-/// Computes the live-in values of each block.
-fn live_in(graph: &Graph) -> LiveIn {
+/// Computes the live-in set of each block.
+fn live_in_sets(graph: &Graph) -> LiveInSets {
     if graph.blocks.indices().all(|block| graph.branches(block).is_empty()) {
-        return LiveIn::none();
+        return LiveInSets::none();
     }
     // The block of each value, and then its number among those that are used in other blocks.
     let mut block_of = vec![BlockIndex::NONE; graph.nodes.len()];
@@ -228,7 +228,7 @@ fn live_in(graph: &Graph) -> LiveIn {
         fallbacks.dedup();
     }
     let words = values.len().div_ceil(64);
-    let mut live = LiveIn { values, words, bits: vec![0; words * graph.blocks.len()] };
+    let mut live = LiveInSets { values, words, bits: vec![0; words * graph.blocks.len()] };
     if words == 0 {
         return live;
     }
@@ -309,7 +309,7 @@ impl Liveness<'_> {
         self.ranges.get_mut(self.numbers[id.index()] as usize)
     }
 
-    fn block(&mut self, block: BlockIndex, positions: &PerBlock<Position>, live: &LiveIn) {
+    fn block(&mut self, block: BlockIndex, positions: &PerBlock<Position>, live: &LiveInSets) {
         let graph = self.graph;
         let content = &graph.blocks[block];
         let weight = 10_u64.pow(content.depth.min(6));
@@ -360,7 +360,7 @@ impl Liveness<'_> {
         }
     }
 
-    fn exit(&mut self, exit: ExitId, position: u32, live: &LiveIn) {
+    fn exit(&mut self, exit: ExitId, position: u32, live: &LiveInSets) {
         let graph = self.graph;
         graph.for_each_exit_use(exit, &mut |id| self.extend(id, position, 0));
         if let Some(branch) = &graph.exit(exit).fallback {
