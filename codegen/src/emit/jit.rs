@@ -119,7 +119,7 @@ fn builder(op: &Op) -> Option<TokenStream> {
     };
     Some(quote! {
         #origin
-        pub(super) fn #name(builder: &mut Builder<'_>, #(#parameters),*) { #body }
+        pub(super) fn #name(builder: &mut FunctionBuilder<'_>, #(#parameters),*) { #body }
     })
 }
 
@@ -287,7 +287,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         }
 
         #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]
-        pub(crate) fn build(op: Op, builder: &mut Builder<'_>) -> bool {
+        pub(crate) fn build(op: Op, builder: &mut FunctionBuilder<'_>) -> bool {
             match op {
                 #(#arms)*
                 _ => return false,

@@ -6,7 +6,7 @@ pub mod vm {
     /// The nodes that the JIT makes of a decoded op.
     pub(crate) mod jit {
         use super::primitive::Primitive;
-        use crate::build::Builder;
+        use crate::build::FunctionBuilder;
         use crate::bytecode::*;
         use crate::interp::prim::{self, Float, Int};
         use crate::ir::types::Scalar;

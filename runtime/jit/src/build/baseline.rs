@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::Builder;
+use super::FunctionBuilder;
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{BlockId, EdgeId, Op};
 use crate::generated::vm::jit;
@@ -25,7 +25,7 @@ pub(super) struct Baseline {
     defined: Vec<u16>,
 }
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     /// Builds all blocks, in pieces.
     pub(super) fn build_baseline(&mut self) {
         let begins = self.decoded.blocks.iter().map(|_| self.graph.add_block()).collect();

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::Builder;
+use super::FunctionBuilder;
 use super::defs::Defs;
 use crate::analysis::loops::LoopHeader;
 use crate::analysis::typed_liveness::{Read, is_pair};
@@ -35,7 +35,7 @@ impl LiveIn {
 /// The live-ins of a block, in the order of the slots.
 pub(super) type LiveIns = SmallVec<[LiveIn; 16]>;
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     /// Makes the block of the graph in which the ops of a block of the bytecode begin.
     pub(super) fn begin(&mut self, block: BlockId, header: Option<LoopHeader>) {
         let incoming = std::mem::take(&mut self.incoming[block.index()]);

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::Builder;
+use super::FunctionBuilder;
 use super::blocks::{Incoming, LiveIn, live_ins};
 use super::partial_inlining::Inlined;
 use crate::analysis::calls::{self, DirectCall};
@@ -14,7 +14,7 @@ use crate::ir::graph::{
 };
 use crate::ir::types::{Scalar, Ty};
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     /// Makes the block at which native calls enter the function, if there may be some, with the arguments where they are passed.
     pub(super) fn native_entry(&mut self, live_ins: &[LiveIn]) -> Option<Incoming> {
         let arguments = self.arguments_if_called.clone()?;

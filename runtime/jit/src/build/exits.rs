@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
-use super::Builder;
+use super::FunctionBuilder;
 use super::defs::{Def, Defs};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Exit, ExitId, Part, SlotValue};
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     /// The exit that is taken if the op being built traps. The interpreter executes the op again, and reads nothing but its operands.
     pub(super) fn trap_exit(&mut self) -> ExitId {
         if let Some(exit) = self.exit {

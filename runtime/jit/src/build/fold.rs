@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::Builder;
+use super::FunctionBuilder;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::NodeId;
 use crate::ir::types::{Scalar, Ty};
 
 /// A constant, or a simpler node, with the value of the primitive.
-pub(super) fn fold(b: &mut Builder<'_>, primitive: Primitive, of: Scalar, args: &[NodeId]) -> Option<NodeId> {
+pub(super) fn fold(b: &mut FunctionBuilder<'_>, primitive: Primitive, of: Scalar, args: &[NodeId]) -> Option<NodeId> {
     if primitive == Primitive::IsNonzero {
         return b.truth(args[0]);
     }

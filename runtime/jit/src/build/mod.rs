@@ -48,7 +48,7 @@ const MAX_LIVENESS_ENTRIES: usize = 1 << 22;
 const MAX_FRAME_STATE_VALUES: usize = 1 << 20;
 
 /// The builder of one function's graph; generated code calls it for each op.
-pub(crate) struct Builder<'a> {
+pub(crate) struct FunctionBuilder<'a> {
     decoded: &'a Decoded,
     context: FunctionContext<'a>,
     /// The arguments of native calls, if there may be some of the function.
@@ -90,7 +90,7 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
     }
     let liveness =
         if is_baseline { TypedLiveness::of_ops(function, module)? } else { TypedLiveness::new(function, module)? };
-    let mut builder = Builder {
+    let mut builder = FunctionBuilder {
         decoded,
         context,
         arguments_if_called: context.arguments().filter(|_| !is_baseline),
@@ -131,7 +131,7 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
     (!builder.failed).then_some(builder.graph)
 }
 
-impl<'a> Builder<'a> {
+impl<'a> FunctionBuilder<'a> {
     fn block(&mut self, block: BlockId, header: Option<LoopHeader>) -> Option<()> {
         let ops = self.decoded.block(block).ops.clone();
         if (ops.len()).checked_mul(self.defs.len())? > MAX_LIVENESS_ENTRIES

@@ -5,13 +5,13 @@ use smallvec::{SmallVec, smallvec};
 use super::blocks::LiveIn;
 use super::defs::Def;
 use super::fold;
-use super::{Builder, MAX_TABLE_ENTRIES};
+use super::{FunctionBuilder, MAX_TABLE_ENTRIES};
 use crate::bytecode::{GlobalOffset, ListId, RefReg, Reg};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId, Part};
 use crate::ir::types::{Effect, Scalar, Ty};
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     /// Reads a register.
     pub fn read(&mut self, of: Scalar, reg: Reg) -> NodeId {
         let slot = reg.index();
@@ -60,7 +60,7 @@ impl Builder<'_> {
         self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
     }
 
-    /// The bytes of a buffer, as [`Builder::buffer`] gives it.
+    /// The bytes of a buffer, as [`FunctionBuilder::buffer`] gives it.
     pub fn length(&mut self, buffer: NodeId) -> NodeId {
         let Kind::IsBuffer(reg) = self.graph.node(buffer).kind else { unreachable!("a buffer is checked to be one") };
         self.add(Kind::Elements(reg, 0), Ty::Scalar(Scalar::I64), &[buffer], false)
@@ -96,7 +96,7 @@ impl Builder<'_> {
         self.add(Kind::Number, Ty::Scalar(Scalar::I32), &[truth], false)
     }
 
-    /// A primitive on operands, those of buffers as [`Builder::buffer`] gives them.
+    /// A primitive on operands, those of buffers as [`FunctionBuilder::buffer`] gives them.
     pub fn primitive(&mut self, primitive: Primitive, of: Scalar, args: &[NodeId]) -> NodeId {
         let kind = Kind::Primitive(primitive, of);
         let ty = primitive.result(of);
@@ -129,7 +129,7 @@ impl Builder<'_> {
         (node.kind == Kind::Number).then(|| node.args[0])
     }
 
-    /// A load or store at an address from [`Builder::global`].
+    /// A load or store at an address from [`FunctionBuilder::global`].
     fn global_element(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
         let address = self.graph.node(args[0]).args.clone();
         let (Kind::Primitive(primitive, _), &[globals, offset]) = (kind, &address[..]) else {

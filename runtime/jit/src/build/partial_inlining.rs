@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::Builder;
+use super::FunctionBuilder;
 use super::blocks::Incoming;
 use super::defs::Defs;
 use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
@@ -70,7 +70,7 @@ fn prefix(decoded: &Decoded) -> Option<Prefix> {
     }
 }
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     /// Inlines the first block of a callee, and those after it that return. Wherever that ends, the call has been counted, and its frame was
     /// found to fit.
     pub(super) fn inline_prefix(

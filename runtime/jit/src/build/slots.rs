@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::Builder;
+use super::FunctionBuilder;
 use super::blocks::{LiveIn, live_in_at};
 use super::defs::Def;
 use crate::analysis::constants::Known;
@@ -11,7 +11,7 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{Kind, NodeId, Part};
 use crate::ir::types::{Scalar, Ty};
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     /// Defines the live-ins of a block that is entered: by constants, or by loads of their slots.
     pub(super) fn take_slots(&mut self, live_ins: &[LiveIn]) {
         self.defs.fill(None);

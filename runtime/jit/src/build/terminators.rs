@@ -1,14 +1,14 @@
 //! Terminators of blocks: branches of the bytecode, and side exits for ops that the runtime or the interpreter executes, after which machine
 //! code continues.
 
-use super::Builder;
+use super::FunctionBuilder;
 use super::blocks::Incoming;
 use crate::analysis::constants::apply;
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{Callee, Op};
 use crate::ir::graph::{Branch, Entry, ExitId, NativeKind, NativeTerminator, RuntimeOp, SideExitKind, Terminator};
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     pub(super) fn terminate(&mut self, op: Op) {
         self.graph.terminator_ops.push((self.current, self.pc));
         if let Op::Return { operands } = op {

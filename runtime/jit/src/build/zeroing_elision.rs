@@ -1,7 +1,7 @@
 //! Zeroing elision: a buffer that is filled from end to end right after its allocation need not be zeroed, since nobody reads it before.
 //! The builder asks it for each op that the runtime executes.
 
-use super::Builder;
+use super::FunctionBuilder;
 use super::defs::Def;
 use crate::analysis::constants::Known;
 use crate::bytecode::{Op, Reg};
@@ -13,7 +13,7 @@ use crate::ir::types::Scalar;
 /// Most ops between the allocation and the fill, all of which write constants.
 const MAX_BETWEEN: usize = 8;
 
-impl Builder<'_> {
+impl FunctionBuilder<'_> {
     /// Whether the op being built allocates a buffer that is filled after it. No op between the two can fail or be noticed by anybody else,
     /// and a fill that fails ends the program, whose frames are dropped with the buffer.
     pub(super) fn is_filled_next(&self, op: Op) -> bool {

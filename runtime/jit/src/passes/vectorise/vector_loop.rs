@@ -35,7 +35,8 @@ enum Value {
     Vectors(SmallVec<[NodeId; 4]>),
 }
 
-struct Builder<'a, 'b> {
+/// The builder of the body of a vector loop, with the values and elements at the point where it appends nodes.
+struct LoopBodyBuilder<'a, 'b> {
     graph: &'a mut Graph,
     of: &'a VectorLoop<'b>,
     block: BlockIndex,
@@ -84,7 +85,7 @@ impl VectorLoop<'_> {
         graph.blocks[preheader].preheader_exit = Some(self.exit);
         let body = graph.add_block();
         let mut builder =
-            Builder { graph, of: self, block: body, values: Table::default(), elements: Table::default() };
+            LoopBodyBuilder { graph, of: self, block: body, values: Table::default(), elements: Table::default() };
         let own = builder.graph.blocks[nest.header].parameters.clone();
         let mut at = 0;
         let mut counter = parameters[0];
@@ -197,7 +198,7 @@ impl VectorLoop<'_> {
     }
 }
 
-impl Builder<'_, '_> {
+impl LoopBodyBuilder<'_, '_> {
     fn items(&mut self, items: &[Item]) -> Option<()> {
         for item in items {
             match item {
