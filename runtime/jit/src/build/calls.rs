@@ -91,7 +91,7 @@ impl FunctionBuilder<'_> {
         let exit = self.exit_here();
         let fits = size as usize <= calls::STACK_RESERVE && zeroed == 0;
         let inlined =
-            if only_values && fits { self.inline_prefix(callee, &values, &written, exit) } else { Inlined::No };
+            if only_values && fits { self.inline_entry_block(callee, &values, &written, exit) } else { Inlined::No };
         let (returns_early, call_block) = match inlined {
             Inlined::No => (Vec::new(), None),
             Inlined::Fully(results) => {

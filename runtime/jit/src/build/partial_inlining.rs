@@ -1,4 +1,4 @@
-//! Partial inlining: a caller executes the first block of a short callee itself, and the call returns early if the callee returns after it or
+//! Partial inlining: a caller executes the entry block of a short callee itself, and the call returns early if the callee returns after it or
 //! after the branch at its end. No frame is made then, and values stay in registers. The base case of a recursion is inlined like that, and
 //! so is a function that only computes something.
 //!
@@ -18,11 +18,11 @@ use crate::ir::types::{Scalar, Ty};
 /// Most ops of a block that is inlined.
 const MAX_INLINED_OPS: usize = 12;
 
-/// How the first block of a callee ends.
-enum Prefix {
-    Returns(ListId),
-    /// With a test of this register; and the edges that are taken if it is set, and if it is not.
-    Tests(Reg, [EdgeId; 2]),
+/// How the entry block of a callee ends.
+enum EntryTerminator {
+    Return(ListId),
+    /// A branch on this register, with the edges that are taken if it is set, and if it is not.
+    CondBranch(Reg, [EdgeId; 2]),
 }
 
 /// An early return: the branch that leads to the block after the call, and the results.
@@ -36,7 +36,7 @@ struct EarlyReturn {
 pub(super) enum Inlined {
     /// Nothing is inlined.
     No,
-    /// The callee always returns after its first block, with these results.
+    /// The callee always returns after its entry block, with these results.
     Fully(Vec<NodeId>),
     /// The callee returns early on the paths that end in these branches. On the others, if there are some, the call is made in this block.
     Partly(Vec<Incoming>, Option<BlockIndex>),
@@ -58,22 +58,23 @@ fn returns(decoded: &Decoded, block: BlockId) -> Option<ListId> {
     }
 }
 
-fn prefix(decoded: &Decoded) -> Option<Prefix> {
+/// The terminator of the entry block, if the block is pure and the callee may return early.
+fn entry_terminator(decoded: &Decoded) -> Option<EntryTerminator> {
     match pure_block(decoded, BlockId(0))?.1 {
-        Op::Return { operands } => Some(Prefix::Returns(operands)),
+        Op::Return { operands } => Some(EntryTerminator::Return(operands)),
         Op::CondBr { condition, true_target, false_target } => {
             let edges = [true_target, false_target];
             let returns_early = edges.iter().any(|edge| returns(decoded, decoded.edge(*edge).target).is_some());
-            returns_early.then_some(Prefix::Tests(condition, edges))
+            returns_early.then_some(EntryTerminator::CondBranch(condition, edges))
         }
         _ => None,
     }
 }
 
 impl FunctionBuilder<'_> {
-    /// Inlines the first block of a callee, and those after it that return. Wherever that ends, the call has been counted, and its frame was
+    /// Inlines the entry block of a callee, and those after it that return. Wherever that ends, the call has been counted, and its frame was
     /// found to fit.
-    pub(super) fn inline_prefix(
+    pub(super) fn inline_entry_block(
         &mut self,
         callee: &VerifiedFunction,
         values: &[(NodeId, Passed)],
@@ -81,7 +82,7 @@ impl FunctionBuilder<'_> {
         exit: ExitId,
     ) -> Inlined {
         let decoded = callee.decoded();
-        let Some(prefix) = prefix(decoded) else { return Inlined::No };
+        let Some(terminator) = entry_terminator(decoded) else { return Inlined::No };
         let kinds: Vec<Scalar> = results.iter().map(|(_, result)| result.of).collect();
         let room = self.push(Kind::HasRoom, Ty::Nothing, SmallVec::new(), Some(exit));
         self.graph.blocks[self.current].nodes.push(room);
@@ -96,13 +97,13 @@ impl FunctionBuilder<'_> {
             self.define(argument.of, argument.slot.into(), *value);
         }
         self.inline_ops(decoded, BlockId(0));
-        let (condition, edges) = match prefix {
-            Prefix::Returns(operands) => {
+        let (condition, edges) = match terminator {
+            EntryTerminator::Return(operands) => {
                 let results = self.returned_by(decoded, operands, &kinds);
                 self.defs = own;
                 return Inlined::Fully(results);
             }
-            Prefix::Tests(condition, edges) => (condition, edges),
+            EntryTerminator::CondBranch(condition, edges) => (condition, edges),
         };
         let condition = self.read(Scalar::I32, condition);
         let test = match self.graph.node(condition).kind {

@@ -9,7 +9,7 @@ use super::Asm;
 
 /// The field `pp`: the mandatory prefix that older encodings have as a byte of its own.
 #[derive(Clone, Copy)]
-enum Prefix {
+enum MandatoryPrefix {
     None = 0,
     P66 = 1,
     PF3 = 2,
@@ -26,7 +26,7 @@ enum Map {
 /// An instruction: what manuals write as `EVEX.512.66.0F38.W0 40 /r`, say. All of them here have `W0`.
 #[derive(Clone, Copy)]
 pub(super) struct Op {
-    prefix: Prefix,
+    mandatory_prefix: MandatoryPrefix,
     map: Map,
     opcode: u8,
     /// The opcode extension in the register field of ModRM.
@@ -38,7 +38,7 @@ pub(super) struct Op {
 macro_rules! instructions {
     ($($name:ident $prefix:ident $map:ident $opcode:literal $(/ $digit:literal)? $(memory $memory:literal)?;)*) => {$(
         pub(super) const $name: Op = Op {
-            prefix: Prefix::$prefix,
+            mandatory_prefix: MandatoryPrefix::$prefix,
             map: Map::$map,
             opcode: $opcode,
             digit: [$(Some($digit),)? None][0],
@@ -182,7 +182,7 @@ impl Op {
         let bytes = [
             0x62,
             upper(register, 7) | upper(index, 6) | upper(base, 5) | register_5 | self.map as u8,
-            (!fields.vector & 15) << 3 | fixed | self.prefix as u8,
+            (!fields.vector & 15) << 3 | fixed | self.mandatory_prefix as u8,
             length_512 | vector_5 | fields.mask,
             self.opcode,
         ];
