@@ -81,7 +81,7 @@ struct SideExit {
     pub kind: SideExitKind,
 }
 
-/// A place at which the interpreter enters machine code: after a side exit, or at a loop header (OSR entry).
+/// A point at which the interpreter enters machine code: after a side exit, or at a loop header (OSR entry).
 #[derive(Clone, Copy, Debug)]
 struct ResumePoint {
     /// The block that begins there.
@@ -162,7 +162,7 @@ impl Plan {
         self.exit_terminators().filter(move |side_exit| !has_code(side_exit.block)).map(|side_exit| side_exit.pc)
     }
 
-    /// The places at which the interpreter enters the code.
+    /// The points at which the interpreter enters the code.
     fn resume_points(&self) -> impl Iterator<Item = ResumePoint> {
         self.graph.blocks.indexed().filter_map(|(block, content)| {
             let entry = content.entry.filter(|entry| !entry.native);

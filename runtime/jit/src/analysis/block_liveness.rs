@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::typed_liveness::{Read, TypedLiveness};
 use crate::ir::bits::Bits;
 
-/// The next reads of all slots at one place.
+/// The next reads of all slots at one program point.
 #[derive(Default)]
 pub(crate) struct SlotReads {
     pub reads: SmallVec<[Read; 64]>,

@@ -37,7 +37,7 @@ fn passed(kinds: &[Kind]) -> Vec<Passed> {
         let slot = layout.place(*kind) as u16;
         let of = scalar(*kind)?;
         let register = if of.is_float() { floats.next() } else { integers.next() };
-        Some(Passed { of, slot, place: register.map_or(PassedIn::Slot, |register| PassedIn::Register(*register)) })
+        Some(Passed { of, slot, passed_in: register.map_or(PassedIn::Slot, |register| PassedIn::Register(*register)) })
     });
     of_each.collect()
 }
@@ -55,8 +55,8 @@ pub(super) fn arguments(function: &VerifiedFunction) -> Option<Vec<Passed>> {
 /// How its results are passed: if there are too many for the registers, all in the slots of the caller that they go to.
 pub(crate) fn results(function: &VerifiedFunction) -> Vec<Passed> {
     let mut all = passed(&function.convention().results);
-    if all.iter().any(|result| result.place == PassedIn::Slot) {
-        all.iter_mut().for_each(|result| result.place = PassedIn::Slot);
+    if all.iter().any(|result| result.passed_in == PassedIn::Slot) {
+        all.iter_mut().for_each(|result| result.passed_in = PassedIn::Slot);
     }
     all
 }

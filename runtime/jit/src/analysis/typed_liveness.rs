@@ -46,7 +46,7 @@ impl Read {
     }
 }
 
-/// The next reads of all slots at one place.
+/// The next reads of all slots at one program point.
 pub(super) type Reads = Vec<Read>;
 
 /// What each op reads and writes, and the next reads at the entry of each block.
@@ -72,8 +72,8 @@ impl<'a> TypedLiveness<'a> {
         let decoded = function.decoded();
         let (blocks, slots) = (decoded.blocks.len(), function.slots());
         // Each edge takes time for all slots.
-        let places = blocks + decoded.edges().len();
-        if places.checked_mul(slots)? > MAX_ENTRIES {
+        let points = blocks + decoded.edges().len();
+        if points.checked_mul(slots)? > MAX_ENTRIES {
             return None;
         }
         let mut liveness = TypedLiveness::of_ops(function, module)?;

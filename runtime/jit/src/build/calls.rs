@@ -24,12 +24,12 @@ impl FunctionBuilder<'_> {
         self.defs.fill(None);
         // Arguments in registers come first: loads of slots may overwrite their registers.
         for argument in &arguments {
-            if let PassedIn::Register(register) = argument.place {
+            if let PassedIn::Register(register) = argument.passed_in {
                 self.passed(Kind::Passed(register), argument.of, argument.slot);
             }
         }
         for argument in &arguments {
-            if argument.place == PassedIn::Slot {
+            if argument.passed_in == PassedIn::Slot {
                 self.passed(Kind::Slot(argument.slot), argument.of, argument.slot);
             }
         }
@@ -67,7 +67,7 @@ impl FunctionBuilder<'_> {
         }
         let refs = self.context.function.refs() as u16;
         let through_frames = registers.iter().any(|register| register.is_ref())
-            || values.iter().any(|(_, passed)| passed.place == PassedIn::Slot);
+            || values.iter().any(|(_, passed)| passed.passed_in == PassedIn::Slot);
         let kind = NativeKind::Return { operands, refs, through_frames };
         self.graph.native_terminators.insert(self.current, NativeTerminator { values, kind });
     }
@@ -80,7 +80,7 @@ impl FunctionBuilder<'_> {
         let (operands, targets) = (self.decoded.list(site.operands), self.decoded.list(site.results));
         let passes_refs = operands.iter().any(|register| register.is_ref());
         // Results that are passed in slots are loaded as other slots are.
-        let in_registers = results.iter().all(|result| result.place != PassedIn::Slot);
+        let in_registers = results.iter().all(|result| result.passed_in != PassedIn::Slot);
         let only_values = in_registers && !passes_refs && targets.iter().all(|register| !register.is_ref());
         let written = calls::values(targets).zip(results).map(|(register, result)| (register.reg().0, result));
         let written: Vec<(u16, Passed)> = written.filter(|_| in_registers).collect();
@@ -127,7 +127,7 @@ impl FunctionBuilder<'_> {
         self.graph.order.push(back);
         self.defs.fill(None);
         for (slot, result) in &written {
-            if let PassedIn::Register(register) = result.place {
+            if let PassedIn::Register(register) = result.passed_in {
                 self.passed(Kind::Passed(register), result.of, *slot);
             }
         }

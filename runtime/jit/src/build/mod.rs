@@ -203,19 +203,19 @@ impl<'a> FunctionBuilder<'a> {
         };
         let args: SmallVec<[NodeId; 3]> = SmallVec::from_slice(args);
         if let Effect::Load | Effect::Store = effect {
-            return self.place(kind, ty, args, exit);
+            return self.append(kind, ty, args, exit);
         }
         let key = (kind, args);
         if let Some(known) = self.numbered.get(&key) {
             return *known;
         }
-        let node = self.place(kind, ty, SmallVec::from_slice(&key.1), exit);
+        let node = self.append(kind, ty, SmallVec::from_slice(&key.1), exit);
         self.numbered.insert(key, node);
         node
     }
 
-    /// Adds a node at the end of the current block.
-    fn place(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>, exit: bool) -> NodeId {
+    /// Appends a node to the current block.
+    fn append(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>, exit: bool) -> NodeId {
         let exit = exit.then(|| self.trap_exit());
         let node = self.push(kind, ty, args, exit);
         self.graph.blocks[self.current].nodes.push(node);

@@ -30,7 +30,7 @@ impl FunctionBuilder<'_> {
 
     /// Loads a slot.
     pub(super) fn slot(&mut self, live_in: LiveIn) -> NodeId {
-        let node = self.place(Kind::Slot(live_in.slot), Ty::Scalar(live_in.of), SmallVec::new(), false);
+        let node = self.append(Kind::Slot(live_in.slot), Ty::Scalar(live_in.of), SmallVec::new(), false);
         self.define(live_in.of, live_in.slot.into(), node);
         node
     }

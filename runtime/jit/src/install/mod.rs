@@ -42,9 +42,9 @@ impl ModuleCode {
     }
 
     fn native_entry(&self, ordinal: u32) -> Option<NativeEntry> {
-        let place = self.native_entries.get(ordinal as usize)?;
-        Some(match place.load(Ordering::Acquire) {
-            0 => NativeEntry::Pending(place.as_ptr() as usize),
+        let variable = self.native_entries.get(ordinal as usize)?;
+        Some(match variable.load(Ordering::Acquire) {
+            0 => NativeEntry::Pending(variable.as_ptr() as usize),
             address => NativeEntry::Known(address),
         })
     }
@@ -56,8 +56,9 @@ impl FunctionCompiler for ModuleCode {
     }
 
     fn publish(&self, ordinal: u32, native: &NativeCode) {
-        if let (Some(native_entry), Some(place)) = (native.native_entry(), self.native_entries.get(ordinal as usize)) {
-            place.store(native_entry, Ordering::Release);
+        if let (Some(native_entry), Some(variable)) = (native.native_entry(), self.native_entries.get(ordinal as usize))
+        {
+            variable.store(native_entry, Ordering::Release);
         }
     }
 

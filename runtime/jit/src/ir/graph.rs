@@ -264,7 +264,7 @@ pub(crate) struct Passed {
     pub of: Scalar,
     /// The slot in which the interpreter passes it, of the callee for an argument.
     pub slot: u16,
-    pub place: PassedIn,
+    pub passed_in: PassedIn,
 }
 
 /// A call, a return or an op of the runtime at the end of a block, which machine code performs itself, with the values that it passes. If it

@@ -60,7 +60,7 @@ pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Lo
     store_after_loop(graph, block_of, of, &store.kind, [base, index, parameter]);
 }
 
-/// Makes a store, which the caller puts into its place.
+/// Makes a store, which the caller inserts.
 fn store_of(
     graph: &mut Graph,
     block_of: &mut Vec<BlockIndex>,

@@ -126,7 +126,7 @@ fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
 /// The slots of arguments that native calls pass in registers.
 fn passed(graph: &Graph, context: FunctionContext<'_>) -> Vec<usize> {
     let arguments = graph.native_entry.and_then(|_| context.arguments()).unwrap_or_default();
-    let in_registers = arguments.iter().filter(|passed| passed.place != PassedIn::Slot);
+    let in_registers = arguments.iter().filter(|passed| passed.passed_in != PassedIn::Slot);
     in_registers.flat_map(|passed| slots_of(passed.slot, passed.of.is_wide())).collect()
 }
 

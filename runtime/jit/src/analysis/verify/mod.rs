@@ -101,7 +101,7 @@ impl Verifier {
     /// Verifies a graph after a pass.
     ///
     /// # Panics
-    /// If something is wrong with it, with the pass, the place and the whole graph.
+    /// If something is wrong with it, with the pass, the position and the whole graph.
     pub fn after(&self, pass: &str, graph: &Graph, ranges: RangeChecks) {
         if !is_wanted() {
             return;
@@ -397,8 +397,8 @@ impl<'a> Checker<'a> {
 
     /// Whether every path to a position passes one of these checks.
     fn is_covered(&self, checks: &[NodeId], at: At) -> bool {
-        let places: Vec<At> = checks.iter().filter_map(|check| self.at[check.index()]).collect();
-        if places.iter().any(|place| self.precedes(*place, at)) {
+        let positions: Vec<At> = checks.iter().filter_map(|check| self.at[check.index()]).collect();
+        if positions.iter().any(|position| self.precedes(*position, at)) {
             return true;
         }
         let (mut seen, mut pending) = (vec![at.0], vec![at.0]);
@@ -406,7 +406,7 @@ impl<'a> Checker<'a> {
             if self.graph.blocks[block].entry.is_some() {
                 return false;
             }
-            let open = |source: &BlockIndex| places.iter().all(|(block, _)| block != source);
+            let open = |source: &BlockIndex| positions.iter().all(|(block, _)| block != source);
             for source in self.predecessors[block].iter().copied().filter(open) {
                 if !seen.contains(&source) {
                     seen.push(source);

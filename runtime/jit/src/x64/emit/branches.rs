@@ -131,8 +131,7 @@ impl Emitter<'_> {
                 (Some(arg), source, parameter)
             })
             .collect();
-        let frame =
-            |place: (bool, Location)| if let Location::SpillSlot(_) = place.1 { (false, place.1) } else { place };
+        let frame = |held: (bool, Location)| if let Location::SpillSlot(_) = held.1 { (false, held.1) } else { held };
         while !pending.is_empty() {
             let ready = (0..pending.len()).find(|index| {
                 let target = frame(at(self, pending[*index].2));

@@ -116,9 +116,9 @@ impl Emitter<'_> {
         if !call.partly_inlined {
             self.check_room(call.size, full);
         }
-        if let Target::Entry(NativeEntry::Pending(place)) = target {
-            let place = place as i64;
-            dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD place ; cmp QWORD [rax], 0 ; je =>full);
+        if let Target::Entry(NativeEntry::Pending(variable)) = target {
+            let variable = variable as i64;
+            dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD variable ; cmp QWORD [rax], 0 ; je =>full);
         }
         if !call.partly_inlined {
             self.count(exit, 1);
@@ -136,9 +136,9 @@ impl Emitter<'_> {
                 let address = address as i64;
                 dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD address ; call r11);
             }
-            Target::Entry(NativeEntry::Pending(place)) => {
-                let place = place as i64;
-                dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD place ; call QWORD [r11]);
+            Target::Entry(NativeEntry::Pending(variable)) => {
+                let variable = variable as i64;
+                dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD variable ; call QWORD [r11]);
             }
         }
         match i8::try_from(advance) {
@@ -168,12 +168,12 @@ impl Emitter<'_> {
         }
         if !by_runtime {
             for register in 0..call.refs {
-                let place = advance + runtime_layout::reference(register);
-                dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + place], rax);
+                let reference = advance + runtime_layout::reference(register);
+                dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + reference], rax);
             }
         }
         // The function of the runtime overwrites registers, so all arguments are stored, and loaded after it.
-        for (value, passed) in values.iter().filter(|(_, passed)| by_runtime || passed.place == PassedIn::Slot) {
+        for (value, passed) in values.iter().filter(|(_, passed)| by_runtime || passed.passed_in == PassedIn::Slot) {
             let from = self.operand(*value, 0);
             lower::store_slot(&mut self.asm, passed.of, SLOTS, advance + i32::from(passed.slot) * 4, from);
         }
@@ -222,8 +222,8 @@ impl Emitter<'_> {
                 let first = runtime_layout::reference(0);
                 dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + first]);
                 for register in 1..refs {
-                    let place = runtime_layout::reference(register);
-                    dynasm!(self.asm.ops ; .arch x64 ; or rax, [r12 + place]);
+                    let reference = runtime_layout::reference(register);
+                    dynasm!(self.asm.ops ; .arch x64 ; or rax, [r12 + reference]);
                 }
                 dynasm!(self.asm.ops ; .arch x64 ; test rax, rax ; jz =>none);
             }
@@ -233,7 +233,7 @@ impl Emitter<'_> {
             }
             self.zero_upper_lanes();
             let (function, list) = (runtime_layout::end_frame as *const () as i64, operands.0 as i32);
-            let in_slots = i32::from(values.iter().any(|(_, passed)| passed.place == PassedIn::Slot));
+            let in_slots = i32::from(values.iter().any(|(_, passed)| passed.passed_in == PassedIn::Slot));
             dynasm!(self.asm.ops ; .arch x64
                 ; mov rdi, r13
                 ; mov rsi, r12
@@ -260,7 +260,7 @@ impl Emitter<'_> {
     /// Moves values to the registers that they are passed in, none of which is the location of another value.
     fn load_registers(&mut self, values: &[(NodeId, Passed)]) {
         for (value, passed) in values {
-            if let PassedIn::Register(register) = passed.place {
+            if let PassedIn::Register(register) = passed.passed_in {
                 let (of, from) = (self.of(*value), self.fetch(*value, register));
                 lower::move_value(&mut self.asm, of, register, from);
             }
@@ -270,7 +270,7 @@ impl Emitter<'_> {
     /// The same from slots, at this distance from those of the frame.
     fn load_slots(&mut self, distance: i32, values: &[(NodeId, Passed)]) {
         for (_, passed) in values {
-            if let PassedIn::Register(register) = passed.place {
+            if let PassedIn::Register(register) = passed.passed_in {
                 let offset = distance + i32::from(passed.slot) * 4;
                 lower::load_slot(&mut self.asm, passed.of, register, SLOTS, offset);
             }

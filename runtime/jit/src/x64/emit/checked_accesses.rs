@@ -36,8 +36,8 @@ impl Emitter<'_> {
         let label = self.asm.ops.new_dynamic_label();
         self.failed_accesses.push(FailedAccess { label, node: id });
         let index = self.fetch(node.args[1], RAX);
-        let (place, length) = (runtime_layout::reference(register), runtime_layout::BUFFER_LENGTH);
-        dynasm!(self.asm.ops ; .arch x64 ; mov rcx, [r12 + place]);
+        let (reference, length) = (runtime_layout::reference(register), runtime_layout::BUFFER_LENGTH);
+        dynasm!(self.asm.ops ; .arch x64 ; mov rcx, [r12 + reference]);
         if access.stores {
             let mutable = runtime_layout::BUFFER_MUTABLE;
             dynasm!(self.asm.ops ; .arch x64 ; cmp BYTE [rcx + mutable], 0 ; je =>label);

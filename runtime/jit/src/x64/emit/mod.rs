@@ -404,29 +404,29 @@ impl Emitter<'_> {
             Kind::IsMutable(register) => {
                 let Some(exit) = node.exit else { return };
                 let label = self.exit(exit);
-                let (place, mutable) = (runtime_layout::reference(register), runtime_layout::BUFFER_MUTABLE);
+                let (reference, mutable) = (runtime_layout::reference(register), runtime_layout::BUFFER_MUTABLE);
                 dynasm!(self.asm.ops ; .arch x64
-                    ; mov rax, [r12 + place]
+                    ; mov rax, [r12 + reference]
                     ; cmp BYTE [rax + mutable], 0
                     ; je =>label
                 );
             }
             Kind::Base(register) => {
-                let (place, data) = (runtime_layout::reference(register), runtime_layout::BUFFER_DATA);
-                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + data]);
+                let (reference, data) = (runtime_layout::reference(register), runtime_layout::BUFFER_DATA);
+                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + reference] ; mov Rq(target), [rax + data]);
                 self.put(id, target);
             }
             Kind::Elements(register, shift) => {
-                let (place, length) = (runtime_layout::reference(register), runtime_layout::BUFFER_LENGTH);
-                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + length]);
+                let (reference, length) = (runtime_layout::reference(register), runtime_layout::BUFFER_LENGTH);
+                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + reference] ; mov Rq(target), [rax + length]);
                 if shift > 0 {
                     dynasm!(self.asm.ops ; .arch x64 ; shr Rq(target), shift as i8);
                 }
                 self.put(id, target);
             }
             Kind::Reference(register) => {
-                let place = runtime_layout::reference(register);
-                dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r12 + place]);
+                let reference = runtime_layout::reference(register);
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r12 + reference]);
                 self.put(id, target);
             }
             Kind::Globals => {
@@ -458,10 +458,10 @@ impl Emitter<'_> {
     fn is_buffer(&mut self, register: u16, exit: Option<ExitId>) {
         let Some(exit) = exit else { return };
         let label = self.exit(exit);
-        let (place, vtable) = (runtime_layout::reference(register), runtime_layout::VTABLE);
+        let (reference, vtable) = (runtime_layout::reference(register), runtime_layout::VTABLE);
         let buffers = runtime_layout::buffer_vtable() as i64;
         dynasm!(self.asm.ops ; .arch x64
-            ; mov rax, [r12 + place]
+            ; mov rax, [r12 + reference]
             ; test rax, rax
             ; jz =>label
             ; mov rcx, QWORD buffers

@@ -208,8 +208,8 @@ impl Op {
         // As a base: a SIB byte follows. As an index: there is none.
         let both = 4;
         let needs_both = index.is_some() || base & 7 == both;
-        let place = if needs_both { both } else { base & 7 };
-        asm.ops.push(mode << 6 | (register & 7) << 3 | place);
+        let rm = if needs_both { both } else { base & 7 };
+        asm.ops.push(mode << 6 | (register & 7) << 3 | rm);
         if needs_both {
             let (index, shift) = index.unwrap_or((both, 0));
             asm.ops.push(shift << 6 | (index & 7) << 3 | base & 7);

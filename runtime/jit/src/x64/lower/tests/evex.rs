@@ -3,12 +3,12 @@
 use super::super::evex::{self, Memory, Operand};
 use super::{Asm, Features};
 
-fn place(base: u8, index: Option<(u8, u8)>, offset: i32) -> Memory {
+fn memory(base: u8, index: Option<(u8, u8)>, offset: i32) -> Memory {
     Memory { base, index, offset }
 }
 
 fn at(base: u8, index: Option<(u8, u8)>, offset: i32) -> Operand {
-    Operand::Memory(place(base, index, offset))
+    Operand::Memory(memory(base, index, offset))
 }
 
 /// What encodes an instruction.
@@ -40,10 +40,10 @@ const ENCODINGS: &[(&str, &str, Encode)] = &[
     }),
     ("62d27d4823a800100000", "vpmovsxwd zmm5, [r8 + 4096]", |asm| evex::VPMOVSXWD.on(asm, 5, at(8, None, 4096))),
     ("62127d49926cb37f", "vgatherdps zmm13{k1}, [r11 + zmm14*4 + 508]", |asm| {
-        evex::VGATHERDPS.masked(asm, 13, 1, place(11, Some((14, 2)), 508))
+        evex::VGATHERDPS.masked(asm, 13, 1, memory(11, Some((14, 2)), 508))
     }),
     ("62d27d4992949b00100000", "vgatherdps zmm2{k1}, [r11 + zmm3*4 + 4096]", |asm| {
-        evex::VGATHERDPS.masked(asm, 2, 1, place(11, Some((3, 2)), 4096))
+        evex::VGATHERDPS.masked(asm, 2, 1, memory(11, Some((3, 2)), 4096))
     }),
     ("62727d4818c2", "vbroadcastss zmm8, xmm2", |asm| evex::VBROADCASTSS.unary(asm, 8, 2)),
     ("62d27d487ce1", "vpbroadcastd zmm4, r9d", |asm| evex::VPBROADCASTD.unary(asm, 4, 9)),
