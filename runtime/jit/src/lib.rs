@@ -138,7 +138,7 @@ impl Plan {
         self.graph.blocks.iter().any(|block| block.depth > 0) || nodes >= self.interpreted().count()
     }
 
-    /// The side exits that lead to the interpreter, which needs a cell for each.
+    /// The side exits that lead to the interpreter, which needs a threaded instruction for each.
     fn side_exits(&self) -> impl Iterator<Item = SideExit> {
         let is_op = |block| {
             matches!(self.graph.native_terminators.get(block), Some(NativeTerminator { kind: NativeKind::Op(_), .. }))

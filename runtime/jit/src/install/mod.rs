@@ -1,5 +1,5 @@
-//! Installation of machine code: it copies the code of a function into its module's code space, links it, and makes the cells through
-//! which the interpreter enters it and goes on after side exits. The interpreter calls it by the trait `FunctionCompiler`.
+//! Installation of machine code: it copies the code of a function into its module's code space, links it, and makes the threaded
+//! instructions by which the interpreter enters it and continues after side exits. The interpreter calls it by the trait `FunctionCompiler`.
 
 #[cfg(test)]
 mod tests;
@@ -82,11 +82,11 @@ impl ModuleCode {
         function: &VerifiedFunction,
         code: &ThreadedCode,
     ) -> Option<NativeCode> {
-        // Two cells for each side exit, to go on at its op and after it, and one for each other resume point.
+        // Two threaded instructions for each side exit, to continue at its op and after it, and one for each other resume point.
         let side_exits: Vec<_> = plan.side_exits().collect();
         let resume_points: Vec<_> = plan.resume_points().filter(|resume_point| !resume_point.resumes).collect();
         let count = side_exits.len() * 2 + resume_points.len();
-        let cells = PinnedList::new(vec![ThreadedInstruction::EMPTY; count]);
+        let instructions = PinnedList::new(vec![ThreadedInstruction::EMPTY; count]);
         let mut pcs = vec![0; count];
         let mut entries = vec![NO_INSTRUCTION; function.decoded().ops.len()];
         let mut sites = Vec::new();
@@ -103,20 +103,22 @@ impl ModuleCode {
             let (ip, carried) = code.interpreted(side_exit.pc);
             match side_exit.kind {
                 SideExitKind::Return => {
-                    link_targets.cells.insert(side_exit.block, (ip as usize, carried));
+                    link_targets.threaded_instructions.insert(side_exit.block, (ip as usize, carried));
                     continue;
                 }
                 SideExitKind::Call => {
                     if let Some(site) = code.site(ip) {
                         calls.push((position, side_exit.block, ip));
-                        sites.push(site.resumed_at(cells.at(position + 1)));
-                        link_targets.cells.insert(side_exit.block, (cells.at(position) as usize, carried));
+                        sites.push(site.resumed_at(instructions.at(position + 1)));
+                        link_targets
+                            .threaded_instructions
+                            .insert(side_exit.block, (instructions.at(position) as usize, carried));
                         continue;
                     }
                 }
                 SideExitKind::Op => {}
             }
-            link_targets.cells.insert(side_exit.block, (cells.at(position) as usize, None));
+            link_targets.threaded_instructions.insert(side_exit.block, (instructions.at(position) as usize, None));
         }
         let sites = PinnedList::new(sites);
         link_targets
@@ -136,9 +138,9 @@ impl ModuleCode {
             // SAFETY: the code at an entry has the convention of handlers.
             Some(unsafe { std::mem::transmute::<usize, Handler>(address) })
         };
-        let write = |position: usize, cell: ThreadedInstruction| {
-            // SAFETY: the cell is ours, and nobody else has seen it yet.
-            unsafe { cells.at(position).cast_mut().write(cell) };
+        let write = |position: usize, instruction: ThreadedInstruction| {
+            // SAFETY: the instruction is ours, and nobody else has seen it yet.
+            unsafe { instructions.at(position).cast_mut().write(instruction) };
         };
         for (index, side_exit) in side_exits.iter().enumerate() {
             let position = index * 2;
@@ -152,7 +154,7 @@ impl ModuleCode {
             }
         }
         for (site, (position, _, ip)) in calls.into_iter().enumerate() {
-            // SAFETY: it is the cell of a call.
+            // SAFETY: it is the threaded instruction of a call.
             let call = unsafe { (*ip).handler() };
             write(position, ThreadedInstruction::with(call, sites.at(site) as u64));
         }
@@ -162,6 +164,6 @@ impl ModuleCode {
             pcs[position] = resume_point.pc;
             entries[resume_point.pc as usize] = position as u32;
         }
-        Some(NativeCode::new(cells, pcs, entries, sites, native_entry, charge))
+        Some(NativeCode::new(instructions, pcs, entries, sites, native_entry, charge))
     }
 }

@@ -22,16 +22,16 @@ pub(super) const FUEL: i32 = std::mem::offset_of!(crate::interp::Limits, fuel) a
 pub(super) const PC: i32 = std::mem::offset_of!(Machine<'_>, pc) as i32;
 /// The address of the value globals of the running module.
 pub(super) const GLOBALS: i32 = std::mem::offset_of!(Machine<'_>, globals_data) as i32;
-const LEFT: i32 = std::mem::offset_of!(Machine<'_>, continuation) as i32;
-/// Where it goes on: the cell, the frame, and the carried value.
-pub(super) const LEFT_IP: i32 = LEFT + offsets::CONTINUATION_IP as i32;
-pub(super) const LEFT_SLOTS: i32 = LEFT + offsets::CONTINUATION_SLOTS as i32;
+const CONTINUATION: i32 = std::mem::offset_of!(Machine<'_>, continuation) as i32;
+/// Where the interpreter continues: the threaded instruction, the slots of the frame, and the carried value.
+pub(super) const CONTINUATION_IP: i32 = CONTINUATION + offsets::CONTINUATION_IP as i32;
+pub(super) const CONTINUATION_SLOTS: i32 = CONTINUATION + offsets::CONTINUATION_SLOTS as i32;
+pub(super) const CONTINUATION_CARRY: i32 = CONTINUATION + offsets::CONTINUATION_CARRY as i32;
 /// The native stack pointer when the interpreter entered the code, and the slots of the last frame that may make native calls.
 pub(super) const NATIVE_BASE: i32 = std::mem::offset_of!(Machine<'_>, native_base) as i32;
 pub(super) const NATIVE_LIMIT: i32 = std::mem::offset_of!(Machine<'_>, native_limit) as i32;
 /// The end of the stack of frames.
 pub(super) const STACK_END: i32 = std::mem::offset_of!(Machine<'_>, stack_end) as i32;
-pub(super) const LEFT_CARRY: i32 = LEFT + offsets::CONTINUATION_CARRY as i32;
 
 /// The vtable in the header of an object, by which its type is known.
 pub(super) const VTABLE: i32 = objects::VTABLE as i32;
@@ -57,14 +57,14 @@ pub(super) fn reference(register: u16) -> i32 {
 pub(super) const HEADER_CALLER: i32 = offsets::HEADER_CALLER as i32 - offsets::HEADER as i32;
 pub(super) const HEADER_SITE: i32 = offsets::HEADER_SITE as i32 - offsets::HEADER as i32;
 
-/// The value that a cell's handler takes in a register: the slot, or the pair of slots.
+/// The value that the handler of a threaded instruction takes in a register: the slot, or the pair of slots.
 pub(crate) type Carried = Option<(u16, bool)>;
 
 /// The addresses that the code of a function is linked to. Listings have none.
 #[derive(Default)]
 pub(crate) struct LinkTargets {
-    /// The cells at which the interpreter goes on, by the block with the side exit, and the values that they take.
-    pub cells: HashMap<BlockIndex, (usize, Carried)>,
+    /// The threaded instructions at which the interpreter continues, by the block with the side exit, and the values that they take.
+    pub threaded_instructions: HashMap<BlockIndex, (usize, Carried)>,
     /// The site of each call inside the module, by its block.
     pub sites: HashMap<BlockIndex, usize>,
     /// The native entries of the functions that it calls.
@@ -83,7 +83,7 @@ pub(crate) enum NativeEntry {
 }
 
 impl LinkTargets {
-    pub(super) fn cell(&self, block: BlockIndex) -> (usize, Carried) {
-        self.cells.get(&block).copied().unwrap_or((0, None))
+    pub(super) fn threaded_instruction(&self, block: BlockIndex) -> (usize, Carried) {
+        self.threaded_instructions.get(&block).copied().unwrap_or((0, None))
     }
 }

@@ -77,7 +77,7 @@ impl Emitter<'_> {
 
     fn emit_side_exit(&mut self) {
         let (countdown, pc) = (runtime_layout::COUNTDOWN, runtime_layout::PC);
-        let (ip, slots) = (runtime_layout::LEFT_IP, runtime_layout::LEFT_SLOTS);
+        let (ip, slots) = (runtime_layout::CONTINUATION_IP, runtime_layout::CONTINUATION_SLOTS);
         let stop = self.shared(Shared::Stop);
         dynasm!(self.asm.ops ; .arch x64
             ; mov [r13 + countdown], r15d

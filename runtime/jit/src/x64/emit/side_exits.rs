@@ -133,7 +133,7 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
         self.pop_native_frame();
         self.unwind();
-        let (cell, carry) = self.link_targets.cell(block);
+        let (instruction, carry) = self.link_targets.threaded_instruction(block);
         match carry {
             Some((slot, wide)) => {
                 let of = if wide { Scalar::I64 } else { Scalar::I32 };
@@ -141,8 +141,8 @@ impl Emitter<'_> {
             }
             None => dynasm!(self.asm.ops ; .arch x64 ; xor ecx, ecx),
         }
-        let cell = cell as i64;
-        dynasm!(self.asm.ops ; .arch x64 ; mov rdi, QWORD cell);
+        let instruction = instruction as i64;
+        dynasm!(self.asm.ops ; .arch x64 ; mov rdi, QWORD instruction);
         if runtime_layout::JUMPS {
             dynasm!(self.asm.ops ; .arch x64
                 ; mov rsi, r12
@@ -152,7 +152,8 @@ impl Emitter<'_> {
             );
             return;
         }
-        let (ip, slots, held) = (runtime_layout::LEFT_IP, runtime_layout::LEFT_SLOTS, runtime_layout::LEFT_CARRY);
+        let (ip, slots, held) =
+            (runtime_layout::CONTINUATION_IP, runtime_layout::CONTINUATION_SLOTS, runtime_layout::CONTINUATION_CARRY);
         let go_on = runtime_layout::GO_ON as i32;
         dynasm!(self.asm.ops ; .arch x64
             ; mov [r13 + ip], rdi
