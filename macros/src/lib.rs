@@ -1,6 +1,8 @@
 //! `#[vm_module]` and `#[vm_export]`: modules in Rust that programs import from.
 //!
-//! A module is an `impl` block. The macro implements `vireo::vm::NativeModule` for its type; the methods stay as they are.
+//! A module is an `impl` block. The macro implements `vireo::vm::NativeModule` for its type; the methods stay as they are. The crate has no
+//! facts of its own: it looks modules up in the model of `vireo-codegen`, from the texts of `vireo-spec`. `vireo-modules` and `vireo-vmvx`
+//! use it for the built-in modules, and hosts for theirs, through the crate `vireo`.
 //!
 //! # A module that a spec lists
 //!

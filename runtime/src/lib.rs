@@ -38,6 +38,8 @@
 //! | `bind` | [`bind!`](bind): a type with a function for each export of a compiled model |
 //! | `ndarray` | arrays of the crate [`ndarray`] as arguments and results of calls |
 //!
+//! The crate is a facade: it exports the public part of the crates `vireo-*` and chooses the drivers and loaders of a build.
+//!
 //! A program that only runs bytecode depends on `vireo` with `default-features = false, features = ["vm"]`.
 
 #[cfg(feature = "hal")]

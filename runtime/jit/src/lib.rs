@@ -4,8 +4,8 @@
 //! Decoded --build--> graph --passes--> graph --regalloc--> locations --x64--> code --install--> module
 //! ```
 //!
-//! Each stage is a room. A room uses those that come after it in this list and no others, so that an analysis never depends on a pass, and
-//! only `x64` on how instructions are encoded:
+//! Each stage is a module (a *room*). A room uses those that come after it in this list and no others, so that an analysis never depends
+//! on a pass, and only `x64` on how instructions are encoded:
 //!
 //! - `x64`: the emitter of machine code, and its listing. It uses `regalloc`, `analysis`, `processor` and `ir`.
 //! - `regalloc`: the linear scan, which gives values registers and spill slots. It uses `processor` and `ir`.
@@ -25,6 +25,9 @@
 //! executes the op again and finds the same.
 //!
 //! Machine code uses the interpreter's frames, slots and references in place, so it can be entered and left at any block.
+//!
+//! The crate stands on `vireo-core`, `vireo-module` and `vireo-vm`. `vireo-session` attaches [`ModuleCode`] to modules, as the
+//! `FunctionCompiler` of the interpreter. On other processors than x86-64 the crate is empty.
 
 #![cfg(target_arch = "x86_64")]
 

@@ -7,6 +7,9 @@
 //! `vireo-modules`, which calls providers.
 //!
 //! Archives are untrusted: every offset is checked before it is used, and no more memory is allocated than the file is long.
+//!
+//! It stands on `vireo-core`, on `vireo-vm` for objects that programs hold, and on `vireo-hal` for files and transfers; it names no driver.
+//! Users depend on the crate `vireo`, which exports it as `io`.
 
 mod archive;
 mod contents;

@@ -1,8 +1,14 @@
-//! Sessions: the interface of hosts to the virtual machine, which is modules, contexts of them, and functions to call.
+//! Sessions: the API of hosts for modules, contexts and functions. Loading, linking and calling programs begin here.
 //!
 //! A [`Module`] is verified once and can be part of many contexts; a [`Context`] has the state of its modules; a [`Function`] is called
-//! in a context. The crate stands on the virtual machine and, with the feature `jit`, on the JIT, which it passes to the modules that it binds.
-//! Users take the crate `vireo`, which has the public part of this.
+//! in a context.
+//!
+//! - `module`: files and native modules, verified once.
+//! - `context`: binds the imports of modules to each other, and holds their state.
+//! - `function`: checks arguments against the calling convention, and starts and polls invocations.
+//!
+//! It stands on `vireo-core`, `vireo-module` and `vireo-vm` and, with the feature `jit`, on `vireo-jit`, which it attaches to the modules
+//! that it binds. `vireo-vmvx` runs kernels in contexts; users depend on the crate `vireo`, which has the public part of this.
 
 mod call_future;
 pub mod context;
