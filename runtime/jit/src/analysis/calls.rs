@@ -1,7 +1,7 @@
 //! The convention of native calls: which calls of functions of the same module machine code makes itself, and where values are passed.
 //!
 //! The callee's frame is the one that the interpreter would make, so a side exit of either function leaves frames that the interpreter can
-//! go on with. Values are passed in registers and a call instruction keeps the return address; references are passed in the frames.
+//! continue with. Values are passed in registers and a call instruction keeps the return address; references are passed in the frames.
 
 use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
 use crate::convention::Kind;

@@ -1,4 +1,4 @@
-//! Side exits and their frame states: which slots an exit has to write depends on who goes on there and what that reads.
+//! Side exits and their frame states: which slots an exit has to write depends on who continues there and what that reads.
 
 use smallvec::SmallVec;
 
@@ -29,7 +29,7 @@ impl FunctionBuilder<'_> {
         self.add_exit(frame_state(&self.defs, wanted.iter()))
     }
 
-    /// An exit at which the interpreter goes on at the op being built: its frame state has all live slots.
+    /// An exit at which the interpreter continues at the op being built: its frame state has all live slots.
     pub(super) fn exit_here(&mut self) -> ExitId {
         self.add_exit(frame_state(&self.defs, self.at_op.before.live.iter()))
     }

@@ -63,7 +63,7 @@ impl FunctionBuilder<'_> {
         {
             return;
         }
-        // The builder applies the op again when it goes on to the next one, which changes nothing.
+        // The builder applies the op again when it continues to the next one, which changes nothing.
         apply(self.decoded, &self.liveness, self.pc, &mut self.slot_constants);
         let home = self.live_after();
         let exit = self.exit_for_op(&home);

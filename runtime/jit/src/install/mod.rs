@@ -125,7 +125,7 @@ impl ModuleCode {
             .sites
             .extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
         let machine = plan.compile(&link_targets)?;
-        // A call whose budget does not have the memory goes on without machine code.
+        // A call whose budget does not have the memory continues without machine code.
         let bytes = (machine.code.len() + count * size_of::<ThreadedInstruction>()) as u64 + CODE_PAGE;
         let charge = Charge::of_call(bytes, "machine code").ok()?;
         let base = self.space.add(&machine.code).ok()?;

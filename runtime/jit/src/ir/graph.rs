@@ -177,14 +177,14 @@ pub(crate) enum Part {
     High,
 }
 
-/// A side exit: native code gives up at an op, and the interpreter goes on there.
+/// A side exit: native code gives up at an op, and the interpreter continues there.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub pc: u32,
     pub frame_state: Vec<SlotValue>,
     /// Stores that the program has made by then and that were moved after the loop (`passes/scalar_promotion.rs`).
     pub pending_stores: Vec<NodeId>,
-    /// The block to go on at instead of in the interpreter: the scalar loop, where a guard of a vector loop fails.
+    /// The block to continue at instead of in the interpreter: the scalar loop, where a guard of a vector loop fails.
     pub fallback: Option<Branch>,
 }
 
@@ -214,10 +214,10 @@ impl Default for Branch {
     }
 }
 
-/// Who goes on after a side exit at the end of a block.
+/// Who continues after a side exit at the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SideExitKind {
-    /// The interpreter executes the op, and machine code goes on at the next block if the op falls through to the next one.
+    /// The interpreter executes the op, and machine code continues at the next block if the op falls through to the next one.
     Op,
     /// As `Op`, for a call of a function of the module.
     Call,

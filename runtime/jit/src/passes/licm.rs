@@ -2,7 +2,7 @@
 //! runs range-check hoisting, scalar promotion and strength reduction on it.
 //!
 //! Checks move too. A check that fails in the preheader exits there with the frame state at the beginning of the loop, before anything of
-//! the loop has happened. So it may be made earlier than the program makes it: the interpreter goes on at the loop, and finds out what is
+//! the loop has happened. So it may be made earlier than the program makes it: the interpreter continues at the loop, and finds out what is
 //! wrong, or that nothing is.
 
 use super::guard_sinking::Guarded;

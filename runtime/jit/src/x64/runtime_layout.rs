@@ -18,7 +18,7 @@ pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) a
 /// The limits, and in them the fuel: null if it is not counted.
 pub(super) const LIMITS: i32 = std::mem::offset_of!(Machine<'_>, limits) as i32;
 pub(super) const FUEL: i32 = std::mem::offset_of!(crate::interp::Limits, fuel) as i32;
-/// The op at which the interpreter goes on after a side exit.
+/// The op at which the interpreter continues after a side exit.
 pub(super) const PC: i32 = std::mem::offset_of!(Machine<'_>, pc) as i32;
 /// The address of the value globals of the running module.
 pub(super) const GLOBALS: i32 = std::mem::offset_of!(Machine<'_>, globals_data) as i32;

@@ -1,7 +1,7 @@
 //! The control ops: branches, calls, returns, suspension, and reports to the host. The generated dispatch calls one function here for each, and
 //! invocations call [`run`], which chooses the dispatcher.
 //!
-//! Each handler returns a [`Flow`]: where execution goes on. A call pushes a frame and never recurses, so the depth of a program is
+//! Each handler returns a [`Flow`]: where execution continues. A call pushes a frame and never recurses, so the depth of a program is
 //! bounded by the limit of its stack alone.
 
 use super::bound_modules::{BoundModule, BytecodeModule, ImportTarget};
@@ -19,7 +19,7 @@ use crate::limits::{Dispatch, Limits, Tier};
 use crate::status::{Result, Status};
 use crate::{BoxedWaitSource, Call, Outcome, Value};
 
-/// Where execution goes on after a control op.
+/// Where execution continues after a control op.
 pub enum Flow {
     /// At the next op.
     Next,
@@ -234,7 +234,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Makes the running frame go on at `pc` when the invocation is resumed.
+    /// Makes the running frame continue at `pc` when the invocation is resumed.
     fn suspend_at(&mut self, pc: usize) {
         self.stack.pc = pc;
     }

@@ -57,7 +57,7 @@ pub struct Machine<'a> {
     pub countdown: u32,
     /// Why the dispatcher returned without an error.
     pub exit: Option<Exit>,
-    /// Where the threaded dispatcher stopped, or goes on.
+    /// Where the threaded dispatcher stopped, or continues.
     pub continuation: Continuation,
     /// The error of an op that failed under the threaded dispatcher.
     pub failure: Option<Status>,
@@ -74,7 +74,7 @@ pub struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// A machine that goes on with the top frame of `stack`.
+    /// A machine that continues with the top frame of `stack`.
     ///
     /// # Errors
     /// `INTERNAL` if there is no frame or it is not one of `program`.

@@ -95,7 +95,7 @@ pub struct Stack {
     memory: Option<StackMapping>,
     /// The slots of the frame on top; null if there is none.
     top: *mut u32,
-    /// Index of the op at which the frame on top goes on when the invocation is resumed.
+    /// Index of the op at which the frame on top continues when the invocation is resumed.
     pub pc: usize,
     /// Backward branches and calls until the limits of the invocation are checked again. It outlives the machine, so that a program that yields
     /// all the time does not escape its limits.

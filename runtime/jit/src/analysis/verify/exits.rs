@@ -55,7 +55,7 @@ pub(super) fn check(graph: &Graph, context: FunctionContext<'_>, mode: CompileMo
     flow.reads_of_slots(graph, &stale)
 }
 
-/// Exits with their blocks, and whether the interpreter goes on from there, or only executes the op.
+/// Exits with their blocks, and whether the interpreter continues from there, or only executes the op.
 fn demands(graph: &Graph) -> Vec<(BlockIndex, &Exit, bool)> {
     let mut demands = Vec::new();
     for (block, content) in graph.blocks.indexed() {

@@ -52,7 +52,7 @@ impl VectorLoop<'_> {
         let iterations = self.factor.iterations();
         let counted = iterations.checked_mul(nest.step)?;
         let bound = self.initial_values.get(&nest.bound).copied().unwrap_or(nest.bound);
-        // The loop goes on while all its lanes are iterations of the scalar loop; without the last one, if that has to be left.
+        // The loop continues while all its lanes are iterations of the scalar loop; without the last one, if that has to be left.
         let back = if nest.is_top_tested || self.skips_remainder { counted - nest.step } else { counted };
         let back = graph.add_constant(Scalar::I64, back);
         let i64 = Ty::Scalar(Scalar::I64);

@@ -1,8 +1,8 @@
 //! The emitter: machine code from a graph and its allocation, block by block, with rarely run code in stubs at the end.
 //!
 //! Machine code is a handler of the threaded dispatcher: the interpreter enters it with the frame's slots and the machine in the registers of
-//! that convention, and a side exit goes on with the next handler in the same way. All slots that the interpreter may read after a side exit
-//! hold what it would have written there.
+//! that convention, and a side exit continues with the next handler in the same way. All slots that the interpreter may read after a side
+//! exit hold what it would have written there.
 
 mod branches;
 mod calls;
@@ -72,7 +72,7 @@ struct SpeculativeCount {
     /// It is taken if this test is as `taken` says.
     test: NodeId,
     taken: bool,
-    /// Where code goes on if it is not taken, after the count is undone.
+    /// Where code continues if it is not taken, after the count is undone.
     not_taken: DynamicLabel,
 }
 

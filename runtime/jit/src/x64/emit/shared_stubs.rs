@@ -14,7 +14,7 @@ use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
 pub(crate) enum Shared {
     /// Takes a side exit to the op in `eax`. The frame state has been flushed.
     SideExit,
-    /// Returns to the interpreter, which stops or goes on as the machine says.
+    /// Returns to the interpreter, which stops or continues as the machine says.
     Stop,
     /// Checks the limits for the op in `eax`; a subroutine. The zero flag is set if one is reached, which the machine has noted then. All
     /// registers that are allocated to values are preserved.

@@ -6,7 +6,7 @@
 //! - Loops are rotated: a branch back to a block that is nothing but such a test makes the test itself, so an iteration takes one instruction
 //!   for both.
 //!
-//! For each instruction the code has the op at which the loop dispatcher goes on if its handler stops.
+//! For each instruction the code has the op at which the loop dispatcher continues if its handler stops.
 
 use std::sync::atomic::AtomicPtr;
 
@@ -106,7 +106,7 @@ enum BranchTarget {
 /// those of all ops.
 struct SplitEdge {
     edge: EdgeId,
-    /// The op at which the loop dispatcher goes on.
+    /// The op at which the loop dispatcher continues.
     pc: u32,
     current_op: u32,
     carry: Option<CarriedRegister>,

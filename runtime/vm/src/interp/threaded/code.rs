@@ -92,7 +92,7 @@ impl ThreadedCode {
     }
 
     /// The instruction of op `pc`, which must not be fused into the one before it, and its carried register: the slot, and whether it is a pair.
-    /// Side exits of machine code go on there.
+    /// Side exits of machine code continue there.
     pub fn interpreted(&self, pc: u32) -> (Ip, Option<(u16, bool)>) {
         let entry = self.entries[pc as usize];
         (self.instructions.at(entry.instruction as usize), entry.carry.map(|carry| (carry.reg.0, carry.wide)))

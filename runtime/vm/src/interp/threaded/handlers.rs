@@ -17,7 +17,7 @@ use crate::interp::stack::header_of;
 
 /// The return value of a handler that stopped.
 const STOP: usize = 0;
-/// The return value of a handler that stored a continuation to go on at, in builds where handlers cannot jump.
+/// The return value of a handler that stored a continuation to resume, in builds where handlers cannot jump.
 pub(super) const GO_ON: usize = 1;
 
 /// Goes on at `ip` by a sibling call.
@@ -155,7 +155,7 @@ pub(super) unsafe extern "C-unwind" fn stop(
     STOP
 }
 
-/// How handlers go on after a cold op.
+/// How handlers continue after a cold op.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// At the next op of the same frame.
@@ -166,7 +166,7 @@ pub(super) enum After {
     Stop,
 }
 
-/// The handler of ops on the cold path: the loop dispatcher executes the op, and the handlers go on after it.
+/// The handler of ops on the cold path: the loop dispatcher executes the op, and the handlers continue after it.
 ///
 /// # Safety
 /// As for a [`Handler`].

@@ -4,8 +4,8 @@
 //! next one, which optimised builds make a jump (a sibling call), so dispatch is one indirect jump per op.
 //!
 //! All handlers have one signature, and no value that must be dropped or has its address taken lives across the jump: either would keep the
-//! call from becoming a jump. A handler that cannot go on (its op traps, the limits have to be checked, the op has no handler of its own)
-//! stores a [`Continuation`] in the machine and returns. `run` then lets the loop dispatcher execute that one op, so each trap has one
+//! call from becoming a jump. A handler that cannot continue (its op traps, the limits have to be checked, the op has no handler of its
+//! own) stores a [`Continuation`] in the machine and returns. `run` then lets the loop dispatcher execute that one op, so each trap has one
 //! definition: an op that traps has changed nothing, and executing it again gives the trap. Ops on the cold path have a handler that calls
 //! the loop dispatcher and then jumps on.
 //!
@@ -114,10 +114,10 @@ impl CodeTable {
     }
 }
 
-/// Where execution goes on: what a handler that stops, or machine code that exits to the interpreter, leaves in the machine.
+/// Where execution continues: what a handler that stops, or machine code that exits to the interpreter, leaves in the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Continuation {
-    /// The instruction to go on at; null if the op has failed or execution goes on at [`Machine::pc`].
+    /// The instruction to continue at; null if the op has failed or execution continues at [`Machine::pc`].
     ip: Ip,
     /// The slots of the frame on top.
     slots: *mut u32,
@@ -138,7 +138,7 @@ pub mod offsets {
     use crate::Ref;
     use crate::interp::stack::FrameHeader;
 
-    /// Offset in a [`Continuation`] of the instruction to go on at.
+    /// Offset in a [`Continuation`] of the instruction to continue at.
     pub const CONTINUATION_IP: usize = std::mem::offset_of!(Continuation, ip);
     /// Offset in a [`Continuation`] of the frame.
     pub const CONTINUATION_SLOTS: usize = std::mem::offset_of!(Continuation, slots);
@@ -153,7 +153,7 @@ pub mod offsets {
     pub const HEADER_CALLER: usize = std::mem::offset_of!(FrameHeader, caller);
     /// Offset in a frame header of the call site.
     pub const HEADER_SITE: usize = std::mem::offset_of!(FrameHeader, site);
-    /// The return value of a handler that has stored a continuation to go on at.
+    /// The return value of a handler that has stored a continuation to resume.
     pub const GO_ON: usize = handlers::GO_ON;
     /// True if handlers jump to each other instead of returning.
     pub const JUMPS: bool = cfg!(sibling_calls);
@@ -300,7 +300,7 @@ impl<'a> Machine<'a> {
         self.execute_by(slots, pc, |machine| dispatch::run(machine, true))
     }
 
-    /// As `execute`, with `op` in place of the loop dispatcher; it sets where execution goes on.
+    /// As `execute`, with `op` in place of the loop dispatcher; it sets where execution continues.
     #[inline(always)]
     fn execute_by(&mut self, slots: *mut u32, pc: usize, op: impl FnOnce(&mut Self) -> Result<()>) -> After {
         // SAFETY: as in `thread`.
@@ -342,7 +342,7 @@ unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> Afte
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
     cx.count_for_tier_up();
     if cx.pending.is_some() {
-        // If machine code made the call that waits, only that code may go on after it, because not all slots hold their values.
+        // If machine code made the call that waits, only that code may continue after it, because not all slots hold their values.
         dispatch::run(cx, true)?;
         if cx.exit.is_some() {
             return Ok(());

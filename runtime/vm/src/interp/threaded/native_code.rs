@@ -1,8 +1,8 @@
 //! Machine code as part of a stream, and when functions get it: instructions whose handlers are machine code, the tier-up counter, and the
 //! interface to the compiler.
 //!
-//! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it goes on at an instruction for the op
-//! that the interpreter executes; the instruction after that one leads back into the code.
+//! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it continues at an instruction for
+//! the op that the interpreter executes; the instruction after that one leads back into the code.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -34,11 +34,11 @@ impl NativeTier {
     }
 }
 
-/// The machine code of a function, and the instructions through which the interpreter enters it and goes on after it. The bytes are in the code
-/// space of the module.
+/// The machine code of a function, and the instructions through which the interpreter enters it and continues after it. The bytes are in
+/// the code space of the module.
 pub struct NativeCode {
     instructions: PinnedList<ThreadedInstruction>,
-    /// For each instruction, the op at which the interpreter goes on.
+    /// For each instruction, the op at which the interpreter continues.
     pcs: Box<[u32]>,
     /// For each op, the instruction through which code is entered at it.
     entries: Box<[u32]>,
@@ -112,7 +112,7 @@ impl NativeCode {
 }
 
 impl ThreadedCallSite {
-    /// A copy of the call site for a call that machine code leaves to the interpreter, and after which execution goes on at `resume`.
+    /// A copy of the call site for a call that machine code leaves to the interpreter, and after which execution continues at `resume`.
     pub fn resumed_at(&self, resume: Ip) -> ThreadedCallSite {
         ThreadedCallSite {
             entry: AtomicPtr::new(self.entry.load(Ordering::Acquire)),

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
 }
 
 /// Moves the references among the results of a frame to the caller, and the values too if they are `in_slots`, then releases the other
-/// references of the frame. False if the code must not go on, because a destructor panicked.
+/// references of the frame. False if the code must not continue, because a destructor panicked.
 ///
 /// # Safety
 /// As for a handler. Machine code has built the frame with these slots, and `operands` are those of a return of its function.

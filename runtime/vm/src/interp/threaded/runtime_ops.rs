@@ -1,4 +1,4 @@
-//! Runtime functions that execute ops without machine code on behalf of machine code, which goes on after them.
+//! Runtime functions that execute ops without machine code on behalf of machine code, which continues after them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,8 +8,8 @@ use crate::bytecode::CallId;
 use crate::interp::control::{self, Flow};
 use crate::status::Status;
 
-/// Executes op `pc` of the frame with these slots. False if the code must not go on after the op; `cx.continuation` then says where execution
-/// goes on.
+/// Executes op `pc` of the frame with these slots. False if the code must not continue after the op; `cx.continuation` then says where
+/// execution continues.
 ///
 /// # Safety
 /// As for a handler.
