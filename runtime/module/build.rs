@@ -9,6 +9,7 @@ fn main() {
         "vm/asm",
         "abi/letters",
         "names/assembly",
+        "names/reflection",
         "schema/bytecode_module_def",
         "schema/executable_debug_info",
         "schema/module_file",

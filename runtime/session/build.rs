@@ -7,5 +7,5 @@ fn main() {
     {
         println!("cargo::rustc-cfg=jit");
     }
-    vireo_codegen::build::generate(vireo_spec::FILES, &["vm/op_tests", "names/reflection"]);
+    vireo_codegen::build::generate(vireo_spec::FILES, &["vm/op_tests"]);
 }

@@ -20,7 +20,7 @@ use vireo_codegen::model::schema::ItemKind;
 use crate::{Failure, op, workspace};
 
 /// The folders it looks at, below the workspace.
-const FOLDERS: [&str; 3] = ["runtime", "cli/src", "macros/src"];
+const FOLDERS: [&str; 4] = ["runtime", "cli/src", "macros/src", "macros/bind/src"];
 /// What an exception begins with; the reason follows.
 const EXCEPTION: &str = "fact: ";
 /// Shortest text that counts.

@@ -4,12 +4,10 @@ use std::collections::HashMap;
 
 use vireo_module::convention::{Convention, Kind};
 use vireo_module::declaration::{Declaration, DeclaredValue};
+use vireo_module::reflection::ReflectionAttribute;
 use vireo_module::vmfb::Archive;
 
 use crate::types::Type;
-
-/// What compilers write as the key of declarations, and of the model of calls with fences.
-const DECLARATION: &str = "iree.abi.declaration";
 
 /// An exported function.
 pub struct Function {
@@ -40,7 +38,10 @@ pub fn of(archive: &Archive) -> Result<Vec<Function>, String> {
     let mut identifiers: HashMap<String, String> = HashMap::new();
     for export in archive.exports() {
         let Some(function) = archive.functions().nth(export.ordinal) else { continue };
-        let declaration = function.attrs().find(|(key, _)| *key == DECLARATION).map(|(_, text)| text.to_string());
+        let declaration = function
+            .attrs()
+            .find(|(key, _)| *key == ReflectionAttribute::Declaration.name())
+            .map(|(_, text)| text.to_string());
         let Some(text) = declaration.filter(|_| !export.name.contains('$') && !export.name.starts_with("__")) else {
             continue;
         };
@@ -63,7 +64,8 @@ pub fn of(archive: &Archive) -> Result<Vec<Function>, String> {
         });
     }
     if functions.is_empty() {
-        return Err("the model declares no function: it was compiled without `iree.abi.declaration`".into());
+        let attribute = ReflectionAttribute::Declaration.name();
+        return Err(format!("the model declares no function: it was compiled without `{attribute}`"));
     }
     Ok(functions)
 }

@@ -19,20 +19,25 @@ pub enum Type {
 
 /// The Rust type of elements that the source writes as `text`.
 fn element(text: &str) -> Option<TokenStream> {
-    Some(match text {
-        "i1" => quote!(bool),
-        "i8" | "si8" => quote!(i8),
-        "i16" | "si16" => quote!(i16),
-        "i32" | "si32" => quote!(i32),
-        "i64" | "si64" => quote!(i64),
-        "ui8" => quote!(u8),
-        "ui16" => quote!(u16),
-        "ui32" => quote!(u32),
-        "ui64" => quote!(u64),
-        "f32" => quote!(f32),
-        "f64" => quote!(f64),
-        _ => return None,
-    })
+    if matches!(text, "f32" | "f64") {
+        let name = format_ident!("{text}");
+        return Some(quote!(#name));
+    }
+    // Integers without a sign of their own are signed in Rust.
+    let unsigned = text.strip_prefix('u').and_then(|rest| rest.strip_prefix('i'));
+    let signed = text.strip_prefix('s').unwrap_or(text).strip_prefix('i');
+    match (unsigned, signed) {
+        (None, Some("1")) => Some(quote!(bool)),
+        (Some(bits @ ("8" | "16" | "32" | "64")), _) => {
+            let name = format_ident!("u{bits}");
+            Some(quote!(#name))
+        }
+        (None, Some(bits @ ("8" | "16" | "32" | "64"))) => {
+            let name = format_ident!("i{bits}");
+            Some(quote!(#name))
+        }
+        _ => None,
+    }
 }
 
 impl Type {
@@ -136,5 +141,19 @@ fn number(kind: Kind) -> TokenStream {
         Kind::F32 => quote!(f32),
         Kind::F64 => quote!(f64),
         Kind::Ref => quote!(::vireo::vm::Ref),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_have_types_of_rust() {
+        let of = |text: &str| element(text).map(|tokens| tokens.to_string()).unwrap_or_default();
+        let names = ["i1", "i8", "i64", "f32", "f16", "i4"];
+        assert_eq!(names.map(of), ["bool", "i8", "i64", "f32", "", ""]);
+        // With a sign of their own.
+        assert_eq!([of(&format!("u{}", "i8")), of(&format!("s{}", "i32"))], ["u8", "i32"]);
     }
 }

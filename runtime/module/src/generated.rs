@@ -73,4 +73,9 @@ pub mod names {
     pub mod assembly {
         include!(concat!(env!("OUT_DIR"), "/names/assembly.rs"));
     }
+
+    /// Reflection attributes, which compilers attach to functions.
+    pub mod reflection {
+        include!(concat!(env!("OUT_DIR"), "/names/reflection.rs"));
+    }
 }

@@ -18,4 +18,5 @@ pub mod vmfb;
 
 use vireo_core::{heap_bytes, number_text, status};
 
+pub use generated::names::reflection;
 pub use generated::vm::{opcode, verify};

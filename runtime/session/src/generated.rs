@@ -8,11 +8,3 @@ mod op_tests {
 
     include!(concat!(env!("OUT_DIR"), "/vm/op_tests.rs"));
 }
-
-/// Generated from `spec/names`.
-pub mod names {
-    /// Reflection attributes, which compilers attach to functions.
-    pub mod reflection {
-        include!(concat!(env!("OUT_DIR"), "/names/reflection.rs"));
-    }
-}

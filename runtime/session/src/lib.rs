@@ -27,8 +27,8 @@ use vireo_vm::interp;
 pub use call_future::CallFuture;
 pub use context::{Context, LinkedModules};
 pub use function::{Function, PendingCall};
-pub use generated::names::reflection::{InvocationModel, ReflectionAttribute};
 pub use module::{ExportInfo, Module};
+pub use vireo_module::reflection::{InvocationModel, ReflectionAttribute};
 
 /// From now on the JIT verifies the graph of each function between its passes, as it does in debug builds anyway. A pass that breaks an invariant of
 /// the graph is a bug, and panics.
