@@ -86,6 +86,8 @@ pub mod inference {
         Call, Calls, Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder, Output,
         Outputs, PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,
     };
+    #[cfg(feature = "local")]
+    pub use vireo_inference::{RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements};
 }
 
 #[cfg(feature = "ndarray")]

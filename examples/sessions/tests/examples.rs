@@ -45,7 +45,15 @@ fn many_threads() {
 #[test]
 fn sandbox() {
     let text = output(env!("CARGO_BIN_EXE_sandbox"), &[]);
-    has(&text, &["in the sandbox: ", "machine code: ", "a long loop: "]);
+    has(
+        &text,
+        &[
+            "in the sandbox: ",
+            "machine code: ",
+            "the program needs a device that runs kernels in the format `embedded-elf-x86_64`",
+            "a long loop: ",
+        ],
+    );
 }
 
 #[test]

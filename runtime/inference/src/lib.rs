@@ -13,6 +13,10 @@ mod builtin;
 mod input;
 mod model;
 mod output;
+#[cfg(feature = "local")]
+mod probe;
+#[cfg(feature = "local")]
+mod requirements;
 mod session;
 mod signature;
 mod tasks;
@@ -25,6 +29,8 @@ pub use builtin::{
 pub use input::Input;
 pub use model::{Model, ModelBuilder};
 pub use output::{FromOutput, FromOutputs, Output, Outputs};
+#[cfg(feature = "local")]
+pub use requirements::{RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements};
 pub use session::{Function, PreparedCall, Session};
 pub use signature::{Signature, TensorType, ValueInfo, ValueType};
 pub use tasks::{Call, Calls};

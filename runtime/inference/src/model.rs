@@ -1,5 +1,6 @@
 //! Models ([`Model`]): verified and linked modules with their devices and parameters, from which sessions are made, and the builder of both.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use vireo_modules::hal::{HalModule, TraceSink as TensorSink, trace_to, trace_to_
 use vireo_modules::hal_inline::HalInlineModule;
 use vireo_modules::hal_loader::HalLoaderModule;
 use vireo_modules::io_parameters::IoParameters;
+#[cfg(feature = "params")]
+use vireo_params::{ContentsMode, IndexProvider, ParameterIndex};
 use vireo_session::{ExportInfo, LinkedModules, Module};
 use vireo_vm::interp::{Recorder, Stderr, TraceSink};
 
@@ -27,30 +30,54 @@ const DEFAULT_DEVICE: &str = "local-task";
 const HAL_INLINE: &str = "hal_inline.";
 const HAL_LOADER: &str = "hal_loader.";
 const PARAMETERS: &str = "io_parameters.";
+/// How many missing parameters an error lists.
+#[cfg(feature = "local")]
+const MAX_LISTED: usize = 8;
 #[cfg(feature = "vmvx")]
 const VMVX: &str = "vmvx.";
 
 /// Verified and linked modules with their devices and parameters. Cheap to clone: clones are the same model.
 ///
 /// Everything that sessions of a model share is here, machine code included, and none of it is locked while sessions run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Model(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     linked: LinkedModules,
     devices: Vec<Arc<dyn Device>>,
-    policy: SecurityPolicy,
+    /// What it was made of.
+    builder: ModelBuilder,
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model").field("modules", &self.0.linked).field("devices", &self.0.devices).finish()
+    }
 }
 
 impl Model {
     /// A session, which has the state of the program to itself. Runs the initialisers of the modules, which load parameters and executables.
     ///
     /// # Errors
-    /// Any error of an initialiser.
+    /// Any error of an initialiser; if the host lacks something that the program needs, it says what.
     pub fn session(&self) -> Result<Session> {
-        let context = self.0.linked.context(self.limits().clone())?;
+        let context = self.0.linked.context(self.limits().clone()).map_err(|status| self.explain(status))?;
         Ok(Session::new(self.clone(), context))
+    }
+
+    /// A failure of an initialiser, with what the host lacks.
+    #[cfg(feature = "local")]
+    fn explain(&self, status: Status) -> Status {
+        let builder = ModelBuilder { devices: self.0.builder.devices_of(&self.0.devices), ..self.0.builder.clone() };
+        match builder.requirements(self.main()).map(|found| found.missing()) {
+            Ok(missing) if !missing.is_empty() => status.context(format!("the program needs {}", missing.join("; "))),
+            _ => status,
+        }
+    }
+
+    #[cfg(not(feature = "local"))]
+    fn explain(&self, status: Status) -> Status {
+        status
     }
 
     /// The module that was loaded last, whose functions are called.
@@ -77,7 +104,7 @@ impl Model {
 
     /// The limits of calls.
     pub fn limits(&self) -> &Limits {
-        &self.0.policy.limits
+        &self.0.builder.policy.limits
     }
 
     /// The signatures of the functions that the main module exports. Functions that take any number of arguments cannot be called and have none.
@@ -109,7 +136,7 @@ pub struct ModelBuilder {
     #[cfg(feature = "params")]
     archives: Vec<(String, PathBuf)>,
     providers: Vec<Arc<dyn ParameterProvider>>,
-    modules: Vec<Module>,
+    pub(crate) modules: Vec<Module>,
     policy: SecurityPolicy,
     recorder: Option<Arc<Recorder>>,
 }
@@ -199,6 +226,7 @@ impl ModelBuilder {
     /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions, failures of devices.
     pub fn build(self, main: Module) -> Result<Model> {
         let devices = self.create_devices()?;
+        self.check_parameters(&devices, &main)?;
         let mut modules = self.modules.clone();
         modules.push(main);
         let host = self.host_modules(&devices, &modules)?;
@@ -207,11 +235,39 @@ impl ModelBuilder {
             None => Arc::new(Stderr),
         };
         let linked = LinkedModules::with_sink(host.into_iter().chain(modules), sink)?;
-        Ok(Model(Arc::new(Inner { linked, devices, policy: self.policy })))
+        Ok(Model(Arc::new(Inner { linked, devices, builder: self })))
+    }
+
+    /// Fails if the program loads parameters that the host does not have: loading the others may take long.
+    #[cfg(feature = "local")]
+    fn check_parameters(&self, devices: &[Arc<dyn Device>], main: &Module) -> Result<()> {
+        if !imports_from(self.modules.iter().chain([main]), PARAMETERS) {
+            return Ok(());
+        }
+        let builder = ModelBuilder { devices: self.devices_of(devices), ..self.clone() };
+        let missing = builder.requirements(main)?.missing_parameters();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let more = missing.len().saturating_sub(MAX_LISTED);
+        let listed = missing[..missing.len() - more].join("; ");
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        Err(Status::not_found(format!("the program needs {listed}{more}")))
+    }
+
+    #[cfg(not(feature = "local"))]
+    fn check_parameters(&self, _devices: &[Arc<dyn Device>], _main: &Module) -> Result<()> {
+        Ok(())
+    }
+
+    /// These devices, as choices.
+    #[cfg(feature = "local")]
+    fn devices_of(&self, devices: &[Arc<dyn Device>]) -> Vec<DeviceChoice> {
+        devices.iter().cloned().map(DeviceChoice::Device).collect()
     }
 
     #[cfg(feature = "local")]
-    fn create_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
+    pub(crate) fn create_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
         let default = [DeviceChoice::Uri(DEFAULT_DEVICE.into())];
         let choices = if self.devices.is_empty() { &default } else { &self.devices[..] };
         let options = crate::BuiltinOptions { policy: self.policy.clone(), ..crate::BuiltinOptions::default() };
@@ -226,7 +282,7 @@ impl ModelBuilder {
     }
 
     #[cfg(not(feature = "local"))]
-    fn create_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
+    pub(crate) fn create_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
         if self.devices.is_empty() {
             return Err(Status::failed_precondition("the model has no device, and this build has none of its own"));
         }
@@ -234,11 +290,8 @@ impl ModelBuilder {
     }
 
     /// The modules of the host that `modules` import from, and those that the host has added itself.
-    fn host_modules(&self, devices: &[Arc<dyn Device>], modules: &[Module]) -> Result<Vec<Module>> {
-        let imports_from = |prefix: &str| {
-            let mut imports = modules.iter().filter_map(Module::archive).flat_map(Archive::imports);
-            imports.any(|import| import.full_name.starts_with(prefix))
-        };
+    pub(crate) fn host_modules(&self, devices: &[Arc<dyn Device>], modules: &[Module]) -> Result<Vec<Module>> {
+        let imports_from = |prefix: &str| imports_from(modules, prefix);
         let sink = || -> Arc<TensorSink> {
             match &self.recorder {
                 Some(recorder) => trace_to(Lines(recorder.clone())),
@@ -274,30 +327,55 @@ impl ModelBuilder {
         Module::native(HalLoaderModule::with_policy(&self.policy, Vec::new()))
     }
 
+    /// The archives of each scope, put together.
+    #[cfg(feature = "params")]
+    fn scopes(&self) -> Result<Vec<(&str, ParameterIndex)>> {
+        let mut scopes: Vec<(&str, ParameterIndex)> = Vec::new();
+        for (scope, path) in &self.archives {
+            let index = ParameterIndex::open(path, ContentsMode::Mmap)
+                .map_err(|status| status.context(format!("parameters `{}`", path.display())))?;
+            match scopes.iter_mut().find(|(name, _)| name == scope) {
+                Some((_, merged)) => merged.merge(index),
+                None => scopes.push((scope, index)),
+            }
+        }
+        Ok(scopes)
+    }
+
     /// A provider for each scope.
     fn parameter_providers(&self) -> Result<Vec<Arc<dyn ParameterProvider>>> {
         #[cfg_attr(not(feature = "params"), expect(unused_mut, reason = "this build reads no archives"))]
         let mut providers = self.providers.clone();
         #[cfg(feature = "params")]
-        {
-            use vireo_params::{ContentsMode, IndexProvider, ParameterIndex};
-            let mut scopes: Vec<(&str, ParameterIndex)> = Vec::new();
-            for (scope, path) in &self.archives {
-                let index = ParameterIndex::open(path, ContentsMode::Mmap)
-                    .map_err(|status| status.context(format!("parameters `{}`", path.display())))?;
-                match scopes.iter_mut().find(|(name, _)| name == scope) {
-                    Some((_, merged)) => merged.merge(index),
-                    None => scopes.push((scope, index)),
-                }
-            }
-            providers.extend(
-                scopes
-                    .into_iter()
-                    .map(|(scope, index)| -> Arc<dyn ParameterProvider> { Arc::new(IndexProvider::new(scope, index)) }),
-            );
-        }
+        providers.extend(
+            self.scopes()?
+                .into_iter()
+                .map(|(scope, index)| -> Arc<dyn ParameterProvider> { Arc::new(IndexProvider::new(scope, index)) }),
+        );
         Ok(providers)
     }
+
+    /// How many bytes the host has of a parameter of which `wanted` are needed; none if it has none of this name. Other sources than archives only
+    /// tell whether they have a scope.
+    #[cfg(feature = "local")]
+    pub(crate) fn parameter_length(&self, scope: &str, key: &str, wanted: u64) -> Result<Option<u64>> {
+        #[cfg(feature = "params")]
+        for (name, index) in self.scopes()? {
+            if name == scope
+                && let Some(parameter) = index.get(key)
+            {
+                return Ok(Some(parameter.length));
+            }
+        }
+        let _ = key;
+        Ok(self.providers.iter().any(|provider| provider.query_support(scope)).then_some(wanted))
+    }
+}
+
+/// Whether one of `modules` imports something whose name has this prefix.
+fn imports_from<'m>(modules: impl IntoIterator<Item = &'m Module>, prefix: &str) -> bool {
+    let mut imports = modules.into_iter().filter_map(Module::archive).flat_map(Archive::imports);
+    imports.any(|import| import.full_name.starts_with(prefix))
 }
 
 /// A writer that records traced tensors as lines.

@@ -20,6 +20,8 @@ use vireo_hal as hal;
 pub use device::LocalDevice;
 #[cfg(target_os = "linux")]
 pub use executable::SystemLibraryLoader;
+#[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
+pub use executable::required_features;
 pub use executable::{
     EmbeddedElfLoader, ExecutablePlugin, LocalExecutable, LocalExecutableCache, StaticLibraryLoader, elf,
 };

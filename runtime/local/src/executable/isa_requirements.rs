@@ -9,6 +9,7 @@
 //! one. The compiler does not write such kernels: it knows its target. A host that has them loads with
 //! [`DISABLE_VERIFICATION`](crate::hal::ExecutableCachingMode::DISABLE_VERIFICATION).
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -25,6 +26,25 @@ pub(super) type EntryPoint<'a> = (u64, &'a str);
 pub(super) fn check(code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> Result<()> {
     static HOST: LazyLock<Processor> = LazyLock::new(|| Processor::new(host_has));
     CodeScan::new(code, &HOST).run(entry_points)
+}
+
+/// The features that code needs, by their names in `cpu_features.yaml` where that has them, and whether this processor has each. All code is decoded
+/// linearly, also what no kernel reaches.
+pub(super) fn features(code: &[(u64, &[u8])]) -> BTreeMap<String, bool> {
+    let mut features = BTreeMap::new();
+    for (address, bytes) in code {
+        let mut decoder = Decoder::with_ip(64, bytes, *address, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            for feature in instruction.cpuid_features().iter().filter(|feature| !is_common(**feature)) {
+                let name = spec_name(*feature);
+                let text = name.map_or_else(|| format!("{feature:?}").to_lowercase(), str::to_string);
+                features.entry(text).or_insert_with(|| name.is_some_and(host_has));
+            }
+        }
+    }
+    features
 }
 
 /// Whether this processor has a feature of `cpu_features.yaml`.

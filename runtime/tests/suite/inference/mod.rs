@@ -1,6 +1,7 @@
 //! Sessions: models whose functions are called with values of the host.
 
 mod inputs;
+mod requirements;
 mod sessions;
 mod tasks;
 

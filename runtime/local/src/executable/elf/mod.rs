@@ -102,6 +102,12 @@ impl ElfImage {
         Some((address, unsafe { std::slice::from_raw_parts(data.as_ptr(), range.len()) }))
     }
 
+    /// The code of the library.
+    #[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
+    pub(super) fn all_code(&self) -> Vec<(u64, &[u8])> {
+        self.code.iter().filter_map(|range| self.code_at(range)).collect()
+    }
+
     /// The addresses of the library's initialisers.
     pub(super) fn initializers(&self) -> &[u64] {
         &self.initializers

@@ -1,0 +1,326 @@
+//! What a program needs ([`Requirements`]), and what of that a host lacks. The builder of models makes it without loading anything.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use vireo_core::status::Result;
+use vireo_hal::{Device, ExecutableFormat, QueryCategory};
+use vireo_module::vmfb::Archive;
+use vireo_session::Module;
+
+use crate::model::ModelBuilder;
+use crate::probe::{self, Outcome, SeenExecutable};
+use crate::signature::Signature;
+
+/// What a program needs of its host, as its initialisers ask for it, and whether the host has it.
+#[derive(Clone, Debug, Default)]
+pub struct Requirements {
+    /// The modules that it imports from.
+    pub modules: Vec<RequiredModule>,
+    /// The patterns of device names that it looks for, and whether a device of the host matches each.
+    pub devices: Vec<(String, bool)>,
+    /// The formats that it has kernels in. It needs a device that runs one of them.
+    pub formats: Vec<RequiredFormat>,
+    /// The parameters that it loads.
+    pub parameters: Vec<RequiredParameter>,
+    /// Bytes of constants in the file.
+    pub constant_bytes: u64,
+    /// Bytes of device memory after loading, parameters included. Calls take more.
+    pub device_bytes: u64,
+    /// The functions that it exports.
+    pub functions: Vec<Signature>,
+    /// Why its initialisers could not be followed to their end, if so; then there may be more that it needs.
+    pub incomplete: Option<String>,
+}
+
+/// A module that a program imports from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredModule {
+    /// Its name.
+    pub name: String,
+    /// The oldest version that will do.
+    pub minimum_version: u32,
+    /// Whether the program can do without.
+    pub is_optional: bool,
+    /// The version that the host has, if it has one.
+    pub available: Option<u32>,
+}
+
+/// A format that a program has kernels in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredFormat {
+    /// Its name, such as `embedded-elf-x86_64`.
+    pub name: String,
+    /// Whether a device of the host runs it.
+    pub is_available: bool,
+    /// The executables of this format.
+    pub executables: Vec<RequiredExecutable>,
+}
+
+/// An executable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredExecutable {
+    /// Bytes in the file.
+    pub bytes: u64,
+    /// The names of its kernels, if the program or the executable has them.
+    pub kernels: Vec<String>,
+    /// The features of the processor that its code uses, and whether the processor has each. Empty where that cannot be told.
+    pub features: BTreeMap<String, bool>,
+}
+
+/// A parameter that a program loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredParameter {
+    /// Its scope; empty for none.
+    pub scope: String,
+    /// Its name.
+    pub key: String,
+    /// How many bytes of it are loaded.
+    pub bytes: u64,
+    /// The bytes that the host has of it; none if it has no such parameter.
+    pub available: Option<u64>,
+}
+
+impl Requirements {
+    /// What the host lacks, a line for each. A program can be loaded if there is none.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for module in self.modules.iter().filter(|module| !module.is_optional) {
+            let RequiredModule { name, minimum_version, .. } = module;
+            match module.available {
+                None => missing.push(format!("module `{name}`, which the host does not have")),
+                Some(version) if version < *minimum_version => missing.push(format!(
+                    "module `{name}` of version {minimum_version} or later: the host has version {version}"
+                )),
+                Some(_) => {}
+            }
+        }
+        if !self.devices.is_empty() && !self.devices.iter().any(|(_, is_available)| *is_available) {
+            let patterns = self.devices.iter().map(|(pattern, _)| format!("`{pattern}`")).collect::<Vec<_>>();
+            missing.push(format!("a device called {}", patterns.join(" or ")));
+        }
+        if !self.formats.is_empty() && !self.formats.iter().any(|format| format.is_available) {
+            let names = self.formats.iter().map(|format| format!("`{}`", format.name)).collect::<Vec<_>>();
+            missing.push(format!("a device that runs kernels in the format {}", names.join(" or ")));
+        }
+        for format in self.formats.iter().filter(|format| format.is_available) {
+            let executables = format.executables.iter().flat_map(|executable| &executable.features);
+            let mut lacking = executables.filter(|(_, has)| !**has).map(|(name, _)| name.as_str()).collect::<Vec<_>>();
+            lacking.sort_unstable();
+            lacking.dedup();
+            if !lacking.is_empty() {
+                let name = &format.name;
+                missing.push(format!("a processor with {} for the kernels in `{name}`", lacking.join(", ")));
+            }
+        }
+        missing.extend(self.missing_parameters());
+        missing
+    }
+
+    /// The same for parameters alone.
+    pub(crate) fn missing_parameters(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for parameter in &self.parameters {
+            let RequiredParameter { scope, key, bytes, .. } = parameter;
+            let place = if scope.is_empty() { String::new() } else { format!(" of the scope `{scope}`") };
+            match parameter.available {
+                None => missing.push(format!("parameter `{key}`{place} ({bytes} bytes)")),
+                Some(available) if available < *bytes => missing
+                    .push(format!("parameter `{key}`{place} with {bytes} bytes: the one there has {available} bytes")),
+                Some(_) => {}
+            }
+        }
+        missing
+    }
+}
+
+impl ModelBuilder {
+    /// What a program needs, and what of that the devices, parameters and modules of this builder are not. The initialisers of the program run on
+    /// a stand-in for a device; no parameters, executables or devices are loaded or used.
+    ///
+    /// # Errors
+    /// Failures of creating the devices and of opening the parameters.
+    pub fn requirements(&self, main: &Module) -> Result<Requirements> {
+        let devices = self.create_devices()?;
+        let mut modules = self.modules.clone();
+        modules.push(main.clone());
+        // First no format is accepted, so programs with kernels in several ask for all of them.
+        let mut outcome = probe::run(&modules, None)?;
+        let mut formats = std::mem::take(&mut outcome.seen.formats);
+        let mut found: Vec<RequiredFormat> = Vec::new();
+        let mut index = 0;
+        while index < formats.len() {
+            let name = formats[index].clone();
+            index += 1;
+            let accepted = probe::run(&modules, Some(&name))?;
+            formats.extend(
+                accepted.seen.formats.iter().filter(|other| !formats.contains(other)).cloned().collect::<Vec<_>>(),
+            );
+            let executables = accepted.seen.executables.iter().filter(|executable| executable.format == name);
+            found.push(RequiredFormat {
+                is_available: runs(&devices, QueryCategory::ExecutableFormat, &name),
+                executables: executables.map(required).collect(),
+                name,
+            });
+            // The first that goes through to the end tells the rest.
+            if outcome.failure.is_some() {
+                outcome = accepted;
+            }
+        }
+        self.describe(main, &devices, &modules, found, outcome)
+    }
+
+    fn describe(
+        &self,
+        main: &Module,
+        devices: &[Arc<dyn Device>],
+        modules: &[Module],
+        formats: Vec<RequiredFormat>,
+        outcome: Outcome,
+    ) -> Result<Requirements> {
+        let Outcome { seen, failure, memory } = outcome;
+        let host = self.host_modules(devices, modules)?;
+        let available = |name: &str| {
+            let mut known = modules[..modules.len() - 1].iter().chain(&host);
+            known.find(|module| module.name() == name).map(Module::version)
+        };
+        let mut required: Vec<RequiredModule> = Vec::new();
+        for dependency in modules.iter().filter_map(Module::archive).flat_map(Archive::dependencies) {
+            if !required.iter().any(|known| known.name == dependency.name) {
+                required.push(RequiredModule {
+                    name: dependency.name.to_string(),
+                    minimum_version: dependency.minimum_version,
+                    is_optional: dependency.optional,
+                    available: available(dependency.name),
+                });
+            }
+        }
+        // Programs that declare no dependency import all the same.
+        for import in modules.iter().filter_map(Module::archive).flat_map(Archive::imports) {
+            let Some((name, _)) = import.split() else { continue };
+            if !required.iter().any(|known| known.name == name) {
+                required.push(RequiredModule {
+                    name: name.to_string(),
+                    minimum_version: 0,
+                    is_optional: import.optional,
+                    available: available(name),
+                });
+            }
+        }
+        let mut parameters = Vec::new();
+        for ((scope, key), bytes) in seen.parameters {
+            let available = self.parameter_length(&scope, &key, bytes)?;
+            parameters.push(RequiredParameter { scope, key, bytes, available });
+        }
+        let matches = |pattern: String| {
+            let is_available = runs(devices, QueryCategory::DeviceId, &pattern);
+            (pattern, is_available)
+        };
+        let rodata = main.archive().map_or(0, |archive| archive.rodata().map(|rodata| rodata.range.len() as u64).sum());
+        Ok(Requirements {
+            modules: required,
+            devices: seen.devices.into_iter().map(matches).collect(),
+            formats,
+            parameters,
+            constant_bytes: rodata,
+            device_bytes: memory.device_bytes_peak,
+            functions: main.exports().filter_map(|export| Signature::of(main, &export).ok()).collect(),
+            incomplete: failure.map(|status| status.to_string()),
+        })
+    }
+}
+
+/// Whether a device of the host says yes to a query.
+fn runs(devices: &[Arc<dyn Device>], category: QueryCategory, key: &str) -> bool {
+    devices.iter().any(|device| device.query_i64(category.name(), key).is_ok_and(|answer| answer != 0))
+}
+
+fn required(executable: &SeenExecutable) -> RequiredExecutable {
+    let mut kernels = executable.functions.clone();
+    if executable.format == ExecutableFormat::VmvxBytecode.name()
+        && let Ok(archive) = Archive::from_bytes(&executable.data)
+    {
+        let names = archive.exports().map(|export| export.name.to_string()).filter(|name| !name.starts_with("__"));
+        kernels = names.collect();
+    }
+    RequiredExecutable { bytes: executable.data.len() as u64, kernels, features: features(&executable.data) }
+}
+
+#[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
+fn features(data: &[u8]) -> BTreeMap<String, bool> {
+    // What is no library for this processor, or is damaged, tells nothing; loading it tells why.
+    vireo_local::required_features(data).unwrap_or_default()
+}
+
+#[cfg(not(all(target_arch = "x86_64", feature = "check-kernels")))]
+fn features(_data: &[u8]) -> BTreeMap<String, bool> {
+    BTreeMap::new()
+}
+
+/// Bytes in a unit that fits.
+fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+/// A text for people: a section for each kind of thing, and at the end what is missing.
+impl fmt::Display for Requirements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = |has: bool| if has { "" } else { "  MISSING" };
+        writeln!(f, "functions:")?;
+        self.functions.iter().try_for_each(|function| writeln!(f, "  {function}"))?;
+        if !self.modules.is_empty() {
+            writeln!(f, "modules:")?;
+        }
+        for module in &self.modules {
+            let has = module.is_optional || module.available.is_some_and(|version| version >= module.minimum_version);
+            writeln!(f, "  {}, version {} or later{}", module.name, module.minimum_version, mark(has))?;
+        }
+        if !self.devices.is_empty() {
+            writeln!(f, "devices, one of:")?;
+        }
+        for (pattern, has) in &self.devices {
+            writeln!(f, "  {pattern}{}", mark(*has))?;
+        }
+        if !self.formats.is_empty() {
+            writeln!(f, "kernels, in one of:")?;
+        }
+        for format in &self.formats {
+            let bytes = format.executables.iter().map(|executable| executable.bytes).sum();
+            let count: usize = format.executables.iter().map(|executable| executable.kernels.len()).sum();
+            writeln!(f, "  {}: {count} kernels, {}{}", format.name, size(bytes), mark(format.is_available))?;
+            let features = format.executables.iter().flat_map(|executable| &executable.features);
+            let features: BTreeMap<_, _> = features.collect();
+            if !features.is_empty() {
+                let names =
+                    features.iter().map(|(name, has)| format!("{name}{}", if **has { "" } else { " (MISSING)" }));
+                writeln!(f, "    for processors with {}", names.collect::<Vec<_>>().join(", "))?;
+            }
+        }
+        if !self.parameters.is_empty() {
+            let bytes = self.parameters.iter().map(|parameter| parameter.bytes).sum();
+            writeln!(f, "parameters: {}, {}", self.parameters.len(), size(bytes))?;
+        }
+        for parameter in &self.parameters {
+            let scope = if parameter.scope.is_empty() { String::new() } else { format!("{}::", parameter.scope) };
+            let has = parameter.available.is_some_and(|bytes| bytes >= parameter.bytes);
+            writeln!(f, "  {scope}{}: {}{}", parameter.key, size(parameter.bytes), mark(has))?;
+        }
+        let (constants, device) = (size(self.constant_bytes), size(self.device_bytes));
+        writeln!(f, "memory: {constants} of constants in the file, {device} on the device once it is loaded")?;
+        if let Some(why) = &self.incomplete {
+            writeln!(f, "there may be more that it needs: {why}")?;
+        }
+        let missing = self.missing();
+        if missing.is_empty() {
+            let all = if self.incomplete.is_some() { "everything else" } else { "everything" };
+            return writeln!(f, "{all} is there");
+        }
+        writeln!(f, "missing:")?;
+        missing.iter().try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}
