@@ -1,7 +1,7 @@
 //! Commands for developers of the workspace, which are not part of a build. Run as `cargo xtask NAME`; the alias is in `.cargo/config.toml`.
 //!
 //! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
-//! in Markdown. `handlers` looks at what the optimiser made of the threaded dispatcher, `skipped` at tests that did not run, `features`
+//! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded dispatcher, `skipped` at tests that did not run, `features`
 //! at the features of dependencies, and `facts` at literals that repeat the specs. Specs are read from disk, so that an edit of one does
 //! not build this crate again.
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ mod facts;
 mod features;
 mod handlers;
 mod op;
+mod outside;
 mod skipped;
 
 use std::env;
@@ -23,6 +24,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask facts
        cargo xtask features
        cargo xtask handlers [FILE]
+       cargo xtask outside
        cargo xtask skipped FILE
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
@@ -32,6 +34,7 @@ docs       writes the manual, the reference and all guides (static HTML), to tar
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
 handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
            returns where it should jump
+outside    builds and runs the program of the README in a crate outside of the workspace
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has";
 
 /// Why a chore was not done.
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         ["features"] => features::features().map_err(Failure::Wrong),
         ["handlers"] => handlers::handlers(None).map_err(Failure::Wrong),
         ["handlers", file] => handlers::handlers(Some(Path::new(file))).map_err(Failure::Wrong),
+        ["outside"] => outside::outside().map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),
         ["help" | "--help" | "-h"] => print(USAGE),
         _ => Err(Failure::Usage(USAGE.to_string())),
