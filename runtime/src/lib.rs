@@ -83,8 +83,8 @@ pub use vireo_bind::bind;
 #[cfg(feature = "hal")]
 pub mod inference {
     pub use vireo_inference::{
-        Call, Calls, Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder, Output,
-        Outputs, PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,
+        Call, CallBatch, Calls, Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder,
+        Output, Outputs, PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,
     };
     #[cfg(feature = "local")]
     pub use vireo_inference::{RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements};

@@ -13,6 +13,7 @@ mod builtin;
 mod input;
 mod model;
 mod output;
+mod prepared;
 #[cfg(feature = "local")]
 mod probe;
 #[cfg(feature = "local")]
@@ -29,9 +30,10 @@ pub use builtin::{
 pub use input::Input;
 pub use model::{Model, ModelBuilder};
 pub use output::{FromOutput, FromOutputs, Output, Outputs};
+pub use prepared::{CallBatch, PreparedCall};
 #[cfg(feature = "local")]
 pub use requirements::{RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements};
-pub use session::{Function, PreparedCall, Session};
+pub use session::{Function, Session};
 pub use signature::{Signature, TensorType, ValueInfo, ValueType};
 pub use tasks::{Call, Calls};
 pub use tensor::{Elements, HostTensor, Tensor};

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use vireo_core::limits::Limits;
 use vireo_core::status::{Result, Status};
+#[cfg(feature = "local")]
+use vireo_hal::DriverRegistry;
 use vireo_hal::host_kernels::{ImportProvider, ImportProviders};
 use vireo_hal::{Device, ParameterProvider, SecurityPolicy};
 use vireo_module::vmfb::Archive;
@@ -15,7 +17,7 @@ use vireo_modules::hal_inline::HalInlineModule;
 use vireo_modules::hal_loader::HalLoaderModule;
 use vireo_modules::io_parameters::IoParameters;
 #[cfg(feature = "params")]
-use vireo_params::{ContentsMode, IndexProvider, ParameterIndex};
+use vireo_params::{ContentsMode, IndexProvider, ParameterIndex, Progress};
 use vireo_session::{ExportInfo, LinkedModules, Module};
 use vireo_vm::interp::{Recorder, Stderr, TraceSink};
 
@@ -102,6 +104,11 @@ impl Model {
         &self.0.devices[0]
     }
 
+    /// What its programs may do and use.
+    pub fn policy(&self) -> &SecurityPolicy {
+        &self.0.builder.policy
+    }
+
     /// The limits of calls.
     pub fn limits(&self) -> &Limits {
         &self.0.builder.policy.limits
@@ -135,6 +142,13 @@ pub struct ModelBuilder {
     imports: Option<Arc<dyn ImportProvider>>,
     #[cfg(feature = "params")]
     archives: Vec<(String, PathBuf)>,
+    #[cfg(feature = "params")]
+    parameter_mode: ContentsMode,
+    #[cfg(feature = "params")]
+    progress: Option<Arc<dyn Progress>>,
+    preloads: bool,
+    #[cfg(feature = "local")]
+    drivers: Option<Arc<DriverRegistry>>,
     providers: Vec<Arc<dyn ParameterProvider>>,
     pub(crate) modules: Vec<Module>,
     policy: SecurityPolicy,
@@ -157,6 +171,15 @@ impl ModelBuilder {
         self
     }
 
+    /// Creates the devices that are named by their URI from `drivers` in place of those of this build: for drivers of plugins, and for
+    /// drivers that start from other options. The policy of such devices is that of `drivers`, and kernels of the `hal_loader` module
+    /// import what its devices offer.
+    #[cfg(feature = "local")]
+    pub fn drivers(mut self, drivers: Arc<DriverRegistry>) -> ModelBuilder {
+        self.drivers = Some(drivers);
+        self
+    }
+
     /// Adds a device that exists.
     pub fn with_device(mut self, device: Arc<dyn Device>) -> ModelBuilder {
         self.devices.push(DeviceChoice::Device(device));
@@ -173,6 +196,20 @@ impl ModelBuilder {
     #[cfg(feature = "params")]
     pub fn parameters_in(mut self, scope: impl Into<String>, path: impl Into<PathBuf>) -> ModelBuilder {
         self.archives.push((scope.into(), path.into()));
+        self
+    }
+
+    /// Sets how archives of parameters are read: mapped, which is the default, or read, parameter by parameter or at once.
+    #[cfg(feature = "params")]
+    pub fn parameter_mode(mut self, mode: ContentsMode) -> ModelBuilder {
+        self.parameter_mode = mode;
+        self
+    }
+
+    /// Reports to `progress` how far the program has come with loading parameters from archives.
+    #[cfg(feature = "params")]
+    pub fn parameter_progress(mut self, progress: Arc<dyn Progress>) -> ModelBuilder {
+        self.progress = Some(progress);
         self
     }
 
@@ -212,12 +249,22 @@ impl ModelBuilder {
         self
     }
 
+    /// Lets [`ModelBuilder::load`] read all of a module file instead of mapping a large one, so that the file may be truncated while the
+    /// model lives. A policy without native code, that of untrusted programs, reads the file in any case.
+    pub fn preload(mut self) -> ModelBuilder {
+        self.preloads = true;
+        self
+    }
+
     /// Opens and verifies the module file at `path`, which is the main module, and makes a session of it.
     ///
     /// # Errors
     /// As [`Module::from_file`], [`ModelBuilder::build`] and [`Model::session`].
     pub fn load(self, path: impl AsRef<Path>) -> Result<Session> {
-        self.build(Module::from_file(path)?)?.session()
+        // Who can truncate a mapped file ends the process, and that must not be the author of a program that nobody trusts.
+        let reads = self.preloads || !self.policy.native_code;
+        let main = if reads { Module::read_file(path) } else { Module::from_file(path) };
+        self.build(main?)?.session()
     }
 
     /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs.
@@ -226,10 +273,12 @@ impl ModelBuilder {
     /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions, failures of devices.
     pub fn build(self, main: Module) -> Result<Model> {
         let devices = self.create_devices()?;
+        // A file that is missing is an error also where the program does not ask for parameters.
+        let parameters = self.parameter_providers()?;
         self.check_parameters(&devices, &main)?;
         let mut modules = self.modules.clone();
         modules.push(main);
-        let host = self.host_modules(&devices, &modules)?;
+        let host = self.host_modules(&devices, parameters, &modules)?;
         let sink: Arc<dyn TraceSink> = match &self.recorder {
             Some(recorder) => recorder.clone(),
             None => Arc::new(Stderr),
@@ -270,9 +319,15 @@ impl ModelBuilder {
     pub(crate) fn create_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
         let default = [DeviceChoice::Uri(DEFAULT_DEVICE.into())];
         let choices = if self.devices.is_empty() { &default } else { &self.devices[..] };
-        let options = crate::BuiltinOptions { policy: self.policy.clone(), ..crate::BuiltinOptions::default() };
-        let registry = options.registry();
+        let registry = self.drivers.clone().unwrap_or_else(|| {
+            let options = crate::BuiltinOptions { policy: self.policy.clone(), ..crate::BuiltinOptions::default() };
+            Arc::new(options.registry())
+        });
+        let may_run_more = registry.policy().native_code && !self.policy.native_code;
         let create = |choice: &DeviceChoice| match choice {
+            DeviceChoice::Uri(uri) if may_run_more => Err(Status::failed_precondition(format!(
+                "device `{uri}`: the drivers let programs run machine code, which the policy of the model forbids"
+            ))),
             DeviceChoice::Uri(uri) => {
                 registry.create_device(uri).map_err(|status| status.context(format!("device `{uri}`")))
             }
@@ -290,7 +345,12 @@ impl ModelBuilder {
     }
 
     /// The modules of the host that `modules` import from, and those that the host has added itself.
-    pub(crate) fn host_modules(&self, devices: &[Arc<dyn Device>], modules: &[Module]) -> Result<Vec<Module>> {
+    pub(crate) fn host_modules(
+        &self,
+        devices: &[Arc<dyn Device>],
+        parameters: Vec<Arc<dyn ParameterProvider>>,
+        modules: &[Module],
+    ) -> Result<Vec<Module>> {
         let imports_from = |prefix: &str| imports_from(modules, prefix);
         let sink = || -> Arc<TensorSink> {
             match &self.recorder {
@@ -306,8 +366,7 @@ impl ModelBuilder {
             host.push(self.loader_module()?);
         }
         if imports_from(PARAMETERS) {
-            let providers = self.parameter_providers()?;
-            host.push(Module::native(IoParameters::new(providers).with_policy(&self.policy))?);
+            host.push(Module::native(IoParameters::new(parameters).with_policy(&self.policy))?);
         }
         #[cfg(feature = "vmvx")]
         if imports_from(VMVX) {
@@ -318,7 +377,10 @@ impl ModelBuilder {
 
     #[cfg(feature = "local")]
     fn loader_module(&self) -> Result<Module> {
-        let imports = self.imports.clone().unwrap_or_else(|| Arc::<ImportProviders>::default());
+        let of_drivers = || -> Arc<dyn ImportProvider> {
+            self.drivers.as_ref().map_or_else(Arc::<ImportProviders>::default, |drivers| drivers.imports().clone())
+        };
+        let imports = self.imports.clone().unwrap_or_else(of_drivers);
         Module::native(HalLoaderModule::with_policy(&self.policy, crate::loaders_for(&self.policy, &imports)))
     }
 
@@ -329,10 +391,10 @@ impl ModelBuilder {
 
     /// The archives of each scope, put together.
     #[cfg(feature = "params")]
-    fn scopes(&self) -> Result<Vec<(&str, ParameterIndex)>> {
+    fn scopes(&self, mode: ContentsMode) -> Result<Vec<(&str, ParameterIndex)>> {
         let mut scopes: Vec<(&str, ParameterIndex)> = Vec::new();
         for (scope, path) in &self.archives {
-            let index = ParameterIndex::open(path, ContentsMode::Mmap)
+            let index = ParameterIndex::open(path, mode)
                 .map_err(|status| status.context(format!("parameters `{}`", path.display())))?;
             match scopes.iter_mut().find(|(name, _)| name == scope) {
                 Some((_, merged)) => merged.merge(index),
@@ -347,11 +409,15 @@ impl ModelBuilder {
         #[cfg_attr(not(feature = "params"), expect(unused_mut, reason = "this build reads no archives"))]
         let mut providers = self.providers.clone();
         #[cfg(feature = "params")]
-        providers.extend(
-            self.scopes()?
-                .into_iter()
-                .map(|(scope, index)| -> Arc<dyn ParameterProvider> { Arc::new(IndexProvider::new(scope, index)) }),
-        );
+        providers.extend(self.scopes(self.parameter_mode)?.into_iter().map(
+            |(scope, index)| -> Arc<dyn ParameterProvider> {
+                let provider = IndexProvider::new(scope, index);
+                Arc::new(match &self.progress {
+                    Some(progress) => provider.with_progress(progress.clone()),
+                    None => provider,
+                })
+            },
+        ));
         Ok(providers)
     }
 
@@ -360,7 +426,7 @@ impl ModelBuilder {
     #[cfg(feature = "local")]
     pub(crate) fn parameter_length(&self, scope: &str, key: &str, wanted: u64) -> Result<Option<u64>> {
         #[cfg(feature = "params")]
-        for (name, index) in self.scopes()? {
+        for (name, index) in self.scopes(ContentsMode::Mmap)? {
             if name == scope
                 && let Some(parameter) = index.get(key)
             {

@@ -6,7 +6,7 @@ use vireo_core::status::{Result, Status};
 use vireo_hal::{BufferView, HostElement};
 use vireo_vm::{Ref, Value};
 
-use crate::tensor::{Elements, Tensor};
+use crate::tensor::{Elements, HostTensor, Tensor};
 
 /// A result of a call.
 #[derive(Clone, Debug)]
@@ -156,6 +156,13 @@ impl FromOutput for Tensor {
             Output::Tensor(tensor) => Ok(tensor),
             other => Err(other.mismatch("a tensor")),
         }
+    }
+}
+
+/// A copy in memory of the host, of any element type.
+impl FromOutput for HostTensor<'static> {
+    fn from_output(output: Output) -> Result<HostTensor<'static>> {
+        Tensor::from_output(output)?.to_host()
     }
 }
 

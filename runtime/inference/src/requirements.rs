@@ -180,7 +180,7 @@ impl ModelBuilder {
         outcome: Outcome,
     ) -> Result<Requirements> {
         let Outcome { seen, failure, memory } = outcome;
-        let host = self.host_modules(devices, modules)?;
+        let host = self.host_modules(devices, Vec::new(), modules)?;
         let available = |name: &str| {
             let mut known = modules[..modules.len() - 1].iter().chain(&host);
             known.find(|module| module.name() == name).map(Module::version)

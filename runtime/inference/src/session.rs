@@ -4,17 +4,17 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
 
 use vireo_core::limits::Limits;
 use vireo_core::status::{Result, Status};
-use vireo_hal::{Device, Fence, QueueAffinity, Semaphore, SemaphoreFlags};
+use vireo_hal::{Device, Fence, QueueAffinity, SemaphoreFlags};
 use vireo_session::{self as vm, Context};
 use vireo_vm::Value;
 
 use crate::input::{Input, to_values};
 use crate::model::{Model, ModelBuilder};
-use crate::output::{Output, Outputs};
+use crate::output::Outputs;
+use crate::prepared::PreparedCall;
 use crate::signature::{FENCES, Signature};
 use crate::tensor::{HostTensor, Tensor};
 
@@ -146,7 +146,7 @@ impl Function {
     pub fn call<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<Outputs> {
         let mut call = self.prepare(inputs)?;
         call.run()?;
-        Ok(Outputs::of(call.results))
+        Ok(call.into_outputs())
     }
 
     /// Prepares a call that can be made again and again.
@@ -181,18 +181,13 @@ impl Function {
     ///
     /// # Errors
     /// Failures of the device to create a semaphore.
-    pub fn prepare_values(&self, mut arguments: Vec<Value>) -> Result<PreparedCall> {
-        let timeline = if self.signature.is_async {
-            // Inputs are there already, so there is nothing to wait for.
-            arguments.extend([Value::NULL, Value::NULL]);
-            Some(Timeline {
-                semaphore: self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?,
-                value: 0,
-            })
-        } else {
-            None
-        };
-        Ok(PreparedCall { function: self.clone(), arguments, results: Vec::new(), timeline })
+    pub fn prepare_values(&self, arguments: Vec<Value>) -> Result<PreparedCall> {
+        PreparedCall::new(self, arguments)
+    }
+
+    /// The device of its tensors and fences.
+    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+        &self.device
     }
 }
 
@@ -200,93 +195,4 @@ impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.signature)
     }
-}
-
-/// A call that can be made again and again. It keeps its arguments, and the memory of its results, so once it has been made a few times with
-/// results of the same shapes it allocates nothing.
-#[derive(Debug)]
-pub struct PreparedCall {
-    function: Function,
-    arguments: Vec<Value>,
-    results: Vec<Value>,
-    /// Where a function that takes fences signals that its results are there.
-    timeline: Option<Timeline>,
-}
-
-#[derive(Debug)]
-struct Timeline {
-    semaphore: Arc<dyn Semaphore>,
-    /// The value after the last call.
-    value: u64,
-}
-
-impl PreparedCall {
-    /// Replaces an argument. A tensor of the host is written over the last one, unless the program kept a reference to that.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT`, with the name of the argument, if `input` is not what the signature says, or there is no such argument. The argument is
-    /// null then.
-    pub fn set<'i>(&mut self, index: usize, input: impl Into<Input<'i>>) -> Result<()> {
-        let Some(info) = self.function.signature.arguments.get(index) else {
-            let signature = &self.function.signature;
-            return Err(Status::invalid_argument(format!("there is no argument {index} of `{signature}`")));
-        };
-        let last = std::mem::replace(&mut self.arguments[index], Value::NULL);
-        let value = input.into().to_value(info, &*self.function.device, last);
-        self.arguments[index] =
-            value.map_err(|status| status.context(crate::input::place(&self.function.signature, index)))?;
-        Ok(())
-    }
-
-    /// Makes the call and waits for its results. Those of the last call are dropped before, so that the program can use their memory again.
-    ///
-    /// # Errors
-    /// The error of the program; there are no results then.
-    pub fn run(&mut self) -> Result<()> {
-        let Some(timeline) = &mut self.timeline else {
-            return self.function.function.call_into(&self.arguments, &mut self.results);
-        };
-        timeline.value += 1;
-        let done = Fence::at(timeline.semaphore.clone(), timeline.value);
-        // The program may drop the fence without signaling it, so the wait has the time limit of the call.
-        let end = deadline(self.function.limits.timeout);
-        if let Some(signal) = self.arguments.last_mut() {
-            *signal = done.to_ref().into();
-        }
-        let called = self.function.function.call_into(&self.arguments, &mut self.results);
-        let waited =
-            called.and_then(|()| done.wait(end).map_err(|status| status.context("the results were not produced")));
-        if waited.is_err() {
-            // A timeline that failed or was left behind cannot be used again.
-            self.results.clear();
-            let device = &self.function.device;
-            timeline.semaphore = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?;
-            timeline.value = 0;
-        }
-        waited
-    }
-
-    /// The results of the last call.
-    pub fn results(&self) -> impl ExactSizeIterator<Item = Output> {
-        self.results.iter().map(|value| Output::from(value.clone()))
-    }
-
-    /// A result of the last call.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` if there is none with this number.
-    pub fn result(&self, index: usize) -> Result<Output> {
-        let missing = || Status::not_found(format!("there is no result {index}, but {}", self.results.len()));
-        self.results.get(index).map(|value| Output::from(value.clone())).ok_or_else(missing)
-    }
-
-    /// The results of the last call as the virtual machine has them.
-    pub fn values(&self) -> &[Value] {
-        &self.results
-    }
-}
-
-/// The point in time at which a timeout that starts now ends.
-fn deadline(timeout: Option<Duration>) -> Option<Instant> {
-    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }

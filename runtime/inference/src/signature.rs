@@ -71,6 +71,17 @@ impl TensorType {
 }
 
 impl ValueType {
+    /// Its kind in calling conventions.
+    pub fn kind(&self) -> Kind {
+        match self {
+            ValueType::I32 => Kind::I32,
+            ValueType::I64 => Kind::I64,
+            ValueType::F32 => Kind::F32,
+            ValueType::F64 => Kind::F64,
+            ValueType::Tensor(_) | ValueType::Reference => Kind::Ref,
+        }
+    }
+
     fn of_kind(kind: Kind) -> ValueType {
         match kind {
             Kind::I32 => ValueType::I32,

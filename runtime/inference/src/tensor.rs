@@ -121,6 +121,11 @@ impl<'a> HostTensor<'a> {
         &self.bytes
     }
 
+    /// The elements as bytes of their own.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes.into_owned()
+    }
+
     /// `wanted`, if the elements may be taken for that; else their type.
     pub(crate) fn element_type_for(&self, wanted: ElementType) -> ElementType {
         if self.readable.contains(&wanted) { wanted } else { self.element_type }
@@ -166,6 +171,14 @@ impl Tensor {
     /// `INVALID_ARGUMENT` if they are of a type that `T` does not stand for, and failures of reading the device.
     pub fn to_vec<T: HostElement>(&self) -> Result<Vec<T>> {
         self.0.to_elements()
+    }
+
+    /// A copy in memory of the host, whatever the type of the elements is.
+    ///
+    /// # Errors
+    /// Failures of reading the device, and `INVALID_ARGUMENT` for a tensor in another encoding than row by row.
+    pub fn to_host(&self) -> Result<HostTensor<'static>> {
+        HostTensor::from_bytes(self.shape(), self.element_type(), self.0.to_vec()?)
     }
 
     /// The value of a tensor of one element.

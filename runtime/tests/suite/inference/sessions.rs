@@ -182,3 +182,69 @@ fn limits_hold_for_calls_of_a_session() -> Result<()> {
     assert_eq!(error.code(), StatusCode::ResourceExhausted, "{error}");
     Ok(())
 }
+
+#[test]
+fn batches_make_calls_that_wait_for_each_other_on_the_device() -> Result<()> {
+    for device in ["local-sync", "local-task"] {
+        let session = Session::builder().device(device).load(fixture("fences"))?;
+        let call = session.function("axpy")?.prepare(inputs![&[2.0f32; 16], &[3.0f32; 16], &[1.0f32; 16]])?;
+        for (size, concurrency) in [(5, 2), (1, 4), (0, 1)] {
+            let mut batch = call.batch(size, concurrency)?;
+            batch.run()?;
+            assert_eq!(batch.results().len(), size);
+            for outputs in batch.results() {
+                assert_eq!(outputs.get::<Vec<f32>>()?, [7.0; 16]);
+            }
+        }
+        let mut batch = call.batch(1, 1)?;
+        batch.run()?;
+        assert_eq!(batch.run().expect_err("was run").code(), StatusCode::FailedPrecondition);
+        assert_eq!(call.batch(1, 0).expect_err("none may run").code(), StatusCode::InvalidArgument);
+    }
+    let call = session("abs").function("abs")?.prepare(inputs![1.0f32])?;
+    let error = call.batch(2, 2).expect_err("takes no fences").to_string();
+    assert!(error.contains("takes no fences"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn devices_come_from_drivers_that_the_host_has_made() -> Result<()> {
+    use std::sync::Arc;
+
+    use vireo::SecurityPolicy;
+    use vireo::hal::BuiltinOptions;
+
+    let drivers = Arc::new(BuiltinOptions::default().registry());
+    let session = Session::builder().drivers(drivers.clone()).device("local-sync").load(fixture("abs"))?;
+    assert_eq!(session.call("abs", inputs![-1.0f32])?.get::<f32>()?, 1.0);
+    // They would let the program run what its policy forbids.
+    let builder = Session::builder().drivers(drivers).policy(SecurityPolicy::untrusted());
+    let error = builder.device("local-sync").load(fixture("abs")).map(drop).expect_err("is refused");
+    assert_eq!(error.code(), StatusCode::FailedPrecondition, "{error}");
+    Ok(())
+}
+
+#[test]
+fn files_are_read_as_the_builder_says() -> Result<()> {
+    use vireo::io::ContentsMode;
+
+    for mode in [ContentsMode::Mmap, ContentsMode::File, ContentsMode::Preload] {
+        let builder = Session::builder().device("local-sync").preload().parameter_mode(mode);
+        let session = builder.parameters("../fixtures/parameters/weights.irpa").load(fixture("abs"))?;
+        assert_eq!(session.call("abs", inputs![-1.0f32])?.get::<f32>()?, 1.0);
+    }
+    // Also where the program has no parameters.
+    let missing = Session::builder().device("local-sync").parameters("nowhere.irpa").load(fixture("abs"));
+    let error = missing.map(drop).expect_err("is not there").to_string();
+    assert!(error.contains("nowhere.irpa"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn results_are_copied_whatever_their_type_is() -> Result<()> {
+    use vireo::inference::HostTensor;
+
+    let doubled: HostTensor<'static> = session("abs").call("abs", inputs![-2.0f32])?.get()?;
+    assert_eq!((doubled.shape(), doubled.bytes()), (&[][..], &2.0f32.to_le_bytes()[..]));
+    Ok(())
+}
