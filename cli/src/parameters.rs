@@ -1,4 +1,4 @@
-//! The parameter archives of `--parameters=[SCOPE=]FILE`: opens them and makes the `io_parameters` module. Called by `engine` and `params`.
+//! The parameter archives of `--parameters=[SCOPE=]FILE`: opens them for programs and for their own commands. Called by `engine` and `params`.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vireo::hal::ParameterProvider;
 use vireo::io::{ContentsMode, IndexProvider, ParameterIndex, Progress};
-use vireo::modules::io_parameters::IoParameters;
 
 use crate::arguments::{ParameterArguments, ParameterMode};
 use crate::exit::Exit;
@@ -55,14 +54,14 @@ pub fn open_all(specs: &[String], mode: ParameterMode) -> Result<Vec<Scope>, Fai
     Ok(scopes)
 }
 
-/// The module that gives programs these archives.
-pub fn module(arguments: &ParameterArguments) -> Result<IoParameters, Failure> {
+/// The providers of these archives, one for each scope.
+pub fn providers(arguments: &ParameterArguments) -> Result<Vec<Arc<dyn ParameterProvider>>, Failure> {
     let watch = io::stderr().is_terminal();
     let providers = open(arguments)?.into_iter().map(|scope| -> Arc<dyn ParameterProvider> {
         let provider = IndexProvider::new(scope.name, scope.index);
         Arc::new(if watch { provider.with_progress(Arc::new(Bar::new("loading parameters"))) } else { provider })
     });
-    Ok(IoParameters::new(providers))
+    Ok(providers.collect())
 }
 
 /// A bar on stderr that is shown if what it counts takes long, and is gone when that is done.

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use vireo::inference::{Signature, ValueInfo};
 use vireo::interp::Tier;
 
 use crate::arguments::RunArguments;
 use crate::devices::Drivers;
-use crate::engine::{Function, Others, Session};
+use crate::engine::{Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::tiers;
@@ -52,15 +53,15 @@ fn call(
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let function = session.function(arguments.function.as_deref())?;
-    let within = |failure: Failure| function.explain(failure);
-    let inputs = inputs(&function, &arguments.input, arguments.program.limits())?;
+    let signature = function.signature();
+    let within = |failure: Failure| explain(signature, failure);
+    let inputs = inputs(signature, &arguments.input, arguments.program.limits())?;
     let limits = arguments.program.limits();
-    let expected = values(&function, "expected-output", &function.results, &arguments.expected_output, limits)?;
+    let expected = values(signature, "expected-output", &signature.results, &arguments.expected_output, limits)?;
 
-    print(out, &format!("EXEC @{}\n", function.name))?;
-    let calling =
-        |status| within(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status));
-    let results = tiers::call_all((session, others), &function, inputs)?.map_err(calling)?;
+    print(out, &format!("EXEC @{}\n", signature.name))?;
+    let results = tiers::call_all((session, others), &function, inputs)?;
+    let results = results.map_err(|status| cannot_call(&function, status))?;
 
     if !arguments.expected_output.is_empty() {
         return check(&expected, &results, arguments, out);
@@ -76,28 +77,28 @@ fn call(
     Ok(Exit::Ok)
 }
 
-/// The arguments of `function` as flags give them, one for each.
-pub fn inputs(function: &Function, specs: &[String], limits: Limits) -> Result<Vec<Datum>, Failure> {
-    let inputs = values(function, "input", function.given_arguments(), specs, limits)?;
-    let (needed, given) = (function.given_arguments().len(), inputs.len());
+/// The arguments of a function as flags give them, one for each.
+pub fn inputs(signature: &Signature, specs: &[String], limits: Limits) -> Result<Vec<Datum>, Failure> {
+    let inputs = values(signature, "input", &signature.arguments, specs, limits)?;
+    let (needed, given) = (signature.arguments.len(), inputs.len());
     if given != needed {
         let plural = if needed == 1 { "" } else { "s" };
-        let name = &function.name;
+        let name = &signature.name;
         let message = format!("@{name} takes {needed} argument{plural}, {given} given; expected one --input for each");
-        return Err(function.explain(Failure::new(Exit::Usage, message)));
+        return Err(explain(signature, Failure::new(Exit::Usage, message)));
     }
     Ok(inputs)
 }
 
 fn values(
-    function: &Function,
+    signature: &Signature,
     flag: &'static str,
-    convention: &str,
+    expected: &[ValueInfo],
     specs: &[String],
     limits: Limits,
 ) -> Result<Vec<Datum>, Failure> {
-    parse_values(flag, convention, specs, limits).map_err(|error| {
-        function.explain(Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
+    parse_values(flag, &kinds(expected), specs, limits).map_err(|error| {
+        explain(signature, Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
     })
 }
 

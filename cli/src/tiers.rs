@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
+use vireo::inference::Function;
 use vireo::interp::{Tier, verify_between_passes};
-use vireo::vm::Value;
 use vireo::{Result, Status};
 
 use crate::arguments::TierChoice;
-use crate::engine::{Function, Others, Session};
+use crate::engine::{Others, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::values::element::approximate;
@@ -56,7 +56,7 @@ fn call(session: &Session, name: &str, inputs: Vec<Datum>) -> Result<Outcome, Fa
     let arguments = session.arguments(inputs);
     let (result, arguments) = match arguments {
         Ok(arguments) => {
-            let result = session.call(&function, &arguments).and_then(|results| session.to_data(&results));
+            let result = session.call(&function, arguments.clone());
             // What cannot be read is the same for all tiers.
             (result, session.to_data(&arguments).unwrap_or_default())
         }
@@ -72,15 +72,15 @@ pub fn call_all(
     inputs: Vec<Datum>,
 ) -> Result<Result<Vec<Datum>>, Failure> {
     let Some(others) = others else {
-        let results = session.arguments(inputs).and_then(|inputs: Vec<Value>| session.call(function, &inputs));
-        return Ok(results.and_then(|results| session.to_data(&results)));
+        return Ok(session.arguments(inputs).and_then(|inputs| session.call(function, inputs)));
     };
-    let interpreted = call(session, &function.name, inputs.clone())?;
+    let name = &function.signature().name;
+    let interpreted = call(session, name, inputs.clone())?;
     print_reports(&interpreted.reports);
-    let compiled = call(&others.compiled, &function.name, inputs.clone())?;
+    let compiled = call(&others.compiled, name, inputs.clone())?;
     let Some(found) = difference(&interpreted, &compiled) else { return Ok(interpreted.result) };
-    let again = call(&others.again()?, &function.name, inputs)?;
-    Err(differ(&function.name, &found, difference(&interpreted, &again).as_ref()))
+    let again = call(&others.again()?, name, inputs)?;
+    Err(differ(name, &found, difference(&interpreted, &again).as_ref()))
 }
 
 /// A difference between two runs.
@@ -209,10 +209,12 @@ fn tensor_difference(what: &str, one: &Tensor, other: &Tensor) -> Option<Differe
 mod tests {
     use super::*;
     use crate::values::{Limits, spec};
+    use vireo::vm::Kind;
 
     fn values(specs: &[&str]) -> Vec<Datum> {
         let specs = specs.iter().map(ToString::to_string).collect::<Vec<_>>();
-        spec::parse_values("input", &"r".repeat(specs.len()), &specs, Limits { max_tensor_bytes: 1 << 20 }).unwrap()
+        spec::parse_values("input", &vec![Kind::Ref; specs.len()], &specs, Limits { max_tensor_bytes: 1 << 20 })
+            .unwrap()
     }
 
     fn outcome(result: Result<Vec<Datum>>) -> Outcome {

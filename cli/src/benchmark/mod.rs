@@ -11,10 +11,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use regex_lite::Regex;
-use vireo::Status;
+use vireo::inference::Function;
 
 use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
-use crate::engine::{Benchmark, Function, Session};
+use crate::engine::{Benchmark, Session, cannot_call};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::{inputs, print};
@@ -34,13 +34,14 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     let (session, others) = Session::load(&arguments.program)?;
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
-        let names = functions.iter().map(|function| visible(&report::benchmark_name(&function.name)) + "\n");
+        let names =
+            functions.iter().map(|function| visible(&report::benchmark_name(&function.signature().name)) + "\n");
         return print(&mut out, &names.collect::<String>());
     }
     let limits = arguments.program.limits();
-    let inputs = functions.iter().map(|function| match function.benchmark() {
+    let inputs = functions.iter().map(|function| match Benchmark::of(function) {
         Benchmark::Dispatch if arguments.input.is_empty() => Ok(vec![Datum::I32(arguments.batch_size as i32)]),
-        _ => inputs(function, &arguments.input, limits),
+        _ => inputs(function.signature(), &arguments.input, limits),
     });
     let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
     // A file that cannot be written is found out before minutes of measuring.
@@ -51,8 +52,9 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         None => vec![(&session, "")],
         Some(others) => vec![(&session, "/interp"), (&others.compiled, "/jit")],
     };
-    let names =
-        functions.iter().flat_map(|function| sessions.iter().map(|(_, tier)| format!("{}{tier}", function.name)));
+    let names = functions
+        .iter()
+        .flat_map(|function| sessions.iter().map(|(_, tier)| format!("{}{tier}", function.signature().name)));
     let mut report = Report::new(arguments, names.collect::<Vec<_>>().iter().map(String::as_str));
     if console {
         print(&mut out, &report.header())?;
@@ -63,14 +65,15 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
             called.map_err(|status| cannot_call(function, status))?;
         }
         for (session, tier) in &sessions {
-            let function = session.function(Some(&function.name))?;
+            let name = &function.signature().name;
+            let function = session.function(Some(name))?;
             let repetitions = measure(arguments, session, &function, inputs.clone())?;
-            let unit = match function.benchmark() {
+            let unit = match Benchmark::of(&function) {
                 Benchmark::Dispatch => TimeUnit::Us,
                 _ => TimeUnit::Ms,
             };
             let unit = arguments.benchmark_time_unit.unwrap_or(unit);
-            let rows = report.add(&format!("{}{tier}", function.name), unit, &repetitions);
+            let rows = report.add(&format!("{name}{tier}"), unit, &repetitions);
             if console {
                 print(&mut out, &rows)?;
             }
@@ -88,10 +91,6 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         let _ = io::stderr().write_all(session.statistics().as_bytes());
     }
     Ok(Exit::Ok)
-}
-
-fn cannot_call(function: &Function, status: Status) -> Failure {
-    function.explain(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status))
 }
 
 fn unwritable(path: &Path) -> Failure {
@@ -121,7 +120,7 @@ fn functions(arguments: &BenchmarkArguments, session: &Session) -> Result<Vec<Fu
             Failure::new(Exit::Usage, format!("--benchmark-filter={}: not a regular expression", visible(pattern)))
                 .because(error)
         })?;
-        functions.retain(|function| regex.is_match(&report::benchmark_name(&function.name)) != inverted);
+        functions.retain(|function| regex.is_match(&report::benchmark_name(&function.signature().name)) != inverted);
         if functions.is_empty() {
             return Err(Failure::new(Exit::Usage, format!("no benchmark matches `{}`", visible(pattern))));
         }
@@ -136,7 +135,7 @@ fn measure(
     inputs: Vec<Datum>,
 ) -> Result<Vec<Repetition>, Failure> {
     let failed = |status| cannot_call(function, status);
-    let inputs = session.arguments(inputs).map_err(failed)?;
+    let mut call = session.prepare(function, inputs).map_err(failed)?;
     let plan = Plan {
         min_time: arguments.benchmark_min_time,
         warm_up: arguments.benchmark_min_warmup_time,
@@ -144,12 +143,11 @@ fn measure(
         dry_run: arguments.benchmark_dry_run,
     };
     let BenchmarkArguments { batch_size, batch_concurrency, .. } = *arguments;
-    let mut results = Vec::new();
-    let repetitions = if function.is_async() {
+    let repetitions = if function.signature().is_async {
         let size = batch_size.next_multiple_of(batch_concurrency);
         measure::measure(&plan, size.into(), |watch| {
             watch.pause();
-            let mut batch = session.batch(function, &inputs, size, batch_concurrency)?;
+            let mut batch = call.batch(size as usize, batch_concurrency as usize)?;
             watch.resume();
             let result = batch.run();
             watch.pause();
@@ -157,11 +155,10 @@ fn measure(
             watch.resume();
             result
         })
-    } else if function.benchmark() == Benchmark::Dispatch {
-        // One call runs the dispatch as often as its argument says.
-        measure::measure(&plan, batch_size.into(), |_| session.call_into(function, &inputs, &mut results))
     } else {
-        measure::measure(&plan, 1, |_| session.call_into(function, &inputs, &mut results))
+        // One call runs a dispatch as often as its argument says.
+        let calls = if Benchmark::of(function) == Benchmark::Dispatch { batch_size } else { 1 };
+        measure::measure(&plan, calls.into(), |_| call.run())
     };
     repetitions.map_err(failed)
 }

@@ -8,15 +8,16 @@ mod junit;
 mod report;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use anstream::AutoStream;
+use vireo::inference::Signature;
 use vireo::modules::check::{Collected, Collector};
 use vireo::vm::Module;
 
 use crate::arguments::{CheckArguments, CheckFormat, Color};
-use crate::engine::{Export, Program};
+use crate::engine::{Loader, Program};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::print;
@@ -33,7 +34,7 @@ struct Suite {
     /// Name of the module.
     module: String,
     /// The tests that are to be run.
-    exports: Vec<Export>,
+    exports: Vec<Signature>,
     /// Those that were.
     tests: Vec<Test>,
 }
@@ -88,13 +89,13 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     let mut out = AutoStream::new(io::stdout(), color.choice());
     let text = arguments.format == CheckFormat::Text;
     let start = Instant::now();
-    'all: for (program, other, suite) in &mut programs {
+    'all: for (runs, other, suite) in &mut programs {
         if text {
             print(&mut out, &report::header(suite))?;
         }
         let width = suite.exports.iter().map(|export| visible(&export.name).chars().count()).max().unwrap_or(0);
         for export in &suite.exports {
-            let test = run(program, other.as_ref(), export);
+            let test = run(runs, other.as_ref(), export);
             if text {
                 print(&mut out, &report::line(&test, width))?;
             }
@@ -115,32 +116,51 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     verdict(&suites, counts, arguments)
 }
 
+/// A program of tests, and what they find.
+struct Tests {
+    program: Program,
+    collector: Collector,
+}
+
 /// A program, the same for machine code if both tiers are asked for, and its tests.
-type Loaded = (Program, Option<Program>, Suite);
+type Loaded = (Tests, Option<Tests>, Suite);
 
 /// The modules, each with its tests. All of them are loaded before any is run, so that a wrong file is found out at once.
 fn load(arguments: &CheckArguments) -> Result<Vec<Loaded>, Failure> {
-    let filter = Filter::parse(arguments.filter.as_deref().unwrap_or(""));
-    let mode = arguments.program.module_mode;
-    let program = Program::load(&arguments.program, &arguments.tests[..arguments.tests.len().min(1)])?;
-    let first = arguments.tests.first().or(arguments.program.module.last());
-    let mut programs = vec![(first, program)];
-    for path in arguments.tests.iter().skip(1) {
-        let program = programs[0].1.with_main(path, mode)?;
-        programs.push((Some(path), program));
-    }
-    let with_tests = |(path, program): (Option<&PathBuf>, Program)| {
-        let module = program.main().map_or_else(String::new, |module| module.name().to_string());
-        let exports = program.exports().into_iter();
-        // What compilers add to a program has a `$` in its name.
-        let exports = exports.filter(|export| !export.name.contains('$') && filter.matches(&module, &export.name));
-        let exports = exports.collect();
-        let file = path.map_or_else(String::new, |path| path.display().to_string());
-        let suite = Suite { file, module, exports, tests: Vec::new() };
-        let other = program.other(&arguments.program)?;
-        Ok((program, other, suite))
+    let loader = Loader::new(&arguments.program)?;
+    let (tests, dependencies) = match (&arguments.tests[..], &arguments.program.module[..]) {
+        ([], [dependencies @ .., last]) => (std::slice::from_ref(last), dependencies),
+        (tests, dependencies) => (tests, dependencies),
     };
-    programs.into_iter().map(with_tests).collect()
+    if tests.is_empty() {
+        let failure = Failure::new(Exit::Usage, "no module is given");
+        return Err(failure.hint("use `vireo check FILE`, or `-` for stdin"));
+    }
+    let dependencies = dependencies.iter().map(|path| loader.module(path)).collect::<Result<Vec<_>, Failure>>()?;
+    tests.iter().map(|path| load_one(arguments, &loader, &dependencies, path)).collect()
+}
+
+fn load_one(
+    arguments: &CheckArguments,
+    loader: &Loader,
+    dependencies: &[Module],
+    path: &Path,
+) -> Result<Loaded, Failure> {
+    let filter = Filter::parse(arguments.filter.as_deref().unwrap_or(""));
+    let collector = Collector::default();
+    let failed = |status| Failure::new(Exit::LoadFailure, "cannot make the check module").because(status);
+    let main = loader.module(path)?;
+    let modules = |check: Module| [&[check], dependencies, std::slice::from_ref(&main)].concat();
+    let check = || Module::native(collector.module()).map_err(failed);
+    // Both programs report to one collector, since their tests run one after the other.
+    let (program, other) = loader.link(&modules(check()?))?;
+    let module = main.name().to_string();
+    // What compilers add to a program has a `$` in its name.
+    let is_test = |export: &Signature| !export.name.contains('$') && filter.matches(&module, &export.name);
+    let exports = program.model().signatures().into_iter().filter(is_test).collect();
+    let suite = Suite { file: path.display().to_string(), module, exports, tests: Vec::new() };
+    let tests = |program: Program| Tests { program, collector: collector.clone() };
+    Ok((tests(program), other.map(tests), suite))
 }
 
 /// What a test did on one tier.
@@ -151,17 +171,16 @@ struct Done {
 }
 
 impl Done {
-    fn of(program: &Program, name: &str) -> Done {
-        let collector = Collector::default();
-        let result = call(program, name, &collector);
-        Done { result, collected: collector.take(), reports: program.take_reports() }
+    fn of(tests: &Tests, name: &str) -> Done {
+        let result = call(&tests.program, name);
+        Done { result, collected: tests.collector.take(), reports: tests.program.take_reports() }
     }
 
     /// The same, unless machine code does something else in a context of its own.
-    fn compared(self, program: &Program, other: &Program, name: &str) -> Done {
+    fn compared(self, tests: &Tests, other: &Tests, name: &str) -> Done {
         tiers::print_reports(&self.reports);
         let Some(found) = self.difference(&Done::of(other, name)) else { return self };
-        let runs = self.difference(&Done::of(program, name));
+        let runs = self.difference(&Done::of(tests, name));
         Done { result: Err(tiers::differ(name, &found, runs.as_ref())), ..self }
     }
 
@@ -182,16 +201,16 @@ impl Done {
     }
 }
 
-fn run(program: &Program, other: Option<&Program>, export: &Export) -> Test {
+fn run(tests: &Tests, other: Option<&Tests>, export: &Signature) -> Test {
     let start = Instant::now();
-    let outcome = if export.takes_arguments {
+    let outcome = if !export.arguments.is_empty() {
         Outcome::Skipped("takes arguments")
-    } else if export.returns_results {
+    } else if !export.results.is_empty() {
         Outcome::Skipped("returns results")
     } else {
-        let mut done = Done::of(program, &export.name);
+        let mut done = Done::of(tests, &export.name);
         if let Some(other) = other {
-            done = done.compared(program, other, &export.name);
+            done = done.compared(tests, other, &export.name);
         }
         let Done { result, collected, .. } = done;
         match result {
@@ -203,12 +222,11 @@ fn run(program: &Program, other: Option<&Program>, export: &Export) -> Test {
     Test { name: export.name.clone(), seconds: start.elapsed().as_secs_f64(), outcome }
 }
 
-fn call(program: &Program, name: &str, collector: &Collector) -> Result<(), Failure> {
-    let failed = |what: String| move |status| Failure::new(Exit::RunFailure, what).because(status);
-    let module = Module::native(collector.module()).map_err(failed("cannot make the check module".into()))?;
-    let session = program.session([module])?;
+fn call(program: &Program, name: &str) -> Result<(), Failure> {
+    let session = program.session()?;
     let function = session.function(Some(name))?;
-    session.call(&function, &[]).map(drop).map_err(failed(format!("calling @{name}")))
+    let failed = |status| Failure::new(Exit::RunFailure, format!("calling @{name}")).because(status);
+    session.call(&function, Vec::new()).map(drop).map_err(failed)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -1,46 +1,13 @@
-//! The interface of the commands to the runtime: loaded modules, sessions and calls, with arguments and results as
-//! [`Datum`](crate::values::Datum).
-//!
-//! The rest of the command uses neither devices nor references.
+//! The interface of the commands to the runtime: flags become models and sessions of the library, and
+//! [`Datum`](crate::values::Datum)s its values.
 
+mod file;
 mod function;
 mod program;
-mod results;
 mod session;
+mod values;
 
-use std::io::{self, Read};
-use std::path::Path;
-
-use vireo::vm::Module;
-use vireo::vmfb::Archive;
-
-use crate::arguments::ModuleMode;
-use crate::exit::Exit;
-use crate::failure::Failure;
-
-pub use function::{Benchmark, Export, Function};
-pub use program::Program;
-pub use session::{Others, Session};
-
-/// Bytes that are read from stdin as a module at most.
-const MAX_STDIN: u64 = 8 << 30;
-
-/// Reads and verifies the module file at `path`; `-` is stdin.
-pub fn open_archive(path: &Path, mode: ModuleMode) -> Result<Archive, Failure> {
-    let failed = || Failure::new(Exit::LoadFailure, format!("cannot load the module `{}`", path.display()));
-    if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().take(MAX_STDIN).read_to_end(&mut bytes).map_err(|error| failed().because(error))?;
-        return Archive::from_bytes(&bytes).map_err(|status| failed().because(status));
-    }
-    match mode {
-        ModuleMode::Mmap => Archive::open(path).map_err(|status| failed().because(status)),
-        ModuleMode::Preload => Archive::read(path).map_err(|status| failed().because(status)),
-    }
-}
-
-/// Verifies the functions of a module.
-pub fn verify(archive: Archive) -> Result<Module, Failure> {
-    let failed = Failure::new(Exit::LoadFailure, format!("cannot load the module `{}`", archive.file_name()));
-    Module::from_archive(archive).map_err(|status| failed.because(status))
-}
+pub use file::{open_archive, verify};
+pub use function::{Benchmark, explain, kinds};
+pub use program::{Loader, Program};
+pub use session::{Others, Session, cannot_call};

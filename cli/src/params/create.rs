@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use vireo::Status;
 use vireo::hal::ElementType;
 use vireo::io::{Splat, irpa};
+use vireo::vm::Kind;
 
 use super::convert::pattern;
 use super::write::{self, Source};
@@ -65,7 +66,7 @@ impl Declared {
         let (name, spec) =
             text.split_once('=').ok_or_else(|| invalid(&"expected a name, `=`, and a shape with a type"))?;
         if data && spec.contains(['@', ',', ' ', '[', '+', '*']) {
-            let values = parse_values("data", "r", &[spec.to_string()], LIMITS);
+            let values = parse_values("data", &[Kind::Ref], &[spec.to_string()], LIMITS);
             let values = values.map_err(|error| invalid(&format!("{error}: {}", error.source)))?;
             let [Datum::View(tensor)] = values.as_slice() else {
                 return Err(invalid(&"expected exactly one tensor"));

@@ -148,6 +148,8 @@ impl Tolerance {
 
 #[cfg(test)]
 mod tests {
+    use vireo::vm::Kind;
+
     use super::*;
     use crate::values::{Limits, spec};
 
@@ -157,7 +159,7 @@ mod tests {
     fn report(expected: &str, actual: &str, tolerance: Tolerance) -> Option<String> {
         let parse = |spec: &str| {
             let limits = Limits { max_tensor_bytes: 1 << 20 };
-            spec::parse_values("expected_output", "r", &[spec.to_string()], limits).unwrap()
+            spec::parse_values("expected_output", &[Kind::Ref], &[spec.to_string()], limits).unwrap()
         };
         compare(&parse(expected), &parse(actual), tolerance)
     }

@@ -35,16 +35,13 @@ pub enum ValueError {
         reason: NumberError,
     },
     /// A tensor or a file for a scalar.
-    #[error("expected {}, got {got}", scalar_or_reference(*.convention))]
+    #[error("expected {}, got {got}", scalar_or_reference(*.kind))]
     Kind {
-        /// The letter of the calling convention.
-        convention: char,
+        /// What the function takes.
+        kind: Kind,
         /// What was given.
         got: &'static str,
     },
-    /// A letter of the calling convention that has no text form.
-    #[error("values of calling convention `{0}` cannot be given on the command line")]
-    Convention(char),
     /// Neither a shape nor `=`.
     #[error(
         "`{0}` is not a tensor; expected at least a shape and a type, like `4x2xf32=...`, or `f32=...` for one element"
@@ -208,13 +205,11 @@ impl ValueError {
     }
 }
 
-fn scalar_or_reference(convention: char) -> String {
-    scalar_name(convention).map_or_else(|| "a tensor or `(null)`".into(), |name| format!("an {name} like `1`"))
-}
-
-/// The type of scalar that a letter of a calling convention means.
-fn scalar_name(convention: char) -> Option<&'static str> {
-    Kind::from_letter(convention).filter(|kind| *kind != Kind::Ref).map(Kind::name)
+fn scalar_or_reference(kind: Kind) -> String {
+    match kind {
+        Kind::Ref => "a tensor or `(null)`".into(),
+        kind => format!("an {} like `1`", kind.name()),
+    }
 }
 
 fn bytes_text(bytes: Option<u64>) -> String {

@@ -25,15 +25,14 @@ pub struct ValueAt {
     pub source: ValueError,
 }
 
-/// Reads `specs`, the values of `flag`, for a function whose arguments (or results) have the calling convention `convention`, a
-/// letter each. One spec gives one value, except `*file.npy`, which gives all arrays that are left in the file.
+/// Reads `specs`, the values of `flag`, for a function whose arguments (or results) are of these kinds. One spec gives one value, except `*file.npy`, which gives all arrays that are left in the file.
 pub fn parse_values(
     flag: &'static str,
-    convention: &str,
+    kinds: &[Kind],
     specs: &[String],
     limits: Limits,
 ) -> Result<Vec<Datum>, Box<ValueAt>> {
-    let mut parser = Parser { convention, limits, streams: Streams::default(), values: Vec::new() };
+    let mut parser = Parser { kinds, limits, streams: Streams::default(), values: Vec::new() };
     for (index, text) in specs.iter().enumerate() {
         parser.value(text.trim()).map_err(|source| Box::new(ValueAt { flag, index, text: text.clone(), source }))?;
     }
@@ -41,7 +40,7 @@ pub fn parse_values(
 }
 
 struct Parser<'a> {
-    convention: &'a str,
+    kinds: &'a [Kind],
     limits: Limits,
     streams: Streams,
     values: Vec<Datum>,
@@ -54,33 +53,33 @@ impl Parser<'_> {
         }
         let value = match text.as_bytes()[0] {
             mode @ (b'@' | b'+' | b'*') => return self.arrays(mode, &text[1..]),
-            _ if text == "(null)" => null(self.next_convention()?)?,
+            _ if text == "(null)" => null(self.next_kind()?),
             _ if text == "(ignored)" => {
-                self.next_convention()?;
+                self.next_kind()?;
                 Datum::Ignored
             }
             b'&' => {
                 self.expect_reference("a buffer")?;
                 Datum::Buffer { type_name: HAL_BUFFER, bytes: self.tensor(&text[1..])?.bytes }
             }
-            _ => match self.next_convention()? {
-                convention if is_reference(convention) => Datum::View(self.tensor(text)?),
-                convention => scalar(convention, text)?,
+            _ => match self.next_kind()? {
+                Kind::Ref => Datum::View(self.tensor(text)?),
+                kind => scalar(kind, text)?,
             },
         };
         self.values.push(value);
         Ok(())
     }
 
-    fn next_convention(&self) -> Result<char, ValueError> {
-        let expected = self.convention.chars().count();
-        self.convention.chars().nth(self.values.len()).ok_or(ValueError::TooMany { expected })
+    fn next_kind(&self) -> Result<Kind, ValueError> {
+        let expected = self.kinds.len();
+        self.kinds.get(self.values.len()).copied().ok_or(ValueError::TooMany { expected })
     }
 
     fn expect_reference(&self, got: &'static str) -> Result<(), ValueError> {
-        match self.next_convention()? {
-            convention if is_reference(convention) => Ok(()),
-            convention => Err(ValueError::Kind { convention, got }),
+        match self.next_kind()? {
+            Kind::Ref => Ok(()),
+            kind => Err(ValueError::Kind { kind, got }),
         }
     }
 
@@ -151,26 +150,17 @@ impl Parser<'_> {
     }
 }
 
-fn is_reference(convention: char) -> bool {
-    Kind::from_letter(convention) == Some(Kind::Ref)
-}
-
-fn kind(convention: char) -> Result<Kind, ValueError> {
-    Kind::from_letter(convention).ok_or(ValueError::Convention(convention))
-}
-
-fn null(convention: char) -> Result<Datum, ValueError> {
-    Ok(match kind(convention)? {
+fn null(kind: Kind) -> Datum {
+    match kind {
         Kind::I32 => Datum::I32(0),
         Kind::I64 => Datum::I64(0),
         Kind::F32 => Datum::F32(0.0),
         Kind::F64 => Datum::F64(0.0),
         Kind::Ref => Datum::Null,
-    })
+    }
 }
 
-fn scalar(convention: char, text: &str) -> Result<Datum, ValueError> {
-    let kind = kind(convention)?;
+fn scalar(kind: Kind, text: &str) -> Result<Datum, ValueError> {
     let integer = |low, high| number::parse_integer(text, low, high);
     let value = match kind {
         // Either sign is read, as for elements of type i32; the bits are what counts.
@@ -178,7 +168,7 @@ fn scalar(convention: char, text: &str) -> Result<Datum, ValueError> {
         Kind::I64 => integer(i64::MIN.into(), u64::MAX.into()).map(|value| Datum::I64(value as i64)),
         Kind::F32 => number::parse_f32(text).map(Datum::F32),
         Kind::F64 => number::parse_f64(text).map(Datum::F64),
-        Kind::Ref => return Err(ValueError::Convention(convention)),
+        Kind::Ref => return Err(ValueError::Kind { kind, got: "a number" }),
     };
     value.map_err(|reason| ValueError::Scalar { text: shorten(text), expected: kind.name(), reason })
 }
@@ -277,7 +267,8 @@ mod tests {
     fn parse(convention: &str, specs: &[&str]) -> Result<Vec<Datum>, String> {
         let specs = specs.iter().map(|spec| spec.to_string()).collect::<Vec<_>>();
         let limits = Limits { max_tensor_bytes: 1 << 20 };
-        parse_values("input", convention, &specs, limits).map_err(|error| format!("{error}: {}", error.source))
+        let kinds = convention.chars().map(|letter| Kind::from_letter(letter).unwrap()).collect::<Vec<_>>();
+        parse_values("input", &kinds, &specs, limits).map_err(|error| format!("{error}: {}", error.source))
     }
 
     fn tensor(spec: &str) -> Result<String, String> {

@@ -43,7 +43,7 @@ fn values_are_code_2() {
     check(
         &value("2xf32=1,two"),
         2,
-        &["--input #1 `2xf32=1,two`", "element 1 is `two`", "of type f32", "sync func @id("],
+        &["--input #1 `2xf32=1,two`", "element 1 is `two`", "of type f32", "the function is `id("],
     );
     check(&value("999999999999xf32"), 2, &["needs 3999999999996 bytes", "--max-tensor-bytes"]);
     check(&value("@/nonexistent.npy"), 2, &["cannot open `/nonexistent.npy`", "No such file"]);
@@ -90,7 +90,7 @@ fn running_is_code_1() {
             "shape rank mismatch",
             "at hal.buffer_view.assert",
             "at module.negate+0x",
-            "sync func @negate(",
+            "`negate(",
         ],
     );
     assert_eq!(outcome.stdout, "EXEC @negate\n");

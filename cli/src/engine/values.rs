@@ -1,9 +1,10 @@
-//! Results of calls, copied from devices and the VM to [`Datum`]s. Called by `session`.
+//! Arguments and results of calls: [`Datum`]s as values of the library, and back. Called by `session`.
 
-use vireo::hal::{self, BufferRefObject, BufferViewRef};
+use vireo::hal::{self, BufferRefObject};
+use vireo::inference::{HostTensor, Output};
 use vireo::vm::list::Element;
-use vireo::vm::{self, List, Ref, Value};
-use vireo::{Result, Status};
+use vireo::vm::{self, List, Obj, Ref, Value};
+use vireo::{Result, Session, Status};
 
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
 use crate::values::{Datum, Tensor};
@@ -34,23 +35,44 @@ pub(super) fn to_data(results: &[Value], bytes: u64) -> Result<Vec<Datum>> {
     results.iter().map(|result| to_datum(result, 0, &mut budget)).collect()
 }
 
+/// The value that a program takes. Tensors and buffers are copied to the device.
+pub(super) fn to_value(session: &Session, datum: Datum) -> Result<Value> {
+    Ok(match datum {
+        Datum::I32(value) => value.into(),
+        Datum::I64(value) => value.into(),
+        Datum::F32(value) => value.into(),
+        Datum::F64(value) => value.into(),
+        Datum::Null => Value::NULL,
+        Datum::View(tensor) => {
+            let tensor = session.tensor(&HostTensor::from_bytes(&tensor.shape, tensor.element, tensor.bytes)?)?;
+            Obj::<hal::BufferView>::from(tensor).into_ref().into()
+        }
+        Datum::Buffer { bytes, .. } => {
+            let device = session.model().devices().first();
+            let device = device.ok_or_else(|| Status::failed_precondition("the model has no device"))?;
+            BufferRefObject::to_ref(hal::buffer_from_bytes(&**device, &bytes)?).into()
+        }
+        other => return Err(Status::unimplemented(format!("!{} as an argument", other.type_name()))),
+    })
+}
+
 fn to_datum(value: &Value, depth: usize, budget: &mut ResultBudget) -> Result<Datum> {
-    Ok(match value {
-        Value::I32(value) => Datum::I32(*value),
-        Value::I64(value) => Datum::I64(*value),
-        Value::F32(value) => Datum::F32(*value),
-        Value::F64(value) => Datum::F64(*value),
-        Value::Ref(None) => Datum::Null,
-        Value::Ref(Some(reference)) => object(reference, depth, budget)?,
+    Ok(match Output::from(value.clone()) {
+        Output::I32(value) => Datum::I32(value),
+        Output::I64(value) => Datum::I64(value),
+        Output::F32(value) => Datum::F32(value),
+        Output::F64(value) => Datum::F64(value),
+        Output::Reference(None) => Datum::Null,
+        Output::Reference(Some(reference)) => object(&reference, depth, budget)?,
+        Output::Tensor(tensor) => {
+            budget.take(tensor.view().buffer().byte_length())?;
+            let (element, shape) = (tensor.element_type(), tensor.shape().to_vec());
+            Datum::View(Tensor { element, shape, bytes: tensor.to_host()?.into_bytes() })
+        }
     })
 }
 
 fn object(reference: &Ref, depth: usize, budget: &mut ResultBudget) -> Result<Datum> {
-    if let Some(view) = reference.get::<BufferViewRef>() {
-        budget.take(view.buffer().byte_length())?;
-        let bytes = view.to_vec()?;
-        return Ok(Datum::View(Tensor { element: view.element_type(), shape: view.shape().to_vec(), bytes }));
-    }
     if let Some(buffer) = reference.get::<BufferRefObject>() {
         budget.take(buffer.byte_length())?;
         let bytes = hal::buffer_to_vec(&**buffer, buffer.byte_length())?;
@@ -77,8 +99,7 @@ fn object(reference: &Ref, depth: usize, budget: &mut ResultBudget) -> Result<Da
             Element::I64(value) => Datum::I64(value),
             Element::F32(value) => Datum::F32(value),
             Element::F64(value) => Datum::F64(value),
-            Element::Ref(None) => Datum::Null,
-            Element::Ref(Some(reference)) => object(&reference, depth + 1, budget)?,
+            Element::Ref(reference) => to_datum(&Value::Ref(reference), depth + 1, budget)?,
         });
     }
     Ok(Datum::List(contents))
