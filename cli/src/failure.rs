@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use vireo::Status;
+use vireo::status::Backtrace;
 
 use crate::exit::Exit;
 
@@ -46,11 +46,12 @@ impl Failure {
         writeln!(out, "{ERROR}error:{ERROR:#} {}", self.message)?;
         let mut cause = self.source();
         while let Some(error) = cause {
-            writeln!(out, "  {CAUSE}cause:{CAUSE:#} {}", indent(&error.to_string()))?;
-            if let Some(status) = error.downcast_ref::<Status>() {
-                for frame in status.backtrace() {
-                    writeln!(out, "    {PLACE}{frame}{PLACE:#}")?;
-                }
+            match error.downcast_ref::<Backtrace>() {
+                Some(trace) => trace.frames().iter().try_for_each(|frame| {
+                    let frame = indent(&frame.to_string());
+                    writeln!(out, "    {PLACE}{frame}{PLACE:#}")
+                })?,
+                None => writeln!(out, "  {CAUSE}cause:{CAUSE:#} {}", indent(&error.to_string()))?,
             }
             cause = error.source();
         }
@@ -90,6 +91,7 @@ impl Error for Failure {
 
 #[cfg(test)]
 mod tests {
+    use vireo::Status;
     use vireo::status::BacktraceFrame;
 
     use super::*;

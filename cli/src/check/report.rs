@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use vireo::Status;
 use vireo::modules::check::Collected;
+use vireo::status::Backtrace;
 
 use super::{Outcome, Suite, Test};
 use crate::failure::Failure;
@@ -158,13 +159,15 @@ fn add_expectations(object: &mut Value, collected: &Collected) {
     }
 }
 
-/// A failure and its causes in one line.
+/// A failure and its causes in one line, without the frames of the program.
 pub fn chain(failure: &Failure) -> String {
     let mut text = failure.to_string();
     let mut cause = failure.source();
     while let Some(error) = cause {
-        // Writing to a string does not fail.
-        let _ = write!(text, ": {error}");
+        if !error.is::<Backtrace>() {
+            // Writing to a string does not fail.
+            let _ = write!(text, ": {error}");
+        }
         cause = error.source();
     }
     text

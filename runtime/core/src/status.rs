@@ -53,20 +53,59 @@ pub struct Status(Arc<Inner>);
 struct Inner {
     code: StatusCode,
     message: String,
+    trace: Backtrace,
+}
+
+/// The VM frames of a [`Status`], innermost first, as a link of its chain of sources: between the status and its cause. So reports that print
+/// the chain, such as those of `anyhow` and `eyre`, have them, although the text of the status is one line. It displays a frame a line.
+#[derive(Clone)]
+pub struct Backtrace {
+    frames: Vec<BacktraceFrame>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
-    backtrace: Vec<BacktraceFrame>,
+}
+
+impl Backtrace {
+    /// The frames, innermost first.
+    pub fn frames(&self) -> &[BacktraceFrame] {
+        &self.frames
+    }
+}
+
+impl fmt::Display for Backtrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, frame) in self.frames.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            frame.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Backtrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Backtrace {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
 }
 
 impl Status {
     /// A status with `code` and `message`.
     #[cold]
     pub fn new(code: StatusCode, message: impl Into<String>) -> Status {
-        Status(Arc::new(Inner { code, message: message.into(), source: None, backtrace: Vec::new() }))
+        let trace = Backtrace { frames: Vec::new(), source: None };
+        Status(Arc::new(Inner { code, message: message.into(), trace }))
     }
 
     /// The same status with `source` as its cause.
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Status {
-        Arc::make_mut(&mut self.0).source = Some(Arc::new(source));
+        Arc::make_mut(&mut self.0).trace.source = Some(Arc::new(source));
         self
     }
 
@@ -82,7 +121,7 @@ impl Status {
 
     /// The same status with one more (outer) frame at the end of its backtrace.
     pub fn with_frame(mut self, frame: BacktraceFrame) -> Status {
-        Arc::make_mut(&mut self.0).backtrace.push(frame);
+        Arc::make_mut(&mut self.0).trace.frames.push(frame);
         self
     }
 
@@ -98,7 +137,7 @@ impl Status {
 
     /// The active VM frames, innermost first.
     pub fn backtrace(&self) -> &[BacktraceFrame] {
-        &self.0.backtrace
+        &self.0.trace.frames
     }
 }
 
@@ -154,9 +193,11 @@ impl fmt::Debug for Status {
     }
 }
 
+/// The source is the [`Backtrace`], whose source is the cause; the cause itself if no frame was active.
 impl std::error::Error for Status {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_deref().map(|source| source as _)
+        let trace = &self.0.trace;
+        if trace.frames.is_empty() { trace.source() } else { Some(trace) }
     }
 }
 
@@ -170,5 +211,33 @@ mod tests {
         assert_eq!(status.to_string(), "INTERNAL");
         assert_eq!(status.context("while testing").to_string(), "INTERNAL: while testing");
         assert_eq!(Status::internal("why").context("where").to_string(), "INTERNAL: where: why");
+    }
+
+    #[test]
+    fn the_chain_of_sources_has_the_frames_before_the_cause() {
+        let frame = |function: &str, offset| BacktraceFrame {
+            module: "module".into(),
+            function: function.into(),
+            offset: Some(offset),
+            op: "call",
+            location: None,
+        };
+        let chain = |status: &Status| {
+            let mut texts = Vec::new();
+            let mut next: Option<&dyn std::error::Error> = Some(status);
+            while let Some(error) = next {
+                texts.push(error.to_string());
+                next = error.source();
+            }
+            texts
+        };
+        let status = Status::internal("why").with_source(Status::data_loss("bits"));
+        assert_eq!(chain(&status), ["INTERNAL: why", "DATA_LOSS: bits"]);
+        let status = status.with_frame(frame("inner", 1)).with_frame(frame("outer", 26));
+        let frames = "at module.inner+0x1 (call)\nat module.outer+0x1a (call)";
+        assert_eq!(chain(&status), ["INTERNAL: why", frames, "DATA_LOSS: bits"]);
+        assert_eq!(status.backtrace().len(), 2);
+        let trace = std::error::Error::source(&status).and_then(|source| source.downcast_ref::<Backtrace>());
+        assert_eq!(trace.map(Backtrace::frames), Some(status.backtrace()));
     }
 }
