@@ -1,7 +1,11 @@
 //! The command line: every command with its flags and their types, as `clap` parses it. `main` parses it, and each command gets its part.
 
 mod benchmark;
+mod check;
+mod inspect;
+mod params;
 mod policy;
+mod run;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,11 +13,18 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
+pub use self::check::{CheckArguments, CheckFormat};
+pub use self::inspect::{
+    AsmArguments, DevicesArguments, DevicesFormat, DisasmArguments, DumpArguments, DumpFormat, DumpOutput,
+};
+pub use self::params::{
+    ConvertArguments, CreateArguments, ParameterArguments, ParameterMode, ParamsCommand, ParamsDumpArguments,
+};
 pub use self::policy::PolicyArguments;
+pub use self::run::RunArguments;
 use crate::exit;
 use crate::task::TaskArguments;
 use crate::values::Limits;
-use crate::values::compare::Tolerance;
 
 /// Runs and inspects IREE programs (.vmfb files).
 #[derive(Debug, Parser)]
@@ -139,108 +150,6 @@ pub struct DeviceArguments {
     pub task: TaskArguments,
 }
 
-/// Flags of all commands that read parameters.
-#[derive(Args, Debug)]
-pub struct ParameterArguments {
-    /// An archive with parameters of programs: a .irpa, .gguf or .safetensors file, prefixed with the name of their scope if they
-    /// have one. May be repeated.
-    #[arg(long, value_name = "[SCOPE=]FILE")]
-    pub parameters: Vec<String>,
-    /// How parameter archives are read.
-    #[arg(long, value_enum, default_value_t = ParameterMode::Mmap, value_name = "MODE")]
-    pub parameter_mode: ParameterMode,
-}
-
-/// How parameter archives are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ParameterMode {
-    /// Mapped: constants that are aligned are used where they are in the file.
-    Mmap,
-    /// Parameters are read into memory when the program loads them.
-    File,
-    /// Whole files are read into memory at once.
-    Preload,
-}
-
-/// The commands of `vireo params`.
-#[derive(Debug, Subcommand)]
-pub enum ParamsCommand {
-    /// Merge parameters of any archives into one .irpa file; omit some, rename them, or replace them by repeated values.
-    Convert(ConvertArguments),
-    /// Create a .irpa file from values on the command line.
-    Create(CreateArguments),
-    /// List the contents of archives, and extract parameters.
-    Dump(ParamsDumpArguments),
-}
-
-/// Flags of `vireo params convert`. Names and values are those of `iree-convert-parameters`.
-#[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
-pub struct ConvertArguments {
-    /// The archives to convert.
-    #[command(flatten)]
-    pub parameters: ParameterArguments,
-    /// A parameter to omit. May be repeated.
-    #[arg(long, value_name = "NAME")]
-    pub exclude: Vec<String>,
-    /// A parameter to rename. May be repeated.
-    #[arg(long, value_name = "OLD=NEW")]
-    pub rename: Vec<String>,
-    /// A parameter to replace by zeros, or by a value that is repeated: `name`, `name=i8=123`, `name=f32=4.5`, `name=x32=CAFEF00D`.
-    /// May be repeated.
-    #[arg(long, value_name = "NAME[=TYPE=VALUE]")]
-    pub splat: Vec<String>,
-    /// Replace all other parameters by zeros that take no space in the file.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub strip: bool,
-    /// Do not list the contents of the new file.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub quiet: bool,
-    /// The .irpa file to write.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-}
-
-/// Flags of `vireo params create`. Names and values are those of `iree-create-parameters`.
-#[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
-pub struct CreateArguments {
-    /// A parameter that takes no space in the file: `name=2x3xf32` of zeros, or `name=2x3xf32=1.5`. May be repeated.
-    #[arg(long, value_name = "NAME=TYPE[=VALUE]")]
-    pub splat: Vec<String>,
-    /// A parameter with contents in the file: zeros, a repeated value, or any tensor as for `vireo run --input`, such as
-    /// `name=2x2xf32=1,2,3,4`, `name=2x2xf32=@file.bin` or `name=@file.npy`. May be repeated.
-    #[arg(long, value_name = "NAME=TENSOR")]
-    pub data: Vec<String>,
-    /// Contents begin at multiples of this many bytes.
-    #[arg(long, default_value_t = 64, value_name = "BYTES")]
-    pub alignment: u64,
-    /// Do not list the contents of the new file.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub quiet: bool,
-    /// The .irpa file to write.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-}
-
-/// Flags of `vireo params dump`. Names and values are those of `iree-dump-parameters`.
-#[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
-pub struct ParamsDumpArguments {
-    /// Archives to show, as for --parameters.
-    #[arg(value_name = "[SCOPE=]FILE")]
-    pub files: Vec<String>,
-    /// What to show.
-    #[command(flatten)]
-    pub parameters: ParameterArguments,
-    /// How to show it.
-    #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
-    pub format: DumpFormat,
-    /// Write the contents of a parameter to a file. May be repeated.
-    #[arg(long, value_name = "[SCOPE::]KEY=FILE")]
-    pub extract: Vec<String>,
-}
-
 impl Color {
     /// The choice in the type of the streams that strip colours.
     pub fn choice(self) -> anstream::ColorChoice {
@@ -259,103 +168,6 @@ impl ProgramArguments {
     }
 }
 
-const RUN_HELP: &str = "\
-Values (--input, --expected-output):
-  1, -2, 0x1F, 1.5, nan     a number, for a function argument of type i32, i64, f32 or f64
-  2x3xf32=1,2,3,4,5,6       a tensor; commas, spaces and brackets separate the elements
-  2x2xi8=[1 2][3 4]         the same with brackets
-  2x3xf32=7                 a tensor of equal elements
-  f32=7                     a tensor of rank 0
-  2x3xf32                   a tensor of zeros
-  2x3xf32=@file.bin         elements from a raw little-endian file; `+file.bin` goes on where the last value ended
-  2x3xbf16=@file.npy        a NumPy array that is of this type, or bytes without a type
-  @file.npy                 a NumPy array; `+file.npy` the next one in the file, `*file.npy` all that are left
-  @file.npz, @file.npz:name a tensor of a file with several, .npz or .safetensors: the first, or the one with the name;
-                            `+` and `*` as above
-  &2x3xf32=...              an untyped buffer with the contents of the tensor
-  (null)                    a null reference, or zero
-  (ignored)                 with --expected-output: any result
-
-Element types: i1, i2, i4, i8 to i64, si2 to si64, ui2 to ui64, f16, bf16, f32, f64, f8E4M3FN and the other 8-bit floats,
-cf64 and cf128 (1+2i). Others are written as the hexadecimal bytes of each element.";
-
-/// Flags of `vireo run`. Names and values are those of `iree-run-module`; `--list_devices` and `--list-devices` are the same.
-#[derive(Args, Debug)]
-#[command(after_help = const_format(), after_long_help = const_format())]
-pub struct RunArguments {
-    /// Modules and devices.
-    #[command(flatten)]
-    pub program: ProgramArguments,
-    /// The exported function to call. Not needed if the module exports only one.
-    #[arg(long, value_name = "NAME")]
-    pub function: Option<String>,
-    /// An argument of the function. Repeat it for each argument, in order.
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
-    pub input: Vec<String>,
-    /// Destination of a result: none if empty, `-` to print it, `@file` to write it, `+file` to append it to a file. Files
-    /// that end in .npy become NumPy arrays, those in .npz and .safetensors hold all results that name them, by the names that follow
-    /// a colon (`@file.npz:name`), and others raw bytes. Repeat it for each result, in order.
-    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
-    pub output: Vec<String>,
-    /// An expected result, written as an --input. Repeat it for each result, in order.
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "output")]
-    pub expected_output: Vec<String>,
-    /// How results are compared with expected ones.
-    #[command(flatten)]
-    pub comparison: Comparison,
-    /// Most elements of a tensor to print. Negative: all.
-    #[arg(long, default_value_t = 1024, value_name = "COUNT", allow_hyphen_values = true)]
-    pub output_max_element_count: i32,
-    /// List the devices, or those of one driver, and exit.
-    #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub list_devices: Option<String>,
-    /// List the drivers and exit.
-    #[arg(long)]
-    pub list_drivers: bool,
-    /// Describe the devices, or those of one driver, and exit.
-    #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub dump_devices: Option<String>,
-    /// Print memory statistics of the device to stderr at the end.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub print_statistics: bool,
-}
-
-fn const_format() -> String {
-    format!("{RUN_HELP}\n\n{}", exit::HELP)
-}
-
-/// How results are compared.
-#[derive(Args, Debug)]
-pub struct Comparison {
-    /// `approximate` uses the tolerances below for floats; `exact` compares bytes.
-    #[arg(long, value_enum, default_value_t = EqualityMode::Approximate, value_name = "MODE")]
-    pub equality_mode: EqualityMode,
-    /// Absolute tolerance of f16.
-    #[arg(long, default_value_t = 0.001, value_name = "FLOAT")]
-    pub expected_f16_threshold: f32,
-    /// Absolute tolerance of f32.
-    #[arg(long, default_value_t = 0.0001, value_name = "FLOAT")]
-    pub expected_f32_threshold: f32,
-    /// Absolute tolerance of f64.
-    #[arg(long, default_value_t = 0.0001, value_name = "FLOAT")]
-    pub expected_f64_threshold: f64,
-    /// Absolute tolerance of bf16.
-    #[arg(long, default_value_t = 0.01, value_name = "FLOAT")]
-    pub expected_bf16_threshold: f32,
-    /// Relative tolerance of all float types.
-    #[arg(long, default_value_t = 1e-5, value_name = "FLOAT")]
-    pub expected_rtol: f64,
-}
-
-/// How results are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EqualityMode {
-    /// `abs(actual - expected) <= atol + rtol * abs(expected)` for floats; NaN equals NaN.
-    Approximate,
-    /// Equal bytes.
-    Exact,
-}
-
 /// How module files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModuleMode {
@@ -365,162 +177,9 @@ pub enum ModuleMode {
     Mmap,
 }
 
-impl Comparison {
-    /// The tolerances.
-    pub fn tolerance(&self) -> Tolerance {
-        Tolerance {
-            exact: self.equality_mode == EqualityMode::Exact,
-            f16: self.expected_f16_threshold.into(),
-            f32: self.expected_f32_threshold.into(),
-            f64: self.expected_f64_threshold,
-            bf16: self.expected_bf16_threshold.into(),
-            relative: self.expected_rtol,
-        }
-    }
-}
-
-impl RunArguments {
-    /// Most elements to print.
-    pub fn max_elements(&self) -> usize {
-        usize::try_from(self.output_max_element_count).unwrap_or(usize::MAX)
-    }
-}
-
-/// Flags of `vireo check`. Names are those of `iree-check-module` and of GoogleTest, which it uses.
-#[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
-pub struct CheckArguments {
-    /// Test modules, each run on its own after the modules of --module. Without any, the last --module is the test module.
-    #[arg(value_name = "FILE")]
-    pub tests: Vec<PathBuf>,
-    /// Modules and devices.
-    #[command(flatten)]
-    pub program: ProgramArguments,
-    /// Only tests that a pattern matches: `PATTERN:PATTERN-PATTERN:PATTERN`, without those after the dash. `*` is any text, `?` any
-    /// character. A test is called `function` or `module.function`.
-    #[arg(long, value_name = "PATTERNS", alias = "gtest-filter", allow_hyphen_values = true)]
-    pub filter: Option<String>,
-    /// List the names of the tests and exit.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", alias = "gtest-list-tests")]
-    pub list: bool,
-    /// Stop after the first test that fails.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", alias = "gtest-fail-fast")]
-    pub fail_fast: bool,
-    /// Expect that a test fails: succeed if one does, fail if none does.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub expect_failure: bool,
-    /// How results are written to stdout.
-    #[arg(long, value_enum, default_value_t = CheckFormat::Text, value_name = "FORMAT")]
-    pub format: CheckFormat,
-    /// Also write the results to this file, in the form of JUnit.
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
-}
-
-/// How `vireo check` writes results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CheckFormat {
-    /// A line for each test, for people.
-    Text,
-    /// One JSON object.
-    Json,
-}
-
-/// Flags of `vireo dump`.
-#[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
-pub struct DumpArguments {
-    /// The module: a .vmfb file, or `-` for stdin.
-    #[arg(value_name = "FILE")]
-    pub module: PathBuf,
-    /// What to show.
-    #[arg(long, value_enum, default_value_t = DumpOutput::All, value_name = "WHAT")]
-    pub output: DumpOutput,
-    /// How to show it. JSON has the metadata only.
-    #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
-    pub format: DumpFormat,
-    /// Only this function: an exported name, or an ordinal as the function table shows it; with `--jit` the name of a kernel, too. May be
-    /// repeated.
-    #[arg(long, value_name = "NAME")]
-    pub function: Vec<String>,
-    /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
-    #[arg(long, conflicts_with_all = ["output", "format"])]
-    pub jit: bool,
-}
-
-/// Flags of `vireo asm`.
-#[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
-pub struct AsmArguments {
-    /// The text: a .vmasm file, or `-` for stdin.
-    #[arg(value_name = "FILE")]
-    pub source: PathBuf,
-    /// The module file to write.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-    /// Write the module even if the verifier refuses it; it cannot be run then.
-    #[arg(long)]
-    pub no_verify: bool,
-}
-
-/// Flags of `vireo disasm`.
-#[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
-pub struct DisasmArguments {
-    /// The module: a .vmfb file, or `-` for stdin.
-    #[arg(value_name = "FILE")]
-    pub module: PathBuf,
-    /// The file to write the text to, instead of stdout.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-/// Flags of `vireo devices`.
-#[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
-pub struct DevicesArguments {
-    /// Only the devices of this driver.
-    #[arg(value_name = "DRIVER", default_value = "", hide_default_value = true)]
-    pub driver: String,
-    /// How to show them.
-    #[arg(long, value_enum, default_value_t = DevicesFormat::Text, value_name = "FORMAT")]
-    pub format: DevicesFormat,
-    /// Where devices come from.
-    #[command(flatten)]
-    pub devices: DeviceArguments,
-}
-
-/// How `vireo devices` shows devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DevicesFormat {
-    /// A table for people.
-    Text,
-    /// JSON, with every detail.
-    Json,
-}
-
-/// What `vireo dump` shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DumpOutput {
-    /// Names, imports, exports, types, data, functions.
-    Metadata,
-    /// The code of the functions.
-    Disassembly,
-    /// Both.
-    All,
-}
-
-/// How `vireo dump` shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DumpFormat {
-    /// Tables for people.
-    Text,
-    /// One JSON object.
-    Json,
-}
-
 #[cfg(test)]
 mod tests {
+    use super::run::EqualityMode;
     use super::*;
 
     fn run(flags: &[&str]) -> Result<RunArguments, clap::Error> {

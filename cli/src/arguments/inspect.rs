@@ -1,0 +1,101 @@
+//! The flags of the commands that run nothing: `vireo dump`, `asm`, `disasm` and `devices`, part of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::DeviceArguments;
+use crate::exit;
+
+/// Flags of `vireo dump`.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct DumpArguments {
+    /// The module: a .vmfb file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    pub module: PathBuf,
+    /// What to show.
+    #[arg(long, value_enum, default_value_t = DumpOutput::All, value_name = "WHAT")]
+    pub output: DumpOutput,
+    /// How to show it. JSON has the metadata only.
+    #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
+    pub format: DumpFormat,
+    /// Only this function: an exported name, or an ordinal as the function table shows it; with `--jit` the name of a kernel, too. May be
+    /// repeated.
+    #[arg(long, value_name = "NAME")]
+    pub function: Vec<String>,
+    /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
+    #[arg(long, conflicts_with_all = ["output", "format"])]
+    pub jit: bool,
+}
+
+/// Flags of `vireo asm`.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct AsmArguments {
+    /// The text: a .vmasm file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    pub source: PathBuf,
+    /// The module file to write.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Write the module even if the verifier refuses it; it cannot be run then.
+    #[arg(long)]
+    pub no_verify: bool,
+}
+
+/// Flags of `vireo disasm`.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct DisasmArguments {
+    /// The module: a .vmfb file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    pub module: PathBuf,
+    /// The file to write the text to, instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Flags of `vireo devices`.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct DevicesArguments {
+    /// Only the devices of this driver.
+    #[arg(value_name = "DRIVER", default_value = "", hide_default_value = true)]
+    pub driver: String,
+    /// How to show them.
+    #[arg(long, value_enum, default_value_t = DevicesFormat::Text, value_name = "FORMAT")]
+    pub format: DevicesFormat,
+    /// Where devices come from.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
+}
+
+/// How `vireo devices` shows devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DevicesFormat {
+    /// A table for people.
+    Text,
+    /// JSON, with every detail.
+    Json,
+}
+
+/// What `vireo dump` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DumpOutput {
+    /// Names, imports, exports, types, data, functions.
+    Metadata,
+    /// The code of the functions.
+    Disassembly,
+    /// Both.
+    All,
+}
+
+/// How `vireo dump` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DumpFormat {
+    /// Tables for people.
+    Text,
+    /// One JSON object.
+    Json,
+}
