@@ -2,6 +2,7 @@
 
 mod benchmark;
 mod check;
+mod explain;
 mod inspect;
 mod params;
 mod policy;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
 pub use self::check::{CheckArguments, CheckFormat};
+pub use self::explain::ExplainArguments;
 pub use self::inspect::{
     AsmArguments, DevicesArguments, DevicesFormat, DisasmArguments, DumpArguments, DumpFormat, DumpOutput,
 };
@@ -58,6 +60,8 @@ pub enum Command {
     Benchmark(Box<BenchmarkArguments>),
     /// Run the test functions of modules, which check their results themselves.
     Check(Box<CheckArguments>),
+    /// Show what a program needs, such as devices, kernel formats and parameters, and what of that is missing here.
+    Explain(ExplainArguments),
     /// Show what a module contains: imports, exports, types, data and code.
     Dump(DumpArguments),
     /// Assemble a text into a module file.

@@ -85,7 +85,6 @@ pub struct Program {
     model: Model,
     /// Records traces of programs if two tiers are compared; otherwise traces go to stderr.
     reports: Option<Arc<Recorder>>,
-    has_parameters: bool,
 }
 
 impl Program {
@@ -104,9 +103,14 @@ impl Program {
             Some(reports) => builder.record_to(reports.clone()),
             None => builder,
         };
-        let model = builder.build(main.clone());
-        let failed = || Failure::new(Exit::LoadFailure, "cannot link the modules");
-        Ok(Program { model: model.map_err(|status| failed().because(status))?, reports, has_parameters })
+        let model = builder.build(main.clone()).map_err(|status| {
+            let failure = Failure::new(Exit::LoadFailure, "cannot link the modules").because(status);
+            if has_parameters || !imports_from(modules, PARAMETERS) {
+                return failure;
+            }
+            failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
+        })?;
+        Ok(Program { model, reports })
     }
 
     /// The model that it is.
@@ -125,8 +129,6 @@ impl Program {
             let failure = Failure::new(Exit::LoadFailure, "cannot initialize the modules").because(status);
             if !self.model.policy().native_code && self.has_native_kernels() {
                 failure.hint("with --untrusted kernels have to be portable bytecode: compile for the backend `vmvx`")
-            } else if self.imports_from(PARAMETERS) && !self.has_parameters {
-                failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
             } else {
                 failure
             }
@@ -142,10 +144,10 @@ impl Program {
         let mut archives = self.model.modules().iter().filter_map(Module::archive);
         archives.any(|archive| archive.rodata().any(|segment| is_native(archive, segment.range)))
     }
+}
 
-    /// Whether a program has an import whose name has this prefix.
-    fn imports_from(&self, prefix: &str) -> bool {
-        let mut imports = self.model.modules().iter().filter_map(Module::archive).flat_map(Archive::imports);
-        imports.any(|import| import.full_name.starts_with(prefix))
-    }
+/// Whether one of `modules` has an import whose name has this prefix.
+fn imports_from(modules: &[Module], prefix: &str) -> bool {
+    let mut imports = modules.iter().filter_map(Module::archive).flat_map(Archive::imports);
+    imports.any(|import| import.full_name.starts_with(prefix))
 }

@@ -8,6 +8,7 @@ mod devices;
 mod docs;
 mod dump;
 mod errors;
+mod explain;
 mod inline;
 mod models;
 mod parameters;

@@ -271,6 +271,8 @@ fn size(bytes: u64) -> String {
 impl fmt::Display for Requirements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = |has: bool| if has { "" } else { "  MISSING" };
+        // One of several is enough.
+        let here = |has: bool| if has { "" } else { "  not here" };
         writeln!(f, "functions:")?;
         self.functions.iter().try_for_each(|function| writeln!(f, "  {function}"))?;
         if !self.modules.is_empty() {
@@ -284,7 +286,7 @@ impl fmt::Display for Requirements {
             writeln!(f, "devices, one of:")?;
         }
         for (pattern, has) in &self.devices {
-            writeln!(f, "  {pattern}{}", mark(*has))?;
+            writeln!(f, "  {pattern}{}", here(*has))?;
         }
         if !self.formats.is_empty() {
             writeln!(f, "kernels, in one of:")?;
@@ -292,7 +294,12 @@ impl fmt::Display for Requirements {
         for format in &self.formats {
             let bytes = format.executables.iter().map(|executable| executable.bytes).sum();
             let count: usize = format.executables.iter().map(|executable| executable.kernels.len()).sum();
-            writeln!(f, "  {}: {count} kernels, {}{}", format.name, size(bytes), mark(format.is_available))?;
+            let kernels = match count {
+                0 => String::new(),
+                1 => "1 kernel, ".into(),
+                count => format!("{count} kernels, "),
+            };
+            writeln!(f, "  {}: {kernels}{}{}", format.name, size(bytes), here(format.is_available))?;
             let features = format.executables.iter().flat_map(|executable| &executable.features);
             let features: BTreeMap<_, _> = features.collect();
             if !features.is_empty() {

@@ -1,0 +1,29 @@
+//! The flags of `vireo explain`, part of the command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{DeviceArguments, ParameterArguments};
+use crate::exit;
+
+/// Flags of `vireo explain`. The command fails with code 3 if something is missing.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct ExplainArguments {
+    /// The modules: .vmfb files, dependencies first; the last one is explained.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// A device that the program is to run on. Repeat it for several; see `vireo devices`.
+    #[arg(long, default_value = "local-sync", value_name = "DEVICE")]
+    pub device: Vec<String>,
+    /// Where devices come from.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
+    /// Where parameters come from.
+    #[command(flatten)]
+    pub parameters: ParameterArguments,
+    /// Write JSON for programs instead of text for people.
+    #[arg(long)]
+    pub json: bool,
+}

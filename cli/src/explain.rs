@@ -1,0 +1,95 @@
+//! `vireo explain`: what a program needs, and what of that this machine, the given devices and archives do not have.
+
+use std::io;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use vireo::inference::{ModelBuilder, Requirements, Signature, ValueInfo};
+use vireo::io::ContentsMode;
+use vireo::{SecurityPolicy, Session};
+
+use crate::arguments::{ExplainArguments, ModuleMode};
+use crate::devices::Drivers;
+use crate::engine::{open_archive, verify};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::parameters;
+use crate::run::print;
+
+/// Prints what the last module needs. Nothing is loaded but the module files.
+pub fn explain(arguments: &ExplainArguments) -> Result<Exit, Failure> {
+    let drivers = Drivers::load(&arguments.devices, SecurityPolicy::trusted())?;
+    let devices = arguments.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, _>>()?;
+    // What is wrong with an archive is said as other commands say it.
+    parameters::open(&arguments.parameters)?;
+    let mut builder = devices.into_iter().fold(Session::builder(), ModelBuilder::with_device);
+    for spec in &arguments.parameters.parameters {
+        let (scope, path) = spec.split_once('=').unwrap_or(("", spec));
+        builder = builder.parameters_in(scope, path).parameter_mode(ContentsMode::Mmap);
+    }
+    let load = |path: &Path| verify(open_archive(path, ModuleMode::Mmap)?);
+    let Some((main, others)) = arguments.files.split_last() else {
+        return Err(Failure::new(Exit::Usage, "no module is given"));
+    };
+    for path in others {
+        builder = builder.with_module(load(path)?);
+    }
+    let failed = || Failure::new(Exit::LoadFailure, format!("cannot explain the module `{}`", main.display()));
+    let found = builder.requirements(&load(main)?).map_err(|status| failed().because(status))?;
+    let text = if arguments.json { format!("{:#}\n", to_json(&found)) } else { found.to_string() };
+    print(&mut io::stdout(), &text)?;
+    Ok(if found.missing().is_empty() { Exit::Ok } else { Exit::LoadFailure })
+}
+
+fn to_json(found: &Requirements) -> Value {
+    let modules = found.modules.iter().map(|module| {
+        json!({
+            "name": module.name,
+            "minimum_version": module.minimum_version,
+            "optional": module.is_optional,
+            "available_version": module.available,
+        })
+    });
+    let devices = found.devices.iter().map(|(pattern, has)| json!({"pattern": pattern, "available": has}));
+    let formats = found.formats.iter().map(|format| {
+        let executables = format.executables.iter().map(|executable| {
+            json!({"bytes": executable.bytes, "kernels": executable.kernels, "features": executable.features})
+        });
+        json!({
+            "name": format.name,
+            "available": format.is_available,
+            "executables": executables.collect::<Vec<_>>(),
+        })
+    });
+    let parameters = found.parameters.iter().map(|parameter| {
+        json!({
+            "scope": parameter.scope,
+            "key": parameter.key,
+            "bytes": parameter.bytes,
+            "available_bytes": parameter.available,
+        })
+    });
+    json!({
+        "functions": found.functions.iter().map(function).collect::<Vec<_>>(),
+        "modules": modules.collect::<Vec<_>>(),
+        "devices": devices.collect::<Vec<_>>(),
+        "formats": formats.collect::<Vec<_>>(),
+        "parameters": parameters.collect::<Vec<_>>(),
+        "constant_bytes": found.constant_bytes,
+        "device_bytes": found.device_bytes,
+        "incomplete": found.incomplete,
+        "missing": found.missing(),
+    })
+}
+
+fn function(signature: &Signature) -> Value {
+    let values = |values: &[ValueInfo]| {
+        values.iter().map(|value| json!({"name": value.name, "type": value.to_string()})).collect::<Vec<_>>()
+    };
+    json!({
+        "name": signature.name,
+        "arguments": values(&signature.arguments),
+        "results": values(&signature.results),
+        "async": signature.is_async,
+    })
+}
