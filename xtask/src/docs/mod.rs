@@ -31,13 +31,14 @@ const BUILD: &str = "How it is built";
 const IN_NAVIGATION: &str = "docs/support.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 18] = [
+const GUIDES: [Guide; 19] = [
     Guide {
         file: "README.md",
         group: USE,
         begin: Some("see what Vireo does and how fast it is, or run a model from Rust"),
     },
     Guide { file: "docs/cli.md", group: USE, begin: Some("run a model from a shell") },
+    Guide { file: "docs/library.md", group: USE, begin: Some("run a model from Rust") },
     Guide { file: "docs/support.md", group: USE, begin: Some("know whether a model will run") },
     Guide { file: "docs/devices.md", group: USE, begin: None },
     Guide { file: "docs/parameters.md", group: USE, begin: None },
