@@ -14,8 +14,11 @@ use std::time::{Duration, Instant};
 use self::scope::Scope;
 use crate::status::{Result, Status, StatusCode};
 
-/// Steps (backward branches and calls) between two checks of the limits.
-const CHECK_INTERVAL: u32 = 1024;
+/// Backward branches and calls between two checks of the limits of a call whose fuel is counted, which is also the fuel that they cost.
+const FUEL_INTERVAL: u32 = 1024;
+
+/// The same where it is not: a check reads the clock, which takes as long as 70 iterations of the shortest loop.
+const TIME_INTERVAL: u32 = 8192;
 
 /// The limits of an invocation.
 #[derive(Clone, Debug)]
@@ -120,7 +123,7 @@ impl Limits {
     #[doc(hidden)]
     #[inline]
     pub fn check_interval(&self) -> u32 {
-        CHECK_INTERVAL
+        if self.fuel.is_some() { FUEL_INTERVAL } else { TIME_INTERVAL }
     }
 
     /// True if more is limited than the sizes of the stack and of allocations, so that the limits have to be checked while the program runs.
@@ -178,7 +181,7 @@ impl Limits {
     pub fn check(&self) -> Result<()> {
         self.check_time()?;
         if let Some(fuel) = &self.fuel {
-            let spend = |fuel: u64| fuel.checked_sub(u64::from(CHECK_INTERVAL));
+            let spend = |fuel: u64| fuel.checked_sub(u64::from(FUEL_INTERVAL));
             if fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_err() {
                 return Err(Status::resource_exhausted("the invocation has used up its fuel"));
             }
