@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use vireo::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, steps, verify_function};
+use vireo::bytecode::{FunctionInfo, ModuleInfo, Rules, VerifiedFunction, steps, verify_function};
 use vireo::vm::{Context, Convention, Module, Value};
 use vireo::vmfb::Archive;
 use vireo::{Result, vm_module};
@@ -93,7 +93,8 @@ fn steps(criterion: &mut Criterion) {
             .map(|(ordinal, (function, convention))| {
                 let (slots, refs, blocks) = (function.slots, function.refs, function.blocks);
                 let features = function.requirements.0;
-                let info = FunctionInfo { ordinal, convention, slots, refs, blocks, features };
+                let rules = Rules::default();
+                let info = FunctionInfo { ordinal, convention, slots, refs, blocks, features, rules };
                 (&archive.bytecode()[function.code.clone()], info)
             })
             .collect();

@@ -109,8 +109,8 @@ pub mod bytecode {
     pub use vireo_module::bytecode::{
         AnyReg, Block, BlockId, CallForm, CallId, CallSite, Callee, CasesId, Decoded, Edge, EdgeId, F32Bits, F64Bits,
         FunctionId, FunctionInfo, GlobalOffset, GlobalRef, ImportId, ListId, Liveness, Marshal, ModuleInfo, Names, Op,
-        OperandVisitor, Passing, Printer, Reader, RefReg, Reg, Remap, RodataId, SegmentsId, StringId, TypeId,
-        VerifiedFunction, VerifyError, Word, disassemble, disassemble_op, opcode, verify_function,
+        OperandVisitor, Passing, Placement, Printer, Reader, RefReg, Reg, Remap, RodataId, Rules, SegmentsId, StringId,
+        TypeId, VerifiedFunction, VerifyError, Word, disassemble, disassemble_op, opcode, verify_function,
     };
 }
 

@@ -99,7 +99,13 @@ fn set_decoder(isa: &Isa, set: &str) -> TokenStream {
             }
             _ => {
                 let (family, function) = (ident(&op.family), function(op));
-                return Some(quote!(opcode::#module::#constant => #family::#function(reader),));
+                let read = if op.since > isa.oldest() {
+                    let (mnemonic, since) = (&op.mnemonic, op.since);
+                    quote!({ reader.require_version(#mnemonic, #since)?; #family::#function(reader) })
+                } else {
+                    quote!(#family::#function(reader),)
+                };
+                return Some(quote!(opcode::#module::#constant => #read));
             }
         };
         Some(quote!(opcode::#module::#constant => #call(reader),))

@@ -7,11 +7,11 @@ use crate::emit::constants;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{constant, ident, origin};
 use crate::load::Spec;
+use crate::model::vm::{Bytecode, GapFill};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let isa = &spec.vm;
-    let (major, minor) = (isa.bytecode.major, isa.bytecode.minor);
     let sets = isa.sets.iter().map(|set| {
         let module = ident(&set.name);
         let doc = format!(" {}", set.doc);
@@ -45,8 +45,29 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             }
         }
     });
-    let bits = isa.sets.iter().filter_map(|set| set.feature).chain(isa.features.iter().map(|feature| feature.bit));
-    let all = bits.fold(0, |all, bits| all | bits);
+    let versions = isa.versions.iter().map(|version| {
+        let Bytecode { major, minor, releases, moves, .. } = version;
+        let features = isa.features.iter().filter(|feature| feature.since <= *major).map(|feature| feature.bit);
+        let features = isa.sets.iter().filter_map(|set| set.feature).chain(features);
+        let features = features.fold(0, |all: u32, bits| all | bits);
+        let gap_fill = match &version.gap_fill {
+            Some(GapFill { module, version, releases }) => {
+                quote!(Some(GapFill { module: #module, version: #version, releases: #releases }))
+            }
+            None => quote!(None),
+        };
+        quote! {
+            BytecodeVersion {
+                major: #major,
+                minor: #minor,
+                releases: #releases,
+                features: #features,
+                moves: #moves,
+                gap_fill: #gap_fill,
+            }
+        }
+    });
+    let newest = isa.versions.len().saturating_sub(1);
     let named = isa.sets.iter().filter_map(|set| Some((set.name.as_str(), set.feature?)));
     let named = named.chain(isa.features.iter().map(|feature| (feature.name.as_str(), feature.bit)));
     let named = named.map(|(name, bit)| quote!((#name, #bit)));
@@ -57,12 +78,36 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     });
     let constants = isa.constants.iter().map(constants::constant);
     let tokens = quote! {
-        #[doc = " The bytecode version that these tables describe; files with another major version are not readable."]
-        pub const BYTECODE_MAJOR: u16 = #major;
-        #[doc = " The newest minor version that is understood."]
-        pub const BYTECODE_MINOR: u16 = #minor;
-        #[doc = " Every bit of a function's or module's feature word that has a meaning."]
-        pub const ALL_FEATURES: u32 = #all;
+        #[doc = " A version of the bytecode. All have the same encodings."]
+        #[derive(Debug, PartialEq, Eq)]
+        pub struct BytecodeVersion {
+            #[doc = " Its major version."]
+            pub major: u16,
+            #[doc = " Its minor version."]
+            pub minor: u16,
+            #[doc = " The releases of the compiler that write it."]
+            pub releases: &'static str,
+            #[doc = " Every bit of a function's or module's feature word that has a meaning."]
+            pub features: u32,
+            #[doc = " False if the MOVE bit means nothing: references are copied."]
+            pub moves: bool,
+            #[doc = " Modules that have arguments in the gaps that 64-bit arguments leave, if any has."]
+            pub gap_fill: Option<GapFill>,
+        }
+        #[doc = " Modules of compilers that fill gaps between arguments."]
+        #[derive(Debug, PartialEq, Eq)]
+        pub struct GapFill {
+            #[doc = " The name of another module; those that need at most `version` of it are of such compilers. Others may be."]
+            pub module: &'static str,
+            #[doc = " The version of that module."]
+            pub version: u32,
+            #[doc = " The releases of these compilers."]
+            pub releases: &'static str,
+        }
+        #[doc = " The versions that can be read, oldest first."]
+        pub const BYTECODE_VERSIONS: &[BytecodeVersion] = &[#(#versions),*];
+        #[doc = " The newest version, which the assembler writes."]
+        pub const NEWEST_BYTECODE: &BytecodeVersion = &BYTECODE_VERSIONS[#newest];
         #[doc = " The bits of the feature word by name: opcode sets, and what no set stands for."]
         pub const FEATURES: &[(&str, u32)] = &[#(#named),*];
         #[doc = " Bits of the feature word that no opcode set stands for."]

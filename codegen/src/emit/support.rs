@@ -15,14 +15,13 @@ pub const HEADING: &str = "## Ops\n";
 pub fn ops(spec: &Spec) -> String {
     let vm = &spec.vm;
     let mut text = format!(
-        "{HEADING}All {} ops of bytecode {}.{} are supported, interpreted and in machine code. For an op, the JIT emits instructions, a call of \
+        "{HEADING}Modules of bytecode {} are supported, with all {} ops, interpreted and in machine code. For an op, the JIT emits instructions, a call of \
          the interpreter's function, or a call of the interpreter, which executes the op and returns. Branches, calls and returns \
          are control flow of the machine code; an op that yields, fails or waits takes a side exit to the interpreter. Other \
          versions of bytecode are refused with `INCOMPATIBLE`.\n\n| family | ops | instructions | calls a function | control flow | calls the interpreter |\n\
          |---|---|---|---|---|---|\n",
-        vm.ops.len(),
-        vm.bytecode.major,
-        vm.bytecode.minor
+        vm.versions_in_words(),
+        vm.ops.len()
     );
     for (family, ops) in vm.families() {
         let of = |how: &str| ops.iter().filter(|op| in_machine_code(op) == how).count();

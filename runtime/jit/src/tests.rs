@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vireo_module::asm::assemble;
-use vireo_module::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+use vireo_module::bytecode::{FunctionInfo, ModuleInfo, Rules, VerifiedFunction, verify_function};
 use vireo_module::convention::Convention;
 use vireo_module::vmfb::Archive;
 
@@ -21,6 +21,7 @@ pub(crate) fn functions(text: &str) -> Arc<[VerifiedFunction]> {
             refs: function.refs,
             blocks: function.blocks,
             features: function.requirements.0,
+            rules: Rules::default(),
         };
         verify_function(&archive.bytecode()[function.code.clone()], &info_of, &info).unwrap()
     });

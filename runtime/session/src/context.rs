@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::function::Function;
 use super::module::{ExportInfo, Module, ModuleKind};
 use crate::blocking::Blocking;
-use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
+use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::TierUp;
 use crate::interp::{self, ContextState, ImportTarget, Invocation, Limits, ModuleList, Poll, Stderr, TraceSink};
 use crate::limits::scope;
@@ -329,7 +329,14 @@ fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
         match target {
             Ok(target) => Ok(Some(target)),
             Err(status) if import.optional && status.code() == StatusCode::NotFound => Ok(None),
-            Err(status) => Err(status.context(needs(format!("`{}`", import.full_name)))),
+            Err(status) => {
+                let mut what = format!("`{}`", import.full_name);
+                if status.code() == StatusCode::Incompatible {
+                    let BytecodeVersion { major, minor, releases, .. } = archive.bytecode_rules();
+                    what.push_str(&format!(" and is of {releases} (bytecode {major}.{minor})"));
+                }
+                Err(status.context(needs(what)))
+            }
         }
     })?;
     Ok(interp::BoundModule::Bytecode(Arc::new(bound)))
@@ -340,18 +347,18 @@ fn resolve(modules: &[Module], name: &str, function: &str, convention: &Conventi
     let mut found_module = false;
     for (index, module) in modules.iter().enumerate().rev().filter(|(_, module)| module.name() == name) {
         found_module = true;
-        let mut other = None;
+        let mut others = Vec::new();
         for export in module.exports_named(function) {
             if export.convention == convention {
                 return Ok(ImportTarget { module: index, function: export.ordinal });
             }
-            other = Some(export);
+            others.push(format!("`{}`", export.convention));
         }
-        if let Some(other) = other {
+        if !others.is_empty() {
             return Err(Status::incompatible(format!(
-                "it is imported as `{convention}`, but version {} of module `{name}` exports it as `{}`",
+                "it is imported as `{convention}`, but version {} of module `{name}` exports it as {}",
                 module.version(),
-                other.convention
+                others.join(" or ")
             )));
         }
     }

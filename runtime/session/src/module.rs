@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::bytecode::opcode::RESERVED_PREFIX;
-use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+use crate::bytecode::opcode::{GapFill, RESERVED_PREFIX};
+use crate::bytecode::{
+    FunctionInfo, ModuleInfo, Placement, PlacementEvidence, Rules, VerifiedFunction, verify_function,
+};
 use crate::interp;
 use crate::interp::{CodeShape, CompiledFunction};
 use crate::limits::check_available;
 use crate::status::{Result, Status};
-use crate::vmfb::{Archive, DebugDatabase, Import};
+use crate::vmfb::{Archive, DebugDatabase, Function, Import};
 use vireo_module::convention::Convention;
 use vireo_vm::list::{ElementType, List, ListType};
 use vireo_vm::type_names as refs;
@@ -383,24 +385,43 @@ fn load(archive: Archive) -> Result<VerifiedBytecode> {
         functions: &conventions,
     };
     let bytecode = archive.bytecode();
-    let functions = archive
-        .functions()
-        .zip(&conventions)
-        .enumerate()
-        .map(|(ordinal, (function, convention))| {
-            let info_of = FunctionInfo {
+    let code_of = |function: &Function<'_>| bytecode.get(function.code.clone()).unwrap_or_default();
+    let functions_with = |rules: Rules| {
+        archive.functions().zip(&conventions).enumerate().map(move |(ordinal, (function, convention))| {
+            let info = FunctionInfo {
                 ordinal: ordinal as u32,
                 convention,
                 slots: function.slots,
                 refs: function.refs,
                 blocks: function.blocks,
                 features: function.requirements.0,
+                rules,
             };
-            let code = bytecode.get(function.code.clone()).unwrap_or_default();
-            verify_function(code, &info_of, &info).map_err(|error| {
+            (function, info)
+        })
+    };
+    let version = archive.bytecode_rules();
+    let placement = match &version.gap_fill {
+        None => Placement::InOrder,
+        Some(GapFill { module, version, .. }) if needs_at_most(&archive, module, *version) => Placement::GapFill,
+        // The file does not say which compiler wrote it, but the registers that functions read do.
+        Some(_) => {
+            let mut evidence = PlacementEvidence::default();
+            for (function, function_info) in functions_with(Rules { version, placement: Placement::InOrder }) {
+                evidence.add(code_of(&function), &function_info, &info).map_err(|message| {
+                    undecided(&archive, &format!("{}: {message}", describe(function_info.ordinal as usize)))
+                })?;
+            }
+            evidence.placement().map_err(|message| undecided(&archive, &message))?
+        }
+    };
+    let functions = functions_with(Rules { version, placement })
+        .map(|(function, function_info)| {
+            verify_function(code_of(&function), &function_info, &info).map_err(|error| {
                 let offset = archive.bytecode_offset() + function.code.start + error.offset as usize;
                 let (place, message) = (error.offset, error.message);
-                Status::invalid_argument(format!("at {offset:#x}: {} at {place:#06x}: {message}", describe(ordinal)))
+                let name = describe(function_info.ordinal as usize);
+                Status::invalid_argument(format!("at {offset:#x}: {name} at {place:#06x}: {message}"))
             })
         })
         .collect::<Result<Arc<[VerifiedFunction]>>>()?;
@@ -420,6 +441,22 @@ fn load(archive: Archive) -> Result<VerifiedBytecode> {
         names,
         archive,
     })
+}
+
+/// True if a module depends on another one in a version that is no newer than `version`.
+fn needs_at_most(archive: &Archive, name: &str, version: u32) -> bool {
+    archive.dependencies().any(|dependency| dependency.name == name && dependency.minimum_version <= version)
+}
+
+/// The error for a module that follows no rule of a known compiler.
+fn undecided(archive: &Archive, message: &str) -> Status {
+    let version = archive.bytecode_rules();
+    let filling = version.gap_fill.as_ref().map_or("", |fill| fill.releases);
+    Status::incompatible(format!(
+        "the module fits none of the compilers that write bytecode {}.{} ({}): {filling} fill gaps between arguments, others do \
+         not, and {message}",
+        version.major, version.minor, version.releases
+    ))
 }
 
 /// Names of functions for messages, by ordinal: that of the export, else the one in the debug database, else empty.

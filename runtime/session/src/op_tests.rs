@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub(crate) use crate::status::StatusCode;
 
-use crate::bytecode::{FunctionInfo, ModuleInfo, Names, VerifiedFunction, disassemble, verify_function};
+use crate::bytecode::{FunctionInfo, ModuleInfo, Names, Rules, VerifiedFunction, disassemble, verify_function};
 use crate::interp::{
     BoundModule, BytecodeModule, ContextState, Dispatch, Import, ImportTarget, Invocation, Limits, ModuleList,
     ModuleState, Poll, TraceSink,
@@ -282,6 +282,7 @@ fn program(case: &Case) -> Result<ModuleList, String> {
                 refs: function.refs,
                 blocks: function.blocks,
                 features: function.features,
+                rules: Rules::default(),
             };
             verify_function(function.code, &info, &module).map_err(|error| format!("does not verify: {error}"))
         })

@@ -8,7 +8,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use crate::bytecode::opcode::{IMPORT_BIT as IMPORT, MOVE_BIT as MOVE, REF_BIT as REF, core as op};
-use crate::bytecode::{FunctionInfo, ModuleInfo, verify_function};
+use crate::bytecode::{FunctionInfo, ModuleInfo, Rules, verify_function};
 use crate::interp::*;
 use crate::module::function_compiler;
 use crate::status::{Result, Status, StatusCode};
@@ -91,7 +91,8 @@ fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (
         .map(|(ordinal, (_, blocks, code))| {
             let convention = &conventions[ordinal];
             let ordinal = ordinal as u32;
-            let function = FunctionInfo { ordinal, convention, slots: 16, refs: 8, blocks: *blocks, features: 0 };
+            let (blocks, rules) = (*blocks, Rules::default());
+            let function = FunctionInfo { ordinal, convention, slots: 16, refs: 8, blocks, features: 0, rules };
             verify_function(&code.0, &function, &info).unwrap()
         })
         .collect();

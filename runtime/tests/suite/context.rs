@@ -252,8 +252,8 @@ fn exports_that_do_not_fit_are_refused() {
     let status = Context::new([Module::native(Other).unwrap(), fixture("context/app.vmfb")]).unwrap_err();
     assert_eq!(
         status.to_string(),
-        "INCOMPATIBLE: module `app` needs `custom.add`: it is imported as `0ii_i`, but version 1 of module `custom` exports it \
-         as `0II_I`"
+        "INCOMPATIBLE: module `app` needs `custom.add` and is of IREE 3.11 and later (bytecode 17.0): it is imported as `0ii_i`, but \
+         version 1 of module `custom` exports it as `0II_I`"
     );
     let status = Context::new([Module::native(Empty).unwrap(), fixture("context/app.vmfb")]).unwrap_err();
     assert_eq!(status.to_string(), "NOT_FOUND: module `app` needs `custom.add`: module `custom` does not export it");

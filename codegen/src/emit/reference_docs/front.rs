@@ -59,7 +59,7 @@ fn parts(spec: &Spec) -> Vec<Vec<String>> {
     let methods: usize = objects.map(|object| object.methods.len()).sum();
     let examples: usize = spec.vm.ops.iter().map(|op| op.examples.len()).sum();
     let words: usize = spec.names.iter().map(|set| set.values.len()).sum();
-    let (vm, families) = (&spec.vm, spec.vm.families().len());
+    let (vm, newest, families) = (&spec.vm, spec.vm.newest(), spec.vm.families().len());
     let parts = [
         (
             "vm.html",
@@ -67,8 +67,8 @@ fn parts(spec: &Spec) -> Vec<Vec<String>> {
             format!(
                 "the {} ops of bytecode {}.{} in {families} families, with {examples} examples",
                 vm.ops.len(),
-                vm.bytecode.major,
-                vm.bytecode.minor
+                newest.major,
+                newest.minor
             ),
         ),
         (

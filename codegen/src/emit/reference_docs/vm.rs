@@ -36,11 +36,18 @@ fn family_page(isa: &Isa, statuses: &[StatusCode], family: &str, ops: &[&Op]) ->
 
 fn overview(isa: &Isa) -> Page {
     let mut page = Page::new("vm.html", "Instruction set", "vm.html");
-    page.text(&isa.bytecode.doc);
-    page.text(&format!(
-        "This is version {}.{}. A module of another major version is refused, and so is one with a higher minor version.",
-        isa.bytecode.major, isa.bytecode.minor
-    ));
+    page.text("Modules of these versions can be read; all others are refused. Encodings are the same in all of them.");
+    let rows = isa.versions.iter().map(|version| {
+        let added = isa.ops.iter().filter(|op| op.since == version.major && version.major != isa.oldest());
+        let added: Vec<String> = added.map(links::op).collect();
+        vec![
+            code(&format!("{}.{}", version.major, version.minor)),
+            inline(&version.releases),
+            added.join(", "),
+            inline(&version.doc),
+        ]
+    });
+    page.table(&["Version", "Written by", "New ops", "What it is"], &rows.collect::<Vec<_>>());
 
     stream(isa, &mut page);
     page.part("constants", "Constants");

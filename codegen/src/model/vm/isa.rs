@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use crate::diag::Origin;
 use crate::model::abi::{Grammar, Kind};
 use crate::model::constant::Constant;
@@ -11,8 +13,8 @@ use crate::sem::{Expr, Properties, Ty, Vocabulary};
 /// The instruction set.
 #[derive(Clone, Debug, Default)]
 pub struct Isa {
-    /// The bytecode version that the table describes.
-    pub bytecode: Bytecode,
+    /// The versions of the bytecode that can be read, oldest first.
+    pub versions: Vec<Bytecode>,
     /// The opcode sets; `core` first, the others in the order of the file.
     pub sets: Vec<OpcodeSet>,
     /// Bits of the requirement word that do not stand for an opcode set.
@@ -32,12 +34,31 @@ pub struct Isa {
 /// A bytecode version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bytecode {
-    /// Versions with another major are not readable.
+    /// Its major version.
     pub major: u16,
-    /// Highest minor version understood.
+    /// Its minor version.
     pub minor: u16,
+    /// The releases of the compiler that write it.
+    pub releases: String,
+    /// False if the MOVE bit means nothing: references are copied.
+    pub moves: bool,
+    /// If some compilers put arguments into the gaps that 64-bit arguments leave: how to recognise modules of those.
+    pub gap_fill: Option<GapFill>,
     /// Its documentation.
     pub doc: String,
+}
+
+/// Modules that need at most this version of another module are of compilers that fill gaps between arguments. Of other modules nothing
+/// is known.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GapFill {
+    /// The name of the other module.
+    pub module: String,
+    /// The version.
+    pub version: u32,
+    /// The releases of these compilers.
+    pub releases: String,
 }
 
 /// A set of 256 opcodes.
@@ -62,6 +83,8 @@ pub struct Feature {
     pub name: String,
     /// One bit.
     pub bit: u32,
+    /// The first major version of the bytecode that has it.
+    pub since: u16,
     /// Its documentation.
     pub doc: String,
     /// Where it is declared.
@@ -113,6 +136,8 @@ pub struct Op {
     pub set: String,
     /// Its number within the set.
     pub opcode: u8,
+    /// The first major version of the bytecode that has it.
+    pub since: u16,
     /// The stem of its file: `integer`.
     pub family: String,
     /// The encoding as written: `binary(i32)`; empty if it has no operands.
@@ -451,6 +476,27 @@ impl FieldKind {
 }
 
 impl Isa {
+    /// The newest version of the bytecode, which the assembler writes.
+    pub fn newest(&self) -> Bytecode {
+        self.versions.last().cloned().unwrap_or_default()
+    }
+
+    /// The oldest major version of the bytecode, which has everything without `since`.
+    pub fn oldest(&self) -> u16 {
+        self.versions.first().map_or(0, |version| version.major)
+    }
+
+    /// The versions in words: `15.0 (IREE 3.1 to 3.9) and 16.0 (IREE 3.10)`.
+    pub fn versions_in_words(&self) -> String {
+        let one = |version: &Bytecode| format!("{}.{} ({})", version.major, version.minor, version.releases);
+        match self.versions.split_last() {
+            Some((last, rest)) if !rest.is_empty() => {
+                format!("{} and {}", rest.iter().map(one).collect::<Vec<_>>().join(", "), one(last))
+            }
+            _ => self.versions.iter().map(one).collect(),
+        }
+    }
+
     /// The prefix opcode of the set called `name`; none for `core`.
     pub fn prefix(&self, name: &str) -> Option<u8> {
         let set = self.sets.iter().find(|set| set.name == name)?;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::examples;
 use super::isa::{
-    Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, Isa, Op, OpcodeSet, Structure,
-    TextPart, Type,
+    Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, GapFill, Isa, Op, OpcodeSet,
+    Structure, TextPart, Type,
 };
 use crate::camel_case::camel_case;
 use crate::diag::{Diagnostics, Origin};
@@ -24,6 +24,10 @@ struct RawBytecode {
     _name: serde_yaml::Value,
     major: u16,
     minor: u16,
+    #[serde(default)]
+    releases: String,
+    moves: Option<bool>,
+    gap_fill: Option<GapFill>,
     #[serde(default)]
     doc: String,
 }
@@ -43,6 +47,7 @@ struct RawSet {
 struct RawFeature {
     feature: String,
     bit: u32,
+    since: Option<u16>,
     #[serde(default)]
     doc: String,
 }
@@ -77,6 +82,7 @@ struct RawOp {
     op: String,
     set: Option<String>,
     opcode: u64,
+    since: Option<u16>,
     #[serde(default)]
     encoding: String,
     #[serde(default)]
@@ -98,16 +104,15 @@ impl Isa {
     /// Examples trap with one of the status codes of `abi`, and write conventions as it says.
     pub fn load(entries: &[Entry], abi: &Abi, diagnostics: &mut Diagnostics) -> Self {
         let mut isa = Isa { conventions: abi.grammar.clone(), ..Isa::default() };
-        let (mut primitives, mut ops) = (Vec::new(), Vec::new());
+        let (mut primitives, mut ops, mut features) = (Vec::new(), Vec::new(), Vec::new());
         for entry in entries {
             match entry.kind.as_str() {
                 "bytecode" => {
-                    if let Some(raw) = entry.parse::<RawBytecode>(diagnostics) {
-                        isa.bytecode = Bytecode { major: raw.major, minor: raw.minor, doc: raw.doc };
-                    }
+                    let versions = &mut isa.versions;
+                    versions.extend(load_bytecode(entry, versions.last(), diagnostics));
                 }
                 "opcode_set" => isa.sets.extend(load_set(entry, diagnostics)),
-                "feature" => isa.features.extend(load_feature(entry, diagnostics)),
+                "feature" => features.push(entry),
                 "constant" => isa.constants.extend(constant::read(entry, diagnostics)),
                 "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
                 "primitive" => primitives.push(entry),
@@ -122,6 +127,10 @@ impl Isa {
         }
         isa.primitives = Vocabulary::load(&primitives, diagnostics);
         isa.sets.sort_by_key(|set| set.name != "core");
+        for entry in features {
+            let feature = isa.load_feature(entry, diagnostics);
+            isa.features.extend(feature);
+        }
         for entry in ops {
             if let Some(op) = isa.load_op(entry, diagnostics) {
                 isa.ops.push(op);
@@ -170,6 +179,7 @@ impl Isa {
             mnemonic: raw.op,
             set,
             opcode,
+            since: self.since(raw.since, entry, diagnostics),
             family: entry.origin.stem().to_string(),
             text: self.text_of(&raw.encoding),
             also: self.also_of(&raw.encoding),
@@ -181,6 +191,27 @@ impl Isa {
             examples: Vec::new(),
             origin: entry.origin.clone(),
         })
+    }
+
+    fn load_feature(&self, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Feature> {
+        let raw: RawFeature = entry.parse(diagnostics)?;
+        if raw.doc.trim().is_empty() {
+            diagnostics.error(&entry.origin, format!("feature `{}` has no doc", raw.feature));
+        }
+        if raw.bit.count_ones() != 1 {
+            diagnostics.error(&entry.origin_of("bit"), format!("{:#x} is not one bit", raw.bit));
+        }
+        let since = self.since(raw.since, entry, diagnostics);
+        Some(Feature { name: raw.feature, bit: raw.bit, since, doc: raw.doc, origin: entry.origin.clone() })
+    }
+
+    /// The first version that has an op or a feature; all have it unless that is written.
+    fn since(&self, written: Option<u16>, entry: &Entry, diagnostics: &mut Diagnostics) -> u16 {
+        if let Some(since) = written.filter(|since| !self.versions.iter().any(|version| version.major == *since)) {
+            let message = format!("no `bytecode` entry is of version {since}");
+            diagnostics.error(&entry.origin_of("since"), message);
+        }
+        written.unwrap_or_else(|| self.oldest())
     }
 
     fn text_of(&self, encoding: &str) -> Option<Vec<TextPart>> {
@@ -257,15 +288,13 @@ fn load_set(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<OpcodeSet> {
     })
 }
 
-fn load_feature(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Feature> {
-    let raw: RawFeature = entry.parse(diagnostics)?;
-    if raw.doc.trim().is_empty() {
-        diagnostics.error(&entry.origin, format!("feature `{}` has no doc", raw.feature));
+fn load_bytecode(entry: &Entry, older: Option<&Bytecode>, diagnostics: &mut Diagnostics) -> Option<Bytecode> {
+    let raw: RawBytecode = entry.parse(diagnostics)?;
+    if older.is_some_and(|older| older.major >= raw.major) {
+        diagnostics.error(&entry.origin_of("major"), "versions are listed once each, the oldest first");
     }
-    if raw.bit.count_ones() != 1 {
-        diagnostics.error(&entry.origin_of("bit"), format!("{:#x} is not one bit", raw.bit));
-    }
-    Some(Feature { name: raw.feature, bit: raw.bit, doc: raw.doc, origin: entry.origin.clone() })
+    let RawBytecode { major, minor, releases, gap_fill, doc, .. } = raw;
+    Some(Bytecode { major, minor, releases, moves: raw.moves.unwrap_or(true), gap_fill, doc })
 }
 
 fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encoding> {

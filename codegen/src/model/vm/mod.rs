@@ -7,6 +7,6 @@ mod isa;
 mod load;
 
 pub use isa::{
-    Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, Isa, Op, OpcodeSet, Structure,
-    TextPart, Type,
+    Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, GapFill, Isa, Op, OpcodeSet,
+    Structure, TextPart, Type,
 };

@@ -4,7 +4,7 @@ use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 
 use super::module_parser::{Function, ParsedModule};
 use super::{AsmError, Location};
-use crate::bytecode::opcode::{BYTECODE_MAJOR, BYTECODE_MINOR};
+use crate::bytecode::opcode::NEWEST_BYTECODE;
 use crate::vmfb::schema::bytecode_module_def::{
     AttrDef, BytecodeModuleDef, ExportFunctionDef, FeatureBits, FunctionDescriptor, FunctionSignatureDef, IDENTIFIER,
     ImportFlagBits, ImportFunctionDef, ModuleDependencyDef, ModuleDependencyFlagBits, ModuleStateDef, RodataSegmentDef,
@@ -121,7 +121,7 @@ fn root(builder: &mut Builder, module: &ParsedModule<'_>) -> TableOffset {
     let descriptors = builder.create_vector(&descriptors);
     let bytecode = builder.create_vector(&module.bytecode);
     let derived = module.functions.iter().fold(0, |all, function| all | function.features);
-    let version = u32::from(BYTECODE_MAJOR) << BYTECODE_MAJOR_SHIFT | u32::from(BYTECODE_MINOR);
+    let version = u32::from(NEWEST_BYTECODE.major) << BYTECODE_MAJOR_SHIFT | u32::from(NEWEST_BYTECODE.minor);
 
     let start = builder.start_table();
     builder.push_slot_always(BytecodeModuleDef::SLOT_NAME, name);

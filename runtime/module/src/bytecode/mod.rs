@@ -14,6 +14,7 @@ mod error;
 mod liveness;
 mod marshal;
 mod operands;
+mod placement;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
 };
+pub use placement::{Placement, PlacementEvidence, Rules};
 pub use reader::Reader;
 pub use verifier::nameable;
 pub use verifier::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};

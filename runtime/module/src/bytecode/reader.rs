@@ -2,7 +2,8 @@
 //! calls [`decode`].
 //!
 //! Nothing is allocated for a count before the bytes of its items are known to be there, so memory stays proportional to the
-//! size of the stream. Register banks are checked here, because [`Reg`] and [`RefReg`] cannot express a register of the other
+//! size of the stream. Where the version of the bytecode ignores MOVE bits, they are dropped here, so nothing after the reader knows of
+//! versions. Register banks are checked here, because [`Reg`] and [`RefReg`] cannot express a register of the other
 //! bank; all other rules are the verifier's.
 
 use super::decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
@@ -11,8 +12,9 @@ use super::operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
 };
+use super::verifier::FunctionInfo;
 use crate::generated::vm::decode;
-use crate::generated::vm::opcode::{self, IMPORT_BIT, MOVE_BIT, REF_BIT};
+use crate::generated::vm::opcode::{self, BytecodeVersion, IMPORT_BIT, MOVE_BIT, REF_BIT};
 
 /// A cursor over the bytes of one function, and the tables it fills.
 pub struct Reader<'a> {
@@ -22,6 +24,7 @@ pub struct Reader<'a> {
     start: usize,
     function: u32,
     features: u32,
+    version: &'static BytecodeVersion,
     decoded: Decoded,
     /// Offsets of the ops that branch targets are operands of, for errors: by edge, and by call.
     edge_ops: Vec<u32>,
@@ -29,13 +32,14 @@ pub struct Reader<'a> {
 }
 
 /// Decodes all ops of a function. Block targets are resolved; nothing else is checked beyond what reading needs.
-pub(super) fn decode(bytes: &[u8], function: u32, features: u32) -> Result<Decoded, VerifyError> {
+pub(super) fn decode(bytes: &[u8], function: &FunctionInfo<'_>) -> Result<Decoded, VerifyError> {
     let mut reader = Reader {
         bytes,
         position: 0,
         start: 0,
-        function,
-        features,
+        function: function.ordinal,
+        features: function.features,
+        version: function.rules.version,
         decoded: Decoded::default(),
         edge_ops: Vec::new(),
         call_ops: Vec::new(),
@@ -78,6 +82,20 @@ impl Reader<'_> {
             "the opcode set {set} needs the feature bits {features:#x}, the function declares {:#x}",
             self.features
         )))
+    }
+
+    /// Requires that the version of the bytecode has an op.
+    pub fn require_version(&self, op: &str, since: u16) -> Result<(), VerifyError> {
+        let BytecodeVersion { major, minor, .. } = self.version;
+        if *major >= since {
+            return Ok(());
+        }
+        Err(self.error(format!("{op} is an op since bytecode {since}.0, the module has bytecode {major}.{minor}")))
+    }
+
+    /// A register as the rest of the crate sees it: without the MOVE bit of a reference where the version ignores it.
+    fn register_bits(&self, bits: u16) -> u16 {
+        if bits & REF_BIT != 0 && !self.version.moves { bits & !MOVE_BIT } else { bits }
     }
 
     /// A block: its marker, and ops up to the first terminator.
@@ -179,7 +197,14 @@ impl Reader<'_> {
         if bits & REF_BIT == 0 {
             return Err(self.error(format!("expected a reference register, found value register {bits}")));
         }
+        let bits = self.register_bits(bits);
         Ok(RefReg::new(bits & !(REF_BIT | MOVE_BIT), bits & MOVE_BIT != 0))
+    }
+
+    /// A register of either bank.
+    fn any_reg(&mut self) -> Result<AnyReg, VerifyError> {
+        let bits = self.u16()?;
+        Ok(AnyReg(self.register_bits(bits)))
     }
 
     /// A 32-bit integer immediate.
@@ -253,7 +278,7 @@ impl Reader<'_> {
         let count = self.count(4)?;
         let start = narrow(self.decoded.remaps.len());
         for _ in 0..count {
-            let (source, target) = (AnyReg(self.u16()?), AnyReg(self.u16()?));
+            let (source, target) = (self.any_reg()?, self.any_reg()?);
             self.decoded.remaps.push(Remap { source, target });
         }
         let remap = start..narrow(self.decoded.remaps.len());
@@ -273,7 +298,7 @@ impl Reader<'_> {
         let count = self.count(2)?;
         let start = narrow(self.decoded.registers.len());
         for _ in 0..count {
-            let register = AnyReg(self.u16()?);
+            let register = self.any_reg()?;
             self.decoded.registers.push(register);
         }
         self.decoded.lists.push(start..narrow(self.decoded.registers.len()));

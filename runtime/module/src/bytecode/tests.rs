@@ -68,9 +68,18 @@ struct Setting {
     blocks: u32,
     features: u32,
     global_bytes: u64,
+    rules: Rules,
 }
 
-const SETTING: Setting = Setting { convention: "0v_v", slots: 4, refs: 2, blocks: 1, features: 0, global_bytes: 16 };
+const SETTING: Setting = Setting {
+    convention: "0v_v",
+    slots: 4,
+    refs: 2,
+    blocks: 1,
+    features: 0,
+    global_bytes: 16,
+    rules: Rules { version: &opcode::BYTECODE_VERSIONS[2], placement: Placement::InOrder },
+};
 
 fn verify(setting: &Setting, stream: &Stream) -> Result<VerifiedFunction, VerifyError> {
     let convention: Convention = setting.convention.parse().unwrap();
@@ -83,6 +92,7 @@ fn verify(setting: &Setting, stream: &Stream) -> Result<VerifiedFunction, Verify
         refs: setting.refs,
         blocks: setting.blocks,
         features: setting.features,
+        rules: setting.rules,
     };
     let module = ModuleInfo {
         global_bytes: setting.global_bytes,
@@ -127,6 +137,56 @@ fn a_function_is_decoded() {
     assert!(moved.is_move() && moved.index() == 0);
     let text = disassemble(decoded, Names::default());
     assert_eq!(text, "^bb0:\n  %i2 = vm.add.i32 %i0, %i1\n  vm.br ^bb1(%i2->%i0, %R0->%r1)\n^bb1:\n  vm.return\n");
+}
+
+/// The rules of bytecode 15.0.
+fn oldest(placement: Placement) -> Rules {
+    Rules { version: &opcode::BYTECODE_VERSIONS[0], placement }
+}
+
+#[test]
+fn the_oldest_version_ignores_moves() {
+    let stream = start().br(12, &[MOVE, REF + 1]).block().u8(opcode::core::CMP_NZ_REF).u16(&[MOVE, 0]).ret(&[]);
+    let setting = Setting { blocks: 2, ..SETTING };
+    refused(&setting, &stream, 13, "cmp.nz.ref: register r0 has the MOVE bit, which is not allowed here");
+    let function = accepted(&Setting { rules: oldest(Placement::InOrder), ..setting }, &stream);
+    let text = disassemble(function.decoded(), Names::default());
+    assert_eq!(text, "^bb0:\n  vm.br ^bb1(%r0->%r1)\n^bb1:\n  %i0 = vm.cmp.nz.ref %r0\n  vm.return\n");
+}
+
+#[test]
+fn ops_are_of_the_version_that_has_them() {
+    let stream = start().u8(opcode::core::DISCARD_REFS).list(&[REF]).ret(&[]);
+    accepted(&SETTING, &stream);
+    let setting = Setting { rules: oldest(Placement::InOrder), ..SETTING };
+    refused(&setting, &stream, 1, "discard.refs is an op since bytecode 16.0, the module has bytecode 15.0");
+    refused(
+        &Setting { features: 4, ..setting },
+        &start().ret(&[]),
+        0,
+        "feature bits 0x4 have no meaning in bytecode 15.0",
+    );
+}
+
+/// A loop whose first block is also branched to, of a function whose third argument is in the gap before the second one.
+#[test]
+fn arguments_are_copied_to_where_the_function_expects_them() {
+    let stream = start().br(12, &[1, 0]).block().br(0, &[4, 2, 5, 3]);
+    let rules = oldest(Placement::GapFill);
+    let setting = Setting { convention: "0iIiI_v", slots: 6, blocks: 2, rules, ..SETTING };
+    let function = accepted(&setting, &stream);
+    let text = disassemble(function.decoded(), Names::default());
+    assert_eq!(
+        text,
+        "^bb0:\n  vm.br ^bb1(%i4->%i1, %i6->%i4, %i7->%i5)\n^bb1:\n  vm.br ^bb2(%i1->%i0)\n^bb2:\n  vm.br ^bb1(%i4->%i2, %i5->%i3)\n"
+    );
+    assert_eq!((function.slots(), function.reads_unwritten_slots()), (8, false));
+    // Functions whose arguments are in the same place by both rules stay as they are.
+    let setting = Setting { convention: "0iiI_v", ..setting };
+    assert_eq!(accepted(&setting, &stream).decoded().blocks.len(), 2);
+    // The function declares fewer registers than its arguments take.
+    let setting = Setting { convention: "0iIiIi_v", slots: 4, ..setting };
+    refused(&setting, &stream, 0, "need 7 value and 0 reference registers, 4 and 2 are declared");
 }
 
 #[test]
@@ -248,7 +308,12 @@ fn frames() {
     refused(&Setting { convention: "0iIr_v", slots: 2, ..SETTING }, &return_nothing, 0, "need 4 value and 1 reference");
     refused(&Setting { convention: "0rr_v", refs: 0, ..SETTING }, &return_nothing, 0, "need 0 value and 2 reference");
     refused(&Setting { convention: "0CiD_v", ..SETTING }, &return_nothing, 0, "variadic span");
-    refused(&Setting { features: 0x8000_0000, ..SETTING }, &return_nothing, 0, "unknown feature bits 0x80000000");
+    refused(
+        &Setting { features: 0x8000_0000, ..SETTING },
+        &return_nothing,
+        0,
+        "the feature bits 0x80000000 have no meaning in bytecode 17.0",
+    );
 }
 
 /// As the reference has it, which rounds the counts up to powers of two and to one at least.

@@ -17,10 +17,12 @@ use super::marshal::Marshal;
 use super::operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
 };
+use super::placement::{self, Placement, Rules};
 use super::reader;
 use super::visit::{CallForm, OperandVisitor};
 use crate::convention::{Argument, Convention, Kind};
-use crate::generated::vm::{opcode, verify};
+use crate::generated::vm::opcode::{self, BytecodeVersion};
+use crate::generated::vm::verify;
 
 /// Frames hold at most this many 32-bit slots: the bit above them marks a reference.
 const MAX_SLOTS: u32 = opcode::REF_BIT as u32;
@@ -48,6 +50,8 @@ pub struct FunctionInfo<'a> {
     pub blocks: u32,
     /// The feature bits that it declares.
     pub features: u32,
+    /// The rules of its module.
+    pub rules: Rules,
 }
 
 impl FunctionInfo<'_> {
@@ -140,7 +144,8 @@ pub fn verify_function(
     module: &ModuleInfo<'_>,
 ) -> Result<VerifiedFunction, VerifyError> {
     let frame = check_frame(function).map_err(|message| function.error(message))?;
-    let decoded = decode(bytes, function)?;
+    let mut decoded = decode(bytes, function)?;
+    placement::enter(&mut decoded, function);
     let FrameFacts { slots, refs, liveness, reads_unwritten } = check(&decoded, function, module, frame)?;
     let convention = function.convention.clone();
     let marshals = decoded.calls.iter().map(|site| match site.callee {
@@ -160,7 +165,7 @@ pub fn verify_function(
 /// # Errors
 /// The bytes are no ops, or not as many blocks as declared.
 pub fn decode(bytes: &[u8], function: &FunctionInfo<'_>) -> Result<Decoded, VerifyError> {
-    let decoded = reader::decode(bytes, function.ordinal, function.features)?;
+    let decoded = reader::decode(bytes, function)?;
     if decoded.blocks.len() != function.blocks as usize {
         let message = format!("the function declares {} blocks and has {}", function.blocks, decoded.blocks.len());
         return Err(function.error(message));
@@ -181,6 +186,21 @@ pub fn verify_again(
     check(&verified.decoded, function, module, frame).map(|_| ())
 }
 
+/// For each slot of the frame, whether it may be read before it is written, wherever the arguments are; none for functions out of
+/// proportion.
+///
+/// # Errors
+/// As [`verify_function`].
+pub(super) fn live_at_entry(
+    bytes: &[u8],
+    function: &FunctionInfo<'_>,
+    module: &ModuleInfo<'_>,
+) -> Result<Option<Vec<bool>>, VerifyError> {
+    let decoded = decode(bytes, function)?;
+    let FrameFacts { slots, liveness, .. } = check(&decoded, function, module, (function.slots, function.refs))?;
+    Ok(liveness.map(|liveness| (0..slots).map(|slot| liveness.is_slot_live(BlockId(0), Reg(slot))).collect()))
+}
+
 /// The facts about a frame that [`check`] finds.
 struct FrameFacts {
     /// Registers that the frame needs.
@@ -198,7 +218,9 @@ fn check(
     module: &ModuleInfo<'_>,
     frame: (u32, u32),
 ) -> Result<FrameFacts, VerifyError> {
-    let mut checker = Checker { function, module, decoded, slots: Cell::new(frame.0), refs: Cell::new(frame.1) };
+    let nameable_slots = nameable(function.slots).max(frame.0);
+    let (slots, refs) = (Cell::new(frame.0), Cell::new(frame.1));
+    let mut checker = Checker { function, module, decoded, nameable_slots, slots, refs };
     for (op, offset) in decoded.ops.iter().zip(&decoded.offsets) {
         verify::visit_operands(*op, &mut checker).map_err(|message| VerifyError {
             function: function.ordinal,
@@ -211,26 +233,10 @@ fn check(
     let (slots, refs) = (narrow(checker.slots.get()), narrow(checker.refs.get()));
     let liveness = Liveness::new(decoded, usize::from(slots), usize::from(refs), &checker);
     let reads_unwritten = liveness.as_ref().is_none_or(|liveness| {
-        let is_argument = argument_slots(function.convention, slots);
+        let is_argument = placement::argument_slots(function.convention, slots);
         (0..slots).any(|slot| !is_argument[usize::from(slot)] && liveness.is_slot_live(BlockId(0), Reg(slot)))
     });
     Ok(FrameFacts { slots, refs, liveness, reads_unwritten })
-}
-
-/// For each slot, whether an argument is written to it; a slot that pads an argument to an even pair is not.
-fn argument_slots(convention: &Convention, slots: u16) -> Vec<bool> {
-    let mut is_argument = vec![false; usize::from(slots)];
-    let mut next = 0;
-    for kind in convention.fixed_args().unwrap_or_default() {
-        let count = kind.slots() as usize;
-        if count == 2 {
-            next += next % 2;
-        }
-        // The frame was found to have room for the arguments.
-        is_argument[next..next + count].fill(true);
-        next += count;
-    }
-    is_argument
 }
 
 /// Checks that the frame has room for the arguments and that register operands can name its registers. Returns the least number of
@@ -242,33 +248,39 @@ fn check_frame(function: &FunctionInfo<'_>) -> Result<(u32, u32), String> {
             function.slots, function.refs
         ));
     }
-    if function.features & !opcode::ALL_FEATURES != 0 {
-        return Err(format!("unknown feature bits {:#x}", function.features & !opcode::ALL_FEATURES));
+    let unknown = function.features & !function.rules.version.features;
+    if unknown != 0 {
+        let BytecodeVersion { major, minor, .. } = function.rules.version;
+        return Err(format!("the feature bits {unknown:#x} have no meaning in bytecode {major}.{minor}"));
     }
     let Some(arguments) = function.convention.fixed_args() else {
         return Err(format!("the convention {} has a variadic span; only imports may", function.convention));
     };
-    let (mut slots, mut refs) = (0_u32, 0_u32);
-    for kind in arguments {
-        match kind.slots() {
-            0 => refs += 1,
-            2 => slots = slots.next_multiple_of(2) + 2,
-            count => slots += count,
-        }
-    }
+    let refs = arguments.iter().filter(|kind| kind.slots() == 0).count() as u32;
+    let slots = function.rules.placement.needed_slots(function.convention);
     if slots > nameable(function.slots) || refs > nameable(function.refs) {
         return Err(format!(
             "the arguments of {} need {slots} value and {refs} reference registers, {} and {} are declared",
             function.convention, function.slots, function.refs
         ));
     }
-    Ok((slots.max(function.slots), refs.max(function.refs)))
+    // Callers write arguments in order, whatever the rule of the function is.
+    let written = Placement::InOrder.needed_slots(function.convention);
+    if written > MAX_SLOTS {
+        return Err(format!(
+            "the arguments of {} need {written} value registers, {MAX_SLOTS} can be named",
+            function.convention
+        ));
+    }
+    Ok((written.max(function.slots), refs.max(function.refs)))
 }
 
 struct Checker<'a> {
     function: &'a FunctionInfo<'a>,
     module: &'a ModuleInfo<'a>,
     decoded: &'a Decoded,
+    /// Number of slots that code may name.
+    nameable_slots: u32,
     /// Number of registers: those declared, or more if the code names more.
     slots: Cell<u32>,
     refs: Cell<u32>,
@@ -289,7 +301,7 @@ impl Checker<'_> {
             return Err(format!("register i{index} starts a 64-bit value and is odd"));
         }
         let end = index + kind.slots();
-        if end > nameable(self.function.slots) {
+        if end > self.nameable_slots {
             return Err(format!(
                 "register i{index} of a value of {} slots is out of range: there are {}",
                 kind.slots(),

@@ -14,7 +14,7 @@ use super::schema::module_file::{
     BYTECODE_MAJOR_SHIFT, MINIMUM_FLATBUFFER_SIZE, SEGMENT_ALIGNMENT, SizePrefix, ZIP_LOCAL_HEADER_SIGNATURE,
     ZipLocalHeader,
 };
-use crate::generated::vm::opcode::{BYTECODE_MAJOR, BYTECODE_MINOR};
+use crate::generated::vm::opcode::{BYTECODE_VERSIONS, BytecodeVersion, FEATURES, NEWEST_BYTECODE};
 use crate::status::{Result, Status};
 
 /// Most bytes of value globals that a module may ask for.
@@ -223,6 +223,13 @@ impl Archive {
         split_version(self.def().bytecode_version())
     }
 
+    /// The version of the bytecode, with what distinguishes it from others.
+    #[doc(hidden)]
+    pub fn bytecode_rules(&self) -> &'static BytecodeVersion {
+        // `check` has refused all versions that are not listed.
+        known_version(self.def().bytecode_version()).unwrap_or(NEWEST_BYTECODE)
+    }
+
     /// Reflection attributes of the module.
     pub fn attrs(&self) -> impl Iterator<Item = (&str, &str)> {
         let attrs = self.def().attrs().unwrap_or_default();
@@ -345,6 +352,37 @@ fn split_version(version: u32) -> (u32, u32) {
     (version >> BYTECODE_MAJOR_SHIFT, version & ((1 << BYTECODE_MAJOR_SHIFT) - 1))
 }
 
+/// The version of the bytecode of a module, if it is one of those that can be read.
+fn known_version(version: u32) -> Result<&'static BytecodeVersion> {
+    let (major, minor) = split_version(version);
+    let known = |known: &&BytecodeVersion| (u32::from(known.major), u32::from(known.minor)) == (major, minor);
+    BYTECODE_VERSIONS.iter().find(known).ok_or_else(|| {
+        let readable: Vec<String> = BYTECODE_VERSIONS
+            .iter()
+            .map(|known| format!("{}.{} ({})", known.major, known.minor, known.releases))
+            .collect();
+        Status::incompatible(format!(
+            "the module has bytecode version {major}.{minor}, this runtime reads {}; compile it with one of these releases",
+            readable.join(", ")
+        ))
+    })
+}
+
+/// Refuses features that the version of the bytecode does not have.
+fn check_features(what: impl fmt::Display, features: u32, version: &BytecodeVersion) -> Result<()> {
+    let unknown = features & !version.features;
+    if unknown == 0 {
+        return Ok(());
+    }
+    let known = FEATURES.iter().filter(|(_, bit)| version.features & bit != 0);
+    let known: Vec<String> = known.map(|(name, bit)| format!("{name} ({bit:#x})")).collect();
+    let BytecodeVersion { major, minor, .. } = version;
+    Err(Status::incompatible(format!(
+        "{what} requires features {unknown:#x} that bytecode {major}.{minor} does not have; it has {}",
+        known.join(", ")
+    )))
+}
+
 #[cold]
 fn refuse(offset: usize, message: impl fmt::Display) -> Status {
     Status::invalid_argument(format!("at {offset:#x}: {message}"))
@@ -392,19 +430,8 @@ fn locate(bytes: &[u8]) -> Result<(Range<usize>, usize)> {
 fn check(def: &BytecodeModuleDef<'_>, file: &[u8], base: usize, segments: usize) -> Result<()> {
     let at = |place: usize| base + place;
     // The version is checked first, because other versions may break the rules below.
-    let (major, minor) = split_version(def.bytecode_version());
-    if (major, minor) != (u32::from(BYTECODE_MAJOR), u32::from(BYTECODE_MINOR)) {
-        return Err(Status::incompatible(format!(
-            "the module has bytecode version {major}.{minor}, this runtime reads version {BYTECODE_MAJOR}.{BYTECODE_MINOR}; \
-             compile it with a matching iree-compile"
-        )));
-    }
-    if def.requirements().unknown() != 0 {
-        let bits = def.requirements().unknown();
-        return Err(Status::incompatible(format!(
-            "the module requires features this runtime does not know: {bits:#x}"
-        )));
-    }
+    let version = known_version(def.bytecode_version())?;
+    check_features("the module", def.requirements().0, version)?;
     if def.name().is_empty() {
         return Err(refuse(at(def.place()), "the module has no name"));
     }
@@ -429,7 +456,7 @@ fn check(def: &BytecodeModuleDef<'_>, file: &[u8], base: usize, segments: usize)
     if def.rwdata_segments().is_some_and(|segments| !segments.is_empty()) {
         return Err(Status::unimplemented("writable data segments of modules"));
     }
-    check_functions(def, base)?;
+    check_functions(def, base, version)?;
     if let Some(state) = def.module_state() {
         let (bytes, refs) = (state.global_bytes_capacity(), state.global_ref_count());
         let fits = |value: i32, limit: usize| usize::try_from(value).is_ok_and(|value| value <= limit);
@@ -469,7 +496,7 @@ fn check_rodata(def: &BytecodeModuleDef<'_>, file: &[u8], base: usize, segments:
     Ok(())
 }
 
-fn check_functions(def: &BytecodeModuleDef<'_>, base: usize) -> Result<()> {
+fn check_functions(def: &BytecodeModuleDef<'_>, base: usize, version: &BytecodeVersion) -> Result<()> {
     let signatures = def.function_signatures().map_or(0, |signatures| signatures.len());
     let descriptors = def.function_descriptors().unwrap_or_default();
     if signatures != descriptors.len() {
@@ -491,11 +518,7 @@ fn check_functions(def: &BytecodeModuleDef<'_>, base: usize) -> Result<()> {
         if descriptor.block_count == 0 {
             return Err(refuse(base + def.place(), format!("function {index} has no blocks")));
         }
-        if descriptor.requirements.unknown() != 0 {
-            let bits = descriptor.requirements.unknown();
-            let message = format!("function {index} requires features this runtime does not know: {bits:#x}");
-            return Err(Status::incompatible(message));
-        }
+        check_features(format_args!("function {index}"), descriptor.requirements.0, version)?;
         ranges.push((range.start, range.end, index));
     }
     // Every function is decoded by itself, so sharing must not multiply the code.
