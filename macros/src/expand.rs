@@ -1,6 +1,6 @@
 //! The expansion of `#[vm_module]`: the implementation of `NativeModule`, with a shim for each export. Called by the macro in `lib`.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use vireo_codegen::emit::abi_shims;
 use vireo_codegen::model::abi::{self, Kind as ValueKind};
@@ -62,7 +62,7 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
                         &quote!(::vireo::),
                         &format!(" `{}`", grammar.text(&convention)),
                     );
-                    let call = call(export, &quote!(#name));
+                    let call = call(export, &quote!(#name), None);
                     (shim, quote!(#ordinal => #call,))
                 })
                 .unzip();
@@ -73,12 +73,18 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
     Ok(quote!(#item #implementation))
 }
 
-/// The code for a call of `expected`, which is the business of this block.
-fn spec_call(module: &Module, spec: &check::Spec, expected: &abi::Export) -> TokenStream {
+/// The code for a call of `expected`, or of an earlier form of it, which is the business of this block.
+fn spec_call(
+    module: &Module,
+    spec: &check::Spec,
+    expected: &abi::Export,
+    adaptor: Option<&abi::Adaptor>,
+) -> TokenStream {
     match module.exports.iter().find(|export| export.name.value() == expected.name) {
         Some(export) => {
-            let shim = format_ident!("{}", spec.grammar.name(&expected.convention()));
-            call(export, &quote!(::vireo::abi::shims::#shim))
+            let convention = adaptor.map_or_else(|| expected.convention(), |adaptor| adaptor.convention.clone());
+            let shim = format_ident!("{}", spec.grammar.name(&convention));
+            call(export, &quote!(::vireo::abi::shims::#shim), adaptor)
         }
         None => {
             let message = format!("{}.{} is not implemented", spec.module.name, expected.name);
@@ -87,19 +93,19 @@ fn spec_call(module: &Module, spec: &check::Spec, expected: &abi::Export) -> Tok
     }
 }
 
-/// The method by which the main block calls an export of another one.
-fn method_of_part(expected: &abi::Export) -> Ident {
-    format_ident!("vm_call_{}", expected.name.replace('.', "_"))
+/// The method by which the main block calls the function of another one that has this ordinal.
+fn method_of_part(ordinal: usize, expected: &abi::Export) -> Ident {
+    format_ident!("vm_call_{ordinal}_{}", expected.name.replace('.', "_"))
 }
 
 /// A module of a spec.
 fn implement_spec(module: &Module, spec: &check::Spec, part: &Part, asserts: &TokenStream) -> TokenStream {
     let table = format_ident!("{}", spec.module.name);
-    let arms = spec.module.exports.iter().enumerate().map(|(ordinal, expected)| {
+    let arms = spec.module.functions().enumerate().map(|(ordinal, (expected, adaptor))| {
         let call = if part.has(check::group(&expected.name)) {
-            spec_call(module, spec, expected)
+            spec_call(module, spec, expected, adaptor)
         } else {
-            let method = method_of_part(expected);
+            let method = method_of_part(ordinal, expected);
             quote!(self.#method(_state, call))
         };
         quote!(#ordinal => #call,)
@@ -126,20 +132,21 @@ fn implement_part(
         Some(state) => (quote!(), quote!(#state)),
         None => (quote!(<S: ?Sized>), quote!(S)),
     };
-    let methods =
-        spec.module.exports.iter().filter(|expected| part.has(check::group(&expected.name))).map(|expected| {
-            let (method, call) = (method_of_part(expected), spec_call(module, spec, expected));
-            quote! {
-                #[inline]
-                pub(super) fn #method #parameter(
-                    &self,
-                    _state: &mut #state,
-                    call: &mut ::vireo::vm::Call,
-                ) -> ::vireo::Result<::vireo::vm::Outcome> {
-                    #call
-                }
+    let functions = spec.module.functions().enumerate();
+    let own = functions.filter(|(_, (expected, _))| part.has(check::group(&expected.name)));
+    let methods = own.map(|(ordinal, (expected, adaptor))| {
+        let (method, call) = (method_of_part(ordinal, expected), spec_call(module, spec, expected, adaptor));
+        quote! {
+            #[inline]
+            pub(super) fn #method #parameter(
+                &self,
+                _state: &mut #state,
+                call: &mut ::vireo::vm::Call,
+            ) -> ::vireo::Result<::vireo::vm::Outcome> {
+                #call
             }
-        });
+        }
+    });
     quote! {
         const _: () = {
             #asserts
@@ -185,10 +192,19 @@ fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &
 }
 
 /// One call of a shim with a closure that calls the method. References are checked first, in their order, then what the spec says that
-/// the values are.
-fn call(export: &Export, shim: &TokenStream) -> TokenStream {
+/// the values are. The shim of an earlier form passes its arguments, of which those of the method are made before anything else.
+fn call(export: &Export, shim: &TokenStream, adaptor: Option<&abi::Adaptor>) -> TokenStream {
     let signature = &export.signature;
     let names: Vec<_> = (0..signature.args.len()).map(|index| format_ident!("a{index}")).collect();
+    let adapted = |index: usize| adaptor.and_then(|adaptor| adaptor.args.get(index));
+    let given = names.iter().enumerate().filter(|(index, _)| adapted(*index).is_none_or(abi::Adapted::is_given));
+    let given: Vec<_> = given.map(|(_, name)| name).collect();
+    let adapt = names
+        .iter()
+        .zip(&signature.args)
+        .enumerate()
+        .filter_map(|(index, (name, arg))| Some(adapt(adapted(index)?, name, &arg.name)));
+    let adapt: TokenStream = adapt.collect();
     let (references, args): (Vec<_>, Vec<_>) =
         signature.args.iter().zip(&names).map(|(arg, name)| convert(arg, name)).unzip();
     let method = &export.method;
@@ -201,7 +217,7 @@ fn call(export: &Export, shim: &TokenStream) -> TokenStream {
         _ => (quote!((#(#results),*)), quote!((#(#converted),*))),
     };
     let keep = signature.waits;
-    let references = quote!(#(#references)*);
+    let references = quote!(#adapt #(#references)*);
     let body = if signature.waits {
         quote! {{
             #references
@@ -215,7 +231,30 @@ fn call(export: &Export, shim: &TokenStream) -> TokenStream {
     } else {
         quote!({ #references let #pattern = #invoke; Ok(::vireo::abi::Step::Return(#value)) })
     };
-    quote!(#shim(call, #keep, |#(#names),*| #body))
+    quote!(#shim(call, #keep, |#(#given),*| #body))
+}
+
+/// The statement that makes an argument of the one of an earlier form, or of nothing.
+fn adapt(adapted: &abi::Adapted, name: &Ident, text: &str) -> TokenStream {
+    match adapted {
+        abi::Adapted::Same => quote!(),
+        abi::Adapted::Narrow => quote!(let #name = i64::from(#name as u32);),
+        abi::Adapted::Gathered => {
+            let held = format_ident!("{name}_held");
+            quote! {
+                let mut #held = #name.at_most_one(#text)?;
+                let #name = ::vireo::abi::RefArgument::held(&mut #held);
+            }
+        }
+        abi::Adapted::Integer(value) => {
+            let value = Literal::i64_unsuffixed(*value);
+            quote!(let #name = #value;)
+        }
+        abi::Adapted::Number(value) => {
+            let value = Literal::f64_unsuffixed(*value);
+            quote!(let #name = #value;)
+        }
+    }
 }
 
 /// How the value of the shim called `name` becomes the argument of the method: a statement for a reference, and the expression that is

@@ -12,8 +12,9 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let (name, version, minimum) = (&module.name, module.version, module.minimum_version);
         let origin = comment(&module.origin.to_string());
         let doc = format!(" {}", module.doc);
-        let exports = module.exports.iter().map(|export| {
-            let (name, convention) = (&export.name, spec.abi.grammar.text(&export.convention()));
+        let exports = module.functions().map(|(export, adaptor)| {
+            let convention = adaptor.map_or_else(|| export.convention(), |adaptor| adaptor.convention.clone());
+            let (name, convention) = (&export.name, spec.abi.grammar.text(&convention));
             // Comments cannot stand inside an expression, so the origin is left to the shim.
             quote!(NativeExport { name: #name, convention: #convention },)
         });
@@ -28,7 +29,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
                 pub const VERSION: u32 = #version;
                 /// Oldest supported version.
                 pub const MINIMUM_VERSION: u32 = #minimum;
-                /// The exports; the position of one is its ordinal.
+                /// The exports, then the earlier forms of some of them; the position of one is its ordinal.
                 pub const EXPORTS: &[NativeExport] = &[#(#exports)*];
             }
         }

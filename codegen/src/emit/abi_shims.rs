@@ -15,9 +15,12 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let mut users: BTreeMap<Convention, Vec<String>> = BTreeMap::new();
     let mut origins: BTreeMap<Convention, String> = BTreeMap::new();
     for module in spec.abi.modules.values() {
-        for export in &module.exports {
-            let convention = export.convention();
-            origins.entry(convention.clone()).or_insert_with(|| export.origin.to_string());
+        for (export, adaptor) in module.functions() {
+            let (convention, origin) = match adaptor {
+                Some(adaptor) => (adaptor.convention.clone(), &adaptor.origin),
+                None => (export.convention(), &export.origin),
+            };
+            origins.entry(convention.clone()).or_insert_with(|| origin.to_string());
             users.entry(convention).or_default().push(format!("`{}.{}`", module.name, export.name));
         }
     }

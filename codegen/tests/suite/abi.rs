@@ -46,6 +46,71 @@ fn conventions_are_derived() {
 }
 
 #[test]
+fn earlier_conventions_follow_from_what_differs() {
+    let module = "\
+- module: hal
+  version: 7
+  minimum_version: 5
+  doc: Devices.
+
+- export: f
+  doc: A function.
+  args:
+    - {name: a, type: i64}
+    - {name: b, type: hal.buffer, \"null\": true}
+    - {name: c, type: f32}
+    - {name: d, type: i32}
+  results:
+    - {name: r, type: f64}
+
+- adaptor: f
+  until: 5
+  doc: It had none but narrow values.
+  narrow: [a]
+  gather: [b]
+  fill: {c: 0.5, d: -1}
+";
+    let abi = load(&[("a/types.yaml", TYPES), ("a/hal.yaml", module)]).unwrap();
+    let hal = &abi.modules["hal"];
+    let conventions = hal.functions().map(|(export, adaptor)| {
+        abi.grammar.text(&adaptor.map_or_else(|| export.convention(), |adaptor| adaptor.convention.clone()))
+    });
+    assert_eq!(conventions.collect::<Vec<_>>(), ["0Irfi_F", "0iCrD_F"]);
+
+    let wrong = module.to_string()
+        + "
+- adaptor: g
+  until: 5
+  doc: No such export.
+
+- adaptor: f
+  until: 8
+  doc: Everything is wrong.
+  narrow: [d, x]
+
+- adaptor: f
+  until: 5
+  doc: This one too.
+  fill: {b: 0}
+
+- adaptor: f
+  until: 5
+  doc: Nothing differs.
+";
+    assert_eq!(
+        load(&[("types.yaml", TYPES), ("hal.yaml", &wrong), ("z.yaml", "- adaptor: lost\n  until: 1\n  doc: Lost.\n")])
+            .unwrap_err(),
+        "hal.yaml:23: module `hal` has no export `g` above; did you mean `f`?\n\
+         hal.yaml:28: `until` is 8, but the module has version 7\n\
+         hal.yaml:30: `d` is not an i64\n\
+         hal.yaml:30: export `f` has no argument `x`; did you mean `a`, `b` or `c`?\n\
+         hal.yaml:35: `b` cannot be filled with this value\n\
+         hal.yaml:37: export `f` has this calling convention already\n\
+         z.yaml:1: an adaptor needs a `module` entry at the top of its file\n"
+    );
+}
+
+#[test]
 fn letters_stand_for_one_thing_each_and_are_all_there() {
     let types = "\
 - convention: \"00\"

@@ -132,6 +132,8 @@ fn no_function_of_a_native_module_takes_the_name_of_a_file() {
         }
     }
     found.sort();
+    // Earlier forms of an export do what it does.
+    found.dedup();
     // Files of these are memory of the program (`ex.file.from_memory`), parameters are of archives that the host has opened.
     let expected = [
         "hal.buffer.load",

@@ -124,6 +124,10 @@ fn conventions(abi: &Abi, page: &mut Page) {
         for export in &module.exports {
             users.entry(abi.grammar.text(&export.convention())).or_default().push(export_link(module, export));
         }
+        for adaptor in &module.adaptors {
+            let Some(export) = module.export(&adaptor.name) else { continue };
+            users.entry(abi.grammar.text(&adaptor.convention)).or_default().push(export_link(module, export));
+        }
     }
     let rows: Vec<Vec<String>> = users
         .into_iter()
@@ -206,6 +210,16 @@ fn write_export(abi: &Abi, module: &Module, export: &Export, page: &mut Page) {
     }
     if export.yields {
         facts.push("may suspend its caller".to_string());
+    }
+    let adaptors = module.adaptors.iter().filter(|adaptor| adaptor.name == export.name);
+    let earlier: Vec<Vec<String>> = adaptors
+        .map(|adaptor| {
+            let convention = abi.grammar.text(&adaptor.convention);
+            vec![code(&convention), format!("until version {}", adaptor.until), inline(&adaptor.doc)]
+        })
+        .collect();
+    if !earlier.is_empty() {
+        page.table(&["Earlier form", "Imported", "What differs"], &earlier);
     }
     if !facts.is_empty() {
         let badges: String = facts.iter().map(|fact| format!("<span class=\"badge\">{fact}</span>")).collect();

@@ -8,12 +8,15 @@ use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::status::{self, StatusCode};
 
+mod adaptor;
 mod callee;
 pub mod convention;
+mod module;
 mod value;
 
 pub use callee::{Callee, CalleeArg};
 pub use convention::{Bracket, Convention, Grammar, Kind, Letter, Slot};
+pub use module::{Adapted, Adaptor, Export, Module};
 pub use value::{Arg, Field, Meaning, Type};
 
 /// Every entry of `spec/abi/`.
@@ -40,71 +43,6 @@ pub struct RefType {
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
-}
-
-/// A module that programs import from.
-#[derive(Clone, Debug)]
-pub struct Module {
-    /// `hal`
-    pub name: String,
-    /// Newest version of the interface.
-    pub version: u32,
-    /// Oldest version still served.
-    pub minimum_version: u32,
-    /// Its documentation.
-    pub doc: String,
-    /// Its functions, in the order of the file.
-    pub exports: Vec<Export>,
-    /// Where it is declared.
-    pub origin: Origin,
-}
-
-impl Module {
-    /// The export called `name` that the newest version has.
-    pub fn export(&self, name: &str) -> Option<&Export> {
-        self.exports.iter().find(|export| export.name == name && export.until >= self.version)
-    }
-}
-
-/// One exported function.
-#[derive(Clone, Debug)]
-pub struct Export {
-    /// Name without the module.
-    pub name: String,
-    /// Its documentation.
-    pub doc: String,
-    /// Arguments in order.
-    pub args: Vec<Arg>,
-    /// Results in order.
-    pub results: Vec<Field>,
-    /// First module version that has it.
-    pub since: u32,
-    /// Last module version that has it.
-    pub until: u32,
-    /// True if a call may suspend its caller.
-    pub yields: bool,
-    /// Where it is declared.
-    pub origin: Origin,
-}
-
-impl Export {
-    /// The values of the call: arguments, the fields of spans among them, then results.
-    pub fn values(&self) -> impl Iterator<Item = &Field> {
-        let args = self.args.iter().flat_map(|arg| match arg {
-            Arg::One(field) => std::slice::from_ref(field),
-            Arg::Span { fields, .. } => fields,
-        });
-        args.chain(&self.results)
-    }
-
-    /// The calling convention.
-    pub fn convention(&self) -> Convention {
-        let args = self.args.iter().map(|arg| match arg {
-            Arg::One(field) => Slot::One(field.ty.kind()),
-            Arg::Span { fields, .. } => Slot::Span(fields.iter().map(|field| field.ty.kind()).collect()),
-        });
-        Convention { args: args.collect(), results: self.results.iter().map(|field| field.ty.kind()).collect() }
-    }
 }
 
 #[derive(Deserialize)]
@@ -166,10 +104,11 @@ impl Abi {
                 "type" => abi.grammar.read_letter(entry, diagnostics),
                 "ref" => abi.load_ref(entry, diagnostics),
                 "status" => abi.statuses.extend(status::read(entry, &abi.statuses, diagnostics)),
-                "module" | "export" | "callee" => {}
+                "module" | "export" | "adaptor" | "callee" => {}
                 kind => diagnostics.error(
                     &entry.origin,
-                    format!("unknown kind of entry `{kind}`: expected convention, type, ref, status, callee, module or export"),
+                    format!("unknown kind of entry `{kind}`: expected convention, type, ref, status, callee, module, export or \
+                         adaptor"),
                 ),
             }
         }
@@ -193,6 +132,12 @@ impl Abi {
                 "export" => match &mut module {
                     Some(module) => module.exports.extend(abi.load_export(entry, module, diagnostics)),
                     None => diagnostics.error(&entry.origin, "an export needs a `module` entry at the top of its file"),
+                },
+                "adaptor" => match &mut module {
+                    Some(module) => module.adaptors.extend(adaptor::read(entry, module, diagnostics)),
+                    None => {
+                        diagnostics.error(&entry.origin, "an adaptor needs a `module` entry at the top of its file")
+                    }
                 },
                 _ => {}
             }
@@ -331,6 +276,7 @@ fn load_module(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Module> {
         minimum_version: raw.minimum_version,
         doc: raw.doc,
         exports: Vec::new(),
+        adaptors: Vec::new(),
         origin: entry.origin.clone(),
     })
 }

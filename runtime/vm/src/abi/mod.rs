@@ -37,6 +37,12 @@ pub struct RefArgument<'call> {
 }
 
 impl<'call> RefArgument<'call> {
+    /// An argument that is not in the call itself.
+    #[inline]
+    pub fn held(reference: &'call mut Option<Ref>) -> RefArgument<'call> {
+        RefArgument { reference, keep: false }
+    }
+
     /// The owned reference.
     #[inline]
     pub fn into_owned(self) -> Option<Ref> {

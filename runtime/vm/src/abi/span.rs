@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use super::{in_argument, null_argument};
-use crate::status::Result;
+use crate::status::{Result, Status};
 use crate::{Obj, Object, Ref};
 
 /// The words and references of the tuples of a span, not yet checked.
@@ -20,6 +20,18 @@ impl<'call> RawSpan<'call> {
     #[inline]
     pub(super) fn new(words: &'call [u64], refs: &'call [Option<Ref>], count: usize) -> RawSpan<'call> {
         RawSpan { words, refs, count }
+    }
+
+    /// The reference of a span of single references that has at most one; null if it has none. `name` is the argument's name in messages.
+    pub fn at_most_one(&self, name: &str) -> Result<Option<Ref>> {
+        match self.refs {
+            [] => Ok(None),
+            [one] => Ok(one.clone()),
+            more => Err(Status::unimplemented(format!(
+                "argument `{name}` has {} elements, at most one is supported",
+                more.len()
+            ))),
+        }
     }
 
     /// The words of all tuples. In a span of single `I` they are the elements.

@@ -108,10 +108,13 @@ impl HalModule {
         queue_affinity: QueueAffinity,
         wait_fence: Timepoints<'_>,
         signal_fence: Timepoints<'_>,
-        command_buffer: &Obj<CommandBufferRef>,
+        command_buffer: Option<&Obj<CommandBufferRef>>,
         flags: ExecuteFlags,
     ) -> Result<()> {
-        device.queue_execute(queue_affinity, &wait_fence, &signal_fence, &command_buffer.0, &[], flags)
+        match command_buffer {
+            Some(commands) => device.queue_execute(queue_affinity, &wait_fence, &signal_fence, &commands.0, &[], flags),
+            None => device.queue_barrier(queue_affinity, &wait_fence, &signal_fence, flags),
+        }
     }
 
     #[vm_export("device.queue.execute.indirect")]
