@@ -7,7 +7,8 @@ use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 
 use crate::hal::executable_library::{
-    self as abi, DispatchAttributes, Environment, Library, LibraryHeader, SanitizerKind,
+    self as abi, DispatchAttributes, DispatchAttributes5, Environment, ExportTable, ExportTable5, Library, Library5,
+    LibraryHeader, SanitizerKind,
 };
 use crate::hal::host_kernels::KernelTiming;
 use crate::status::{Result, Status, StatusCode};
@@ -67,23 +68,49 @@ impl Metadata {
         query: abi::LibraryQuery,
         environment: *const Environment,
     ) -> Result<Metadata> {
-        // SAFETY: the caller guarantees that the function has this type.
-        let library = unsafe { query(abi::LIBRARY_VERSION, environment) };
-        if library.is_null() {
+        // Libraries of compilers have one version and return null for all others.
+        let mut libraries = VERSIONS.into_iter().map(|version| {
+            // SAFETY: the caller guarantees that the function has this type.
+            unsafe { query(version, environment) }
+        });
+        let Some(library) = libraries.find(|library| !library.is_null()) else {
             return Err(Status::incompatible(format!(
-                "the executable does not support version {} of the library interface",
-                abi::LIBRARY_VERSION
+                "the executable supports none of the versions {} of the library interface",
+                versions()
             )));
-        }
+        };
         let reader = Reader(image);
         // The header comes first in all versions and says which version the rest has.
         let header = reader.read(library.cast::<*const LibraryHeader>(), "the library")?;
-        let name = reader.header(header)?;
-        let library: Library = reader.read(library, "the library")?;
-        let kernels = reader.kernels(&library)?;
-        let imports = reader.strings(library.imports.symbols, library.imports.count, "an import")?;
-        Ok(Metadata { name, kernels, imports, constants: library.constants.count })
+        let (version, name) = reader.header(header)?;
+        let (imports, constants, kernels) = if version == abi::LIBRARY_VERSION_5 {
+            let library: Library5 = reader.read(library.cast(), "the library")?;
+            (library.imports, library.constants, reader.kernels(reader.exports_5(&library.exports)?)?)
+        } else {
+            let library: Library = reader.read(library, "the library")?;
+            (library.imports, library.constants, reader.kernels(reader.exports(&library.exports)?)?)
+        };
+        let imports = reader.strings(imports.symbols, imports.count, "an import")?;
+        Ok(Metadata { name, kernels, imports, constants: constants.count })
     }
+}
+
+/// The versions of the interface that libraries may have, in the order in which they are asked for.
+const VERSIONS: [u32; 2] = [abi::LIBRARY_VERSION, abi::LIBRARY_VERSION_5];
+
+fn versions() -> String {
+    VERSIONS.map(|version| version.to_string()).join(" and ")
+}
+
+/// The attributes of functions whose library of version 5 has no table of them.
+const NO_ATTRIBUTES_5: DispatchAttributes5 =
+    DispatchAttributes5 { local_memory_pages: 0, constant_count: 0, binding_count: 0, padding: 0, reserved: [0; 8] };
+
+/// The parts of the export table that are used, in the same form for all versions.
+struct Exports {
+    functions: Vec<Option<abi::Dispatch>>,
+    attributes: Vec<DispatchAttributes>,
+    names: Vec<String>,
 }
 
 /// Reads through pointers of a library.
@@ -131,12 +158,11 @@ impl Reader<'_> {
         self.array(pointer, count, what)?.into_iter().map(|pointer| self.string(pointer, what)).collect()
     }
 
-    /// Checks the header and returns the library's name.
-    fn header(&self, header: *const LibraryHeader) -> Result<String> {
+    /// Checks the header and returns the version of the library and its name.
+    fn header(&self, header: *const LibraryHeader) -> Result<(u32, String)> {
         let header = self.read(header, "its header")?;
-        if header.version != abi::LIBRARY_VERSION {
-            let message =
-                format!("version {} of the library interface: expected {}", header.version, abi::LIBRARY_VERSION);
+        if !VERSIONS.contains(&header.version) {
+            let message = format!("version {} of the library interface: supported are {}", header.version, versions());
             return Err(Status::incompatible(message));
         }
         if header.features != 0 {
@@ -145,19 +171,55 @@ impl Reader<'_> {
         }
         check_sanitizer("the executable", header.sanitizer)?;
         if header.name.is_null() {
-            return Ok(String::new());
+            return Ok((header.version, String::new()));
         }
-        Ok(self.string(header.name, "the library")?.to_string_lossy().into_owned())
+        Ok((header.version, self.string(header.name, "the library")?.to_string_lossy().into_owned()))
     }
 
-    fn kernels(&self, library: &Library) -> Result<Vec<Kernel>> {
-        let exports = &library.exports;
+    fn exports(&self, exports: &ExportTable) -> Result<Exports> {
+        Ok(Exports {
+            functions: self.array(exports.functions, exports.count, "its functions")?,
+            attributes: self.array(exports.attributes, exports.count, "the attributes of its functions")?,
+            names: self.names(exports.names, exports.count)?,
+        })
+    }
+
+    /// The export table of version 5, whose attributes are converted. Kernels of that version take one invocation per workgroup.
+    fn exports_5(&self, exports: &ExportTable5) -> Result<Exports> {
         let functions = self.array(exports.functions, exports.count, "its functions")?;
-        let attributes = self.array(exports.attributes, exports.count, "the attributes of its functions")?;
-        let names = self.strings(exports.names, exports.count, "the names of its functions")?;
+        let names = self.names(exports.names, exports.count)?;
+        let attributes: Vec<DispatchAttributes5> = if exports.attributes.is_null() {
+            vec![NO_ATTRIBUTES_5; functions.len()]
+        } else {
+            self.array(exports.attributes, exports.count, "the attributes of its functions")?
+        };
+        let attributes = attributes.into_iter().map(|attributes| DispatchAttributes {
+            flags: 0,
+            local_memory_pages: attributes.local_memory_pages,
+            constant_count: attributes.constant_count,
+            binding_count: attributes.binding_count,
+            workgroup_size_x: 1,
+            workgroup_size_y: 1,
+            workgroup_size_z: 1,
+            parameter_count: 0,
+            reserved: [0; 5],
+        });
+        Ok(Exports { functions, attributes: attributes.collect(), names })
+    }
+
+    /// The names of functions, or numbers where they were stripped.
+    fn names(&self, names: *const *const u8, count: u32) -> Result<Vec<String>> {
+        if names.is_null() {
+            return Ok((0..count).map(|index| format!("@{index}")).collect());
+        }
+        let names = self.strings(names, count, "the names of its functions")?;
+        Ok(names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect())
+    }
+
+    fn kernels(&self, exports: Exports) -> Result<Vec<Kernel>> {
+        let Exports { functions, attributes, names } = exports;
         let mut kernels = Vec::with_capacity(functions.len());
         for ((function, attributes), name) in functions.into_iter().zip(attributes).zip(names) {
-            let name = name.to_string_lossy().into_owned();
             let function = function.filter(|function| self.0.is_code(*function as usize as u64));
             let function = function
                 .ok_or_else(|| Status::failed_precondition(format!("function `{name}` is not code of the library")))?;
