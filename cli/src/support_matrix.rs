@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use vireo::hal::elf_format::{EMBEDDED_FORMAT_PREFIX, ElfMachine, SYSTEM_FORMAT_PREFIX};
+use vireo::hal::executable_library::{LIBRARY_VERSION, LIBRARY_VERSION_5};
 use vireo::hal::{Device, ExecutableFormat, OptionalMethod, QueryCategory, create_device};
 use vireo::io::ArchiveFormat;
 use vireo_codegen::Spec;
@@ -46,10 +47,14 @@ fn yes(value: bool) -> &'static str {
 fn exports(spec: &Spec, text: &mut String) {
     text.push_str(
         "\n## Modules that programs import\nEvery export is implemented, since a module that lacks an export of its spec does not compile. An export that needs an \
-         optional method of a device, such as `hal.channel.create`, fails if the device lacks the method.\n\n| module | exports |\n|---|---|\n",
+         optional method of a device, such as `hal.channel.create`, fails if the device lacks the method. Programs \
+         of older compilers import earlier forms of some exports, with other calling conventions.\n\n\
+         | module | versions | exports | earlier forms |\n|---|---|---|---|\n",
     );
     for (name, module) in &spec.abi.modules {
-        let _ = writeln!(text, "| `{name}` | {} |", module.exports.len());
+        let (minimum, version) = (module.minimum_version, module.version);
+        let versions = if minimum == version { version.to_string() } else { format!("{minimum} to {version}") };
+        let _ = writeln!(text, "| `{name}` | {versions} | {} | {} |", module.exports.len(), module.adaptors.len());
     }
 }
 
@@ -71,7 +76,8 @@ fn devices(text: &mut String) {
     }
     let _ = writeln!(
         text,
-        "\n## Executables\nThe `null` device accepts all formats, since it runs no kernels.\n\n| format | | {names} |\n|---|---|{dashes}"
+        "\n## Executables\nThe `null` device accepts all formats, since it runs no kernels. Libraries of x86-64 have the interface of version \
+         {LIBRARY_VERSION_5} (IREE 3.1 to 3.7) or {LIBRARY_VERSION}.\n\n| format | | {names} |\n|---|---|{dashes}"
     );
     // No compiler writes the name of a library in the program, and devices of tools have none.
     for format in ExecutableFormat::ALL.into_iter().filter(|format| *format != ExecutableFormat::StaticLibrary) {

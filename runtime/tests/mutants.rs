@@ -56,7 +56,7 @@ struct Fixture {
 fn paths(extension: &str) -> Vec<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
     let mut paths = Vec::new();
-    for folder in ["bench", "context", "golden", "models"] {
+    for folder in ["bench", "context", "golden", "models", "old/3.1", "old/3.4", "old/3.10"] {
         let entries = std::fs::read_dir(root.join(folder)).unwrap();
         paths.extend(
             entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == extension)),

@@ -42,6 +42,7 @@ mod native_frames;
 mod native_module;
 mod null;
 mod observing;
+mod old;
 mod parameters;
 mod pools;
 mod queries;

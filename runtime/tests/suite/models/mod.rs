@@ -1,7 +1,7 @@
 //! Compiled models, from their files to their results.
 
-mod calls;
-mod fixtures;
+pub mod calls;
+pub mod fixtures;
 mod invocations;
 mod null;
 pub mod recorded;
