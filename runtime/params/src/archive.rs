@@ -15,8 +15,9 @@ impl ParameterIndex {
     /// with the offset if the archive is damaged.
     pub fn open(path: impl AsRef<Path>, mode: ContentsMode) -> Result<ParameterIndex> {
         let path = path.as_ref();
-        let format = ArchiveFormat::of_path(path)?;
-        ParameterIndex::read(format, &Contents::open(path, mode)?)
+        // A file that is not there is not one of an unknown format.
+        let contents = Contents::open(path, mode)?;
+        ParameterIndex::read(ArchiveFormat::of_path(path)?, &contents)
     }
 
     /// Reads the index of an archive.
