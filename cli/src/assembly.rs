@@ -1,6 +1,6 @@
 //! `vireo asm` and `vireo disasm`: the assembler and the disassembler of modules.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use vireo::Status;
@@ -12,6 +12,7 @@ use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::print;
+use crate::table::visible;
 
 /// Bytes that are read as text at most.
 const MAX_SOURCE: u64 = u32::MAX as u64;
@@ -20,14 +21,25 @@ const MAX_SOURCE: u64 = u32::MAX as u64;
 pub fn assemble(arguments: &AsmArguments) -> Result<Exit, Failure> {
     let shown = arguments.source.display();
     let source = read(&arguments.source)?;
-    let bytes = asm::assemble(&source).map_err(|error| Failure::new(Exit::Usage, format!("{shown}:{error}")))?;
+    let bytes = asm::assemble(&source)
+        .map_err(|error| Failure::new(Exit::Usage, format!("{shown}:{error}{}", excerpt(&source, error.location))))?;
     if !arguments.no_verify {
         let verified = Archive::from_bytes(&bytes).and_then(vireo::vm::Module::from_archive);
-        verified.map_err(|status| {
+        let module = verified.map_err(|status| {
             Failure::new(Exit::LoadFailure, format!("`{shown}` can be assembled, but not run"))
                 .because(status)
                 .hint("--no-verify writes the module all the same")
         })?;
+        for (ordinal, function) in module.functions().iter().enumerate() {
+            if function.reads_unwritten_slots() {
+                // Such a module is valid, so a closed stderr is no reason to fail either.
+                let name = visible(&module.function_name(ordinal));
+                let _ = writeln!(
+                    io::stderr(),
+                    "warning: {shown}: @{name} may read a value register that nothing has written, which is zero"
+                );
+            }
+        }
     }
     std::fs::write(&arguments.output, bytes).map_err(|error| cannot_write(&arguments.output, error))?;
     Ok(Exit::Ok)
@@ -35,13 +47,23 @@ pub fn assemble(arguments: &AsmArguments) -> Result<Exit, Failure> {
 
 /// Writes a module as text.
 pub fn disassemble(arguments: &DisasmArguments) -> Result<Exit, Failure> {
-    let archive = engine::open_archive(&arguments.module, ModuleMode::Mmap)?;
+    let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let module = engine::verify(archive.clone())?;
     let text = asm::disassemble(&archive, module.functions());
     match &arguments.output {
         Some(path) => std::fs::write(path, text).map(|()| Exit::Ok).map_err(|error| cannot_write(path, error)),
         None => print(&mut io::stdout().lock(), &text),
     }
+}
+
+/// The line of an error, with a mark below its column.
+fn excerpt(source: &str, location: asm::Location) -> String {
+    let Some(line) = source.lines().nth((location.line as usize).saturating_sub(1)) else { return String::new() };
+    let number = location.line.to_string();
+    let before = " ".repeat((location.column as usize).saturating_sub(1));
+    // One character for one, so that the mark is below what it marks.
+    let line = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+    format!("\n {number} | {line}\n {:1$} | {before}^", "", number.len())
 }
 
 fn cannot_write(path: &Path, error: io::Error) -> Failure {

@@ -13,6 +13,7 @@ use vireo::{Result, SecurityPolicy, Status, StatusCode};
 use crate::arguments::{DeviceArguments, DevicesArguments, DevicesFormat};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::suggest::{closest, did_you_mean};
 use crate::table::{Table, visible};
 
 /// Drivers of IREE that Vireo lacks, so that the message for one differs from that for a typing error.
@@ -49,7 +50,7 @@ impl Drivers {
     /// Creates a device by its URI, such as `local-sync`.
     pub fn create_device(&self, uri: &str) -> Result<Arc<dyn Device>, Failure> {
         self.0.create_device(uri).map_err(|status| {
-            let wrong = matches!(status.code(), StatusCode::NotFound | StatusCode::InvalidArgument);
+            let wrong = status.code() == StatusCode::InvalidArgument;
             let failure = Failure::new(
                 if wrong { Exit::Usage } else { Exit::LoadFailure },
                 format!("cannot create the device `{}`", visible(uri)),
@@ -60,6 +61,12 @@ impl Drivers {
                 {
                     let status = Status::unimplemented(format!("the driver `{driver}` of IREE is not there yet"));
                     failure.because(status).hint(format!("use one of {}", self.names()))
+                }
+                Ok(DeviceUri { driver, .. }) if self.of_driver(&driver).is_err() => {
+                    match closest(&driver, self.0.drivers().iter().map(|info| info.name.as_str())) {
+                        Some(meant) => failure.because(status).hint(format!("did you mean `{meant}`?")),
+                        None => failure.because(status),
+                    }
                 }
                 _ => failure.because(status),
             }
@@ -76,8 +83,10 @@ impl Drivers {
         if !name.is_empty() {
             drivers.retain(|info| info.name == name);
             if drivers.is_empty() {
-                let failure = Failure::new(Exit::Usage, format!("there is no driver `{}`", visible(name)));
-                return Err(failure.hint(format!("the drivers of this build are {}", self.names())));
+                let failure = Failure::new(Exit::LoadFailure, format!("there is no driver `{}`", visible(name)));
+                let known = self.0.drivers();
+                let meant = did_you_mean(name, known.iter().map(|info| info.name.as_str()), "");
+                return Err(failure.hint(format!("{meant}the drivers of this build are {}", self.names())));
             }
         }
         Ok(drivers)

@@ -3,12 +3,15 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use vireo::Status;
 
+use crate::arguments::Arguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reference_flags::reference_flags;
+use crate::suggest::closest;
 
 /// How deep flag files may name each other.
 const MAX_DEPTH: usize = 8;
@@ -37,6 +40,18 @@ pub fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Vec<OsStr
         }
     }
     Ok(expanded)
+}
+
+/// Adds the command that was probably meant to the error about an unknown one, where the parser finds none: it does for longer names only.
+pub fn suggest(error: &mut clap::Error) {
+    if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return;
+    }
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand).cloned() else { return };
+    let command = Arguments::command();
+    if let Some(meant) = closest(&name, command.get_subcommands().map(clap::Command::get_name)) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant.to_string()]));
+    }
 }
 
 /// The failure to report in place of `error` if it is about a flag that only the reference's tools have.

@@ -21,6 +21,7 @@ mod parameters;
 mod params;
 mod reference_flags;
 mod run;
+mod suggest;
 #[cfg(test)]
 mod support_matrix;
 mod table;
@@ -45,7 +46,8 @@ fn main() -> ExitCode {
     };
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => finish(execute(&arguments), arguments.color),
-        Err(error) => {
+        Err(mut error) => {
+            flags::suggest(&mut error);
             if let Some(failure) = flags::not_supported(&error) {
                 return finish(Err(failure), Color::Auto);
             }

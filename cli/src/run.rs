@@ -10,10 +10,12 @@ use crate::devices::Drivers;
 use crate::engine::{Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::table::visible;
 use crate::tiers;
+use crate::values::compare::Mismatch;
 use crate::values::datum::list_text;
 use crate::values::error::ValueError;
-use crate::values::spec::parse_values;
+use crate::values::spec::{INPUT, parse_values};
 use crate::values::{Datum, Limits, compare, output};
 
 /// Does what the flags say. What goes to stdout is, byte for byte, what the reference tool prints.
@@ -22,7 +24,7 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(listing) = listing(arguments)? {
         return print(&mut out, &listing);
     }
-    let (session, others) = Session::load(&arguments.program)?;
+    let (session, others) = Session::load(&arguments.program, arguments.file.as_ref())?;
     let exit = call(arguments, (&session, others.as_ref()), &mut out);
     if arguments.print_statistics {
         // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
@@ -57,7 +59,16 @@ fn call(
     let within = |failure: Failure| explain(signature, failure);
     let inputs = inputs(signature, &arguments.input, arguments.program.limits())?;
     let limits = arguments.program.limits();
+    let outputs = (!arguments.output.is_empty()).then_some(&arguments.output);
+    let checked = outputs.map_or(Ok(()), |outputs| output::check_outputs(outputs, signature.results.len()));
+    checked.map_err(|error| within(Failure::new(output_exit(&error), "cannot write the results").because(error)))?;
     let expected = values(signature, "expected-output", &signature.results, &arguments.expected_output, limits)?;
+    let (given, returned) = (expected.len(), signature.results.len());
+    if !arguments.expected_output.is_empty() && given != returned {
+        let message = format!("{given} expected outputs are given, but @{} returns {returned}", signature.name);
+        let failure = Failure::new(Exit::Usage, format!("{message}; expected one --expected_output for each"));
+        return Err(within(failure));
+    }
 
     print(out, &format!("EXEC @{}\n", signature.name))?;
     let results = tiers::call_all((session, others), &function, inputs)?;
@@ -79,7 +90,7 @@ fn call(
 
 /// The arguments of a function as flags give them, one for each.
 pub fn inputs(signature: &Signature, specs: &[String], limits: Limits) -> Result<Vec<Datum>, Failure> {
-    let inputs = values(signature, "input", &signature.arguments, specs, limits)?;
+    let inputs = values(signature, INPUT, &signature.arguments, specs, limits)?;
     let (needed, given) = (signature.arguments.len(), inputs.len());
     if given != needed {
         let plural = if needed == 1 { "" } else { "s" };
@@ -97,9 +108,14 @@ fn values(
     specs: &[String],
     limits: Limits,
 ) -> Result<Vec<Datum>, Failure> {
-    parse_values(flag, &kinds(expected), specs, limits).map_err(|error| {
+    let parsed = parse_values(flag, &kinds(expected), specs, limits).map_err(|error| {
         explain(signature, Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
-    })
+    })?;
+    for line in &parsed.unread {
+        // A program may want the beginning of a file only, so this is no failure.
+        let _ = writeln!(io::stderr(), "warning: {}", visible(line));
+    }
+    Ok(parsed.values)
 }
 
 fn check(
@@ -108,9 +124,11 @@ fn check(
     arguments: &RunArguments,
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
-    match compare::compare(expected, results, arguments.comparison.tolerance()) {
-        Some(differences) => {
-            print(out, &differences)?;
+    match compare::compare(expected, results, arguments.comparison.tolerance(), arguments.max_elements()) {
+        Some(Mismatch { report, details }) => {
+            print(out, &report)?;
+            // The report is that of the reference's tools; what these do not say is no part of it.
+            let _ = io::stderr().write_all(details.as_bytes());
             Ok(Exit::Mismatch)
         }
         None => print(out, "[SUCCESS] all function outputs matched their expected values.\n"),
@@ -119,7 +137,7 @@ fn check(
 
 fn output_exit(error: &ValueError) -> Exit {
     match error {
-        ValueError::Output(_) | ValueError::OutputCount { .. } => Exit::Usage,
+        ValueError::Output(_) | ValueError::OutputCount { .. } | ValueError::Append(_) => Exit::Usage,
         _ => Exit::RunFailure,
     }
 }

@@ -11,9 +11,9 @@ use crate::exit;
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct BenchmarkArguments {
-    /// Modules and devices.
-    #[command(flatten)]
-    pub program: ProgramArguments,
+    /// The module to measure, after those of --module: a .vmfb file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// An exported function to measure. May be repeated; without it, all that take no arguments and all that were compiled as benchmarks.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
@@ -67,6 +67,9 @@ pub struct BenchmarkArguments {
     /// Print how much device memory was used, to stderr, at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
+    /// Modules and devices.
+    #[command(flatten)]
+    pub program: ProgramArguments,
 }
 
 /// When a repetition is long enough.

@@ -1,6 +1,6 @@
 //! The flags of the commands that run nothing: `vireo dump`, `asm`, `disasm` and `devices`, part of the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -11,9 +11,9 @@ use crate::exit;
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct DumpArguments {
-    /// The module: a .vmfb file, or `-` for stdin.
-    #[arg(value_name = "FILE")]
-    pub module: PathBuf,
+    /// The module.
+    #[command(flatten)]
+    pub module: ModuleArgument,
     /// What to show.
     #[arg(long, value_enum, default_value_t = DumpOutput::All, value_name = "WHAT")]
     pub output: DumpOutput,
@@ -27,6 +27,26 @@ pub struct DumpArguments {
     /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
     #[arg(long, conflicts_with_all = ["output", "format"])]
     pub jit: bool,
+}
+
+/// The one module of a command.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub struct ModuleArgument {
+    /// The module: a .vmfb file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The same as FILE.
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
+}
+
+impl ModuleArgument {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        // The parser accepts neither none nor both.
+        self.file.as_deref().or(self.module.as_deref()).unwrap_or(Path::new("-"))
+    }
 }
 
 /// Flags of `vireo asm`.
@@ -48,9 +68,9 @@ pub struct AsmArguments {
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct DisasmArguments {
-    /// The module: a .vmfb file, or `-` for stdin.
-    #[arg(value_name = "FILE")]
-    pub module: PathBuf,
+    /// The module.
+    #[command(flatten)]
+    pub module: ModuleArgument,
     /// The file to write the text to, instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -84,7 +84,7 @@ pub enum Command {
 /// Flags of all commands that run programs.
 #[derive(Args, Debug)]
 pub struct ProgramArguments {
-    /// A module to load: a .vmfb file, or `-` for stdin. Repeat it for several modules, dependencies first; the last one is run.
+    /// A module to load: a .vmfb file, or `-` for stdin. Repeat it for several modules, dependencies first. The last one is run, or FILE.
     #[arg(long, value_name = "FILE")]
     pub module: Vec<PathBuf>,
     /// How module files are read.
@@ -217,6 +217,7 @@ mod tests {
         assert_eq!(run(&["--equality-mode=exact"]).unwrap().comparison.equality_mode, EqualityMode::Exact);
         assert!(run(&["--equality-mode=foo"]).is_err());
         assert!(run(&["--bogus=1"]).is_err());
-        assert!(run(&["extra"]).is_err());
+        assert_eq!(run(&["extra"]).unwrap().file, Some(PathBuf::from("extra")));
+        assert!(run(&["extra", "more"]).is_err());
     }
 }

@@ -45,6 +45,9 @@ pub enum ParamsCommand {
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct ConvertArguments {
+    /// Archives to convert, as for --parameters.
+    #[arg(value_name = "[SCOPE=]FILE")]
+    pub files: Vec<String>,
     /// The archives to convert.
     #[command(flatten)]
     pub parameters: ParameterArguments,

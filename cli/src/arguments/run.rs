@@ -1,5 +1,7 @@
 //! The flags of `vireo run`, part of the command line.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 use super::ProgramArguments;
@@ -30,9 +32,9 @@ cf64 and cf128 (1+2i). Others are written as the hexadecimal bytes of each eleme
 #[derive(Args, Debug)]
 #[command(after_help = const_format(), after_long_help = const_format())]
 pub struct RunArguments {
-    /// Modules and devices.
-    #[command(flatten)]
-    pub program: ProgramArguments,
+    /// The module to run, after those of --module: a .vmfb file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// The exported function to call. Not needed if the module exports only one.
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
@@ -65,6 +67,9 @@ pub struct RunArguments {
     /// Print memory statistics of the device to stderr at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
+    /// Modules and devices.
+    #[command(flatten)]
+    pub program: ProgramArguments,
 }
 
 fn const_format() -> String {

@@ -31,7 +31,7 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     if let Some(topologies) = arguments.program.devices.task.dump()? {
         return print(&mut out, &topologies);
     }
-    let (session, others) = Session::load(&arguments.program)?;
+    let (session, others) = Session::load(&arguments.program, arguments.file.as_ref())?;
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
         let names =

@@ -8,7 +8,7 @@ mod junit;
 mod report;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anstream::AutoStream;
@@ -40,6 +40,13 @@ struct Suite {
 }
 
 impl Suite {
+    /// A file that cannot be loaded, which is one test that fails.
+    fn not_loaded(path: &Path, failure: Failure) -> Suite {
+        let outcome = Outcome::Error(failure, Collected::default());
+        let test = Test { name: "(load)".into(), seconds: 0.0, outcome };
+        Suite { file: path.display().to_string(), module: String::new(), exports: Vec::new(), tests: vec![test] }
+    }
+
     /// A line for each test.
     fn list(&self) -> String {
         self.exports.iter().map(|export| visible(&format!("{}.{}", self.module, export.name)) + "\n").collect()
@@ -84,15 +91,30 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     let mut programs = load(arguments)?;
     if arguments.list {
         let suites = programs.iter().map(|(.., suite)| suite);
-        return print(&mut io::stdout(), &suites.map(Suite::list).collect::<String>());
+        print(&mut io::stdout(), &suites.map(Suite::list).collect::<String>())?;
+        let mut tests = programs.into_iter().flat_map(|(.., suite)| suite.tests);
+        return match tests.next().map(|test| test.outcome) {
+            Some(Outcome::Error(failure, _)) => Err(failure),
+            _ => Ok(Exit::Ok),
+        };
     }
     let mut out = AutoStream::new(io::stdout(), color.choice());
     let text = arguments.format == CheckFormat::Text;
     let start = Instant::now();
-    'all: for (runs, other, suite) in &mut programs {
+    'all: for (runs, suite) in &mut programs {
         if text {
             print(&mut out, &report::header(suite))?;
         }
+        let Some((runs, other)) = runs else {
+            // The failure to load it is there already.
+            for test in suite.tests.iter().filter(|_| text) {
+                print(&mut out, &report::line(test, test.name.chars().count()))?;
+            }
+            if arguments.fail_fast {
+                break;
+            }
+            continue;
+        };
         let width = suite.exports.iter().map(|export| visible(&export.name).chars().count()).max().unwrap_or(0);
         for export in &suite.exports {
             let test = run(runs, other.as_ref(), export);
@@ -122,10 +144,10 @@ struct Tests {
     collector: Collector,
 }
 
-/// A program, the same for machine code if both tiers are asked for, and its tests.
-type Loaded = (Tests, Option<Tests>, Suite);
+/// A program and the same for machine code, if both tiers are asked for; nothing if it cannot be loaded. And the tests.
+type Loaded = (Option<(Tests, Option<Tests>)>, Suite);
 
-/// The modules, each with its tests. All of them are loaded before any is run, so that a wrong file is found out at once.
+/// The modules, each with its tests. One of several files that cannot be loaded is a test that fails, so the others are run all the same.
 fn load(arguments: &CheckArguments) -> Result<Vec<Loaded>, Failure> {
     let loader = Loader::new(&arguments.program)?;
     let (tests, dependencies) = match (&arguments.tests[..], &arguments.program.module[..]) {
@@ -134,10 +156,14 @@ fn load(arguments: &CheckArguments) -> Result<Vec<Loaded>, Failure> {
     };
     if tests.is_empty() {
         let failure = Failure::new(Exit::Usage, "no module is given");
-        return Err(failure.hint("use `vireo check FILE`, or `-` for stdin"));
+        return Err(failure.hint("name a file, or use --module=file.vmfb; `-` is stdin"));
     }
     let dependencies = dependencies.iter().map(|path| loader.module(path)).collect::<Result<Vec<_>, Failure>>()?;
-    tests.iter().map(|path| load_one(arguments, &loader, &dependencies, path)).collect()
+    let load = |path: &PathBuf| match load_one(arguments, &loader, &dependencies, path) {
+        Err(failure) if tests.len() > 1 => Ok((None, Suite::not_loaded(path, failure))),
+        loaded => loaded,
+    };
+    tests.iter().map(load).collect()
 }
 
 fn load_one(
@@ -160,7 +186,7 @@ fn load_one(
     let exports = program.model().signatures().into_iter().filter(is_test).collect();
     let suite = Suite { file: path.display().to_string(), module, exports, tests: Vec::new() };
     let tests = |program: Program| Tests { program, collector: collector.clone() };
-    Ok((tests(program), other.map(tests), suite))
+    Ok((Some((tests(program), other.map(tests))), suite))
 }
 
 /// What a test did on one tier.

@@ -53,6 +53,9 @@ impl Counts {
 
 /// The line above the tests of a module.
 pub fn header(suite: &Suite) -> String {
+    if suite.module.is_empty() {
+        return format!("{}: not loaded\n", visible(&suite.file));
+    }
     let count = suite.exports.len();
     let plural = if count == 1 { "" } else { "s" };
     format!("{}: module {}, {count} test{plural}\n", visible(&suite.file), visible(&suite.module))

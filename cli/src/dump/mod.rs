@@ -19,6 +19,7 @@ use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::print;
+use crate::suggest::did_you_mean;
 use summary::{Dependency, Export, Function, Import, Rodata, Summary, short_text};
 
 /// Does what the flags say.
@@ -28,7 +29,7 @@ pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
             Failure::new(Exit::Usage, "JSON shows the metadata, not the disassembly").hint("drop one of the flags")
         );
     }
-    let archive = engine::open_archive(&arguments.module, ModuleMode::Mmap)?;
+    let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let mut summary = summarize(&archive);
     let mut out = io::stdout().lock();
     if arguments.jit {
@@ -87,9 +88,10 @@ fn chosen(summary: &Summary, names: &[String], executables: &[kernels::Executabl
         return Ok((0..summary.functions.len()).collect());
     }
     let find = |name: &String| {
-        let named = |function: &Function| function.names.contains(name);
+        let bare = name.strip_prefix('@').unwrap_or(name);
+        let named = |function: &Function| function.names.iter().any(|known| known == name || known == bare);
         // `fn4` is what the code calls function 4 if it has no name.
-        let digits = name.strip_prefix("fn").unwrap_or(name);
+        let digits = bare.strip_prefix("fn").unwrap_or(bare);
         let ordinal = digits.parse().ok().filter(|ordinal| *ordinal < summary.functions.len());
         summary.functions.iter().position(named).or(ordinal).ok_or_else(|| {
             let known = summary.exports.iter().map(|export| format!("@{}", export.name)).collect::<Vec<_>>().join(", ");
@@ -97,8 +99,10 @@ fn chosen(summary: &Summary, names: &[String], executables: &[kernels::Executabl
             let kernels =
                 if kernels.is_empty() { String::new() } else { format!("; its kernels are {}", kernels.join(", ")) };
             let message = format!("the module has no function `{name}`");
+            let all = summary.functions.iter().flat_map(|function| &function.names).map(String::as_str);
+            let meant = did_you_mean(bare, all, "");
             Failure::new(Exit::LoadFailure, message).hint(format!(
-                "it exports {known}; a number from 0 to {} is a function, too{kernels}",
+                "{meant}it exports {known}; a number from 0 to {} is a function, too{kernels}",
                 summary.functions.len().max(1) - 1
             ))
         })

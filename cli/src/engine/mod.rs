@@ -2,6 +2,7 @@
 //! [`Datum`](crate::values::Datum)s its values.
 
 mod file;
+mod file_kind;
 mod function;
 mod program;
 mod session;

@@ -96,7 +96,7 @@ impl Program {
     ) -> Result<Program, Failure> {
         let Some((main, others)) = modules.split_last() else {
             let failure = Failure::new(Exit::Usage, "no module is given");
-            return Err(failure.hint("use --module=file.vmfb, or --module=- for stdin"));
+            return Err(failure.hint("name a file, or use --module=file.vmfb; `-` is stdin"));
         };
         let builder = others.iter().cloned().fold(builder, ModelBuilder::with_module);
         let builder = match &reports {

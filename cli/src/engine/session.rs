@@ -14,6 +14,7 @@ use super::{Benchmark, explain};
 use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::suggest::did_you_mean;
 use crate::values::Datum;
 
 /// A program with state.
@@ -41,11 +42,11 @@ impl Session {
         Session { session, reports }
     }
 
-    /// Loads the modules of the flags, in order; and once more for machine code if both tiers are asked for.
-    pub fn load(arguments: &ProgramArguments) -> Result<(Session, Option<Others>), Failure> {
+    /// Loads the modules of the flags, in order, and then `file`; and once more for machine code if both tiers are asked for.
+    pub fn load(arguments: &ProgramArguments, file: Option<&PathBuf>) -> Result<(Session, Option<Others>), Failure> {
         let loader = Loader::new(arguments)?;
         let load = |path: &PathBuf| loader.module(path);
-        let modules = arguments.module.iter().map(load).collect::<Result<Vec<_>, Failure>>()?;
+        let modules = arguments.module.iter().chain(file).map(load).collect::<Result<Vec<_>, Failure>>()?;
         let (program, compiled) = loader.link(&modules)?;
         let compiled = compiled.map(|compiled| compiled.session()).transpose()?;
         let session = program.session()?;
@@ -70,12 +71,15 @@ impl Session {
                 return Err(Failure::new(Exit::LoadFailure, message).hint(format!("use --function=NAME; {known}")));
             }
         };
-        self.session.function(name).map_err(|status| {
+        // Assembly and messages write `@name`, so users do, too; but a name may begin with `@`.
+        let bare = name.strip_prefix('@').filter(|_| !exports.iter().any(|export| export == name)).unwrap_or(name);
+        self.session.function(bare).map_err(|status| {
             let failure = Failure::new(Exit::LoadFailure, format!("there is no function `{name}` to call"));
-            if exports.is_empty() || exports.iter().any(|export| export == name) {
+            if exports.is_empty() || exports.iter().any(|export| export == bare) {
                 failure.because(status)
             } else {
-                failure.hint(known.clone())
+                let meant = did_you_mean(bare, exports.iter().map(String::as_str), "@");
+                failure.hint(format!("{meant}{known}"))
             }
         })
     }

@@ -15,14 +15,15 @@ use crate::values::element::{byte_size, parse_element};
 
 /// Does what the flags say and returns what is to be printed.
 pub fn convert(arguments: &ConvertArguments) -> Result<String, Failure> {
-    if arguments.parameters.parameters.is_empty() {
+    let specs = [arguments.parameters.parameters.as_slice(), &arguments.files].concat();
+    if specs.is_empty() {
         let failure = Failure::new(Exit::Usage, "no parameters to convert are given");
-        return Err(failure.hint("use --parameters=FILE; .irpa, .gguf and .safetensors files are read"));
+        return Err(failure.hint("name a file, or SCOPE=FILE; .irpa, .gguf and .safetensors files are read"));
     }
     write::check_output(&arguments.output)?;
     let renames = pairs("rename", &arguments.rename)?;
     let splats = arguments.splat.iter().map(|flag| splat(flag)).collect::<Result<Vec<_>, _>>()?;
-    let scopes = parameters::open(&arguments.parameters)?;
+    let scopes = parameters::open_all(&specs, arguments.parameters.parameter_mode)?;
 
     let mut builder = irpa::Builder::with_default_alignment();
     let (mut sources, mut keys) = (Vec::new(), HashSet::new());

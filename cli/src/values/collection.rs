@@ -147,7 +147,7 @@ fn read_member(path: &str, name: &str, mut member: impl Read, limits: Limits) ->
     let header = npy::read_header(&mut member);
     let header = header.map_err(|source| ValueError::Npy { path: path.clone(), offset: 0, source })?;
     // No more than that is unpacked, whatever the archive says.
-    let needed = limits.byte_length(&header.shape, header.element)? as u64;
+    let needed = limits.byte_length(&header.shape, header.stored())? as u64;
     let mut bytes = Vec::new();
     let read = member.take(needed).read_to_end(&mut bytes);
     read.map_err(|source| ValueError::File { action: "read", path: path.clone(), source })?;
@@ -156,7 +156,7 @@ fn read_member(path: &str, name: &str, mut member: impl Read, limits: Limits) ->
         let what = TypeText(&header.shape, header.element).to_string();
         return Err(ValueError::ShortFile { path, offset: found, found, needed, what });
     }
-    Ok(Tensor { element: header.element, shape: header.shape, bytes })
+    Ok(header.array(bytes))
 }
 
 fn read_tensor(path: &str, name: &str, index: &ParameterIndex, limits: Limits) -> Result<Tensor, ValueError> {

@@ -7,12 +7,10 @@ use vireo::number_text::general;
 use vireo::{Result, Status};
 
 use super::datum::FLOAT_DIGITS;
+use super::differences::Differences;
 use super::element::approximate;
 use super::tensor::TypeText;
 use super::{Datum, Tensor};
-
-/// Elements that a mismatch shows of each side.
-const SHOWN_ELEMENTS: usize = 1024;
 
 /// When two floats are equal: `|actual - expected| <= absolute + relative * |expected|`, or both NaN, or exactly equal.
 #[derive(Clone, Copy, Debug)]
@@ -31,28 +29,51 @@ pub struct Tolerance {
     pub relative: f64,
 }
 
-/// Compares `actual` with `expected`. Returns what differs, as text for the user; nothing if all is as expected.
-pub fn compare(expected: &[Datum], actual: &[Datum], tolerance: Tolerance) -> Option<String> {
+/// How results differ from the expected ones.
+#[derive(Debug, PartialEq)]
+pub struct Mismatch {
+    /// What the reference's tools print.
+    pub report: String,
+    /// How many elements of tensors differ, where and how far.
+    pub details: String,
+}
+
+/// Compares `actual` with `expected`. Returns what differs, as text for the user, with at most `max_elements` elements of a tensor; nothing if
+/// all is as expected.
+pub fn compare(expected: &[Datum], actual: &[Datum], tolerance: Tolerance, max_elements: usize) -> Option<Mismatch> {
+    let (mut report, mut details) = (String::new(), String::new());
     if expected.len() != actual.len() {
-        return Some(format!("[FAILED] expected {} list elements but {} provided\n", expected.len(), actual.len()));
+        report = format!("[FAILED] expected {} list elements but {} provided\n", expected.len(), actual.len());
+        return Some(Mismatch { report, details });
     }
-    let mut report = String::new();
     for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-        if let Some(difference) = difference(expected, actual, tolerance) {
+        if let Some(difference) = difference(expected, actual, tolerance, max_elements) {
             // Writing to a string cannot fail.
             let _ = writeln!(report, "[FAILED] result[{index}]: {difference}");
         }
+        if let (Datum::View(expected), Datum::View(actual)) = (expected, actual)
+            && let Some(differences) = differences(expected, actual, tolerance)
+        {
+            let _ = writeln!(details, "result[{index}]: {differences}");
+        }
     }
-    (!report.is_empty()).then_some(report)
+    (!report.is_empty()).then_some(Mismatch { report, details })
 }
 
-fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance) -> Option<String> {
+/// The elements that differ of two tensors of one type.
+fn differences<'a>(expected: &'a Tensor, actual: &'a Tensor, tolerance: Tolerance) -> Option<Differences<'a>> {
+    let is_comparable = expected.shape == actual.shape && same_type(expected.element, actual.element);
+    let differs = |index: usize| !elements_equal(expected, actual, index, tolerance);
+    is_comparable.then(|| Differences::of(expected, actual, differs)).flatten()
+}
+
+fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance, max_elements: usize) -> Option<String> {
     let values = |name: &str, expected: String, actual: String| {
         Some(format!("{name} values differ\n  expected: {expected}\n  actual: {actual}"))
     };
     match (expected, actual) {
         (Datum::Ignored, _) => None,
-        (Datum::View(expected), Datum::View(actual)) => tensor_difference(expected, actual, tolerance),
+        (Datum::View(expected), Datum::View(actual)) => tensor_difference(expected, actual, tolerance, max_elements),
         (Datum::I32(e), Datum::I32(a)) if e != a => values("i32", e.to_string(), a.to_string()),
         (Datum::I64(e), Datum::I64(a)) if e != a => values("i64", e.to_string(), a.to_string()),
         (Datum::F32(e), Datum::F32(a)) => {
@@ -78,7 +99,7 @@ fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance) -> Option<
     }
 }
 
-fn tensor_difference(expected: &Tensor, actual: &Tensor, tolerance: Tolerance) -> Option<String> {
+fn tensor_difference(expected: &Tensor, actual: &Tensor, tolerance: Tolerance, max_elements: usize) -> Option<String> {
     let expected_type = TypeText(&expected.shape, expected.element);
     let reason = if expected.shape != actual.shape || !same_type(expected.element, actual.element) {
         let actual_type = TypeText(&actual.shape, actual.element);
@@ -91,8 +112,8 @@ fn tensor_difference(expected: &Tensor, actual: &Tensor, tolerance: Tolerance) -
     };
     Some(format!(
         "{reason}; expected that the view is equal to contents of a view of {expected_type}\n  expected:\n{}\n  actual:\n{}",
-        or_status(expected.to_text(SHOWN_ELEMENTS)),
-        or_status(actual.to_text(SHOWN_ELEMENTS))
+        or_status(expected.to_text(max_elements)),
+        or_status(actual.to_text(max_elements))
     ))
 }
 
@@ -157,11 +178,15 @@ mod tests {
         Tolerance { exact: false, f16: 1e-3, f32: 1e-4, f64: 1e-4, bf16: 1e-2, relative: 1e-5 };
 
     fn report(expected: &str, actual: &str, tolerance: Tolerance) -> Option<String> {
+        mismatch(expected, actual, tolerance).map(|mismatch| mismatch.report)
+    }
+
+    fn mismatch(expected: &str, actual: &str, tolerance: Tolerance) -> Option<Mismatch> {
         let parse = |spec: &str| {
             let limits = Limits { max_tensor_bytes: 1 << 20 };
-            spec::parse_values("expected_output", &[Kind::Ref], &[spec.to_string()], limits).unwrap()
+            spec::parse_values("expected_output", &[Kind::Ref], &[spec.to_string()], limits).unwrap().values
         };
-        compare(&parse(expected), &parse(actual), tolerance)
+        compare(&parse(expected), &parse(actual), tolerance, 1024)
     }
 
     #[test]
@@ -217,14 +242,27 @@ mod tests {
     }
 
     #[test]
+    fn details_say_how_many_elements_differ_where_and_how_far() {
+        let details = |expected, actual| mismatch(expected, actual, TOLERANCE).unwrap().details;
+        let expected = "result[0]: 3 of 6 elements differ, the first at [0, 1]\n  \
+            largest absolute difference: 7 at [0, 1], expected 2, actual 9\n  \
+            largest relative difference: inf at [1, 1], expected 0, actual 5\n";
+        assert_eq!(details("2x3xi32=1,2,3,4,0,6", "2x3xi32=1,9,3,4,5,7"), expected);
+        let text = details("3xf32=1,2,3", "3xf32=9,nan,3");
+        assert!(text.contains("largest absolute difference: nan at [1]"), "{text}");
+        assert_eq!(details("2xcf64=1", "2xcf64=1,2"), "result[0]: 1 of 2 elements differs, the first at [1]\n");
+        assert_eq!(details("2xf32=1", "2xi32=1"), "");
+    }
+
+    #[test]
     fn scalars_and_counts() {
-        let differ = |expected, actual| compare(&[expected], &[actual], TOLERANCE);
+        let differ = |expected, actual| compare(&[expected], &[actual], TOLERANCE, 1024).map(|found| found.report);
         assert_eq!(differ(Datum::I32(1), Datum::I32(1)), None);
         assert_eq!(differ(Datum::F32(1.0), Datum::F32(1.00001)), None);
         let text = differ(Datum::I64(1), Datum::I64(2)).unwrap();
         assert_eq!(text, "[FAILED] result[0]: i64 values differ\n  expected: 1\n  actual: 2\n");
         assert!(differ(Datum::I64(1), Datum::I32(1)).unwrap().contains("expected i64 but got i32"));
-        let text = compare(&[Datum::Null], &[Datum::Null, Datum::Null], TOLERANCE).unwrap();
+        let text = compare(&[Datum::Null], &[Datum::Null, Datum::Null], TOLERANCE, 1024).unwrap().report;
         assert_eq!(text, "[FAILED] expected 1 list elements but 2 provided\n");
     }
 }

@@ -134,6 +134,9 @@ pub enum ValueError {
         /// What they are for.
         what: String,
     },
+    /// An argument that is not given.
+    #[error("`(ignored)` is for expected results; expected a value, or `(null)` for none")]
+    IgnoredInput,
     /// A file without a type that is not `.npy`.
     #[error("`{0}` has no type; expected a .npy, .npz or .safetensors file, or a type before it, like `4xf32=@{0}`")]
     UntypedFile(String),

@@ -3,6 +3,7 @@
 pub mod collection;
 pub mod compare;
 pub mod datum;
+mod differences;
 pub mod element;
 pub mod error;
 pub mod npy;

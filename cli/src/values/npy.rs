@@ -67,6 +67,46 @@ pub struct NpyHeader {
     pub element: ElementType,
     /// The dimensions, outermost first.
     pub shape: Vec<u64>,
+    /// True if the elements lie column by column: the first dimension changes fastest.
+    pub is_fortran: bool,
+}
+
+impl NpyHeader {
+    /// The type of the elements as they are stored: each has a byte of its own, however narrow.
+    pub fn stored(&self) -> ElementType {
+        if self.element.is_packed() { ElementType::UINT_8 } else { self.element }
+    }
+
+    /// The array of which these are the stored bytes.
+    pub fn array(self, mut bytes: Vec<u8>) -> Tensor {
+        if self.is_fortran && self.shape.len() > 1 {
+            bytes = row_by_row(&self.shape, byte_size(self.stored()).unwrap_or(1), &bytes);
+        }
+        if self.element.is_packed() {
+            bytes = pack(self.element, &bytes);
+        }
+        Tensor { element: self.element, shape: self.shape, bytes }
+    }
+}
+
+/// The elements of an array, each of `size` bytes, that lie column by column.
+fn row_by_row(shape: &[u64], size: usize, columns: &[u8]) -> Vec<u8> {
+    let mut rows = Vec::with_capacity(columns.len());
+    let mut index = vec![0; shape.len()];
+    while rows.len() < columns.len() {
+        // The first dimension changes fastest in the file.
+        let offset = shape.iter().zip(&index).rev().fold(0, |offset, (length, at)| offset * *length as usize + at);
+        rows.extend_from_slice(columns.get(offset * size..(offset + 1) * size).unwrap_or_default());
+        // The last one changes fastest here.
+        for (at, length) in index.iter_mut().zip(shape).rev() {
+            *at += 1;
+            if (*at as u64) < *length {
+                break;
+            }
+            *at = 0;
+        }
+    }
+    rows
 }
 
 /// Reads a header and leaves `reader` at the first element.
@@ -100,15 +140,13 @@ pub fn read_header(reader: &mut dyn Read) -> Result<NpyHeader, NpyError> {
     let DType::Plain(descriptor) = header.dtype() else {
         return Err(NpyError::Unsupported("records are".into()));
     };
-    if header.order() == Order::Fortran {
-        return Err(NpyError::Unsupported("Fortran order is".into()));
-    }
+    let is_fortran = header.order() == Order::Fortran;
     let shape = header.shape().to_vec();
     if shape.len() > super::MAX_RANK {
         return Err(NpyError::Unsupported(format!("an array of {} dimensions is", shape.len())));
     }
     let element = named.map_or_else(|| element_of(&descriptor), Ok)?;
-    Ok(NpyHeader { element, shape })
+    Ok(NpyHeader { element, shape, is_fortran })
 }
 
 /// Replaces the name of a type that NumPy does not know by one of the same width that it does, and spaces. Returns the type.
@@ -258,7 +296,6 @@ mod tests {
             ("{}", "malformed"),
             ("{'descr': '<f4', 'fortran_order': False}", "malformed"),
             ("{'descr': '>f4', 'fortran_order': False, 'shape': ()}", "big-endian"),
-            ("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2)}", "Fortran"),
             ("{'descr': '<U2', 'fortran_order': False, 'shape': ()}", "'<U2'"),
             ("{'descr': '|O', 'fortran_order': False, 'shape': ()}", "'|O'"),
             ("{'descr': '<f99', 'fortran_order': False, 'shape': ()}", "'<f99'"),
@@ -280,6 +317,18 @@ mod tests {
     }
 
     #[test]
+    fn columns_become_rows() {
+        let header = header("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}").unwrap();
+        assert_eq!(header.array(vec![1, 4, 2, 5, 3, 6]).bytes, [1, 2, 3, 4, 5, 6]);
+        let columns: Vec<u8> = (0..24).collect();
+        let rows = row_by_row(&[2, 3, 2], 2, &columns);
+        // Element [i, j, k] is at i + 2 * (j + 3 * k).
+        let expected = [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11].map(|at| [2 * at, 2 * at + 1]).concat();
+        assert_eq!(rows, expected);
+        assert!(row_by_row(&[0, 3], 4, &[]).is_empty());
+    }
+
+    #[test]
     fn written_as_numpy_writes() {
         let tensor =
             Tensor { element: ElementType::FLOAT_32, shape: vec![2], bytes: vec![0, 0, 128, 63, 0, 0, 128, 63] };
@@ -289,7 +338,10 @@ mod tests {
         assert_eq!(file.len(), 136);
         assert_eq!(file[127], b'\n');
         let mut reader = file.as_slice();
-        assert_eq!(read_header(&mut reader).unwrap(), NpyHeader { element: ElementType::FLOAT_32, shape: vec![2] });
+        assert_eq!(
+            read_header(&mut reader).unwrap(),
+            NpyHeader { element: ElementType::FLOAT_32, shape: vec![2], is_fortran: false }
+        );
         assert_eq!(reader, tensor.bytes);
         let opaque = Tensor { element: ElementType::parse("i12").unwrap(), shape: vec![], bytes: vec![0, 0] };
         assert!(encode(&opaque).unwrap_err().to_string().contains("i12"));
@@ -314,13 +366,17 @@ mod tests {
             let text = format!("{{'descr': '{name}', 'fortran_order': False, 'shape': (2, 1, ), }}");
             assert_eq!(&file[10..10 + text.len()], text.as_bytes());
             let mut reader = file.as_slice();
-            assert_eq!(read_header(&mut reader).unwrap(), NpyHeader { element, shape: vec![2, 1] }, "{ours}");
+            assert_eq!(
+                read_header(&mut reader).unwrap(),
+                NpyHeader { element, shape: vec![2, 1], is_fortran: false },
+                "{ours}"
+            );
             assert_eq!(reader, array);
             assert!(!element.is_packed() || pack(element, reader) == bytes);
         }
         let i4 = Tensor { element: ElementType::INT_4, shape: vec![3], bytes: vec![0xF1, 2] };
         assert!(encode(&i4).unwrap().ends_with(&[1, 15, 2]));
         assert!(header("{'descr': 'float8_e9', 'fortran_order': False, 'shape': ()}").is_err());
-        assert!(header("{'descr': 'bfloat16', 'fortran_order': True, 'shape': (2, 2)}").is_err());
+        assert!(header("{'descr': 'bfloat16', 'fortran_order': True, 'shape': (2, 2)}").unwrap().is_fortran);
     }
 }

@@ -1,7 +1,8 @@
 //! `--output=`: prints a result, drops it, or writes it to a file. Called by `run`.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 use vireo::hal::ElementType;
 
@@ -17,17 +18,12 @@ pub fn write_outputs(
     max_elements: usize,
     out: &mut dyn Write,
 ) -> Result<(), ValueError> {
-    if results.len() != specs.len() {
-        return Err(ValueError::OutputCount { given: specs.len(), returned: results.len() });
-    }
+    check_outputs(specs, results.len())?;
     // Results that go to one file with several tensors are written together.
     let mut files: Vec<(Name<'_>, Vec<(String, Tensor)>)> = Vec::new();
     for (index, (result, spec)) in results.iter().zip(specs).enumerate() {
         let name = spec.strip_prefix(['@', '+']).and_then(Name::parse);
         if let Some(name) = name {
-            if spec.starts_with('+') {
-                return Err(ValueError::Append(name.path.into()));
-            }
             let key = name.key.map_or_else(|| format!("result_{index}"), str::to_string);
             let tensor = (key, as_tensor(result)?);
             match files.iter_mut().find(|(other, _)| other.path == name.path) {
@@ -53,6 +49,40 @@ pub fn write_outputs(
         written.map_err(|source| ValueError::File { action: "write", path: name.path.into(), source })?;
     }
     Ok(())
+}
+
+/// Fails if `specs` cannot be where the results of a call go: before the call, which may take long.
+pub fn check_outputs(specs: &[String], returned: usize) -> Result<(), ValueError> {
+    if returned != specs.len() {
+        return Err(ValueError::OutputCount { given: specs.len(), returned });
+    }
+    for spec in specs {
+        let Some(path) = spec.strip_prefix(['@', '+']) else {
+            match spec.as_str() {
+                "" | "-" => continue,
+                _ => return Err(ValueError::Output(spec.clone())),
+            }
+        };
+        let name = Name::parse(path);
+        if name.is_some() && spec.starts_with('+') {
+            return Err(ValueError::Append(path.into()));
+        }
+        check_writable(name.map_or(path, |name| name.path))?;
+    }
+    Ok(())
+}
+
+/// Fails if a file cannot be written. Nothing is created or changed.
+fn check_writable(path: &str) -> Result<(), ValueError> {
+    let failed = |source| ValueError::File { action: "write", path: path.into(), source };
+    match OpenOptions::new().append(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = std::fs::metadata(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+            if folder.is_dir() && !path.is_empty() { Ok(()) } else { Err(failed(ErrorKind::NotADirectory.into())) }
+        }
+        opened => opened.map(drop).map_err(failed),
+    }
 }
 
 fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError> {

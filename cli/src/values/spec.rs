@@ -11,6 +11,9 @@ use super::streams::Streams;
 use super::tensor::TypeText;
 use super::{Datum, Limits, Tensor, npy, number};
 
+/// The flag of arguments; those of the other flags are expected results and parameters.
+pub const INPUT: &str = "input";
+
 /// A value that was refused, and which one it was.
 #[derive(Debug, thiserror::Error)]
 #[error("--{flag} #{} `{}`", .index + 1, shorten(.text))]
@@ -25,25 +28,48 @@ pub struct ValueAt {
     pub source: ValueError,
 }
 
+/// Values, and what is odd about the files that they came from.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The values.
+    pub values: Vec<Datum>,
+    /// Files without a header that have more than the values: their length says nothing about the type, so it may be the wrong one.
+    pub unread: Vec<String>,
+}
+
 /// Reads `specs`, the values of `flag`, for a function whose arguments (or results) are of these kinds. One spec gives one value, except `*file.npy`, which gives all arrays that are left in the file.
 pub fn parse_values(
     flag: &'static str,
     kinds: &[Kind],
     specs: &[String],
     limits: Limits,
-) -> Result<Vec<Datum>, Box<ValueAt>> {
-    let mut parser = Parser { kinds, limits, streams: Streams::default(), values: Vec::new() };
+) -> Result<Parsed, Box<ValueAt>> {
+    let mut parser = Parser { flag, kinds, limits, streams: Streams::default(), values: Vec::new(), raw_file: None };
+    let refused = |index: usize, source| Box::new(ValueAt { flag, index, text: specs[index].clone(), source });
+    let mut last_of_file: Vec<(usize, String)> = Vec::new();
     for (index, text) in specs.iter().enumerate() {
-        parser.value(text.trim()).map_err(|source| Box::new(ValueAt { flag, index, text: text.clone(), source }))?;
+        parser.value(text.trim()).map_err(|source| refused(index, source))?;
+        if let Some(path) = parser.raw_file.take() {
+            last_of_file.retain(|(_, other)| *other != path);
+            last_of_file.push((index, path));
+        }
     }
-    Ok(parser.values)
+    let streams = &parser.streams;
+    let unread = last_of_file.iter().filter_map(|(index, path)| {
+        let left = streams.unread(path)?;
+        Some(format!("--{flag} #{}: {left} bytes of `{path}` are not read", index + 1))
+    });
+    Ok(Parsed { unread: unread.collect(), values: parser.values })
 }
 
 struct Parser<'a> {
+    flag: &'static str,
     kinds: &'a [Kind],
     limits: Limits,
     streams: Streams,
     values: Vec<Datum>,
+    /// The file without a header that the value was read from.
+    raw_file: Option<String>,
 }
 
 impl Parser<'_> {
@@ -54,6 +80,7 @@ impl Parser<'_> {
         let value = match text.as_bytes()[0] {
             mode @ (b'@' | b'+' | b'*') => return self.arrays(mode, &text[1..]),
             _ if text == "(null)" => null(self.next_kind()?),
+            _ if text == "(ignored)" && self.flag == INPUT => return Err(ValueError::IgnoredInput),
             _ if text == "(ignored)" => {
                 self.next_kind()?;
                 Datum::Ignored
@@ -143,6 +170,7 @@ impl Parser<'_> {
                 if path.ends_with(".npy") {
                     return retype(stream.read_array(self.limits)?, shape, element, path);
                 }
+                self.raw_file = Some(path.into());
                 stream.read_elements(element, shape, self.limits)
             }
             None => inline_tensor(shape, element, contents, self.limits),
@@ -265,6 +293,10 @@ mod tests {
     use super::*;
 
     fn parse(convention: &str, specs: &[&str]) -> Result<Vec<Datum>, String> {
+        parse_all(convention, specs).map(|parsed| parsed.values)
+    }
+
+    fn parse_all(convention: &str, specs: &[&str]) -> Result<Parsed, String> {
         let specs = specs.iter().map(|spec| spec.to_string()).collect::<Vec<_>>();
         let limits = Limits { max_tensor_bytes: 1 << 20 };
         let kinds = convention.chars().map(|letter| Kind::from_letter(letter).unwrap()).collect::<Vec<_>>();
@@ -409,8 +441,9 @@ mod tests {
         let values = parse("iIfF", &["-1", "0x10", "1e20", "nan"]).unwrap();
         assert_eq!(values[..3], [Datum::I32(-1), Datum::I64(16), Datum::F32(1e20)]);
         assert_eq!(values[3].to_text(0).unwrap(), "f64=nan");
-        let values = parse("iIfFr", &["(null)", "(null)", "(null)", "(null)", "(ignored)"]).unwrap();
-        assert_eq!(values, [Datum::I32(0), Datum::I64(0), Datum::F32(0.0), Datum::F64(0.0), Datum::Ignored]);
+        let values = parse("iIfFr", &["(null)", "(null)", "(null)", "(null)", "(null)"]).unwrap();
+        assert_eq!(values, [Datum::I32(0), Datum::I64(0), Datum::F32(0.0), Datum::F64(0.0), Datum::Null]);
+        assert!(parse("r", &["(ignored)"]).unwrap_err().contains("for expected results"));
         assert_eq!(parse("i", &["4294967295"]).unwrap(), [Datum::I32(-1)]);
         for (spec, reason) in [
             ("i32=1", "not of type i32"),

@@ -47,6 +47,12 @@ impl Streams {
         Ok(stream)
     }
 
+    /// How many bytes are left of an open file, if its length is known and some are.
+    pub fn unread(&self, path: &str) -> Option<u64> {
+        let stream = self.open.get(path)?;
+        stream.length?.checked_sub(stream.position).filter(|left| *left > 0)
+    }
+
     /// The same for a file with several tensors.
     pub fn collection(&mut self, name: Name<'_>, restart: bool) -> Result<&mut Collection, ValueError> {
         let collection = match self.collections.entry(name.path.into()) {
@@ -113,11 +119,7 @@ impl Stream {
         let offset = self.position;
         let header = npy::read_header(self);
         let header = header.map_err(|source| ValueError::Npy { path: self.path.clone(), offset, source })?;
-        if !header.element.is_packed() {
-            return self.read_elements(header.element, header.shape, limits);
-        }
-        // Arrays have a byte for each element, however narrow.
-        let Tensor { shape, bytes, .. } = self.read_elements(ElementType::UINT_8, header.shape, limits)?;
-        Ok(Tensor { element: header.element, shape, bytes: npy::pack(header.element, &bytes) })
+        let Tensor { bytes, .. } = self.read_elements(header.stored(), header.shape.clone(), limits)?;
+        Ok(header.array(bytes))
     }
 }

@@ -34,6 +34,7 @@ fn errors_name_file_line_and_column() {
         "{}",
         outcome.stderr
     );
+    assert!(outcome.stderr.contains("\n 3 |   vm.retrun\n   |   ^\n"), "{}", outcome.stderr);
     // One value too many is a matter of the verifier.
     write("vm.module @m\nvm.export @f\nvm.func @f() -> () {\n  vm.return %i0\n}\n");
     let outcome = run(&[]);
@@ -41,5 +42,10 @@ fn errors_name_file_line_and_column() {
     assert!(outcome.stderr.contains("--no-verify") && !temporary.path().join("a.vmfb").exists(), "{}", outcome.stderr);
     assert_eq!(run(&["--no-verify"]).code, 0);
     assert!(temporary.path().join("a.vmfb").exists());
+    // A register that nothing writes is zero.
+    write("vm.module @m\nvm.export @f\nvm.func @f() -> (i32) {\n  vm.return %i3\n}\n");
+    let outcome = run(&[]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("warning: a.vmasm: @f may read a value register"), "{}", outcome.stderr);
     assert_eq!(vireo(temporary.path(), ["asm", "none.vmasm", "-o", "a.vmfb"]).code, 2);
 }

@@ -75,9 +75,9 @@ fn failures_may_be_expected() {
         (&["check.vmfb", "--filter=nothing"], 2, "no test was run"),
         (&["check.vmfb", "--filter=takes*"], 2, "no test was run"),
         (&["nothing.vmfb", "--expect_failure"], 3, "nothing.vmfb"),
-        (&["check.vmfb", "nothing.vmfb"], 3, "nothing.vmfb"),
+        (&["check.vmfb", "nothing.vmfb", "--filter=sums"], 3, ""),
         (&[], 2, "no module is given"),
-        (&["check.vmfb", "--device=bogus"], 2, "bogus"),
+        (&["check.vmfb", "--device=bogus"], 3, "bogus"),
         (&["check.vmfb", "--junit=no/such/folder", "--filter=sums"], 1, "no/such/folder"),
     ] {
         let outcome = check(flags);
@@ -88,4 +88,21 @@ fn failures_may_be_expected() {
     assert!(outcome.stdout.contains("\nFAILED: 0 passed, 1 skipped in "), "{}", outcome.stdout);
     let outcome = check(&["check.vmfb", "--list", "--filter=*a*-*ls:f*:r*:sums:truths"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "module.traps\nmodule.takes_an_argument\n"));
+}
+
+#[test]
+fn a_file_that_cannot_be_loaded_does_not_keep_others_from_being_run() {
+    let flags = ["check.mlir", "check.vmfb", "--filter=sums"];
+    let outcome = check(&flags);
+    assert_eq!(outcome.code, 3, "{}{}", outcome.stdout, outcome.stderr);
+    for part in
+        ["check.mlir: not loaded\n  ERROR    (load)", "MLIR program", "check.vmfb: module module, 1 test\n  ok "]
+    {
+        assert!(outcome.stdout.contains(part), "{}", outcome.stdout);
+    }
+    let outcome = check(&[&flags[..], &["--format=json"]].concat());
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((report["passed"].as_u64(), report["errors"].as_u64()), (Some(1), Some(1)));
+    let outcome = check(&[&flags[..], &["--list"]].concat());
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (3, "module.sums\n"), "{}", outcome.stderr);
 }

@@ -32,8 +32,6 @@ fn usage_is_code_2() {
     check(&run(&["--task_abort_on_failure=true"]), 2, &["UNIMPLEMENTED", "--task_abort_on_failure"]);
     check(&run(&["--equality_mode=vague"]), 2, &["'vague'", "approximate, exact"]);
     check(&run(&["--flagfile=/nonexistent"]), 2, &["--flagfile=/nonexistent"]);
-    check(&run(&["--function=id", "--input=2xf32=1", "--device=toaster"]), 2, &["toaster", "local-sync"]);
-    check(&run(&["--function=id", "--input=2xf32=1", "--device=cuda"]), 2, &["UNIMPLEMENTED", "`cuda`", "local-sync"]);
     check(&vireo(Path::new("."), ["dump", "x", "--format=json", "--output=disassembly"]), 2, &["JSON"]);
 }
 
@@ -48,7 +46,8 @@ fn values_are_code_2() {
     check(&value("999999999999xf32"), 2, &["needs 3999999999996 bytes", "--max-tensor-bytes"]);
     check(&value("@/nonexistent.npy"), 2, &["cannot open `/nonexistent.npy`", "No such file"]);
     check(&value("2xf32=@values.mlir/x"), 2, &["cannot open"]);
-    check(&value("999xf32=@values.vmfb"), 0, &[]);
+    check(&value("(ignored)"), 2, &["`(ignored)` is for expected results"]);
+    check(&value("999xf32=@values.vmfb"), 0, &["warning: --input #1: ", "bytes of `values.vmfb` are not read"]);
     check(&value("99999xf32=@values.vmfb"), 2, &["`values.vmfb` ends at byte", "399996 bytes of 99999xf32"]);
     check(&value("@values.npy"), 2, &["cannot open"]);
     check(&value(""), 2, &["the value is empty"]);
@@ -57,6 +56,84 @@ fn values_are_code_2() {
     check(&run(&["--function=id", "--input=2xf32", "--expected_output=f32"]), 2, &["--expected-output #1 `f32`"]);
     check(&run(&["--function=id", "--input=2xf32", "--output=x.npy"]), 2, &["`x.npy` is not an output"]);
     check(&run(&["--function=id", "--input=2xf32", "--output=-", "--output=-"]), 2, &["2 outputs", "returns 1"]);
+    let expected = ["--expected_output=2xf32", "--expected_output=2xf32"];
+    let two = |last: &str| run(&["--function=pair", "--input=2x2xf32", "--input=3xi8", last]);
+    check(&two(expected[0]), 2, &["1 expected outputs are given, but @pair returns 2", "`pair("]);
+    check(&run(&["--function=id", "--input=2xf32", expected[0], expected[1]]), 2, &["no more than 1"]);
+}
+
+#[test]
+fn outputs_are_checked_before_the_call() {
+    let output = |spec: &str| run(&["--function=id", "--input=2xf32", &format!("--output={spec}")]);
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().display();
+    for (spec, code, part) in [
+        ("x.npy", 2, "`x.npy` is not an output"),
+        ("+x.npz", 2, "cannot be appended to"),
+        ("@/nonexistent/x", 1, "cannot write `/nonexistent/x`"),
+        (&format!("@{folder}"), 1, "cannot write"),
+        ("@", 1, "cannot write ``"),
+    ] {
+        let outcome = output(spec);
+        check(&outcome, code, &[part]);
+        assert_eq!(outcome.stdout, "", "{spec}: nothing has run");
+    }
+    let file = temporary.path().join("x.bin");
+    check(&output(&format!("@{}", file.display())), 0, &[]);
+    assert_eq!(std::fs::metadata(file).unwrap().len(), 8);
+}
+
+#[test]
+fn names_that_are_alike_are_suggested() {
+    check(&run(&["--function=negat"]), 3, &["did you mean `@negate`? module `module` exports"]);
+    check(&run(&["--function=@id", "--input=2xf32"]), 0, &[]);
+    check(&run(&["--function=@nope"]), 3, &["there is no function `@nope`"]);
+    check(&run(&["--function=id", "--input=2xf32=1", "--device=local-tusk"]), 3, &["did you mean `local-task`?"]);
+    check(&vireo(Path::new("."), ["devices", "nul"]), 3, &["did you mean `null`?"]);
+    check(
+        &vireo(&folder("tests/fixtures"), ["dump", "values.vmfb", "--function=negat"]),
+        3,
+        &["did you mean `negate`?"],
+    );
+    for (typed, meant) in [("rn", "run"), ("dmp", "dump"), ("chek", "check"), ("bench", "benchmark")] {
+        check(&vireo(Path::new("."), [typed]), 2, &["unrecognized subcommand", meant]);
+    }
+}
+
+#[test]
+fn modules_are_named_without_a_flag_too() {
+    let fixtures = folder("tests/fixtures");
+    let flag = run(&["--function=id", "--input=2xf32=1"]);
+    let outcome = vireo(&fixtures, ["run", "values.vmfb", "--function=id", "--input=2xf32=1"]);
+    assert_eq!((outcome.code, &outcome.stdout), (0, &flag.stdout), "{}", outcome.stderr);
+    let outcome = vireo(&fixtures, ["benchmark", "benchmark.vmfb", "--benchmark_list_tests"]);
+    check(&outcome, 0, &[]);
+    for command in ["dump", "disasm"] {
+        let flag = vireo(&fixtures, [command, "--module=values.vmfb"]);
+        check(&flag, 0, &[]);
+        assert_eq!(flag.stdout, vireo(&fixtures, [command, "values.vmfb"]).stdout);
+        check(&vireo(&fixtures, [command]), 2, &["FILE"]);
+        check(&vireo(&fixtures, [command, "values.vmfb", "--module=values.vmfb"]), 2, &["cannot be used with"]);
+    }
+}
+
+#[test]
+fn files_that_are_no_modules_are_named() {
+    let temporary = tempfile::tempdir().unwrap();
+    for (name, contents, what, hint) in [
+        ("a.png", &b"\x89PNG\r\n\x1a\n"[..], "a PNG image, not a module", "iree-compile writes"),
+        ("a.mlir", b"// f\nfunc.func @f() {\n", "the text of an MLIR program", "iree-compile --iree-hal"),
+        ("a.vmasm", b"vm.module @m version 0\n", "the text of a module", "vireo asm a.vmasm -o"),
+        ("a.so", b"\x7fELF\x02\x01\x01", "an ELF file", "--executable_plugin=a.so"),
+        ("a.irpa", b"IRPA\0\0\0\0", "an archive of parameters", "--parameters=a.irpa"),
+        ("a.npy", b"\x93NUMPY\x01\0", "a NumPy array", "--input=@a.npy"),
+        ("empty", b"", "the file is empty", "iree-compile writes"),
+    ] {
+        std::fs::write(temporary.path().join(name), contents).unwrap();
+        for command in ["run", "benchmark", "check", "dump", "disasm"] {
+            check(&vireo(temporary.path(), [command, name]), 3, &["cannot load the module", what, hint]);
+        }
+    }
 }
 
 #[test]
@@ -71,10 +148,17 @@ fn loading_is_code_3() {
     };
     check(&load("missing.vmfb", None), 3, &["missing.vmfb"]);
     check(&load("empty.vmfb", Some(b"")), 3, &["empty.vmfb"]);
-    check(&load("text.vmfb", Some(b"this is not a module, it is a text")), 3, &["text.vmfb", "at 0x"]);
+    check(
+        &load("text.vmfb", Some(b"this is not a module, it is a text")),
+        3,
+        &["text.vmfb", "the file is a text, not a module"],
+    );
     let module = std::fs::read(folder("tests/fixtures").join("values.vmfb")).unwrap();
     check(&load("short.vmfb", Some(&module[..module.len() / 2])), 3, &["short.vmfb", "at 0x"]);
     check(&run(&["--function=nope"]), 3, &["nope", "@id"]);
+    check(&run(&["--function=id", "--input=2xf32=1", "--device=toaster"]), 3, &["toaster", "local-sync"]);
+    check(&run(&["--function=id", "--input=2xf32=1", "--device=cuda"]), 3, &["UNIMPLEMENTED", "`cuda`", "local-sync"]);
+    check(&run(&["--function=id", "--input=2xf32=1", "--device=local-task://?nope=1"]), 2, &["nope"]);
     check(&run(&[]), 3, &["--function", "@negate"]);
 }
 
@@ -95,7 +179,6 @@ fn running_is_code_1() {
     );
     assert_eq!(outcome.stdout, "EXEC @negate\n");
     check(&run(&["--function=negate", "--input=(null)"]), 1, &["INVALID_ARGUMENT"]);
-    check(&run(&["--function=id", "--input=2xf32", "--output=@/nonexistent/x"]), 1, &["cannot open `/nonexistent/x`"]);
     check(&run(&["--function=list", "--output=@/tmp/x.npy"]), 1, &["!vm.list"]);
 }
 
@@ -163,7 +246,7 @@ fn help_and_listings() {
     assert!(table.stdout.contains("local-sync://  default"), "{}", table.stdout);
     check(
         &vireo(Path::new("."), ["devices", "warp"]),
-        2,
+        3,
         &["there is no driver `warp`", "local-sync, local-task, null"],
     );
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {

@@ -21,10 +21,10 @@ fn programs_run_on_devices_of_a_plugin() {
     assert_eq!(outcome.stdout, "EXEC @abs\nresult[0]: hal.buffer_view\nf32=2\n", "{}", outcome.stderr);
     assert!(outcome.code == 0 && outcome.stderr.contains("counting: execute 1\n"), "{}", outcome.stderr);
     let wrong = run(&[&abs[..], &["--device=counting://gpu"]].concat());
-    assert!(wrong.code == 2 && wrong.stderr.contains("the only one is counting://cpu"), "{}", wrong.stderr);
+    assert!(wrong.code == 3 && wrong.stderr.contains("the only one is counting://cpu"), "{}", wrong.stderr);
     let unknown = run(&[&abs[..], &["--device=toaster"]].concat());
     assert!(
-        unknown.code == 2 && unknown.stderr.contains("local-sync, local-task, null, counting"),
+        unknown.code == 3 && unknown.stderr.contains("local-sync, local-task, null, counting"),
         "{}",
         unknown.stderr
     );

@@ -20,6 +20,11 @@ fn stdout_equals_that_of_the_reference_tool() {
         let flags = case["flags"].as_array().into_iter().flatten().map(text);
         let outcome = vireo(temporary.path(), ["run", &module, &function].into_iter().chain(flags));
         let expected = text(&case["stdout"]);
+        if expected.contains("list elements") {
+            // A wrong number of expected results is refused before the call.
+            assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{}", outcome.stderr);
+            continue;
+        }
         let code = if expected.contains("[FAILED]") { 4 } else { 0 };
         if outcome.stdout != expected || outcome.code != code {
             let (stdout, stderr) = (outcome.stdout, outcome.stderr);
