@@ -54,8 +54,42 @@ pub fn suggest(error: &mut clap::Error) {
     }
 }
 
-/// The failure to report in place of `error` if it is about a flag that only the reference's tools have.
-pub fn not_supported(error: &clap::Error) -> Option<Failure> {
+/// The command that arguments name.
+fn command_of(arguments: &[OsString]) -> Option<&str> {
+    arguments.iter().skip(1).filter_map(|argument| argument.to_str()).find(|argument| !argument.starts_with('-'))
+}
+
+/// Whether a command has a flag, which may be written with underscores.
+pub fn has_flag(command: &str, flag: &str) -> bool {
+    let dashed = flag.replace('_', "-");
+    let arguments = Arguments::command();
+    let Some(command) = arguments.get_subcommands().find(|found| found.get_name() == command) else { return false };
+    let names = |argument: &clap::Arg| {
+        argument.get_long() == Some(&dashed) || argument.get_all_aliases().is_some_and(|all| all.contains(&&*dashed))
+    };
+    // What the parser adds by itself, and what is looked at before it.
+    dashed == "help" || command.get_arguments().any(names)
+}
+
+/// Omits flags of the command's counterpart among the reference's tools that the command lacks, where the value is the default: with it
+/// they change nothing. The tools print such a list of flags, which people keep as a flag file.
+pub fn without_defaults(arguments: Vec<OsString>) -> Vec<OsString> {
+    let Some(command) = command_of(&arguments).map(str::to_string) else { return arguments };
+    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    let is_default = |argument: &OsString| {
+        let flag = argument.to_str().and_then(|text| text.strip_prefix("--")?.split_once('='));
+        let Some((name, value)) = flag else { return false };
+        let known = reference_flags().find(|known| known.name.replace('_', "-") == name);
+        known.is_some_and(|known| {
+            known.tool(&command).is_some() && known.default == Some(value) && !has_flag(&command, known.name)
+        })
+    };
+    let keep = |(index, argument): &(usize, OsString)| *index >= end || !is_default(argument);
+    arguments.into_iter().enumerate().filter(keep).map(|(_, argument)| argument).collect()
+}
+
+/// The failure to report in place of `error` if it is about a flag that only the reference's counterpart of the command has.
+pub fn not_supported(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let name = flag.trim_start_matches('-');
     if error.kind() != ErrorKind::UnknownArgument || name == flag {
@@ -63,8 +97,12 @@ pub fn not_supported(error: &clap::Error) -> Option<Failure> {
     }
     let name = name.split_once('=').map_or(name, |(name, _)| name).replace('-', "_");
     let known = reference_flags().find(|known| known.name == name)?;
-    let reason = if known.reason.is_empty() { "this command does not have it" } else { known.reason };
-    let status = Status::unimplemented(format!("--{name} of {} is not supported: {reason}", known.tool()));
+    let tool = known.tool(command_of(arguments)?)?;
+    let only = known.default.map_or(String::new(), |default| match default {
+        "" => "; only the empty default is accepted".to_string(),
+        default => format!("; only the default, `{default}`, is accepted"),
+    });
+    let status = Status::unimplemented(format!("--{name} of {tool} is not supported: {}{only}", known.reason));
     Some(Failure::new(Exit::Usage, "invalid command line").because(status))
 }
 
@@ -112,6 +150,14 @@ fn expand_file(path: &OsStr, depth: usize, expanded: &mut Vec<OsString>) -> Resu
         if !line.starts_with("--") {
             return Err(failed(format!("{shown}:{}: expected a flag like `--name=value`, got `{line}`", index + 1)));
         }
+        // The reference's tools print texts in quotes, as a shell reads them.
+        let line = match line.split_once('=') {
+            Some((name, value)) => match value.strip_prefix('"').and_then(|value| value.strip_suffix('"')) {
+                Some(value) => format!("{name}={value}"),
+                None => line.to_string(),
+            },
+            None => line.to_string(),
+        };
         expand_one(line.into(), depth + 1, expanded)?;
     }
     Ok(())
@@ -134,6 +180,25 @@ mod tests {
     }
 
     #[test]
+    fn flags_that_a_command_lacks_may_have_their_default() {
+        let left = |arguments: &[&str]| {
+            let left = without_defaults(arguments.iter().map(OsString::from).collect());
+            left.into_iter().map(|argument| argument.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        let mut kept =
+            vec!["v", "run", "--vulkan-tracing=false", "--timeout=1", "--dispatch-statistics=false", "--", "--v=0"];
+        let expected = kept.clone();
+        kept.insert(2, "--vulkan-tracing=true");
+        kept.insert(3, "--device-replay-output=");
+        assert_eq!(left(&kept), expected);
+        assert_eq!(
+            left(&["v", "benchmark", "--dispatch-statistics=false", "--v=0", "--v=1"]),
+            ["v", "benchmark", "--v=1"]
+        );
+        assert_eq!(left(&["v", "dump", "--v=0"]), ["v", "dump", "--v=0"]);
+    }
+
+    #[test]
     fn flag_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flags.txt");
@@ -142,6 +207,9 @@ mod tests {
         assert_eq!(expand_all(&["v", &flag, "x"]).unwrap(), ["v", "--expected-output=1 2 3", "--function=f", "x"]);
         let separate = ["v", "--flagfile", path.to_str().unwrap()];
         assert_eq!(expand_all(&separate).unwrap(), ["v", "--expected-output=1 2 3", "--function=f"]);
+        fs::write(&path, "--task_topology_mode=\"physical_cores\"\n--vulkan_tracing=true\n--function=\"\"\n").unwrap();
+        let quoted = ["v", "--task-topology-mode=physical_cores", "--vulkan-tracing=true", "--function="];
+        assert_eq!(expand_all(&["v", &flag]).unwrap(), quoted);
         assert!(expand_all(&["v", "--flagfile"]).is_err());
         fs::write(&path, format!("{flag}\n")).unwrap();
         assert!(expand_all(&["v", &flag]).unwrap_err().to_string().contains("8 levels"));

@@ -9,6 +9,7 @@ mod arguments;
 mod assembly;
 mod benchmark;
 mod check;
+mod cpu_info;
 mod devices;
 mod dump;
 mod engine;
@@ -41,14 +42,14 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     let arguments = match flags::expand(std::env::args_os()) {
-        Ok(arguments) => arguments,
+        Ok(arguments) => flags::without_defaults(arguments),
         Err(failure) => return finish(Err(failure), Color::Auto),
     };
-    match Arguments::try_parse_from(arguments) {
+    match Arguments::try_parse_from(&arguments) {
         Ok(arguments) => finish(execute(&arguments), arguments.color),
         Err(mut error) => {
             flags::suggest(&mut error);
-            if let Some(failure) = flags::not_supported(&error) {
+            if let Some(failure) = flags::not_supported(&error, &arguments) {
                 return finish(Err(failure), Color::Auto);
             }
             // Help and version are not errors; clap writes them to stdout and everything else to stderr.
@@ -70,6 +71,7 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Disasm(arguments) => assembly::disassemble(arguments),
         Command::Params(command) => params::params(command),
         Command::Devices(arguments) => run::print(&mut io::stdout(), &devices::devices(arguments)?),
+        Command::Cpuinfo => run::print(&mut io::stdout(), &cpu_info::cpu_info()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use vireo::inference::{Signature, ValueInfo};
 use vireo::interp::Tier;
 
-use crate::arguments::RunArguments;
+use crate::arguments::{ListingArguments, ProgramArguments, RunArguments};
 use crate::devices::Drivers;
 use crate::engine::{Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ use crate::values::{Datum, Limits, compare, output};
 /// Does what the flags say. What goes to stdout is, byte for byte, what the reference tool prints.
 pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
-    if let Some(listing) = listing(arguments)? {
+    if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
         return print(&mut out, &listing);
     }
     let (session, others) = Session::load(&arguments.program, arguments.file.as_ref())?;
@@ -34,19 +34,19 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
 }
 
 /// What the flags that list something ask for.
-fn listing(arguments: &RunArguments) -> Result<Option<String>, Failure> {
-    if let Some(topologies) = arguments.program.devices.task.dump()? {
+pub fn listing(program: &ProgramArguments, listing: &ListingArguments) -> Result<Option<String>, Failure> {
+    if let Some(topologies) = program.devices.task.dump()? {
         return Ok(Some(topologies));
     }
-    let policy = || arguments.program.policy.policy(Tier::Auto);
-    let drivers = || Drivers::load(&arguments.program.devices, policy());
-    if arguments.list_drivers {
+    let policy = || program.policy.policy(Tier::Auto);
+    let drivers = || Drivers::load(&program.devices, policy());
+    if listing.list_drivers {
         return Ok(Some(drivers()?.list_drivers()));
     }
-    if let Some(driver) = &arguments.list_devices {
+    if let Some(driver) = &listing.list_devices {
         return drivers()?.list_devices(driver).map(Some);
     }
-    arguments.dump_devices.as_ref().map(|driver| drivers()?.dump_devices(driver)).transpose()
+    listing.dump_devices.as_ref().map(|driver| drivers()?.dump_devices(driver)).transpose()
 }
 
 fn call(

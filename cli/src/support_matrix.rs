@@ -5,7 +5,6 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use clap::CommandFactory;
 use vireo::hal::elf_format::{EMBEDDED_FORMAT_PREFIX, ElfMachine, SYSTEM_FORMAT_PREFIX};
 use vireo::hal::executable_library::{LIBRARY_VERSION, LIBRARY_VERSION_5};
 use vireo::hal::{Device, ExecutableFormat, OptionalMethod, QueryCategory, create_device};
@@ -13,23 +12,11 @@ use vireo::io::ArchiveFormat;
 use vireo_codegen::Spec;
 use vireo_codegen::emit::{assembly_guide, local_task, support};
 
-use crate::arguments::Arguments;
+use crate::flags::has_flag;
 use crate::reference_flags::{ReferenceFlag, reference_flags};
 
 /// The devices of this build.
 const DEVICES: [&str; 3] = ["local-sync", "local-task", "null"];
-
-/// Whether a command of `vireo` has a flag.
-fn has_flag(command: &str, flag: &str) -> bool {
-    let dashed = flag.replace('_', "-");
-    let arguments = Arguments::command();
-    let Some(command) = arguments.get_subcommands().find(|found| found.get_name() == command) else { return false };
-    let names = |argument: &clap::Arg| {
-        argument.get_long() == Some(&dashed) || argument.get_all_aliases().is_some_and(|all| all.contains(&&*dashed))
-    };
-    // What the parser adds by itself, and what is looked at before it.
-    dashed == "help" || command.get_arguments().any(names)
-}
 
 /// Whether a command has a flag of its counterpart among IREE's tools.
 fn answer(flag: ReferenceFlag, command: &str) -> &'static str {
@@ -101,7 +88,7 @@ fn files(text: &mut String) {
 fn flags(text: &mut String) {
     text.push_str(
         "\n## Flags of IREE's tools\n`vireo run` has the flags of `iree-run-module`, `vireo benchmark` those of `iree-benchmark-module`. A refused flag ends the \
-         command with exit code 2 and the reason.\n\n| flag | `run` | `benchmark` | reason |\n|---|---|---|---|\n",
+         command with exit code 2 and the reason, unless its value is the default.\n\n| flag | `run` | `benchmark` | reason |\n|---|---|---|---|\n",
     );
     for flag in reference_flags() {
         let (run, benchmark) = (answer(flag, "run"), answer(flag, "benchmark"));

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::ProgramArguments;
-use crate::exit;
+use super::examples;
+use super::{ListingArguments, ProgramArguments};
 
 /// Flags of `vireo benchmark`. Names and values are those of `iree-benchmark-module` and of Google Benchmark, which it uses.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::BENCHMARK))]
 pub struct BenchmarkArguments {
     /// The module to measure, after those of --module: a .vmfb file, or `-` for stdin.
     #[arg(value_name = "FILE")]
@@ -55,9 +55,22 @@ pub struct BenchmarkArguments {
     /// How results are written to the file.
     #[arg(long, value_enum, default_value_t = BenchmarkFormat::Json, value_name = "FORMAT")]
     pub benchmark_out_format: BenchmarkFormat,
-    /// The unit of times. Without it `ms`, and `us` for benchmarks of single dispatches.
+    /// The unit of times. Without it the table has for each time the unit that fits; JSON and CSV have `ms`, and `us` for benchmarks of
+    /// single dispatches.
     #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
     pub benchmark_time_unit: Option<TimeUnit>,
+    /// Compare the times with those of an earlier run, a report in JSON as --benchmark_out writes it. Of several repetitions the median counts.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// What to add to the context of the report in JSON: `key=value,key=value`.
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = pair)]
+    pub benchmark_context: Vec<(String, String)>,
+    /// Colours of the table, which has none: `auto` or `false`.
+    #[arg(long, default_value = "auto", value_name = "WHEN", value_parser = no_color)]
+    pub benchmark_color: String,
+    /// What to list instead.
+    #[command(flatten)]
+    pub listing: ListingArguments,
     /// Omit single repetitions from the report if there are several.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub benchmark_report_aggregates_only: bool,
@@ -70,6 +83,19 @@ pub struct BenchmarkArguments {
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    pair.map(|(key, value)| (key.to_string(), value.to_string())).ok_or_else(|| "expected `key=value`".to_string())
+}
+
+fn no_color(text: &str) -> Result<String, String> {
+    match text {
+        "auto" | "false" | "no" | "off" | "0" => Ok(text.to_string()),
+        "true" | "yes" | "on" | "1" => Err("UNIMPLEMENTED: the table has no colours".to_string()),
+        _ => Err("expected `auto` or `false`".to_string()),
+    }
 }
 
 /// When a repetition is long enough.

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::ProgramArguments;
-use crate::exit;
+use super::examples;
 
 /// Flags of `vireo check`. Names are those of `iree-check-module` and of GoogleTest, which it uses.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::CHECK))]
 pub struct CheckArguments {
     /// Test modules, each run on its own after the modules of --module. Without any, the last --module is the test module.
     #[arg(value_name = "FILE")]

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::DeviceArguments;
-use crate::exit;
+use super::examples;
 
 /// Flags of `vireo dump`.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::DUMP))]
 pub struct DumpArguments {
     /// The module.
     #[command(flatten)]
     pub module: ModuleArgument,
     /// What to show.
-    #[arg(long, value_enum, default_value_t = DumpOutput::All, value_name = "WHAT")]
+    #[arg(long, value_enum, default_value_t = DumpOutput::Summary, value_name = "WHAT")]
     pub output: DumpOutput,
     /// How to show it. JSON has the metadata only.
     #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
@@ -24,6 +24,9 @@ pub struct DumpArguments {
     /// repeated.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
+    /// Write the offset of each block and op in its function before it.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub bytecode_offsets: bool,
     /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
     #[arg(long, conflicts_with_all = ["output", "format"])]
     pub jit: bool,
@@ -51,7 +54,7 @@ impl ModuleArgument {
 
 /// Flags of `vireo asm`.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::ASM))]
 pub struct AsmArguments {
     /// The text: a .vmasm file, or `-` for stdin.
     #[arg(value_name = "FILE")]
@@ -66,7 +69,7 @@ pub struct AsmArguments {
 
 /// Flags of `vireo disasm`.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::DISASM))]
 pub struct DisasmArguments {
     /// The module.
     #[command(flatten)]
@@ -78,7 +81,7 @@ pub struct DisasmArguments {
 
 /// Flags of `vireo devices`.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::DEVICES))]
 pub struct DevicesArguments {
     /// Only the devices of this driver.
     #[arg(value_name = "DRIVER", default_value = "", hide_default_value = true)]
@@ -103,11 +106,13 @@ pub enum DevicesFormat {
 /// What `vireo dump` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DumpOutput {
+    /// Signatures, devices, parameters and sizes.
+    Summary,
     /// Names, imports, exports, types, data, functions.
     Metadata,
     /// The code of the functions.
     Disassembly,
-    /// Both.
+    /// Metadata and code.
     All,
 }
 

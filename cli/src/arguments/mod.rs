@@ -2,6 +2,7 @@
 
 mod benchmark;
 mod check;
+mod examples;
 mod explain;
 mod inspect;
 mod params;
@@ -24,13 +25,12 @@ pub use self::params::{
 };
 pub use self::policy::PolicyArguments;
 pub use self::run::RunArguments;
-use crate::exit;
 use crate::task::TaskArguments;
 use crate::values::Limits;
 
 /// Runs and inspects IREE programs (.vmfb files).
 #[derive(Debug, Parser)]
-#[command(name = "vireo", version, about, after_help = exit::HELP, arg_required_else_help = true)]
+#[command(name = "vireo", version, about, after_help = examples::help(examples::ALL), arg_required_else_help = true, args_override_self = true)]
 pub struct Arguments {
     /// The command.
     #[command(subcommand)]
@@ -73,6 +73,8 @@ pub enum Command {
     Params(ParamsCommand),
     /// List the devices that programs can run on.
     Devices(DevicesArguments),
+    /// List the features of the processor that kernels can ask for.
+    Cpuinfo,
     /// Write a completion script for a shell to stdout.
     Completions {
         /// The shell.
@@ -137,6 +139,20 @@ pub enum TierChoice {
     Auto,
     /// The interpreter, then machine code in a context of its own; any difference is an error.
     Both,
+}
+
+/// Flags of commands that list devices and drivers instead of running a program.
+#[derive(Args, Debug)]
+pub struct ListingArguments {
+    /// List the devices, or those of one driver, and exit.
+    #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub list_devices: Option<String>,
+    /// List the drivers and exit.
+    #[arg(long)]
+    pub list_drivers: bool,
+    /// Describe the devices, or those of one driver, and exit.
+    #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub dump_devices: Option<String>,
 }
 
 /// Flags of all commands that have to do with devices.
@@ -207,10 +223,10 @@ mod tests {
         assert_eq!(arguments.input, ["-1", "-2"]);
         assert_eq!(arguments.output, ["", "-"]);
         assert_eq!(arguments.program.device, ["local-sync"]);
-        assert_eq!(arguments.list_devices, None);
+        assert_eq!(arguments.listing.list_devices, None);
         assert!(!arguments.print_statistics);
-        assert_eq!(run(&["--list-devices"]).unwrap().list_devices.as_deref(), Some(""));
-        assert_eq!(run(&["--list-devices=local-sync"]).unwrap().list_devices.as_deref(), Some("local-sync"));
+        assert_eq!(run(&["--list-devices"]).unwrap().listing.list_devices.as_deref(), Some(""));
+        assert_eq!(run(&["--list-devices=local-sync"]).unwrap().listing.list_devices.as_deref(), Some("local-sync"));
         assert!(run(&["--print-statistics"]).unwrap().print_statistics);
         assert!(!run(&["--print-statistics=false"]).unwrap().print_statistics);
         assert_eq!(run(&["--output-max-element-count=-1"]).unwrap().max_elements(), usize::MAX);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::DumpFormat;
-use crate::exit;
+use super::examples;
 
 /// Flags of all commands that read parameters.
 #[derive(Args, Debug)]
@@ -43,7 +43,7 @@ pub enum ParamsCommand {
 
 /// Flags of `vireo params convert`. Names and values are those of `iree-convert-parameters`.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::CONVERT))]
 pub struct ConvertArguments {
     /// Archives to convert, as for --parameters.
     #[arg(value_name = "[SCOPE=]FILE")]
@@ -74,7 +74,7 @@ pub struct ConvertArguments {
 
 /// Flags of `vireo params create`. Names and values are those of `iree-create-parameters`.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::CREATE))]
 pub struct CreateArguments {
     /// A parameter that takes no space in the file: `name=2x3xf32` of zeros, or `name=2x3xf32=1.5`. May be repeated.
     #[arg(long, value_name = "NAME=TYPE[=VALUE]")]
@@ -96,7 +96,7 @@ pub struct CreateArguments {
 
 /// Flags of `vireo params dump`. Names and values are those of `iree-dump-parameters`.
 #[derive(Args, Debug)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = examples::help(examples::PARAMS_DUMP))]
 pub struct ParamsDumpArguments {
     /// Archives to show, as for --parameters.
     #[arg(value_name = "[SCOPE=]FILE")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::ProgramArguments;
+use super::{ListingArguments, ProgramArguments, examples};
 use crate::exit;
 use crate::values::compare::Tolerance;
 
@@ -55,15 +55,9 @@ pub struct RunArguments {
     /// Most elements of a tensor to print. Negative: all.
     #[arg(long, default_value_t = 1024, value_name = "COUNT", allow_hyphen_values = true)]
     pub output_max_element_count: i32,
-    /// List the devices, or those of one driver, and exit.
-    #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub list_devices: Option<String>,
-    /// List the drivers and exit.
-    #[arg(long)]
-    pub list_drivers: bool,
-    /// Describe the devices, or those of one driver, and exit.
-    #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub dump_devices: Option<String>,
+    /// What to list instead.
+    #[command(flatten)]
+    pub listing: ListingArguments,
     /// Print memory statistics of the device to stderr at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
@@ -73,7 +67,7 @@ pub struct RunArguments {
 }
 
 fn const_format() -> String {
-    format!("{RUN_HELP}\n\n{}", exit::HELP)
+    format!("Examples:\n  {}\n\n{RUN_HELP}\n\n{}", examples::RUN, exit::HELP)
 }
 
 /// How results are compared.

@@ -56,12 +56,24 @@ impl Stopwatch {
     }
 }
 
-/// Runs `round`, which makes `calls` calls, as often as `plan` says. Times are those of one call. The first failure ends it.
+/// What is being done, for who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The first call and the warm-up.
+    WarmUp,
+    /// A repetition, from 0, of this many iterations; the first is made anew until it is long enough.
+    Repetition(u32, u64),
+}
+
+/// Runs `round`, which makes `calls` calls, as often as `plan` says. Times are those of one call. The first failure ends it. `tell` learns what comes next,
+/// while nothing is measured.
 pub fn measure<E>(
     plan: &Plan,
     calls: u64,
+    mut tell: impl FnMut(Stage),
     mut round: impl FnMut(&mut Stopwatch) -> Result<(), E>,
 ) -> Result<Vec<Repetition>, E> {
+    tell(Stage::WarmUp);
     // The first round pays for what is made lazily.
     let once = repeat(1, calls, &mut round)?;
     if plan.dry_run {
@@ -71,21 +83,21 @@ pub fn measure<E>(
     while start.elapsed().as_secs_f64() < plan.warm_up {
         repeat(1, calls, &mut round)?;
     }
-    let mut first = repeat(
-        match plan.min_time {
-            MinTime::Iterations(iterations) => iterations,
-            MinTime::Seconds(_) => 1,
-        },
-        calls,
-        &mut round,
-    )?;
+    let iterations = match plan.min_time {
+        MinTime::Iterations(iterations) => iterations,
+        MinTime::Seconds(_) => 1,
+    };
+    tell(Stage::Repetition(0, iterations));
+    let mut first = repeat(iterations, calls, &mut round)?;
     if let MinTime::Seconds(seconds) = plan.min_time {
         while let Some(iterations) = more_iterations(&first, seconds) {
+            tell(Stage::Repetition(0, iterations));
             first = repeat(iterations, calls, &mut round)?;
         }
     }
     let mut repetitions = vec![first];
-    for _ in 1..plan.repetitions {
+    for repetition in 1..plan.repetitions {
+        tell(Stage::Repetition(repetition, first.iterations));
         repetitions.push(repeat(first.iterations, calls, &mut round)?);
     }
     Ok(repetitions)
@@ -146,26 +158,35 @@ mod tests {
     fn counts_are_kept() {
         let mut rounds = 0;
         let plan = Plan { min_time: MinTime::Iterations(7), warm_up: 0.0, repetitions: 3, dry_run: false };
-        let repetitions = measure(&plan, 2, |_| {
+        let mut stages = Vec::new();
+        let tell = |stage| stages.push(stage);
+        let repetitions = measure(&plan, 2, tell, |_| {
             rounds += 1;
             Ok::<(), ()>(())
         });
+        let repetition = |index, iterations| Stage::Repetition(index, iterations);
+        assert_eq!(stages, [Stage::WarmUp, repetition(0, 7), repetition(1, 8), repetition(2, 8)]);
         assert_eq!(repetitions.unwrap().iter().map(|one| one.iterations).collect::<Vec<_>>(), [8, 8, 8]);
         assert_eq!(rounds, 1 + 3 * 4);
-        assert_eq!(measure(&plan, 1, |_| Err("no")).unwrap_err(), "no");
-        let dry = measure(&Plan { dry_run: true, ..plan }, 3, |_| Ok::<(), ()>(()));
+        assert_eq!(measure(&plan, 1, |_| {}, |_| Err("no")).unwrap_err(), "no");
+        let dry = measure(&Plan { dry_run: true, ..plan }, 3, |_| {}, |_| Ok::<(), ()>(()));
         assert_eq!(dry.unwrap().iter().map(|one| one.iterations).collect::<Vec<_>>(), [3]);
     }
 
     #[test]
     fn what_is_done_in_a_pause_is_not_counted() {
         let plan = Plan { min_time: MinTime::Iterations(2), warm_up: 0.0, repetitions: 1, dry_run: false };
-        let repetitions = measure(&plan, 1, |watch| {
-            watch.pause();
-            std::thread::sleep(Duration::from_millis(20));
-            watch.resume();
-            Ok::<(), ()>(())
-        });
+        let repetitions = measure(
+            &plan,
+            1,
+            |_| {},
+            |watch| {
+                watch.pause();
+                std::thread::sleep(Duration::from_millis(20));
+                watch.resume();
+                Ok::<(), ()>(())
+            },
+        );
         assert!(repetitions.unwrap()[0].real < 0.015);
     }
 }

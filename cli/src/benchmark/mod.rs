@@ -3,6 +3,7 @@
 //! [`measure`] times, [`report`] writes. Names, units and the JSON are those of Google Benchmark, so that tools which read the
 //! results of `iree-benchmark-module` read ours.
 
+mod baseline;
 mod measure;
 mod report;
 
@@ -10,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regex_lite::Regex;
 use vireo::inference::Function;
 
@@ -17,20 +19,23 @@ use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
 use crate::engine::{Benchmark, Session, cannot_call};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{inputs, print};
+use crate::run::{inputs, listing, print};
 use crate::table::visible;
 use crate::tiers;
 use crate::values::Datum;
 
-use measure::{Plan, Repetition};
+use baseline::Baseline;
+use measure::{Plan, Repetition, Stage};
 use report::Report;
 
 /// Does what the flags say.
 pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
-    if let Some(topologies) = arguments.program.devices.task.dump()? {
-        return print(&mut out, &topologies);
+    if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
+        return print(&mut out, &listing);
     }
+    // What is wrong with it is found out before minutes of measuring.
+    let baseline = arguments.baseline.as_deref().map(Baseline::read).transpose()?;
     let (session, others) = Session::load(&arguments.program, arguments.file.as_ref())?;
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
@@ -82,6 +87,15 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     if !console {
         print(&mut out, &report.text(arguments.benchmark_format))?;
     }
+    if let Some(baseline) = &baseline {
+        let comparison = baseline.compare(&report.times(), arguments.benchmark_time_unit);
+        if console {
+            print(&mut out, &format!("\n{comparison}"))?;
+        } else {
+            // Programs read stdout.
+            let _ = io::stderr().write_all(comparison.as_bytes());
+        }
+    }
     if let (Some(file), Some(path)) = (&mut file, &arguments.benchmark_out) {
         let text = report.text(arguments.benchmark_out_format);
         file.write_all(text.as_bytes()).map_err(|error| unwritable(path).because(error))?;
@@ -102,8 +116,10 @@ fn create(path: &Path) -> Result<File, Failure> {
 }
 
 fn functions(arguments: &BenchmarkArguments, session: &Session) -> Result<Vec<Function>, Failure> {
-    let mut functions = if !arguments.function.is_empty() {
-        arguments.function.iter().map(|name| session.function(Some(name))).collect::<Result<Vec<_>, _>>()?
+    // An empty name is the default of the reference's tool, for none.
+    let chosen = arguments.function.iter().filter(|name| !name.is_empty()).collect::<Vec<_>>();
+    let mut functions = if !chosen.is_empty() {
+        chosen.into_iter().map(|name| session.function(Some(name))).collect::<Result<Vec<_>, _>>()?
     } else if !arguments.input.is_empty() {
         // The inputs are for the only function there is; if there are several the failure says so.
         vec![session.function(None)?]
@@ -143,9 +159,22 @@ fn measure(
         dry_run: arguments.benchmark_dry_run,
     };
     let BenchmarkArguments { batch_size, batch_concurrency, .. } = *arguments;
+    // Drawn on a terminal only, and only while nothing is measured.
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    let name = visible(&function.signature().name);
+    let tell = |stage| {
+        bar.set_message(match stage {
+            Stage::WarmUp => format!("{name}: warming up"),
+            Stage::Repetition(index, iterations) => {
+                format!("{name}: repetition {} of {}, {iterations} iterations", index + 1, plan.repetitions)
+            }
+        });
+        bar.tick();
+    };
     let repetitions = if function.signature().is_async {
         let size = batch_size.next_multiple_of(batch_concurrency);
-        measure::measure(&plan, size.into(), |watch| {
+        measure::measure(&plan, size.into(), tell, |watch| {
             watch.pause();
             let mut batch = call.batch(size as usize, batch_concurrency as usize)?;
             watch.resume();
@@ -158,7 +187,8 @@ fn measure(
     } else {
         // One call runs a dispatch as often as its argument says.
         let calls = if Benchmark::of(function) == Benchmark::Dispatch { batch_size } else { 1 };
-        measure::measure(&plan, calls.into(), |_| call.run())
+        measure::measure(&plan, calls.into(), tell, |_| call.run())
     };
+    bar.finish_and_clear();
     repetitions.map_err(failed)
 }

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
+use super::baseline;
 use super::measure::Repetition;
 use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
 
@@ -15,6 +16,10 @@ pub struct Report {
     aggregates_only: bool,
     shows_aggregates_only: bool,
     repetitions: u32,
+    /// The unit of times that was asked for; without one the table has for each the unit that fits.
+    unit: Option<TimeUnit>,
+    /// What the user says about the run, for the JSON.
+    context: Vec<(String, String)>,
     name_width: usize,
     families: usize,
     benchmarks: Vec<Value>,
@@ -39,6 +44,8 @@ impl Report {
             aggregates_only: several && arguments.benchmark_report_aggregates_only,
             shows_aggregates_only: several && arguments.benchmark_display_aggregates_only,
             repetitions: arguments.benchmark_repetitions,
+            unit: arguments.benchmark_time_unit,
+            context: arguments.benchmark_context.clone(),
             name_width: (longest + if several { "_median".len() } else { 0 }).max("Benchmark".len()),
             families: 0,
             benchmarks: Vec::new(),
@@ -48,12 +55,12 @@ impl Report {
     /// The header of the table.
     pub fn header(&self) -> String {
         let line = format!(
-            "{:<width$} {:>15} {:>15} {:>12} {:>16}\n",
+            "{:<width$} {:>12} {:>12} {:>11} {:>12}\n",
             "Benchmark",
             "Time",
             "CPU",
             "Iterations",
-            "Calls per second",
+            "Calls/s",
             width = self.name_width
         );
         let rule = "-".repeat(line.len() - 1);
@@ -66,7 +73,7 @@ impl Report {
         let mut text = String::new();
         for row in &rows(repetitions) {
             if row.aggregate.is_some() || !self.shows_aggregates_only && !self.aggregates_only {
-                text.push_str(&self.line(&name, unit, row));
+                text.push_str(&self.line(&name, row));
             }
             if row.aggregate.is_some() || !self.aggregates_only {
                 self.benchmarks.push(self.object(&name, unit, row));
@@ -76,18 +83,18 @@ impl Report {
         text
     }
 
-    fn line(&self, name: &str, unit: TimeUnit, row: &Row) -> String {
+    fn line(&self, name: &str, row: &Row) -> String {
         let name = row.aggregate.map_or_else(|| name.to_string(), |aggregate| format!("{name}_{aggregate}"));
         let name = crate::table::visible(&name);
         let width = self.name_width;
         if row.aggregate == Some("cv") {
             let percent = |fraction: f64| format!("{:.2} %", fraction * 100.0);
             let (real, cpu, rate) = (percent(row.real), percent(row.cpu), percent(row.items_per_second));
-            return format!("{name:<width$} {real:>15} {cpu:>15} {:>12} {rate:>16}\n", row.iterations);
+            return format!("{name:<width$} {real:>12} {cpu:>12} {:>11} {rate:>12}\n", row.iterations);
         }
-        let time = |seconds: f64| format!("{} {}", significant(seconds * unit.per_second()), unit.name());
+        let time = |seconds: f64| time_text(seconds, self.unit);
         let (real, cpu, rate) = (time(row.real), time(row.cpu), significant(row.items_per_second));
-        format!("{name:<width$} {real:>15} {cpu:>15} {:>12} {rate:>16}\n", row.iterations)
+        format!("{name:<width$} {real:>12} {cpu:>12} {:>11} {rate:>12}\n", row.iterations)
     }
 
     fn object(&self, name: &str, unit: TimeUnit, row: &Row) -> Value {
@@ -143,7 +150,7 @@ impl Report {
             cpu: number("cpu_time") / scale,
             items_per_second: number("items_per_second"),
         };
-        self.line(name, unit, &row)
+        self.line(name, &row)
     }
 
     fn csv(&self) -> String {
@@ -162,8 +169,13 @@ impl Report {
         text
     }
 
+    /// The seconds of a call of each benchmark, by name.
+    pub fn times(&self) -> Vec<(String, f64)> {
+        baseline::times(&self.benchmarks)
+    }
+
     fn json(&self) -> String {
-        let report = json!({
+        let mut report = json!({
             "context": {
                 "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
                 "executable": std::env::args().next().unwrap_or_default(),
@@ -174,8 +186,19 @@ impl Report {
             },
             "benchmarks": self.benchmarks,
         });
+        for (key, value) in &self.context {
+            report["context"][key] = json!(value);
+        }
         format!("{report:#}\n")
     }
+}
+
+/// A time in a unit, or in the one that fits.
+pub fn time_text(seconds: f64, unit: Option<TimeUnit>) -> String {
+    let fits = |unit: &TimeUnit| seconds * unit.per_second() >= 1.0;
+    let fitting = || [TimeUnit::S, TimeUnit::Ms, TimeUnit::Us].into_iter().find(fits).unwrap_or(TimeUnit::Ns);
+    let unit = unit.unwrap_or_else(fitting);
+    format!("{} {}", significant(seconds * unit.per_second()), unit.name())
 }
 
 /// The name the reference tool gives it.
@@ -262,6 +285,16 @@ mod tests {
         assert_eq!(names, ["run", "run", "mean", "median", "stddev", "cv", "min", "max"]);
         assert_eq!((rows[0].items_per_second, rows[2].iterations, rows[7].real), (1000.0, 2, 3e-3));
         assert_eq!(super::rows(&repetitions[..1]).len(), 1);
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let cases =
+            [(2.0, "2.000 s"), (0.0274, "27.40 ms"), (2.74e-5, "27.40 us"), (5e-8, "50.00 ns"), (0.0, "0.000 ns")];
+        for (seconds, text) in cases {
+            assert_eq!(time_text(seconds, None), text);
+        }
+        assert_eq!(time_text(2.74e-5, Some(TimeUnit::Ms)), "0.02740 ms");
     }
 
     #[test]

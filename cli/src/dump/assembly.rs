@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use vireo::asm::{Directive, Keyword, signature};
-use vireo::bytecode::{Names, VerifiedFunction, disassemble};
+use vireo::bytecode::{Names, VerifiedFunction, disassemble, disassemble_op};
 
 use super::summary::Summary;
 use crate::table::visible;
@@ -40,7 +40,13 @@ pub fn declarations(summary: &Summary, rodata: &dyn Fn(usize) -> Vec<u8>) -> Str
 }
 
 /// Function `ordinal` with its exports.
-pub fn function(summary: &Summary, names: Names<'_>, ordinal: usize, function: &VerifiedFunction) -> String {
+pub fn function(
+    summary: &Summary,
+    names: Names<'_>,
+    ordinal: usize,
+    function: &VerifiedFunction,
+    offsets: bool,
+) -> String {
     let name = names.functions.get(ordinal).cloned().unwrap_or_default();
     let mut text = String::new();
     for export in summary.exports.iter().filter(|export| export.ordinal == ordinal) {
@@ -48,7 +54,25 @@ pub fn function(summary: &Summary, names: Names<'_>, ordinal: usize, function: &
         let _ = writeln!(text, "{} @{}{target}", Directive::Export, visible(&export.name));
     }
     let _ = writeln!(text, "{} @{name}{} {{", Directive::Func, signature(function.convention()));
-    text.push_str(&disassemble(function.decoded(), names));
+    if offsets {
+        text.push_str(&with_offsets(function, names));
+    } else {
+        text.push_str(&disassemble(function.decoded(), names));
+    }
     text.push_str("}\n");
+    text
+}
+
+/// The code of a function with the offset of each block and op before it, as `iree-dump-module --bytecode_offsets` prints it.
+fn with_offsets(function: &VerifiedFunction, names: Names<'_>) -> String {
+    let decoded = function.decoded();
+    let mut text = String::new();
+    for (index, block) in decoded.blocks.iter().enumerate() {
+        let _ = writeln!(text, "[{:08X}]^bb{index}:", block.offset);
+        for op in block.ops.start as usize..block.ops.end as usize {
+            let offset = decoded.offsets.get(op).copied().unwrap_or_default();
+            let _ = writeln!(text, "[{offset:08X}]  {}", disassemble_op(decoded, op, names));
+        }
+    }
     text
 }

@@ -49,6 +49,11 @@ impl Executable {
         named.map(|(ordinal, _)| ordinal)
     }
 
+    /// The segment of read-only data that it is in.
+    pub fn segment(&self) -> usize {
+        self.segment
+    }
+
     /// Whether `name` names one of its kernels.
     pub fn has(&self, name: &str) -> bool {
         self.functions(name).next().is_some()

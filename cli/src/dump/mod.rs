@@ -4,6 +4,7 @@ mod assembly;
 mod json;
 mod kernels;
 mod machine;
+mod overview;
 mod summary;
 mod text;
 
@@ -41,11 +42,21 @@ pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
         return print(&mut out, &json::metadata(&summary));
     }
     let filtered = !arguments.function.is_empty();
-    // A single function is asked for to see its code.
-    let metadata = arguments.output != DumpOutput::Disassembly && !(filtered && arguments.output == DumpOutput::All);
-    if arguments.output != DumpOutput::Metadata {
+    let output = match arguments.output {
+        // A single function, or the offsets of ops, are asked for to see the code.
+        DumpOutput::Summary | DumpOutput::All if filtered => DumpOutput::Disassembly,
+        DumpOutput::Summary if arguments.bytecode_offsets => DumpOutput::Disassembly,
+        output => output,
+    };
+    if output == DumpOutput::Summary {
         let module = engine::verify(archive.clone())?;
-        let text = disassembly(&archive, &summary, module.functions(), &ordinals, filtered);
+        return print(&mut out, &overview::overview(&module, &archive, &summary)?);
+    }
+    let metadata = output != DumpOutput::Disassembly;
+    if output != DumpOutput::Metadata {
+        let module = engine::verify(archive.clone())?;
+        let chosen = Chosen { ordinals: &ordinals, filtered, offsets: arguments.bytecode_offsets };
+        let text = disassembly(&archive, &summary, module.functions(), &chosen);
         if metadata {
             print(&mut out, &format!("{}\n", text::metadata(&summary)))?;
         }
@@ -119,25 +130,28 @@ fn keep(summary: &mut Summary, ordinals: &[usize]) {
     summary.functions = ordinals.iter().filter_map(|ordinal| summary.functions.get(*ordinal).cloned()).collect();
 }
 
-fn disassembly(
-    archive: &Archive,
-    summary: &Summary,
-    functions: &[VerifiedFunction],
-    ordinals: &[usize],
+/// The functions whose code is shown, and how.
+struct Chosen<'a> {
+    ordinals: &'a [usize],
+    /// True if these are not all.
     filtered: bool,
-) -> String {
+    /// True if ops have their offsets before them.
+    offsets: bool,
+}
+
+fn disassembly(archive: &Archive, summary: &Summary, functions: &[VerifiedFunction], chosen: &Chosen<'_>) -> String {
     let rodata = |ordinal: usize| {
         let range = archive.rodata().nth(ordinal).map(|segment| segment.range);
         range.and_then(|range| archive.bytes().get(range)).unwrap_or_default().to_vec()
     };
     with_names(summary, |names| {
-        let mut text = if filtered { String::new() } else { assembly::declarations(summary, &rodata) };
-        for ordinal in ordinals {
+        let mut text = if chosen.filtered { String::new() } else { assembly::declarations(summary, &rodata) };
+        for ordinal in chosen.ordinals {
             if let Some(function) = functions.get(*ordinal) {
                 if !text.is_empty() {
                     text.push('\n');
                 }
-                text.push_str(&assembly::function(summary, names, *ordinal, function));
+                text.push_str(&assembly::function(summary, names, *ordinal, function, chosen.offsets));
             }
         }
         text

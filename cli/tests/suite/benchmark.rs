@@ -123,3 +123,76 @@ fn what_is_wrong_is_said_before_anything_is_measured() {
         assert!(outcome.stderr.contains(part), "{flags:?}: {}", outcome.stderr);
     }
 }
+
+#[test]
+fn times_are_compared_with_those_of_an_earlier_run() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("before.json");
+    let (out, baseline) = (format!("--benchmark_out={}", path.display()), format!("--baseline={}", path.display()));
+    let outcome = benchmark(&["--function=empty", &out]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let outcome = benchmark(&["--function=empty", "--function=fib", "--input=1", &baseline]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    let outcome = benchmark(&["--function=empty", &baseline, "--benchmark_repetitions=2"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    let table = lines.iter().position(|line| line.starts_with("  benchmark ")).expect("a table");
+    assert!(lines[table].ends_with("change"), "{}", outcome.stdout);
+    assert!(lines[table + 1].contains("BM_empty") && lines[table + 1].ends_with(" %"), "{}", outcome.stdout);
+    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{}", outcome.stdout);
+    // Programs that read stdout find the report alone.
+    let outcome = benchmark(&["--function=empty", &baseline, "--benchmark_format=json"]);
+    assert!(serde_json::from_str::<Value>(&outcome.stdout).is_ok(), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("change"), "{}", outcome.stderr);
+    for (contents, part) in [("{}", "expected a list `benchmarks`"), ("no", "--baseline=")] {
+        std::fs::write(&path, contents).unwrap();
+        let outcome = benchmark(&["--function=empty", &baseline]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn flags_of_google_benchmark_are_read_or_refused() {
+    let empty = |flag: &str| benchmark(&["--function=empty", "--benchmark_format=json", flag]);
+    let outcome = empty("--benchmark_context=host=a,run=b=c");
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&report["context"]["host"], &report["context"]["run"]), (&"a".into(), &"b=c".into()));
+    for flag in [
+        "--benchmark_color=auto",
+        "--benchmark_color=false",
+        "--benchmark_counters_tabular=false",
+        "--benchmark_enable_random_interleaving=false",
+        "--benchmark_perf_counters=",
+        "--v=0",
+        "--dispatch_statistics=false",
+        "--enable_output_processing=false",
+    ] {
+        assert_eq!(empty(flag).code, 0, "{flag}: {}", empty(flag).stderr);
+    }
+    for flag in [
+        "--benchmark_color=true",
+        "--benchmark_counters_tabular=true",
+        "--benchmark_enable_random_interleaving=true",
+        "--benchmark_perf_counters=CYCLES",
+        "--v=1",
+        "--dispatch_statistics=true",
+        "--device_allocator=debug",
+        "--print_device_statistics",
+    ] {
+        let outcome = empty(flag);
+        assert!(outcome.code == 2 && outcome.stderr.contains("UNIMPLEMENTED"), "{flag}: {}", outcome.stderr);
+    }
+    let outcome = empty("--cuda_tracing=1");
+    assert!(outcome.stderr.contains("--cuda_tracing of iree-benchmark-module is not supported"), "{}", outcome.stderr);
+    assert_eq!(empty("--benchmark_context=nothing").code, 2);
+}
+
+#[test]
+fn benchmark_lists_devices_too() {
+    for flag in ["--list_drivers", "--list_devices", "--dump_devices=null"] {
+        let of = |command: &str| vireo(&folder("../fixtures"), [command, flag]);
+        let (run, outcome) = (of("run"), of("benchmark"));
+        assert_eq!((outcome.code, outcome.stdout), (0, run.stdout), "{}", outcome.stderr);
+    }
+}

@@ -56,3 +56,12 @@ fn devices_say_what_they_have() {
     assert!(device["memory"].as_array().is_some_and(|heaps| !heaps.is_empty()), "{device}");
     assert!(device["queues"].as_i64() >= Some(1) && device["concurrency"].as_i64() >= Some(1), "{device}");
 }
+
+#[test]
+fn features_of_the_processor_are_listed() {
+    let outcome = vireo(std::path::Path::new("."), ["cpuinfo"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let is_line = |line: &str| matches!(line.split_whitespace().collect::<Vec<_>>()[..], [_, "0" | "1"]);
+    assert!(outcome.stdout.lines().all(is_line), "{}", outcome.stdout);
+    assert_eq!(outcome.stdout.contains("avx2 "), cfg!(target_arch = "x86_64"), "{}", outcome.stdout);
+}

@@ -40,7 +40,8 @@ fn one_function_as_assembly() {
 
 #[test]
 fn all_is_metadata_and_code() {
-    let (all, metadata, code) = (dump(&[]), dump(&["--output=metadata"]), dump(&["--output=disassembly"]));
+    let (all, metadata, code) =
+        (dump(&["--output=all"]), dump(&["--output=metadata"]), dump(&["--output=disassembly"]));
     assert_eq!(all.stdout, format!("{}\n{}", metadata.stdout, code.stdout));
     assert!(code.stdout.starts_with("vm.module @module version 0\nvm.type f32\n"));
     assert!(code.stdout.contains("vm.rodata[5] = 01020304\n"));
@@ -86,4 +87,41 @@ fn damaged_modules_are_shown_or_refused() {
         let outcome = vireo(temporary.path(), ["dump", "damaged.vmfb"]);
         assert!(matches!(outcome.code, 0 | 3), "{}", outcome.stderr);
     }
+}
+
+#[test]
+fn the_overview_says_what_a_program_takes_and_needs() {
+    let overview = |path: &str| {
+        let outcome = vireo(&folder("../fixtures"), ["dump", path]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+        assert!(outcome.stdout.lines().count() < 24, "{}", outcome.stdout);
+        outcome.stdout
+    };
+    let mlp = overview("models/mlp.vmfb");
+    for part in [
+        "functions:\n  mlp(input0: tensor<8x64xf32>) -> (output0: tensor<8x16xf32>)\n",
+        "devices:    local*, with kernels in embedded-elf-x86_64\n",
+        "parameters: none\n",
+        "2672 bytes of bytecode, 5464 bytes of kernels, 20 KiB of other data\n",
+    ] {
+        assert!(mlp.contains(part), "expected `{part}` in:\n{mlp}");
+    }
+    let fences = overview("models/fences.vmfb");
+    assert!(fences.contains("(output0: tensor<16xf32>)  async\n"), "{fences}");
+    let vmvx = overview("models/vmvx_mlp.vmfb");
+    assert!(vmvx.contains("with kernels in vmvx-bytecode-fb\n") && !vmvx.contains(" 0 bytes of kernels"), "{vmvx}");
+    assert!(overview("bench/vm.vmfb").contains("devices:    none\n"));
+    let parameters = overview("parameters/model.vmfb");
+    assert!(parameters.contains("parameters: yes; name their archives by --parameters\n"), "{parameters}");
+}
+
+#[test]
+fn ops_may_have_their_offsets() {
+    let outcome =
+        vireo(&folder("../fixtures/models"), ["dump", "state.vmfb", "--function=increment", "--bytecode_offsets"]);
+    // As `iree-dump-module --output=disassembly --bytecode_offsets` prints it.
+    let expected = "vm.export @increment\nvm.func @increment(%i0: i32) -> (i32) {\n[00000000]^bb0:\n\
+        [00000001]  %i1 = vm.global.load.i32 .rwdata[0]\n[00000008]  %i0 = vm.add.i32 %i1, %i0\n\
+        [0000000F]  vm.global.store.i32 %i0, .rwdata[0]\n[00000016]  vm.return %i0\n}\n";
+    assert_eq!(outcome.stdout, expected, "{}", outcome.stderr);
 }

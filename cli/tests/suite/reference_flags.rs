@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::{folder, vireo};
 use crate::skip::{Need, skipped};
 
 const LIST: &str = include_str!("../../src/reference_flags.txt");
@@ -35,5 +36,26 @@ fn the_list_has_the_flags_of_the_tools() {
         let listed: BTreeSet<String> = with_command.map(|(name, _)| name.to_string()).collect();
         let unlisted: Vec<String> = flags_of(Path::new(&folder), tool).difference(&listed).cloned().collect();
         assert!(unlisted.is_empty(), "{tool} has {unlisted:?}, which the list lacks");
+    }
+}
+
+#[test]
+fn the_defaults_of_the_tools_are_accepted() {
+    let Some(tools) = std::env::var_os("VIREO_STOCK") else {
+        return skipped(Need::Variable("VIREO_STOCK"), "it names no folder with the IREE tools");
+    };
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("flags.txt");
+    for (command, tool) in [("run", "iree-run-module"), ("benchmark", "iree-benchmark-module")] {
+        let output = Command::new(Path::new(&tools).join(tool)).arg("--help").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let flags: String =
+            text.lines().filter(|line| line.starts_with("--")).map(|line| format!("{line}\n")).collect();
+        std::fs::write(&file, flags).unwrap();
+        let flagfile = format!("--flagfile={}", file.display());
+        let model = folder("../fixtures/models/abs.vmfb");
+        let flags = ["--function=abs", "--input=f32=-2"];
+        let outcome = vireo(temporary.path(), [command, model.to_str().unwrap(), &flagfile].into_iter().chain(flags));
+        assert_eq!(outcome.code, 0, "{tool}: {}", outcome.stderr);
     }
 }

@@ -1,0 +1,73 @@
+//! Examples for the help of the commands. A test parses each line.
+
+use crate::exit;
+
+pub const ALL: &str = "\
+  vireo run model.vmfb --input=2x3xf32=1,2,3,4,5,6   call the function of a module
+  vireo dump model.vmfb                              what is in it: signatures, devices, parameters, sizes
+  vireo help run                                     all flags of a command";
+
+pub const RUN: &str = "\
+  vireo run abs.vmfb --input=f32=-2
+  vireo run model.vmfb --function=main --device=local-task --input=@image.npy --output=@result.npy
+  vireo run model.vmfb --parameters=weights.irpa --input=1x4xf32=7 --expected_output=@expected.npy";
+
+pub const BENCHMARK: &str = "\
+  vireo benchmark model.vmfb --function=main --input=2x3xf32=1 --benchmark_repetitions=5
+  vireo benchmark model.vmfb --benchmark_out=before.json
+  vireo benchmark model.vmfb --baseline=before.json";
+
+pub const CHECK: &str = "\
+  vireo check tests.vmfb more.vmfb
+  vireo check tests.vmfb --filter=conv* --junit=report.xml";
+
+pub const DUMP: &str = "\
+  vireo dump model.vmfb                        signatures, devices, parameters, sizes
+  vireo dump model.vmfb --function=main        the code of a function
+  vireo dump model.vmfb --output=all           everything";
+
+pub const ASM: &str = "\
+  vireo asm model.vmasm -o model.vmfb";
+
+pub const DISASM: &str = "\
+  vireo disasm model.vmfb -o model.vmasm";
+
+pub const CONVERT: &str = "\
+  vireo params convert weights.safetensors -o weights.irpa
+  vireo params convert --parameters=a.gguf --parameters=b.irpa --exclude=bias -o both.irpa";
+
+pub const CREATE: &str = "\
+  vireo params create --data=weights=2x2xf32=1,2,3,4 --splat=bias=2xf32 -o weights.irpa";
+
+pub const PARAMS_DUMP: &str = "\
+  vireo params dump weights.safetensors
+  vireo params dump model=weights.irpa --extract=model::bias=bias.bin";
+
+pub const DEVICES: &str = "\
+  vireo devices
+  vireo devices local-task --format=json";
+
+/// What stands below the flags of a command.
+pub fn help(examples: &str) -> String {
+    format!("Examples:\n  {examples}\n\n{}", exit::HELP)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    #[test]
+    fn examples_are_command_lines() {
+        let all = [RUN, BENCHMARK, CHECK, DUMP, ASM, DISASM, CONVERT, CREATE, PARAMS_DUMP, DEVICES];
+        for line in all.iter().flat_map(|examples| examples.lines()) {
+            // What an example does stands after it, in a column of its own.
+            let command = line.trim().split("  ").next().unwrap_or_default();
+            let arguments = command.replace("_output", "-output").replace("benchmark_", "benchmark-");
+            let parsed = Arguments::try_parse_from(arguments.split(' '));
+            assert!(parsed.is_ok(), "{command}: {}", parsed.unwrap_err());
+        }
+    }
+}
