@@ -14,7 +14,7 @@ import argparse
 import pathlib
 import sys
 
-from measure import ROOT, VIREO, Failed, Figure, report, times
+from measure import ROOT, VIREO, Failed, Figure, check_names, report, times
 
 OTHERS = ROOT / "benches/others/target/release"
 OTHERS_BUILD = "cargo build --release --manifest-path benches/others/Cargo.toml"
@@ -96,6 +96,7 @@ def main():
     add_options(parser)
     parser.add_argument("--only", action="append", help="a program; may be repeated")
     arguments = parser.parse_args()
+    check_names(arguments.only, [name for name, *_ in PROGRAMS])
     commands, _, skipped = columns(arguments.tools, arguments.vireo, arguments.processor)
     for label, why in skipped.items():
         print(f"{label}: skipped: {why}", file=sys.stderr)

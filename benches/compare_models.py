@@ -18,7 +18,7 @@ import pathlib
 import statistics
 import sys
 
-from measure import VIREO, Failed, Figure, Others, times
+from measure import VIREO, Failed, Figure, Others, check_names, times
 
 SPIN = "--task_worker_spin_us=50"
 
@@ -119,6 +119,7 @@ def main():
     commands = {"vireo": [str(vireo), "benchmark"], "IREE": [str(reference)], "IREE spinning": [str(reference), SPIN]}
     processors = [int(processor) for processor in arguments.processors.split(",")][: os.cpu_count()]
     entries = [entry for entry in json.loads(manifest.read_text()) if entry["processor"] == arguments.compiled_for]
+    check_names(arguments.only, [entry["name"] for entry in entries])
     entries = [entry for entry in entries if not arguments.only or entry["name"] in arguments.only]
     rows = [row for row in settings(processors, not arguments.no_spin) if not arguments.setting or row[0] in arguments.setting]
 

@@ -12,7 +12,7 @@ import pathlib
 import statistics
 import sys
 
-from measure import VIREO, Failed, once
+from measure import VIREO, Failed, check_names, once
 
 
 def main():
@@ -35,6 +35,8 @@ def main():
     manifest = arguments.folder / "models.json"
     if not manifest.exists():
         sys.exit(f"build the networks first: benches/models/build.py {arguments.tools} {arguments.folder}")
+    known = [entry["name"] for entry in json.loads(manifest.read_text()) if entry["processor"] == arguments.compiled_for]
+    check_names(arguments.only, known)
     tools = {"vireo": [str(arguments.vireo), "run"], "IREE": [str(reference)]}
     report = {}
     columns = "".join(f"  {name:>9} {'median':>9} {'memory':>10}" for name in tools)

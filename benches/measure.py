@@ -8,6 +8,7 @@ import resource
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -131,3 +132,10 @@ class Others:
             return None
         busy = (end[1] - self.start[1]) - (end[2] - self.start[2])
         return max(0.0, busy / (end[0] - self.start[0]))
+
+
+def check_names(only, known):
+    """Ends the program if `--only` names something else than what there is to measure: a misspelt name measures nothing."""
+    unknown = sorted(set(only or []) - set(known))
+    if unknown:
+        sys.exit(f"--only: there is no {', '.join(unknown)}; expected {', '.join(known)}")

@@ -23,7 +23,7 @@ import sys
 
 import compare
 import compare_models
-from measure import Failed, Others
+from measure import Failed, Others, check_names
 from report_page import page
 
 # What is shown of the networks: the column, and for which processor the module is compiled.
@@ -122,6 +122,9 @@ def main():
         return
     if not options.tools:
         parser.error("TOOLS is missing")
+    manifest = options.networks and options.networks / "models.json"
+    built = json.loads(manifest.read_text()) if manifest and manifest.exists() else []
+    check_names(options.only, [name for name, *_ in compare.PROGRAMS] + list(dict.fromkeys(entry["name"] for entry in built)))
     commands, contexts, skipped = compare.columns(options.tools, options.vireo, options.processor)
     if not commands:
         sys.exit("nothing to measure:\n" + "\n".join(f"{label}: {why}" for label, why in skipped.items()))
