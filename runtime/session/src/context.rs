@@ -224,13 +224,9 @@ impl Inner {
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
     pub fn run(&self, invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
         let _blocking = Blocking::enter();
-        loop {
-            match self.poll(invocation)? {
-                Poll::Done(values) => return Ok(values),
-                // A program that only yields is held to its limits here.
-                Poll::Yielded => invocation.check_time()?,
-                Poll::Waiting(wait) => invocation.wait(&*wait)?,
-            }
+        match self.poll(invocation)? {
+            Poll::Done(values) => Ok(values),
+            poll => self.go_on(invocation, poll),
         }
     }
 
@@ -257,6 +253,25 @@ impl Inner {
         invocation.return_into(std::mem::take(results));
         *results = self.run(&mut invocation)?;
         Ok(())
+    }
+
+    /// Runs an invocation that has been polled to its end.
+    #[cold]
+    fn go_on(
+        &self,
+        invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>,
+        poll: Poll,
+    ) -> Result<Vec<Value>> {
+        let mut poll = poll;
+        loop {
+            match poll {
+                Poll::Done(values) => return Ok(values),
+                // A program that only yields is held to its limits here.
+                Poll::Yielded => invocation.check_time()?,
+                Poll::Waiting(wait) => invocation.wait(&*wait)?,
+            }
+            poll = self.poll(invocation)?;
+        }
     }
 
     /// Calls the function `name` of a bytecode module, if it has one.

@@ -33,8 +33,8 @@ pub enum Flow {
 
 /// Why the machine stopped without an error.
 pub enum Exit {
-    /// The outermost function returned.
-    Done(Vec<Value>),
+    /// The outermost function returns these registers of its frame, which is still there.
+    Returned(ListId),
     /// The program yielded.
     Yielded,
     /// A native function waits for this source.
@@ -53,9 +53,9 @@ pub(super) fn dispatch(limits: &Limits) -> Dispatch {
     }
 }
 
-/// Runs until the outermost function returns or something suspends the machine.
+/// Runs until the outermost function returns or something suspends the machine: `Machine::exit` says which.
 #[inline]
-pub fn run(machine: &mut Machine<'_>) -> Result<Exit> {
+pub fn run(machine: &mut Machine<'_>) -> Result<()> {
     let result = match dispatch(machine.limits) {
         Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
         Dispatch::Threaded | Dispatch::Compiled => threaded::run(machine),
@@ -66,10 +66,7 @@ pub fn run(machine: &mut Machine<'_>) -> Result<Exit> {
             Err(Status::unimplemented("ops are not traced: the library was built without the feature `trace`"))
         }
     };
-    match result {
-        Ok(()) => machine.exit.take().ok_or_else(|| Status::internal("the machine stopped without a reason")),
-        Err(status) => Err(machine.with_backtrace(status)),
-    }
+    result.map_err(|status| machine.with_backtrace(status))
 }
 
 #[inline(always)]
@@ -156,9 +153,7 @@ pub fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
     let kinds = &cx.function.convention().results;
     let sources = cx.code().list(operands);
     let (Some(header), Some((mut target_frame, caller))) = (cx.stack.header(), cx.stack.caller()) else {
-        let mut values = std::mem::take(cx.results);
-        values.extend(kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)));
-        return Ok(cx.exit(Exit::Done(values)));
+        return Ok(cx.exit(Exit::Returned(operands)));
     };
     let (_, function) = lookup(cx.module_list, caller.descriptor.module as usize, caller.descriptor.function as usize)?;
     let site = function.decoded().call(header.descriptor.call);
@@ -272,6 +267,13 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Moves the results of the outermost function, which it returns in these registers, out of its frame.
+    pub fn take_results(&mut self, operands: ListId, results: &mut Vec<Value>) {
+        let kinds = &self.function.convention().results;
+        let sources = self.code().list(operands);
+        results.extend(kinds.iter().zip(sources).map(|(kind, source)| self.value(*kind, *source)));
+    }
+
     /// The operands of a report; references with the MOVE bit are moved out of their registers.
     fn reported(&mut self, operands: ListId) -> Vec<Value> {
         let kind = |source: &AnyReg| if source.is_ref() { Kind::Ref } else { Kind::I32 };
@@ -281,14 +283,14 @@ impl<'a> Machine<'a> {
     /// Calls a native function. If it waits, the call is kept as pending and the op is executed again at the next poll.
     fn call_native(&mut self, target: ImportTarget, import: &super::Import, id: CallId) -> Result<Flow> {
         let marshal = self.function.marshal(id);
-        let mut call = match self.pending.take() {
+        let mut call = match self.stack.pending.take() {
             Some(call) => call,
             None => self.marshal(marshal),
         };
         match call_native(self.module_list, self.state, target, &mut call)? {
             Outcome::Return => self.check_after_call()?,
             Outcome::Wait(wait) => {
-                *self.pending = Some(call);
+                self.stack.pending = Some(call);
                 self.suspend_at(self.pc);
                 return Ok(self.exit(Exit::Waiting(wait)));
             }

@@ -101,7 +101,7 @@ impl Helpers for Machine<'_> {
         let value = self.global_ref(global)?;
         self.expect_type(value.as_ref(), ref_type)?;
         let value = self
-            .global_refs
+            .global_refs_mut()
             .get_mut(global.index())
             .and_then(|value| if result.is_move() { value.take() } else { value.clone() });
         self.assign(result, value);
@@ -112,7 +112,7 @@ impl Helpers for Machine<'_> {
         self.global_ref(global)?;
         self.expect_type(self.reference(value), ref_type)?;
         let value = self.take(value);
-        if let Some(place) = self.global_refs.get_mut(global.index()) {
+        if let Some(place) = self.global_refs_mut().get_mut(global.index()) {
             let old = std::mem::replace(place, value);
             drop(old);
         }
@@ -294,11 +294,11 @@ impl Machine<'_> {
     }
 
     fn global_ref(&self, global: GlobalRef) -> Result<&Option<Ref>> {
-        self.global_refs.get(global.index()).ok_or_else(|| {
+        self.global_refs().get(global.index()).ok_or_else(|| {
             Status::out_of_range(format!(
                 "ref global {} does not exist: there are {}",
                 global.0,
-                self.global_refs.len()
+                self.global_refs().len()
             ))
         })
     }

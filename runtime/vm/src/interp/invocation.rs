@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use super::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList, ModuleState};
 use super::machine::{ArgumentLayout, Machine, lookup};
 use super::registers::Registers;
-use super::stack::{FrameDescriptor, Stack};
+use super::stack::{CallStack, FrameDescriptor};
 use super::{Exit, control};
 use crate::bytecode::CallId;
 use crate::convention::{Convention, Kind};
@@ -31,10 +31,8 @@ pub enum Poll {
 pub struct Invocation<P, L> {
     module_list: P,
     target: ImportTarget,
-    stack: Stack,
+    stack: CallStack,
     limits: L,
-    /// The native call on top, while its callee waits; it is repeated with the same arguments.
-    pending: Option<Box<Call>>,
     /// An empty list with memory for the results.
     results: Vec<Value>,
     finished: bool,
@@ -49,8 +47,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     pub fn new(module_list: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
         let bounds = limits.borrow();
         let charge = Charge::new(bounds.memory.as_ref(), bounds.stack_bytes as u64, "a stack")?;
-        let mut stack = Stack::new(bounds.stack_bytes, charge);
-        let mut pending = None;
+        let mut stack = CallStack::new(bounds.stack_bytes, charge);
         match module_list.borrow().modules.get(target.module) {
             Some(BoundModule::Bytecode(_)) => {
                 let (_, function) = lookup(module_list.borrow(), target.module, target.function)?;
@@ -64,11 +61,11 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
                     Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
                 })?;
                 check_arguments(convention, args)?;
-                pending = Some(Box::new(call_of(args)));
+                stack.pending = Some(Box::new(call_of(args)));
             }
             None => return Err(Status::internal(format!("module {} is not one of this program", target.module))),
         }
-        Ok(Invocation { module_list, target, stack, limits, pending, results: Vec::new(), finished: false })
+        Ok(Invocation { module_list, target, stack, limits, results: Vec::new(), finished: false })
     }
 
     /// Puts the results into the memory of `results`, which is emptied.
@@ -89,7 +86,6 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         let result = self.run(state);
         if !matches!(result, Ok(Poll::Yielded | Poll::Waiting(_))) {
             self.finished = true;
-            self.pending = None;
             self.stack.clear();
         }
         result
@@ -120,18 +116,19 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
             return self.run_native(state);
         }
         let (module_list, limits) = (self.module_list.borrow(), self.limits.borrow());
-        let mut machine =
-            Machine::resume(module_list, &mut self.stack, state, limits, &mut self.pending, &mut self.results)?;
-        match control::run(&mut machine)? {
-            Exit::Done(values) => Ok(Poll::Done(values)),
-            Exit::Yielded => Ok(Poll::Yielded),
-            Exit::Waiting(wait) => Ok(Poll::Waiting(wait)),
+        let mut machine = Machine::resume(module_list, &mut self.stack, state, limits)?;
+        control::run(&mut machine)?;
+        if let Some(Exit::Returned(operands)) = machine.exit {
+            let mut results = std::mem::take(&mut self.results);
+            machine.take_results(operands, &mut results);
+            return Ok(Poll::Done(results));
         }
+        machine.suspension()
     }
 
     /// Runs an invocation whose outermost function is native.
     fn run_native(&mut self, state: &mut ContextState) -> Result<Poll> {
-        let Some(call) = &mut self.pending else {
+        let Some(call) = &mut self.stack.pending else {
             return Err(Status::internal("an invocation has neither a frame nor a native call"));
         };
         let outcome = call_native(self.module_list.borrow(), state, self.target, call)?;
@@ -145,6 +142,18 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         };
         let results = conventions.get(self.target.function).map_or(&[] as &[Kind], |convention| &convention.results);
         values_of(results, call, std::mem::take(&mut self.results)).map(Poll::Done)
+    }
+}
+
+impl Machine<'_> {
+    /// Why the program is suspended.
+    #[cold]
+    pub(super) fn suspension(&mut self) -> Result<Poll> {
+        match self.exit.take() {
+            Some(Exit::Yielded) => Ok(Poll::Yielded),
+            Some(Exit::Waiting(wait)) => Ok(Poll::Waiting(wait)),
+            Some(Exit::Returned(_)) | None => Err(Status::internal("the machine stopped without a reason")),
+        }
     }
 }
 

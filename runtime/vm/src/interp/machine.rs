@@ -15,7 +15,7 @@ use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction}
 use crate::convention::Kind;
 use crate::list::ListType;
 use crate::status::{BacktraceFrame, Result, Status};
-use crate::{Call, List, Ref, Value};
+use crate::{List, Ref};
 
 /// Innermost frames that a backtrace reports; frames in the middle of a deep recursion are left out.
 const INNERMOST: usize = 64;
@@ -32,24 +32,18 @@ pub struct Machine<'a> {
     pub function: &'a VerifiedFunction,
     /// The frames.
     pub stack: &'a mut Stack,
-    /// The registers of the running frame; renewed whenever the stack changes.
+    /// The registers of the running frame; updated whenever the stack changes.
     pub frame: Registers,
     /// The state of the modules.
     pub state: &'a mut ContextState,
     /// The limits of the invocation.
     pub limits: &'a Limits,
-    /// A native call that waits, and is repeated when the invocation is polled again.
-    pub pending: &'a mut Option<Box<Call>>,
     /// True if the limits bound more than sizes, so that they have to be checked while the program runs.
     is_limited: bool,
-    /// An empty list with memory for the results of the outermost function.
-    pub results: &'a mut Vec<Value>,
-    /// Value globals of the running module, swapped out of `state`.
-    pub globals: Vec<u8>,
-    /// Their address, for machine code. It does not change while the module is the running one.
+    /// The address of the value globals of the running module, which are in `state`. Machine code reads it.
     pub globals_data: *mut u8,
-    /// Ref globals of the running module, swapped out of `state`.
-    pub global_refs: Vec<Option<Ref>>,
+    /// Bytes of them.
+    globals_length: usize,
     module_index: usize,
     /// Index of the op that runs; set before every op that can fail or directs control.
     pub pc: usize,
@@ -78,20 +72,31 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// `INTERNAL` if there is no frame or it is not one of `program`.
-    #[inline(always)]
     pub fn resume(
         module_list: &'a ModuleList,
         stack: &'a mut Stack,
         state: &'a mut ContextState,
         limits: &'a Limits,
-        pending: &'a mut Option<Box<Call>>,
-        results: &'a mut Vec<Value>,
     ) -> Result<Machine<'a>> {
         let (Some(header), Some(frame)) = (stack.header(), stack.registers()) else {
             return Err(Status::internal("an invocation without a frame was resumed"));
         };
-        let (module_index, function) = (header.descriptor.module as usize, header.descriptor.function as usize);
-        let (module, function) = lookup(module_list, module_index, function)?;
+        let index = header.descriptor.module as usize;
+        let (module, function) = lookup(module_list, index, header.descriptor.function as usize)?;
+        let running = RunningFrame { index, module, function, frame };
+        Ok(Machine::new(module_list, running, stack, state, limits))
+    }
+
+    /// A machine that goes on with the top frame of `stack`, which is `running`.
+    #[inline(always)]
+    pub(super) fn new(
+        module_list: &'a ModuleList,
+        running: RunningFrame<'a>,
+        stack: &'a mut Stack,
+        state: &'a mut ContextState,
+        limits: &'a Limits,
+    ) -> Machine<'a> {
+        let RunningFrame { index, module, function, frame } = running;
         let mut machine = Machine {
             module_list,
             module,
@@ -108,27 +113,41 @@ impl<'a> Machine<'a> {
             state,
             limits,
             is_limited: limits.is_armed(),
-            pending,
-            results,
-            globals: Vec::new(),
             globals_data: std::ptr::null_mut(),
-            global_refs: Vec::new(),
-            module_index,
+            globals_length: 0,
+            module_index: index,
             continuation: Continuation::default(),
             failure: None,
             exit: None,
         };
-        machine.exchange_globals();
-        Ok(machine)
+        machine.select_globals();
+        machine
     }
 
-    /// Swaps the globals of the running module between the machine and the state of the context.
-    fn exchange_globals(&mut self) {
-        if let Some(ModuleState::Bytecode { globals, refs, .. }) = self.state.modules.get_mut(self.module_index) {
-            std::mem::swap(&mut self.globals, globals);
-            std::mem::swap(&mut self.global_refs, refs);
+    /// Notes where the value globals of the running module are.
+    #[inline(always)]
+    fn select_globals(&mut self) {
+        let globals = match self.state.modules.get_mut(self.module_index) {
+            Some(ModuleState::Bytecode { globals, .. }) => &mut globals[..],
+            _ => &mut [],
+        };
+        (self.globals_data, self.globals_length) = (globals.as_mut_ptr(), globals.len());
+    }
+
+    /// The ref globals of the running module.
+    pub fn global_refs(&self) -> &[Option<Ref>] {
+        match self.state.modules.get(self.module_index) {
+            Some(ModuleState::Bytecode { refs, .. }) => refs,
+            _ => &[],
         }
-        self.globals_data = self.globals.as_mut_ptr();
+    }
+
+    /// The ref globals of the running module, to be changed.
+    pub fn global_refs_mut(&mut self) -> &mut [Option<Ref>] {
+        match self.state.modules.get_mut(self.module_index) {
+            Some(ModuleState::Bytecode { refs, .. }) => refs,
+            _ => &mut [],
+        }
     }
 
     /// Makes the frame on top of the stack the running one.
@@ -140,9 +159,8 @@ impl<'a> Machine<'a> {
         self.frame = frame;
         (self.module, self.function) = lookup(self.module_list, module, function)?;
         if module != self.module_index {
-            self.exchange_globals();
             self.module_index = module;
-            self.exchange_globals();
+            self.select_globals();
         }
         Ok(())
     }
@@ -261,12 +279,15 @@ impl Frame for Machine<'_> {
 
     #[inline(always)]
     fn globals(&self) -> &[u8] {
-        &self.globals
+        // SAFETY: `select_globals` took both from the state of the running module. Globals keep their memory and length as long as the state
+        // lives, and while the machine has the state exclusively, nobody else accesses them.
+        unsafe { std::slice::from_raw_parts(self.globals_data, self.globals_length) }
     }
 
     #[inline(always)]
     fn globals_mut(&mut self) -> &mut [u8] {
-        &mut self.globals
+        // SAFETY: as in `globals`; `&mut self` is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.globals_data, self.globals_length) }
     }
 
     #[inline(always)]
@@ -286,11 +307,19 @@ impl<'a> Machine<'a> {
 impl Drop for Machine<'_> {
     fn drop(&mut self) {
         self.stack.countdown = self.countdown;
-        self.exchange_globals();
     }
 }
 
+/// The frame on top of a stack: the index of its module, the module, the function, and its registers.
+pub(super) struct RunningFrame<'a> {
+    pub index: usize,
+    pub module: &'a BytecodeModule,
+    pub function: &'a VerifiedFunction,
+    pub frame: Registers,
+}
+
 /// The function `function` of bytecode module `module`.
+#[inline]
 pub fn lookup(
     module_list: &ModuleList,
     module: usize,

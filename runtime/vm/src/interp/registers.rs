@@ -12,7 +12,9 @@ use crate::convention::Kind;
 #[derive(Clone, Copy, Debug)]
 pub struct Registers {
     slots: *mut u32,
+    #[cfg(debug_assertions)]
     slot_count: usize,
+    #[cfg(debug_assertions)]
     ref_count: usize,
 }
 
@@ -24,8 +26,31 @@ impl Registers {
     /// them as long as a register is accessed through the value or a copy of it. The registers that are asked for must be below the
     /// counts.
     #[inline(always)]
+    #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "only debug builds check bounds"))]
     pub unsafe fn new(slots: *mut u32, slot_count: usize, ref_count: usize) -> Registers {
-        Registers { slots, slot_count, ref_count }
+        Registers {
+            slots,
+            #[cfg(debug_assertions)]
+            slot_count,
+            #[cfg(debug_assertions)]
+            ref_count,
+        }
+    }
+
+    /// Checks in debug builds that the frame has `count` slots from number `index` on.
+    #[inline(always)]
+    fn check_slots(&self, index: usize, count: usize) {
+        #[cfg(debug_assertions)]
+        assert!(index + count <= self.slot_count, "{count} slots from {index} on, of {}", self.slot_count);
+        let _ = (index, count);
+    }
+
+    /// Checks in debug builds that the frame has reference `index`.
+    #[inline(always)]
+    fn check_reference(&self, index: usize) {
+        #[cfg(debug_assertions)]
+        assert!(index < self.ref_count, "reference {index} of {}", self.ref_count);
+        let _ = index;
     }
 
     /// The address of the slots.
@@ -35,14 +60,14 @@ impl Registers {
 
     #[inline(always)]
     fn slot(&self, index: usize) -> *mut u32 {
-        debug_assert!(index < self.slot_count, "slot {index} of {}", self.slot_count);
+        self.check_slots(index, 1);
         // SAFETY: the caller of `new` promised that registers are below the counts.
         unsafe { self.slots.add(index) }
     }
 
     #[inline(always)]
     fn ref_slot(&self, index: usize) -> *mut Option<Ref> {
-        debug_assert!(index < self.ref_count, "reference {index} of {}", self.ref_count);
+        self.check_reference(index);
         // SAFETY: as in `slot`; references are before the header, last one first.
         unsafe { header_of(self.slots).cast::<Option<Ref>>().sub(index + 1) }
     }
@@ -64,7 +89,7 @@ impl Registers {
     /// The 64 bits in a pair of slots, low half first.
     #[inline(always)]
     pub fn wide(&self, reg: Reg) -> u64 {
-        debug_assert!(reg.index() + 1 < self.slot_count);
+        self.check_slots(reg.index(), 2);
         // SAFETY: the verifier proved that both halves are in the frame.
         u64::from_le(unsafe { self.slot(reg.index()).cast::<u64>().read_unaligned() })
     }
@@ -72,7 +97,7 @@ impl Registers {
     /// Writes a pair of slots.
     #[inline(always)]
     pub fn set_wide(&mut self, index: usize, value: u64) {
-        debug_assert!(index + 1 < self.slot_count);
+        self.check_slots(index, 2);
         // SAFETY: as in `wide`.
         unsafe { self.slot(index).cast::<u64>().write_unaligned(value.to_le()) };
     }

@@ -6,13 +6,16 @@
 //! low half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed
 //! if the function may read one before it writes it.
 
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+
 use super::registers::Registers;
 use super::stack_memory::StackMapping;
 use super::threaded::ThreadedCallSite;
-use crate::Ref;
 use crate::bytecode::{CallId, VerifiedFunction};
 use crate::limits::Charge;
 use crate::status::{Result, Status};
+use crate::{Call, Ref};
 
 /// The header of a frame: everything in it besides its registers.
 #[derive(Clone, Copy, Debug)]
@@ -100,9 +103,12 @@ pub struct Stack {
     /// Backward branches and calls until the limits of the invocation are checked again. It outlives the machine, so that a program that yields
     /// all the time does not escape its limits.
     pub countdown: u32,
+    /// The native call that the frame on top makes, while its callee waits; it is repeated with the same arguments. If there is no frame, a host
+    /// makes it.
+    pub pending: Option<Box<Call>>,
     limit: usize,
     /// Charges the memory of the stack to the call.
-    _charge: Charge,
+    charge: Charge,
 }
 
 // SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`.
@@ -114,7 +120,7 @@ impl Stack {
     /// An empty stack that may grow to `limit` bytes, which `charge` counts.
     #[inline]
     pub fn new(limit: usize, charge: Charge) -> Stack {
-        Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, limit, _charge: charge }
+        Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, pending: None, limit, charge }
     }
 
     /// The slots of the frame on top; null if there is none.
@@ -159,10 +165,11 @@ impl Stack {
     }
 
     /// Pushes a frame, whose references are null and whose slots are zero if `zero`.
+    #[inline]
     pub fn push(&mut self, descriptor: FrameDescriptor, zero: bool) -> Result<Registers> {
         let memory = match &mut self.memory {
             Some(memory) => memory,
-            none => none.insert(StackMapping::take(self.limit)?),
+            none => none.insert(StackMapping::new(self.limit)?),
         };
         let base = memory.base();
         let used = match self.header() {
@@ -170,13 +177,7 @@ impl Stack {
             None => 0,
         };
         if used + descriptor.lead_bytes() + descriptor.slot_bytes() > self.limit {
-            return Err(Status::resource_exhausted(format!(
-                "stack overflow: a frame of {} slots and {} references at depth {} exceeds the stack's {} bytes",
-                descriptor.slots,
-                descriptor.refs,
-                self.headers().count(),
-                self.limit
-            )));
+            return Err(self.overflow(&descriptor));
         }
         // SAFETY: the frame was just found to end before the limit, and the mapping is at least that long. It starts on a page and
         // every frame is a multiple of 8 bytes. Zero bytes are null references.
@@ -195,7 +196,19 @@ impl Stack {
         Ok(registers_of(slots, &descriptor))
     }
 
+    #[cold]
+    fn overflow(&self, descriptor: &FrameDescriptor) -> Status {
+        Status::resource_exhausted(format!(
+            "stack overflow: a frame of {} slots and {} references at depth {} exceeds the stack's {} bytes",
+            descriptor.slots,
+            descriptor.refs,
+            self.headers().count(),
+            self.limit
+        ))
+    }
+
     /// Pops the frame on top and releases its references.
+    #[inline]
     pub fn pop(&mut self) {
         if let Some(header) = self.header() {
             let mut registers = registers_of(self.top, &header.descriptor);
@@ -220,20 +233,93 @@ impl Stack {
         Some((registers_of(caller, &header.descriptor), header))
     }
 
-    /// Pops all frames, innermost first, and recycles the mapping.
+    /// Pops all frames, innermost first, and drops the native call that waits.
+    #[inline]
     pub fn clear(&mut self) {
         while !self.top.is_null() {
             self.pop();
         }
-        if let Some(memory) = self.memory.take() {
-            memory.recycle();
-        }
+        self.pending = None;
     }
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+/// The stack of a call, which goes to the free list of the thread when it is dropped: a mapping costs more than most calls.
+#[derive(Debug)]
+pub struct CallStack(Option<Box<Stack>>);
+
+/// A stack with more memory than this is unmapped, not put into the free list.
+const MAX_FREE_BYTES: usize = 8 << 20;
+
+thread_local! {
+    /// The free list of the thread. Kernels of a program may be programs themselves, which run inside of a call: hence two.
+    static FREE_STACKS: [Cell<Option<Box<Stack>>>; 2] = const { [const { Cell::new(None) }; 2] };
+}
+
+impl CallStack {
+    /// An empty stack that may grow to `limit` bytes, which `charge` counts: from the free list, or a new one.
+    #[inline]
+    pub fn new(limit: usize, charge: Charge) -> CallStack {
+        let free = FREE_STACKS.try_with(|[first, second]| first.take().or_else(|| second.take()));
+        match free {
+            Ok(Some(mut stack)) if stack.limit == limit && !charge.is_counted() => {
+                (stack.pc, stack.countdown) = (0, 0);
+                CallStack(Some(stack))
+            }
+            Ok(free) => CallStack::other(free, limit, charge),
+            Err(_) => CallStack::other(None, limit, charge),
+        }
+    }
+
+    /// A new stack, or a free one that had another limit or has a charge.
+    #[cold]
+    fn other(free: Option<Box<Stack>>, limit: usize, charge: Charge) -> CallStack {
+        let Some(mut stack) = free else { return CallStack(Some(Box::new(Stack::new(limit, charge)))) };
+        // A mapping that is too short is given back.
+        stack.memory.take_if(|memory| memory.length() < limit);
+        (stack.pc, stack.countdown, stack.limit, stack.charge) = (0, 0, limit, charge);
+        CallStack(Some(stack))
+    }
+}
+
+impl Deref for CallStack {
+    type Target = Stack;
+
+    #[inline(always)]
+    fn deref(&self) -> &Stack {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("only dropping takes the stack"))
+    }
+}
+
+impl DerefMut for CallStack {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Stack {
+        self.0.as_mut().unwrap_or_else(|| unreachable!("only dropping takes the stack"))
+    }
+}
+
+impl Drop for CallStack {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(mut stack) = self.0.take() else { return };
+        stack.clear();
+        if stack.charge.is_counted() {
+            stack.charge = Charge::default();
+        }
+        if stack.memory.as_ref().is_some_and(|memory| memory.length() > MAX_FREE_BYTES) {
+            return;
+        }
+        // At the end of a thread the free list is gone; then the stack is dropped here, as it is if the list is full.
+        let _ = FREE_STACKS.try_with(|[first, second]| {
+            if let Some(other) = first.replace(Some(stack)) {
+                drop(second.replace(Some(other)));
+            }
+        });
     }
 }
 

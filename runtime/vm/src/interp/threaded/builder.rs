@@ -14,8 +14,8 @@ use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
 use super::code::{Entry, NO_INSTRUCTION, ThreadedCode};
 use super::handlers::{self, ANY, CARRIED, ONE, TickWhen};
 use super::instruction::{
-    ConditionalBranch, FusedBranch, Handler, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of,
-    operands_of,
+    ConditionalBranch, FusedBranch, Handler, ReturnOperands, ThreadedCallSite, ThreadedInstruction, WordReturn,
+    instructions_of, operands_of,
 };
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
@@ -451,17 +451,17 @@ impl<'a> CodeBuilder<'a> {
         let (words, refs) = split(results, self.decoded.list(operands), |reg| reg.ref_reg());
         match words.as_slice() {
             _ if self.function.refs() > 0 => {}
-            [] => return self.stream.push(handlers::return_word::<0>, ()),
+            [] => return self.stream.push(handlers::return_word::<0>, WordReturn { reg: Reg(0), list: operands }),
             [word] => {
                 let carried = self.stream.carried(&[narrow(Reg(*word))]) != 0;
                 let handler: Handler =
                     if carried { handlers::return_word::<CARRIED> } else { handlers::return_word::<ONE> };
-                return self.stream.push(handler, Reg(*word));
+                return self.stream.push(handler, WordReturn { reg: Reg(*word), list: operands });
             }
             _ => {}
         }
         self.pointers.push((self.stream.instructions.len(), Pointer::Return(self.returns.len())));
-        self.returns.push(ReturnOperands { words: words.into(), refs: refs.into() });
+        self.returns.push(ReturnOperands { words: words.into(), refs: refs.into(), list: operands });
         self.stream.push(handlers::return_any, std::ptr::null::<ReturnOperands>());
     }
 

@@ -1,5 +1,5 @@
 //! The handlers of threaded instructions: one generic handler for all ops made of primitives, and those of branches, copies, calls and
-//! returns. The code builder stores their addresses in instructions; [`enter`] runs them. `cargo xtask handlers` holds their machine code to
+//! returns. The code builder stores their addresses in instructions; `enter.rs` runs them. `cargo xtask handlers` holds their machine code to
 //! `xtask/handlers.txt`.
 
 use std::sync::atomic::Ordering;
@@ -7,16 +7,17 @@ use std::sync::atomic::Ordering;
 use super::carried_register::CarriedRegister;
 use super::instruction::{
     CarriedValues, ConditionalBranch, FusedBranch, Handler, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
-    instructions_of, operands_of,
+    WordReturn, instructions_of, operands_of,
 };
 use super::{FusedTestFrame, HandlerFrame, OpBody};
-use crate::bytecode::{RefReg, Reg};
+use crate::bytecode::{ListId, RefReg, Reg};
+use crate::interp::control::Exit;
 use crate::interp::machine::Machine;
 use crate::interp::registers::Registers;
 use crate::interp::stack::header_of;
 
 /// The return value of a handler that stopped.
-const STOP: usize = 0;
+pub(super) const STOP: usize = 0;
 /// The return value of a handler that stored a continuation to resume, in builds where handlers cannot jump.
 pub(super) const GO_ON: usize = 1;
 
@@ -41,96 +42,6 @@ unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedVa
     // SAFETY: the caller's promise.
     unsafe { stop(ip, slots, cx, carried) };
     GO_ON
-}
-
-/// Runs handlers from `ip` on until one stops, and leaves the instruction and the frame in `cx.continuation`.
-///
-/// # Safety
-/// As for a [`Handler`].
-pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) {
-    // SAFETY: the caller's promise; a handler that returns `GO_ON` has stored an instruction and a frame for which the promise holds too.
-    unsafe {
-        #[cfg(sibling_calls)]
-        begin(ip, slots, cx, carried);
-        #[cfg(not(sibling_calls))]
-        {
-            stop(ip, slots, cx, carried);
-            loop {
-                let super::Continuation { ip, slots, carried } = (*cx).continuation;
-                if begin(ip, slots, cx, carried) == STOP {
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// Calls the handler at `ip`, and saves the callee-saved registers around the call: the handler may be machine code of the JIT, which does not
-/// save them.
-///
-/// # Safety
-/// As for a [`Handler`].
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // The handler is the first word of the instruction; the arguments stay in their registers.
-    std::arch::naked_asm!(
-        ".cfi_startproc",
-        "push rbp",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset rbp, 0",
-        "push rbx",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset rbx, 0",
-        "push r12",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset r12, 0",
-        "push r13",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset r13, 0",
-        "push r14",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset r14, 0",
-        "push r15",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset r15, 0",
-        "sub rsp, 8",
-        ".cfi_adjust_cfa_offset 8",
-        "call [rdi]",
-        "add rsp, 8",
-        ".cfi_adjust_cfa_offset -8",
-        "pop r15",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore r15",
-        "pop r14",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore r14",
-        "pop r13",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore r13",
-        "pop r12",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore r12",
-        "pop rbx",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore rbx",
-        "pop rbp",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore rbp",
-        "ret",
-        ".cfi_endproc",
-    )
-}
-
-/// Calls the handler at `ip`.
-///
-/// # Safety
-/// As for a [`Handler`].
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, carried) }
 }
 
 /// Goes on at the instruction after one with operands of type `T`.
@@ -171,11 +82,24 @@ pub(super) enum After {
 /// # Safety
 /// As for a [`Handler`].
 pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: as in `op`; the continuation is an instruction and a frame for which the promise of handlers holds.
+    // SAFETY: as in `op`.
     unsafe {
-        match super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize) {
+        let after = super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize);
+        go_on::<u32>(after, ip, slots, cx, carried)
+    }
+}
+
+/// Goes on after an instruction with operands of type `T` that a function of the runtime has executed.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[inline(always)]
+unsafe fn go_on<T>(after: After, ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+    // SAFETY: the caller's promise; a continuation is an instruction and a frame for which it holds, too.
+    unsafe {
+        match after {
             After::Stop => STOP,
-            After::Next => next::<u32>(ip, slots, cx, carried),
+            After::Next => next::<T>(ip, slots, cx, carried),
             After::Continuation => {
                 let super::Continuation { ip, slots, carried } = (*cx).continuation;
                 jump(ip, slots, cx, carried)
@@ -501,19 +425,38 @@ pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     unsafe {
         let header = header_of(slots);
         let site = (*header).site;
+        let WordReturn { reg, list } = operands_of::<WordReturn>(ip).read();
         if site.is_null() {
-            return stop(ip, slots, cx, carried);
+            return stop_at_return(ip, slots, cx, list);
         }
         let caller = (*header).caller;
         let mut carry = 0;
         if WORDS != 0 {
-            let reg = operands_of::<Reg>(ip).read();
             let word = if WORDS == CARRIED { carried.carry as u32 } else { registers(slots).word(reg.index()) };
             registers(caller).set_word(usize::from((*site).first_result), word);
             carry = u64::from(word);
         }
         jump((*site).resume, caller, cx, CarriedValues { carry, ..carried })
     }
+}
+
+/// Stops at the return of a frame without a call site. If it is the outermost frame, the program ends; otherwise the loop dispatcher returns to
+/// the caller, which may be a function of another module.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[inline(always)]
+unsafe fn stop_at_return(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, results: ListId) -> usize {
+    // SAFETY: the machine is ours to use. Handlers run only while there is no exit, so none is overwritten.
+    unsafe {
+        let is_outermost = (*header_of(slots)).caller.is_null();
+        if is_outermost {
+            (&raw mut (*cx).exit).write(Some(Exit::Returned(results)));
+        }
+        let ip = if is_outermost { std::ptr::null() } else { ip };
+        (*cx).continuation = super::Continuation { ip, slots, carried: CarriedValues::default() };
+    }
+    STOP
 }
 
 /// Returns any results from any frame.
@@ -527,11 +470,11 @@ pub(super) unsafe extern "C-unwind" fn return_any(
     unsafe {
         let header = header_of(slots);
         let site = (*header).site;
+        let sources = &*operands_of::<*const ReturnOperands>(ip).read();
         if site.is_null() {
-            return stop(ip, slots, cx, carried);
+            return stop_at_return(ip, slots, cx, sources.list);
         }
         let (caller, site) = ((*header).caller, &*site);
-        let sources = &*operands_of::<*const ReturnOperands>(ip).read();
         let carry = pop_frame(registers(slots), registers(caller), sources, site);
         jump(site.resume, caller, cx, CarriedValues { carry, ..carried })
     }

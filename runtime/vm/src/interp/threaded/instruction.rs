@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicPtr;
 
-use crate::bytecode::{RefReg, Reg};
+use crate::bytecode::{ListId, RefReg, Reg};
 use crate::interp::machine::Machine;
 use crate::interp::stack::FrameDescriptor;
 
@@ -129,8 +129,18 @@ pub struct ThreadedCallSite {
     pub(super) result_refs: Box<[u16]>,
 }
 
-/// The operands of [`return_any`](super::handlers::return_any): the slots of each 32 bits of the results, and their reference registers.
+/// The operands of [`return_word`](super::handlers::return_word): the slot of the result, if there is one, and the list of results.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct WordReturn {
+    pub reg: Reg,
+    pub list: ListId,
+}
+
+/// The operands of [`return_any`](super::handlers::return_any): the slots of each 32 bits of the results, their reference registers, and the list
+/// of results.
 pub(super) struct ReturnOperands {
     pub words: Box<[u16]>,
     pub refs: Box<[RefReg]>,
+    pub list: ListId,
 }

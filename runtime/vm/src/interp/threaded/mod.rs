@@ -17,6 +17,7 @@
 mod builder;
 mod carried_register;
 mod code;
+mod enter;
 mod handlers;
 mod instruction;
 mod native_code;
@@ -32,8 +33,7 @@ use super::machine::Machine;
 use super::prim::Trap;
 use super::registers::Registers;
 use crate::Ref;
-use crate::bytecode::Callee;
-use crate::bytecode::{Op, RefReg, Reg, VerifiedFunction};
+use crate::bytecode::{Callee, Op, RefReg, Reg, VerifiedFunction};
 use crate::generated::vm::interp::dispatch;
 use crate::status::Result;
 
@@ -192,13 +192,13 @@ impl Frame for HandlerFrame<'_> {
     #[inline(always)]
     fn globals(&self) -> &[u8] {
         // SAFETY: handlers run while `run` has the machine exclusively, and they reach the globals through this method only.
-        unsafe { &(*self.cx).globals }
+        unsafe { (*self.cx).globals() }
     }
 
     #[inline(always)]
     fn globals_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `globals`; `&mut self` is exclusive.
-        unsafe { &mut (*self.cx).globals }
+        unsafe { (*self.cx).globals_mut() }
     }
 
     #[inline(always)]
@@ -282,17 +282,31 @@ impl<'a> Machine<'a> {
     fn run_threaded(&mut self, ip: Ip, carried: CarriedValues) -> Result<()> {
         let slots = self.frame.slots();
         // SAFETY: `ip` is an instruction of the code of the running function, whose frame is on top of the stack.
-        unsafe { handlers::enter(ip, slots, self, carried) };
+        unsafe { enter::enter(ip, slots, self, carried) };
+        self.after_handlers()
+    }
+
+    /// Makes the frame of the continuation the running one, and reports the error or the panic of the op at which handlers have stopped.
+    #[inline]
+    fn after_handlers(&mut self) -> Result<()> {
         // SAFETY: handlers build and release frames as `push` and `pop` do, and the continuation has the running one.
         unsafe { self.stack.set_top(self.continuation.slots) };
+        if self.panic.is_some() || self.failure.is_some() {
+            return self.fail();
+        }
+        let slots = self.continuation.slots;
+        // After an exit only the registers of the outermost frame are read, whose address no other frame has.
+        let is_same = self.exit.is_some() && self.frame.slots() == slots;
+        if is_same || self.is_running(slots) { Ok(()) } else { self.select_top() }
+    }
+
+    /// Resumes the panic, or returns the error, of an op that a handler has executed.
+    #[cold]
+    fn fail(&mut self) -> Result<()> {
         if let Some(panic) = self.panic.take() {
             std::panic::resume_unwind(panic);
         }
-        match self.failure.take() {
-            Some(status) => Err(status),
-            None if self.is_running(self.continuation.slots) => Ok(()),
-            None => self.select_top(),
-        }
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// Executes op `pc` of the frame with these slots by the loop dispatcher.
@@ -340,44 +354,56 @@ unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> Afte
 /// Runs the frame on top from `cx.pc` on until `cx.exit` is set. After an error `cx.pc` is the op that failed.
 #[inline]
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
+    // Most calls of small functions run from the first handler to the last one, and need no more than this.
+    if let Some(code) = cx.threaded_code(cx.function.ordinal() as usize)
+        && code.native.is_decided()
+        && cx.stack.pending.is_none()
+        && let Some((ip, carried)) = code.entry(cx.pc, cx.frame)
+    {
+        cx.run_threaded(ip, carried)?;
+        return if cx.exit.is_some() { Ok(()) } else { go_on(cx) };
+    }
+    start(cx)
+}
+
+/// Counts the call for the tier-up, finishes the native call that waits, and runs the frame on top.
+fn start(cx: &mut Machine<'_>) -> Result<()> {
     cx.count_for_tier_up();
-    if cx.pending.is_some() {
+    if cx.stack.pending.is_some() {
         // If machine code made the call that waits, only that code may continue after it, because not all slots hold their values.
         dispatch::run(cx, true)?;
         if cx.exit.is_some() {
             return Ok(());
         }
     }
-    let mut again = None;
+    run_from(cx, None)
+}
+
+/// Runs the frame on top, whose handlers have stopped.
+fn go_on(cx: &mut Machine<'_>) -> Result<()> {
+    match after_stop(cx) {
+        Some(again) => run_from(cx, Some(again)),
+        None => {
+            dispatch::run(cx, true)?;
+            if cx.exit.is_some() { Ok(()) } else { run_from(cx, None) }
+        }
+    }
+}
+
+/// Runs the frame on top from an instruction, or from `cx.pc` on.
+fn run_from(cx: &mut Machine<'_>, from: Option<(Ip, CarriedValues)>) -> Result<()> {
+    let mut from = from;
     loop {
         let code = cx.threaded_code(cx.function.ordinal() as usize);
-        let entry = again.take().or_else(|| code.and_then(|code| code.entry(cx.pc, cx.frame)));
+        let entry = from.take().or_else(|| code.and_then(|code| code.entry(cx.pc, cx.frame)));
         if let Some((ip, carried)) = entry {
             cx.run_threaded(ip, carried)?;
-            let ip = cx.continuation.ip;
-            if ip.is_null() && cx.exit.is_some() {
+            if cx.exit.is_some() {
                 return Ok(());
             }
-            let code = cx.threaded_code(cx.function.ordinal() as usize);
-            if let Some(code) = code.filter(|_| !ip.is_null()) {
-                cx.pc = code.pc(ip);
-                if cx.countdown == 0 {
-                    cx.count_for_tier_up();
-                    // A function that neither loops nor calls is counted at its call sites.
-                    if let Some(callee) = code.callee(ip) {
-                        cx.count_function_for_tier_up(callee);
-                    }
-                }
-                if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
-                    && let Some(ordinal) = code.unresolved(ip)
-                    && let Some(callee) = cx.threaded_code(ordinal)
-                {
-                    // The callee runs for the first time. Now that it has threaded code, the handler of the call makes the call.
-                    cx.count_function_for_tier_up(ordinal as u32);
-                    code.resolve(ip, callee);
-                    again = Some((ip, cx.continuation.carried));
-                    continue;
-                }
+            from = after_stop(cx);
+            if from.is_some() {
+                continue;
             }
         }
         dispatch::run(cx, true)?;
@@ -385,6 +411,34 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
             return Ok(());
         }
     }
+}
+
+/// Finds out why handlers have stopped at `cx.continuation`, and at which op, which the loop dispatcher then executes. If the handlers can go on
+/// after all, the instruction and the carried values are returned.
+fn after_stop(cx: &mut Machine<'_>) -> Option<(Ip, CarriedValues)> {
+    let ip = cx.continuation.ip;
+    if ip.is_null() {
+        return None;
+    }
+    let code = cx.threaded_code(cx.function.ordinal() as usize)?;
+    cx.pc = code.pc(ip);
+    if cx.countdown == 0 {
+        cx.count_for_tier_up();
+        // A function that neither loops nor calls is counted at its call sites.
+        if let Some(callee) = code.callee(ip) {
+            cx.count_function_for_tier_up(callee);
+        }
+    }
+    if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
+        && let Some(ordinal) = code.unresolved(ip)
+        && let Some(callee) = cx.threaded_code(ordinal)
+    {
+        // The callee runs for the first time. Now that it has threaded code, the handler of the call makes the call.
+        cx.count_function_for_tier_up(ordinal as u32);
+        code.resolve(ip, callee);
+        return Some((ip, cx.continuation.carried));
+    }
+    None
 }
 
 /// Whether calls of handlers are jumps in this build: measured once, as the growth of the native stack along a chain of handlers.

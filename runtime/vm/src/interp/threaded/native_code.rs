@@ -32,6 +32,12 @@ impl NativeTier {
     pub fn get(&self) -> Option<&NativeCode> {
         self.native.get()?.as_ref()
     }
+
+    /// True if the function has been compiled, or never will be.
+    #[inline]
+    pub fn is_decided(&self) -> bool {
+        self.native.get().is_some()
+    }
 }
 
 /// The machine code of a function, and the instructions through which the interpreter enters it and continues after it. The bytes are in
@@ -200,7 +206,7 @@ impl TierUp<'_> {
 
 impl Machine<'_> {
     /// Counts an entry into the running function, or a check of the limits in it, and compiles it when the counter is full.
-    #[inline]
+    #[inline(never)]
     pub(super) fn count_for_tier_up(&self) {
         self.count_function_for_tier_up(self.function.ordinal());
     }
