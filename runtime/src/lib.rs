@@ -141,8 +141,9 @@ pub mod vm {
     pub use vireo_module::convention::{Argument, Convention, Kind};
     pub use vireo_session::{
         CallFuture, Context, ExportInfo, Function, InvocationModel, LinkedModules, Module, PendingCall,
-        ReflectionAttribute,
+        ReflectionAttribute, TypedFunction,
     };
+    pub use vireo_vm::interp::{Passed, PassedList};
     pub use vireo_vm::{
         BoxedWaitSource, Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, WaitSource,
         native, type_names, value,
@@ -160,7 +161,7 @@ pub mod vm {
 
     /// Functions of a context, as the host calls them.
     pub mod function {
-        pub use vireo_session::{CallFuture, Function, PendingCall};
+        pub use vireo_session::{CallFuture, Function, PendingCall, TypedFunction};
     }
 
     /// Lists.

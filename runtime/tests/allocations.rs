@@ -13,7 +13,7 @@ use vireo::hal::local::{ImportProvider, LocalDevice, NoImports, default_loaders}
 use vireo::hal::{BufferView, Device, ElementType, HeapAllocator, create_device};
 use vireo::interp::{Limits, Poll};
 use vireo::modules::hal::HalModule;
-use vireo::vm::{Context, Function, Module, Value};
+use vireo::vm::{Context, Function, Module, Ref, Value};
 
 /// How many allocations there were so far, whoever made them.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -208,6 +208,20 @@ fn count_calls(device: &Arc<dyn Device>, case: &Case, how: How) -> u64 {
     COUNT.load(Ordering::SeqCst) - before
 }
 
+/// Typed calls of the first case on a device, whose argument and result are tensors.
+fn count_typed_calls(device: &Arc<dyn Device>) -> u64 {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/models/abs.vmfb");
+    let hal = Module::native(HalModule::new(vec![device.clone()])).expect("a native module");
+    let context = Context::new([hal, Module::from_file(path).expect("a module")]).expect("a context");
+    let abs = context.function("abs").expect("the function").typed::<Ref, Ref>().expect("it takes a tensor");
+    let tensor = BufferView::from_slice(&**device, &[], &[-2.0_f32]).expect("a tensor").into_ref();
+    let call = || drop(abs.call(tensor.clone()).expect("the model runs"));
+    (0..WARM_UP).for_each(|_| call());
+    let before = COUNT.load(Ordering::SeqCst);
+    (0..COUNTED).for_each(|_| call());
+    COUNT.load(Ordering::SeqCst) - before
+}
+
 /// Calls of each case on a device, in which at most this many pieces of memory are allocated.
 fn check(name: &str, device: &Arc<dyn Device>, how: How, allowed: u64) {
     // Workers are started when they are first needed, which may not be in the first calls.
@@ -237,4 +251,5 @@ fn calls_with_static_shapes_allocate_nothing() {
     check("local-task", &task, How::Polled, LISTS + NOW_AND_THEN);
     check("eager local-task", &eager, How::Into, 0);
     check("eager local-task", &eager, How::Polled, LISTS + NOW_AND_THEN);
+    assert_eq!([&sync, &task, &eager].map(count_typed_calls), [0; 3]);
 }

@@ -10,7 +10,10 @@ use super::module::{ExportInfo, Module, ModuleKind};
 use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::TierUp;
-use crate::interp::{self, ContextState, ImportTarget, Invocation, Limits, ModuleList, Poll, Stderr, TraceSink};
+use crate::interp::{
+    self, ContextState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Stderr, Suspended, TraceSink,
+    TypedPoll, TypedTarget,
+};
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
@@ -30,6 +33,8 @@ pub(super) struct Inner {
     pub linked: LinkedModules,
     state: Mutex<ContextState>,
     limits: Limits,
+    /// Whether the limits are more than sizes.
+    is_limited: bool,
     /// How many modules have been initialised, from the first.
     initialized: usize,
 }
@@ -82,7 +87,8 @@ impl LinkedModules {
             let _started = scope::start(&limits);
             Mutex::new(ContextState::new(&self.module_list)?)
         };
-        let mut inner = Inner { linked: self.clone(), state, limits, initialized: 0 };
+        let is_limited = limits.is_armed();
+        let mut inner = Inner { linked: self.clone(), state, limits, is_limited, initialized: 0 };
         while inner.initialized < inner.linked.modules.len() {
             let index = inner.initialized;
             inner.run_hook(index, INITIALIZER)?;
@@ -253,6 +259,45 @@ impl Inner {
         invocation.return_into(std::mem::take(results));
         *results = self.run(&mut invocation)?;
         Ok(())
+    }
+
+    /// As `call`, with arguments and results of known types, and without limits.
+    #[inline]
+    pub fn call_typed<P: PassedList, R: PassedList>(&self, target: &TypedTarget<P, R>, params: P) -> Result<R> {
+        if self.is_limited || scope::is_armed() {
+            return self.call_typed_with(target, params, &self.limits);
+        }
+        let _blocking = Blocking::enter();
+        // A statement of its own: the state is free again when it ends.
+        let called = target.call_ready(&mut self.lock(), params)?;
+        match called {
+            TypedPoll::Done(results) => Ok(results),
+            TypedPoll::Suspended(suspended) => self.finish(*suspended),
+        }
+    }
+
+    /// As `call`, with arguments and results of known types.
+    pub fn call_typed_with<P: PassedList, R: PassedList>(
+        &self,
+        target: &TypedTarget<P, R>,
+        params: P,
+        limits: &Limits,
+    ) -> Result<R> {
+        let started = scope::start(limits);
+        let limits = started.as_ref().map_or(limits, |started| &started.limits);
+        let _blocking = Blocking::enter();
+        let called = target.call(&mut self.lock(), params, limits)?;
+        match called {
+            TypedPoll::Done(results) => Ok(results),
+            TypedPoll::Suspended(suspended) => self.finish(*suspended),
+        }
+    }
+
+    /// Runs a typed call that has been suspended to its end.
+    #[cold]
+    fn finish<R: PassedList>(&self, suspended: Suspended<'_>) -> Result<R> {
+        let (mut invocation, poll) = suspended;
+        R::from_values(self.go_on(&mut invocation, poll)?)
     }
 
     /// Runs an invocation that has been polled to its end.

@@ -16,7 +16,7 @@ use vireo_vm::Value;
 /// An exported function of a context, which it keeps alive. Cheap to clone.
 #[derive(Clone)]
 pub struct Function {
-    context: Context,
+    pub(super) context: Context,
     module: usize,
     ordinal: usize,
     name: Arc<str>,
@@ -119,7 +119,7 @@ impl Function {
         Ok(PendingCall { context: self.context.clone(), invocation, scope })
     }
 
-    fn target(&self) -> ImportTarget {
+    pub(super) fn target(&self) -> ImportTarget {
         ImportTarget { module: self.module, function: self.ordinal }
     }
 }

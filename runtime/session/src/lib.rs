@@ -19,6 +19,7 @@ pub mod module;
 pub(crate) mod op_tests;
 #[cfg(test)]
 mod tests;
+pub mod typed_function;
 
 use vireo_core::{blocking, limits, status};
 use vireo_module::{bytecode, vmfb};
@@ -28,6 +29,7 @@ pub use call_future::CallFuture;
 pub use context::{Context, LinkedModules};
 pub use function::{Function, PendingCall};
 pub use module::{ExportInfo, Module};
+pub use typed_function::TypedFunction;
 pub use vireo_module::reflection::{InvocationModel, ReflectionAttribute};
 
 /// From now on the JIT verifies the graph of each function between its passes, as it does in debug builds anyway. A pass that breaks an invariant of

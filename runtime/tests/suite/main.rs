@@ -60,6 +60,7 @@ mod static_library;
 mod system_library;
 #[cfg(feature = "trace")]
 mod tracing;
+mod typed_calls;
 mod untrusted;
 mod validating;
 mod vmvx;

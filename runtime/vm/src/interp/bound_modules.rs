@@ -7,6 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use super::ready_call::ReadyCall;
 use super::threaded::CodeTable;
 use super::threaded::FunctionCompiler;
 use super::trace_sink::TraceSink;
@@ -149,6 +150,10 @@ pub struct ContextState {
     pub modules: Vec<ModuleState>,
     /// The call object of the last native call, which the next one reuses.
     pub recycled_call: Option<Box<Call>>,
+    /// A typed call that is ready to run.
+    pub(super) ready: Option<Box<ReadyCall>>,
+    /// Typed calls of other functions since it was made ready.
+    pub(super) unready_calls: u32,
 }
 
 /// The state of one module.
@@ -170,7 +175,7 @@ impl ContextState {
     /// New state for the modules of `module_list`: zero globals, null references, new native states. No initialiser runs.
     pub fn new(module_list: &ModuleList) -> Result<ContextState> {
         let modules = module_list.modules.iter().map(ModuleState::new).collect::<Result<_>>()?;
-        Ok(ContextState { modules, recycled_call: None })
+        Ok(ContextState { modules, ..ContextState::default() })
     }
 }
 

@@ -9,7 +9,7 @@ use super::frame::Frame;
 use super::invocation::{call_native, fail_code};
 use super::machine::{ArgumentLayout, Machine, lookup};
 use super::stack::FrameDescriptor;
-use super::threaded;
+use super::threaded::{self, FunctionEntry};
 use crate::bytecode::{
     AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
 };
@@ -67,6 +67,19 @@ pub fn run(machine: &mut Machine<'_>) -> Result<()> {
         }
     };
     result.map_err(|status| machine.with_backtrace(status))
+}
+
+/// How a function of a module is entered by calls within these limits, if its ops are threaded and the tier-up does not count its calls.
+pub fn function_entry(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
+    match dispatch(limits) {
+        Dispatch::Threaded | Dispatch::Compiled => FunctionEntry::new(module, target, limits),
+        Dispatch::Auto | Dispatch::Loop | Dispatch::Traced => None,
+    }
+}
+
+/// Goes on where the handlers of a function that was entered have stopped, as [`run`] does.
+pub fn go_on(machine: &mut Machine<'_>) -> Result<()> {
+    threaded::after_entry(machine).map_err(|status| machine.with_backtrace(status))
 }
 
 #[inline(always)]

@@ -68,6 +68,11 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         Ok(Invocation { module_list, target, stack, limits, results: Vec::new(), finished: false })
     }
 
+    /// A call of bytecode that has been suspended, with its stack.
+    pub(super) fn suspended(module_list: P, target: ImportTarget, stack: CallStack, limits: L) -> Self {
+        Invocation { module_list, target, stack, limits, results: Vec::new(), finished: false }
+    }
+
     /// Puts the results into the memory of `results`, which is emptied.
     #[inline]
     pub fn return_into(&mut self, mut results: Vec<Value>) {

@@ -343,8 +343,12 @@ pub struct ArgumentLayout {
 }
 
 impl ArgumentLayout {
+    /// The layout before the first argument.
+    pub const EMPTY: ArgumentLayout = ArgumentLayout { slot: 0, reference: 0 };
+
     /// Places the next value: its slot, or its ref register.
-    pub fn place(&mut self, kind: Kind) -> usize {
+    #[inline]
+    pub const fn place(&mut self, kind: Kind) -> usize {
         match kind {
             Kind::Ref => {
                 self.reference += 1;

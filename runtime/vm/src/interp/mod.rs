@@ -12,6 +12,7 @@ mod invocation;
 pub mod machine;
 pub mod perf_map;
 pub mod prim;
+mod ready_call;
 mod registers;
 mod siphash;
 mod stack;
@@ -20,6 +21,7 @@ pub mod threaded;
 mod trace_sink;
 #[cfg(feature = "trace")]
 mod traced_dispatcher;
+mod typed_call;
 
 #[doc(hidden)]
 pub use crate::limits::Dispatch;
@@ -36,5 +38,6 @@ pub use trace_sink::{Recorder, Stderr, TraceSink};
 // Only contexts build module lists: access to registers without checks relies on imports being bound to functions of the same convention.
 pub use bound_modules::{BoundModule, BytecodeModule, ContextState, Import, ImportTarget, ModuleList, ModuleState};
 pub use invocation::Invocation;
+pub use typed_call::{Passed, PassedList, Suspended, TypedPoll, TypedTarget};
 
 pub use control::Exit;

@@ -8,6 +8,7 @@
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 use super::registers::Registers;
 use super::stack_memory::StackMapping;
@@ -196,6 +197,19 @@ impl Stack {
         Ok(registers_of(slots, &descriptor))
     }
 
+    /// Makes the frame on top as it was pushed: its references are null, and its slots are zero if `zero`.
+    pub fn renew_top(&mut self, zero: bool) {
+        let Some(header) = self.header() else { return };
+        let mut registers = registers_of(self.top, &header.descriptor);
+        for index in 0..header.descriptor.refs as usize {
+            registers.assign(index, None);
+        }
+        if zero {
+            // SAFETY: the frame has that many slots.
+            unsafe { self.top.write_bytes(0, header.descriptor.slots as usize) };
+        }
+    }
+
     #[cold]
     fn overflow(&self, descriptor: &FrameDescriptor) -> Status {
         Status::resource_exhausted(format!(
@@ -284,6 +298,22 @@ impl CallStack {
         stack.memory.take_if(|memory| memory.length() < limit);
         (stack.pc, stack.countdown, stack.limit, stack.charge) = (0, 0, limit, charge);
         CallStack(Some(stack))
+    }
+}
+
+impl CallStack {
+    /// The address of the stack, which stays until `from_raw` takes it back.
+    pub fn into_raw(mut self) -> NonNull<Stack> {
+        NonNull::from(Box::leak(self.0.take().unwrap_or_else(|| unreachable!("only dropping takes the stack"))))
+    }
+
+    /// The stack at an address.
+    ///
+    /// # Safety
+    /// The address must come from `into_raw`, be taken back once, and not be used any more.
+    pub unsafe fn from_raw(address: NonNull<Stack>) -> CallStack {
+        // SAFETY: `into_raw` leaked a box; the rest is the caller's promise.
+        CallStack(Some(unsafe { Box::from_raw(address.as_ptr()) }))
     }
 }
 

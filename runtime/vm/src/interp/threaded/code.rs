@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::FunctionEntry;
 use super::builder::CodeBuilder;
 use super::carried_register::CarriedRegister;
 use super::instruction::{CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of};
@@ -69,6 +70,19 @@ impl ThreadedCode {
             self.instructions.at(entry.instruction as usize),
             CarriedValues { carry, loop_header: self.instructions.at(entry.loop_header as usize) },
         ))
+    }
+
+    /// How calls from outside of the module enter the function.
+    pub(super) fn function_entry(&self) -> Option<FunctionEntry> {
+        if let Some(ip) = self.native.get().and_then(|native| native.entry(0)) {
+            return Some(FunctionEntry { ip, loop_header: std::ptr::null(), carry: None });
+        }
+        let entry = self.entries.first().filter(|entry| entry.instruction != NO_INSTRUCTION)?;
+        Some(FunctionEntry {
+            ip: self.instructions.at(entry.instruction as usize),
+            loop_header: self.instructions.at(entry.loop_header as usize),
+            carry: entry.carry,
+        })
     }
 
     /// The instruction at which a call begins.

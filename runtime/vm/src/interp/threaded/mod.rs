@@ -27,7 +27,7 @@ mod runtime_ops;
 
 use std::sync::OnceLock;
 
-use super::bound_modules::BytecodeModule;
+use super::bound_modules::{BytecodeModule, ImportTarget};
 use super::frame::Frame;
 use super::machine::Machine;
 use super::prim::Trap;
@@ -35,6 +35,7 @@ use super::registers::Registers;
 use crate::Ref;
 use crate::bytecode::{Callee, Op, RefReg, Reg, VerifiedFunction};
 use crate::generated::vm::interp::dispatch;
+use crate::limits::Limits;
 use crate::status::Result;
 
 pub use carried_register::{narrow, wide};
@@ -286,6 +287,19 @@ impl<'a> Machine<'a> {
         self.after_handlers()
     }
 
+    /// Runs the running function from its first op on, until a handler stops.
+    ///
+    /// # Safety
+    /// The entry must be that of the running function, and `frame` its registers, on top of the stack.
+    #[inline(always)]
+    pub unsafe fn enter_function(&mut self, entry: &FunctionEntry, frame: Registers) {
+        let carry = entry.carry.map_or(0, |carry| carry.value(frame));
+        // SAFETY: the caller's promise.
+        unsafe {
+            enter::enter(entry.ip, frame.slots(), self, CarriedValues { carry, loop_header: entry.loop_header });
+        }
+    }
+
     /// Makes the frame of the continuation the running one, and reports the error or the panic of the op at which handlers have stopped.
     #[inline]
     fn after_handlers(&mut self) -> Result<()> {
@@ -364,6 +378,31 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
         return if cx.exit.is_some() { Ok(()) } else { go_on(cx) };
     }
     start(cx)
+}
+
+/// How a function is entered at its first op: by the instruction, with the loop header and the carried register.
+#[derive(Clone, Copy)]
+pub struct FunctionEntry {
+    ip: Ip,
+    loop_header: Ip,
+    carry: Option<CarriedRegister>,
+}
+
+impl FunctionEntry {
+    /// The entry of a function by calls within these limits; none if the tier-up counts them.
+    pub fn new(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
+        let code = module.code.code(module, target.module, target.function)?;
+        if native_code::is_counted(limits) && !code.native.is_decided() {
+            return None;
+        }
+        code.function_entry()
+    }
+}
+
+/// Goes on where the handlers have stopped after [`Machine::enter_function`].
+pub(super) fn after_entry(cx: &mut Machine<'_>) -> Result<()> {
+    cx.after_handlers()?;
+    if cx.exit.is_some() { Ok(()) } else { go_on(cx) }
 }
 
 /// Counts the call for the tier-up, finishes the native call that waits, and runs the frame on top.

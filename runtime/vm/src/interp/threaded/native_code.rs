@@ -14,7 +14,7 @@ use super::{CodeTable, Machine};
 use crate::bytecode::VerifiedFunction;
 use crate::interp::bound_modules::BytecodeModule;
 use crate::limits::Charge;
-use crate::limits::{Dispatch, Tier};
+use crate::limits::{Dispatch, Limits, Tier};
 
 /// A function is compiled when its tier-up counter reaches this: it counts entries into the function, and checks of the limits in it.
 const TIER_UP_AT: u32 = 2;
@@ -204,6 +204,16 @@ impl TierUp<'_> {
     }
 }
 
+/// True if the tier-up counts what is called within these limits, or compiles it at once.
+#[inline]
+pub(super) fn is_counted(limits: &Limits) -> bool {
+    match limits.dispatch {
+        Dispatch::Compiled => true,
+        Dispatch::Auto => matches!(limits.tier, Tier::Auto | Tier::Compiled),
+        Dispatch::Loop | Dispatch::Threaded | Dispatch::Traced => false,
+    }
+}
+
 impl Machine<'_> {
     /// Counts an entry into the running function, or a check of the limits in it, and compiles it when the counter is full.
     #[inline(never)]
@@ -214,11 +224,10 @@ impl Machine<'_> {
     /// As `count_for_tier_up`, for a function that is about to be called.
     #[inline]
     pub(super) fn count_function_for_tier_up(&self, ordinal: u32) {
-        let always = match (self.limits.dispatch, self.limits.tier) {
-            (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
-            (Dispatch::Auto, Tier::Auto) => false,
-            _ => return,
-        };
+        if !is_counted(self.limits) {
+            return;
+        }
+        let always = self.limits.dispatch == Dispatch::Compiled || self.limits.tier == Tier::Compiled;
         let compiler = TierUp { module: self.module, index: self.module_index(), always };
         compiler.tier_up(ordinal, false, &mut Vec::new());
     }

@@ -1,0 +1,158 @@
+//! Ready calls: the machine and the stack of a typed call, which a context keeps as they are for the next call of the same function. That one only
+//! writes its arguments to the frame, which is there, runs the handlers, and reads the results.
+//!
+//! A ready call is taken out of the state of the context while it runs. It is put back if the function returned by a handler; otherwise the
+//! call goes on as any other, and nothing is ready any more.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::bound_modules::ContextState;
+use super::invocation::Invocation;
+use super::machine::{Machine, RunningFrame, lookup};
+use super::registers::Registers;
+use super::stack::{CallStack, Stack};
+use super::threaded::FunctionEntry;
+use super::typed_call::{PassedList, PreparedCall, TypedPoll};
+use super::{Exit, control};
+use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
+use crate::limits::Charge;
+use crate::status::Result;
+
+/// A call of a bytecode function without limits, before the arguments are written.
+pub struct ReadyCall {
+    /// `'static` stands for the lifetimes of `stack`, of what `prepared` holds, and of the state that the current run sets. No reference leaves
+    /// this module with that lifetime.
+    machine: Machine<'static>,
+    entry: FunctionEntry,
+    function: &'static VerifiedFunction,
+    /// The registers of the outermost frame, which is always there.
+    frame: Registers,
+    /// Dropped after the machine, which refers to it.
+    stack: ReadyStack,
+    /// Dropped last: the function and the limits are in it.
+    prepared: Arc<PreparedCall>,
+}
+
+/// The stack of a ready call.
+struct ReadyStack(NonNull<Stack>);
+
+impl Drop for ReadyStack {
+    fn drop(&mut self) {
+        // SAFETY: `ReadyCall::new` got the address from `into_raw`, and the machine, which also has it, has been dropped.
+        drop(unsafe { CallStack::from_raw(self.0) });
+    }
+}
+
+// SAFETY: the pointers lead to what the value owns, or shares with other threads by an `Arc`; the state is that of the thread that runs it.
+unsafe impl Send for ReadyCall {}
+
+impl ReadyCall {
+    /// Makes a call ready. None for a native function, as long as the tier-up counts the calls of the function, and if its ops are not threaded.
+    ///
+    /// # Errors
+    /// As for a call.
+    #[cold]
+    pub fn new(prepared: &Arc<PreparedCall>, state: &mut ContextState) -> Result<Option<Box<ReadyCall>>> {
+        let PreparedCall { target, limits, .. } = &**prepared;
+        let Some((descriptor, zero)) = prepared.frame else { return Ok(None) };
+        let (module, _) = lookup(&prepared.module_list, target.module, target.function)?;
+        let Some(entry) = control::function_entry(module, *target, limits) else { return Ok(None) };
+        let mut stack = CallStack::new(limits.stack_bytes, Charge::default());
+        let frame = stack.push(descriptor, zero)?;
+        let stack = ReadyStack(stack.into_raw());
+        let prepared = Arc::clone(prepared);
+        // SAFETY: `prepared` and `stack` live as long as the machine, by the order of the fields. The state is replaced by each run.
+        let (shared, stack_ref, state) =
+            unsafe { (&*Arc::as_ptr(&prepared), &mut *stack.0.as_ptr(), &mut *std::ptr::from_mut(state)) };
+        let (module, function) = lookup(&shared.module_list, target.module, target.function)?;
+        let running = RunningFrame { index: target.module, module, function, frame };
+        let machine = Machine::new(&shared.module_list, running, stack_ref, state, &shared.limits);
+        Ok(Some(Box::new(ReadyCall { machine, entry, function, frame, stack, prepared })))
+    }
+
+    /// True if it is a call of this function.
+    #[inline(always)]
+    pub fn is_of(&self, prepared: &Arc<PreparedCall>) -> bool {
+        Arc::ptr_eq(&self.prepared, prepared)
+    }
+
+    /// The outermost frame, for the arguments and the results.
+    #[inline(always)]
+    pub fn frame(&self) -> Registers {
+        self.frame
+    }
+
+    /// A list of registers of the function.
+    #[inline(always)]
+    pub fn list(&self, id: ListId) -> &[AnyReg] {
+        self.function.decoded().list(id)
+    }
+
+    /// Runs the function, whose arguments are in the frame, and returns the registers of the results. None if handlers alone did not get to the
+    /// return: `go_on` has to be called then, with the same state still borrowed.
+    #[inline(always)]
+    pub fn run(&mut self, state: &mut ContextState) -> Option<ListId> {
+        // SAFETY: the machine uses the references in this call and in `go_on` only. The stack has no other user.
+        unsafe {
+            self.machine.state = &mut *std::ptr::from_mut(state);
+            self.machine.stack = &mut *self.stack.0.as_ptr();
+        }
+        // SAFETY: the entry is that of the function whose frame is the only one on the stack.
+        unsafe { self.machine.enter_function(&self.entry, self.frame) };
+        match self.machine.exit {
+            Some(Exit::Returned(results)) => Some(results),
+            _ => None,
+        }
+    }
+
+    /// Makes it ready again after a run that has returned: releases the references of the frame, and zeroes its slots if the function needs that.
+    /// False if it cannot be used again.
+    #[inline(always)]
+    pub fn reset(&mut self) -> bool {
+        let slots = self.frame.slots();
+        // SAFETY: it is the outermost frame, and the function has returned, so there is none above it.
+        unsafe { self.machine.stack.set_top(slots) };
+        if let Some((descriptor, zero)) = &self.prepared.frame
+            && (descriptor.refs > 0 || *zero)
+        {
+            self.machine.stack.renew_top(*zero);
+        }
+        self.machine.exit = None;
+        // If the loop dispatcher has run an op in another frame, it has selected that one.
+        self.machine.frame.slots() == slots || self.machine.select_top().is_ok()
+    }
+
+    /// Goes on after a run that has not returned. `_state` is that of the run.
+    ///
+    /// # Errors
+    /// As for a call.
+    #[cold]
+    pub fn go_on<'a, R: PassedList>(
+        self: Box<Self>,
+        prepared: &'a PreparedCall,
+        _state: &mut ContextState,
+    ) -> Result<TypedPoll<'a, R>> {
+        let mut ready = *self;
+        control::go_on(&mut ready.machine)?;
+        if let Some(Exit::Returned(results)) = ready.machine.exit {
+            let mut frame = ready.frame;
+            return R::load(&mut frame, ready.list(results)).map(TypedPoll::Done);
+        }
+        let poll = ready.machine.suspension()?;
+        let ReadyCall { machine, stack, .. } = ready;
+        drop(machine);
+        let invocation =
+            Invocation::suspended(&*prepared.module_list, prepared.target, stack.into_call_stack(), &prepared.limits);
+        Ok(TypedPoll::Suspended(Box::new((invocation, poll))))
+    }
+}
+
+impl ReadyStack {
+    /// The stack, for a call that is not ready any more.
+    fn into_call_stack(self) -> CallStack {
+        let address = std::mem::ManuallyDrop::new(self).0;
+        // SAFETY: as in `drop`, which does not run.
+        unsafe { CallStack::from_raw(address) }
+    }
+}

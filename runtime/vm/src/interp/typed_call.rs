@@ -1,0 +1,474 @@
+//! Typed calls: calls of one function whose Rust types are checked against its calling convention once ([`TypedTarget::new`]). Sessions make them
+//! for hosts that call a function again and again.
+//!
+//! Arguments go from Rust to the first frame, at offsets that are known at compile time, and results from the frame to Rust, so there is no list
+//! of [`Value`]s. The memory of the stack stays with the context. A call that yields or waits becomes an [`Invocation`], which is
+//! polled like any other.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList};
+use super::invocation::{Invocation, Poll};
+use super::machine::{ArgumentLayout, Machine, RunningFrame, lookup};
+use super::ready_call::ReadyCall;
+use super::registers::Registers;
+use super::stack::{CallStack, FrameDescriptor};
+use super::{Exit, control};
+use crate::bytecode::{AnyReg, CallId};
+use crate::convention::{Convention, Kind};
+use crate::limits::{Charge, Limits};
+use crate::status::{Result, Status};
+use crate::{Obj, Object, Ref, Value};
+
+/// A Rust type of one argument or result: `i32`, `i64`, `f32`, `f64`, [`Ref`] and [`Obj`] for references that are not null, and options of
+/// these two.
+pub trait Passed: Sized {
+    /// Its kind in a calling convention.
+    #[doc(hidden)]
+    const KIND: Kind;
+
+    /// Its name in messages.
+    #[doc(hidden)]
+    const NAME: &'static str;
+
+    /// Writes it to a register of a new frame.
+    #[doc(hidden)]
+    fn store(self, frame: &mut Registers, register: usize);
+
+    /// Moves it out of a register that the function returns, or copies it.
+    #[doc(hidden)]
+    fn load(frame: &mut Registers, register: AnyReg) -> Result<Self>;
+
+    #[doc(hidden)]
+    fn into_value(self) -> Value;
+
+    #[doc(hidden)]
+    fn from_value(value: Value) -> Result<Self>;
+}
+
+macro_rules! numbers {
+    ($($rust:ident $kind:ident: $store:ident($to_bits:expr), $load:expr;)*) => {$(
+        impl Passed for $rust {
+            const KIND: Kind = Kind::$kind;
+            const NAME: &'static str = stringify!($rust);
+
+            #[inline(always)]
+            fn store(self, frame: &mut Registers, register: usize) {
+                frame.$store(register, $to_bits(self));
+            }
+
+            #[inline(always)]
+            fn load(frame: &mut Registers, register: AnyReg) -> Result<$rust> {
+                Ok($load(frame, register))
+            }
+
+            fn into_value(self) -> Value {
+                Value::$kind(self)
+            }
+
+            fn from_value(value: Value) -> Result<$rust> {
+                match value {
+                    Value::$kind(value) => Ok(value),
+                    other => Err(unexpected(stringify!($rust), &other)),
+                }
+            }
+        }
+    )*};
+}
+
+fn word(frame: &Registers, register: AnyReg) -> u32 {
+    frame.word(register.reg().index())
+}
+
+fn wide(frame: &Registers, register: AnyReg) -> u64 {
+    frame.wide(register.reg())
+}
+
+numbers! {
+    i32 I32: set_word(|value| value as u32), |frame: &mut Registers, register| word(frame, register) as i32;
+    i64 I64: set_wide(|value| value as u64), |frame: &mut Registers, register| wide(frame, register) as i64;
+    f32 F32: set_word(f32::to_bits), |frame: &mut Registers, register| f32::from_bits(word(frame, register));
+    f64 F64: set_wide(f64::to_bits), |frame: &mut Registers, register| f64::from_bits(wide(frame, register));
+}
+
+/// A Rust type of a reference.
+trait Reference: Sized {
+    const NAME: &'static str;
+    fn into_reference(self) -> Option<Ref>;
+    fn from_reference(reference: Option<Ref>) -> Result<Self>;
+}
+
+impl Reference for Option<Ref> {
+    const NAME: &'static str = "a reference";
+
+    #[inline(always)]
+    fn into_reference(self) -> Option<Ref> {
+        self
+    }
+
+    #[inline(always)]
+    fn from_reference(reference: Option<Ref>) -> Result<Self> {
+        Ok(reference)
+    }
+}
+
+impl Reference for Ref {
+    const NAME: &'static str = "a reference";
+
+    #[inline(always)]
+    fn into_reference(self) -> Option<Ref> {
+        Some(self)
+    }
+
+    #[inline(always)]
+    fn from_reference(reference: Option<Ref>) -> Result<Self> {
+        reference.ok_or_else(|| unexpected("a reference", &Value::NULL))
+    }
+}
+
+impl<T: Object> Reference for Option<Obj<T>> {
+    const NAME: &'static str = T::TYPE_NAME;
+
+    #[inline(always)]
+    fn into_reference(self) -> Option<Ref> {
+        self.map(Obj::into_ref)
+    }
+
+    #[inline(always)]
+    fn from_reference(reference: Option<Ref>) -> Result<Self> {
+        reference.map(Ref::cast).transpose()
+    }
+}
+
+impl<T: Object> Reference for Obj<T> {
+    const NAME: &'static str = T::TYPE_NAME;
+
+    #[inline(always)]
+    fn into_reference(self) -> Option<Ref> {
+        Some(self.into_ref())
+    }
+
+    #[inline(always)]
+    fn from_reference(reference: Option<Ref>) -> Result<Self> {
+        reference.ok_or_else(|| unexpected(T::TYPE_NAME, &Value::NULL))?.cast()
+    }
+}
+
+macro_rules! references {
+    ($([$($generic:tt)*] $rust:ty;)*) => {$(
+        impl $($generic)* Passed for $rust {
+            const KIND: Kind = Kind::Ref;
+            const NAME: &'static str = <$rust as Reference>::NAME;
+
+            #[inline(always)]
+            fn store(self, frame: &mut Registers, register: usize) {
+                frame.assign(register, self.into_reference());
+            }
+
+            #[inline(always)]
+            fn load(frame: &mut Registers, register: AnyReg) -> Result<Self> {
+                Self::from_reference(frame.take(register.ref_reg()))
+            }
+
+            fn into_value(self) -> Value {
+                Value::Ref(self.into_reference())
+            }
+
+            fn from_value(value: Value) -> Result<Self> {
+                match value {
+                    Value::Ref(reference) => Self::from_reference(reference),
+                    other => Err(unexpected(<$rust as Reference>::NAME, &other)),
+                }
+            }
+        }
+    )*};
+}
+
+references! {
+    [] Ref;
+    [] Option<Ref>;
+    [<T: Object>] Obj<T>;
+    [<T: Object>] Option<Obj<T>>;
+}
+
+#[cold]
+fn unexpected(expected: &str, found: &Value) -> Status {
+    Status::invalid_argument(format!("expected {expected}, found {}", found.type_name()))
+}
+
+/// The arguments or the results of a typed function: one [`Passed`] type, or a tuple of up to twelve.
+pub trait PassedList: Sized {
+    #[doc(hidden)]
+    const KINDS: &'static [Kind];
+
+    #[doc(hidden)]
+    const NAMES: &'static [&'static str];
+
+    /// Writes them to the frame of a function with arguments of these kinds.
+    #[doc(hidden)]
+    fn store(self, frame: &mut Registers);
+
+    /// Moves them out of the registers that a function with results of these kinds returns.
+    #[doc(hidden)]
+    fn load(frame: &mut Registers, registers: &[AnyReg]) -> Result<Self>;
+
+    #[doc(hidden)]
+    fn into_values(self) -> SmallVec<[Value; 12]>;
+
+    #[doc(hidden)]
+    fn from_values(values: Vec<Value>) -> Result<Self>;
+}
+
+/// The registers of arguments of these kinds.
+const fn places<const COUNT: usize>(kinds: &[Kind]) -> [usize; COUNT] {
+    let mut places = [0; COUNT];
+    let mut layout = ArgumentLayout::EMPTY;
+    let mut index = 0;
+    while index < COUNT {
+        places[index] = layout.place(kinds[index]);
+        index += 1;
+    }
+    places
+}
+
+fn in_result<T>(result: Result<T>, index: usize) -> Result<T> {
+    result.map_err(|status| status.context(format!("result {index}")))
+}
+
+#[cold]
+fn wrong_count() -> Status {
+    Status::internal("the function returned another number of results than its convention has")
+}
+
+macro_rules! tuples {
+    ($($count:literal: $($type:ident $field:tt),*;)*) => {$(
+        impl<$($type: Passed),*> PassedList for ($($type,)*) {
+            const KINDS: &'static [Kind] = &[$($type::KIND),*];
+            const NAMES: &'static [&'static str] = &[$($type::NAME),*];
+
+            #[inline(always)]
+            fn store(self, _frame: &mut Registers) {
+                let _places: [usize; $count] = const { places(Self::KINDS) };
+                $(self.$field.store(_frame, _places[$field]);)*
+            }
+
+            #[inline(always)]
+            fn load(_frame: &mut Registers, registers: &[AnyReg]) -> Result<Self> {
+                let Ok(_registers) = <&[AnyReg; $count]>::try_from(registers) else { return Err(wrong_count()) };
+                Ok(($(in_result($type::load(_frame, _registers[$field]), $field)?,)*))
+            }
+
+            fn into_values(self) -> SmallVec<[Value; 12]> {
+                SmallVec::from_iter([$(self.$field.into_value()),*])
+            }
+
+            fn from_values(values: Vec<Value>) -> Result<Self> {
+                let Ok(_values) = <[Value; $count]>::try_from(values) else { return Err(wrong_count()) };
+                let mut _values = _values.into_iter();
+                Ok(($(in_result($type::from_value(_values.next().unwrap_or(Value::NULL)), $field)?,)*))
+            }
+        }
+    )*};
+}
+
+tuples! {
+    0: ;
+    1: A 0;
+    2: A 0, B 1;
+    3: A 0, B 1, C 2;
+    4: A 0, B 1, C 2, D 3;
+    5: A 0, B 1, C 2, D 3, E 4;
+    6: A 0, B 1, C 2, D 3, E 4, F 5;
+    7: A 0, B 1, C 2, D 3, E 4, F 5, G 6;
+    8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+    9: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8;
+    10: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9;
+    11: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10;
+    12: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11;
+}
+
+impl<T: Passed> PassedList for T {
+    const KINDS: &'static [Kind] = <(T,)>::KINDS;
+    const NAMES: &'static [&'static str] = <(T,)>::NAMES;
+
+    #[inline(always)]
+    fn store(self, frame: &mut Registers) {
+        (self,).store(frame);
+    }
+
+    #[inline(always)]
+    fn load(frame: &mut Registers, registers: &[AnyReg]) -> Result<T> {
+        <(T,)>::load(frame, registers).map(|(value,)| value)
+    }
+
+    fn into_values(self) -> SmallVec<[Value; 12]> {
+        (self,).into_values()
+    }
+
+    fn from_values(values: Vec<Value>) -> Result<T> {
+        <(T,)>::from_values(values).map(|(value,)| value)
+    }
+}
+
+/// A function whose arguments are `P` and whose results are `R`.
+pub struct TypedTarget<P, R> {
+    prepared: Arc<PreparedCall>,
+    types: PhantomData<fn(P) -> R>,
+}
+
+/// What all typed calls of a function have in common.
+pub struct PreparedCall {
+    pub module_list: Arc<ModuleList>,
+    pub target: ImportTarget,
+    /// The first frame, and whether its slots have to be zeroed; none for a native function.
+    pub frame: Option<(FrameDescriptor, bool)>,
+    /// The limits of calls that are made without limits.
+    pub limits: Limits,
+}
+
+/// How far a typed call came.
+pub enum TypedPoll<'a, R> {
+    /// The function returned.
+    Done(R),
+    /// The program yielded or waits.
+    Suspended(Box<Suspended<'a>>),
+}
+
+/// A typed call that has been suspended: the invocation that goes on, and the reason.
+pub type Suspended<'a> = (Invocation<&'a ModuleList, &'a Limits>, Poll);
+
+/// So many typed calls of other functions make a context forget the one that is ready: functions that are called in turn would spend their time
+/// on being made ready.
+const MAX_UNREADY_CALLS: u32 = 16;
+
+impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
+    /// Checks the types against the convention of the function.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` with the argument or result that differs, `UNIMPLEMENTED` for variadic functions, and `NOT_FOUND` and `INTERNAL` for a
+    /// target that does not exist.
+    pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<TypedTarget<P, R>> {
+        let frame = match module_list.modules.get(target.module) {
+            Some(BoundModule::Native(module, conventions)) => {
+                let convention = conventions.get(target.function).ok_or_else(|| {
+                    Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
+                })?;
+                check_types::<P, R>(convention)?;
+                None
+            }
+            _ => {
+                let (_, function) = lookup(&module_list, target.module, target.function)?;
+                check_types::<P, R>(function.convention())?;
+                let descriptor = FrameDescriptor::new(target.module, function, 0, CallId(0));
+                Some((descriptor, function.reads_unwritten_slots()))
+            }
+        };
+        let prepared = PreparedCall { module_list, target, frame, limits: limits.clone() };
+        Ok(TypedTarget { prepared: Arc::new(prepared), types: PhantomData })
+    }
+
+    /// As [`TypedTarget::call`], within the limits that were given to `new`, which must not be armed. The last call of this function in the
+    /// context has made this one ready.
+    ///
+    /// # Errors
+    /// As [`TypedTarget::call`].
+    #[inline]
+    pub fn call_ready(&self, state: &mut ContextState, params: P) -> Result<TypedPoll<'_, R>> {
+        let Some(mut ready) = state.ready.take_if(|ready| ready.is_of(&self.prepared)) else {
+            return self.call_unready(state, params);
+        };
+        let mut frame = ready.frame();
+        params.store(&mut frame);
+        let Some(registers) = ready.run(state) else { return ready.go_on(&self.prepared, state) };
+        let results = R::load(&mut frame, if R::KINDS.is_empty() { &[] } else { ready.list(registers) });
+        if ready.reset() {
+            state.ready = Some(ready);
+        }
+        results.map(TypedPoll::Done)
+    }
+
+    /// Calls the function, and makes the next call ready.
+    #[cold]
+    fn call_unready(&self, state: &mut ContextState, params: P) -> Result<TypedPoll<'_, R>> {
+        let called = self.call(state, params, &self.prepared.limits)?;
+        state.unready_calls += 1;
+        if state.ready.is_none() || state.unready_calls > MAX_UNREADY_CALLS {
+            state.unready_calls = 0;
+            state.ready = ReadyCall::new(&self.prepared, state)?;
+        }
+        Ok(called)
+    }
+
+    /// Calls the function and runs it until it returns, yields or waits. `state` must be that of the context's module list.
+    ///
+    /// # Errors
+    /// As [`Invocation::poll`], and `INVALID_ARGUMENT` if a result is null or an object of another type than `R` has there.
+    #[inline]
+    pub fn call<'a>(&'a self, state: &mut ContextState, params: P, limits: &'a Limits) -> Result<TypedPoll<'a, R>> {
+        let PreparedCall { module_list, target, frame, .. } = &*self.prepared;
+        let Some((descriptor, zero)) = *frame else { return self.call_native(state, params, limits) };
+        let (module, function) = lookup(module_list, target.module, target.function)?;
+        let charge = Charge::new(limits.memory.as_ref(), limits.stack_bytes as u64, "a stack")?;
+        let mut stack = CallStack::new(limits.stack_bytes, charge);
+        let mut frame = stack.push(descriptor, zero)?;
+        params.store(&mut frame);
+        let poll = {
+            let running = RunningFrame { index: target.module, module, function, frame };
+            let mut machine = Machine::new(module_list, running, &mut stack, state, limits);
+            control::run(&mut machine)?;
+            if let Some(Exit::Returned(operands)) = machine.exit {
+                return R::load(&mut machine.frame, function.decoded().list(operands)).map(TypedPoll::Done);
+            }
+            machine.suspension()?
+        };
+        Ok(TypedPoll::Suspended(Box::new((Invocation::suspended(&**module_list, *target, stack, limits), poll))))
+    }
+
+    /// Calls a function of a native module.
+    #[cold]
+    fn call_native<'a>(&'a self, state: &mut ContextState, params: P, limits: &'a Limits) -> Result<TypedPoll<'a, R>> {
+        let PreparedCall { module_list, target, .. } = &*self.prepared;
+        let mut invocation = Invocation::new(&**module_list, *target, &params.into_values(), limits)?;
+        match invocation.poll(state)? {
+            Poll::Done(values) => R::from_values(values).map(TypedPoll::Done),
+            poll => Ok(TypedPoll::Suspended(Box::new((invocation, poll)))),
+        }
+    }
+}
+
+impl<P, R> Clone for TypedTarget<P, R> {
+    fn clone(&self) -> TypedTarget<P, R> {
+        TypedTarget { prepared: Arc::clone(&self.prepared), types: PhantomData }
+    }
+}
+
+/// Fails unless the convention has these arguments and results.
+fn check_types<P: PassedList, R: PassedList>(convention: &Convention) -> Result<()> {
+    let Some(arguments) = convention.fixed_args() else {
+        return Err(Status::unimplemented(format!(
+            "a call of a variadic function `{convention}` from outside of a program"
+        )));
+    };
+    let check = |what: &str, kinds: &[Kind], names: &[&str], expected: &[Kind]| {
+        if kinds.len() != expected.len() {
+            return Err(Status::invalid_argument(format!(
+                "the function has {} {what}s (`{convention}`), {} are given",
+                expected.len(),
+                kinds.len()
+            )));
+        }
+        for (index, ((kind, name), expected)) in kinds.iter().zip(names).zip(expected).enumerate() {
+            if kind != expected {
+                let letter = expected.letter();
+                let message = format!("{what} {index} is {name}, expected `{letter}` of `{convention}`");
+                return Err(Status::invalid_argument(message));
+            }
+        }
+        Ok(())
+    };
+    check("argument", P::KINDS, P::NAMES, &arguments)?;
+    check("result", R::KINDS, R::NAMES, &convention.results)
+}
