@@ -14,8 +14,8 @@ use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
 use super::code::{Entry, NO_INSTRUCTION, ThreadedCode};
 use super::handlers::{self, ANY, CARRIED, ONE, TickWhen};
 use super::instruction::{
-    ConditionalBranch, FusedBranch, Handler, ReturnOperands, ThreadedCallSite, ThreadedInstruction, WordReturn,
-    instructions_of, operands_of,
+    ConditionalBranch, FusedBranch, Handler, ImportCall, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
+    WordReturn, instructions_of, operands_of,
 };
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
@@ -289,6 +289,15 @@ impl<'a> CodeBuilder<'a> {
             }
             Op::Call { call } if self.call(call) => {
                 self.stream.carry = carried_register::after_call(self.decoded, self.module, op);
+            }
+            Op::Call { call }
+            | Op::CallVariadic { call }
+            | Op::CallYieldable { call }
+            | Op::CallVariadicYieldable { call }
+                if matches!(self.decoded.call(call).callee, Callee::Import(_)) =>
+            {
+                self.stream.push(handlers::import_call, ImportCall { pc: self.stream.pc, call });
+                self.stream.carry = None;
             }
             Op::Return { operands } => self.returns(operands),
             op if generated::visit_op(op, &mut self.stream) => {}

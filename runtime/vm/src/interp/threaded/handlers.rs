@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use super::carried_register::CarriedRegister;
 use super::instruction::{
-    CarriedValues, ConditionalBranch, FusedBranch, Handler, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
-    WordReturn, instructions_of, operands_of,
+    CarriedValues, ConditionalBranch, FusedBranch, Handler, ImportCall, Ip, ReturnOperands, ThreadedCallSite,
+    ThreadedInstruction, WordReturn, instructions_of, operands_of,
 };
 use super::{FusedTestFrame, HandlerFrame, OpBody};
 use crate::bytecode::{ListId, RefReg, Reg};
@@ -86,6 +86,21 @@ pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'
     unsafe {
         let after = super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize);
         go_on::<u32>(after, ip, slots, cx, carried)
+    }
+}
+
+/// The handler of calls of imports, most of which are native functions.
+pub(super) unsafe extern "C-unwind" fn import_call(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let ImportCall { pc, call } = operands_of::<ImportCall>(ip).read();
+        let after = super::execute_import_call(cx, slots, pc as usize, call);
+        go_on::<ImportCall>(after, ip, slots, cx, carried)
     }
 }
 

@@ -28,12 +28,13 @@ mod runtime_ops;
 use std::sync::OnceLock;
 
 use super::bound_modules::{BytecodeModule, ImportTarget};
+use super::control::{self, Flow};
 use super::frame::Frame;
 use super::machine::Machine;
 use super::prim::Trap;
 use super::registers::Registers;
 use crate::Ref;
-use crate::bytecode::{Callee, Op, RefReg, Reg, VerifiedFunction};
+use crate::bytecode::{CallId, Callee, Op, RefReg, Reg, VerifiedFunction};
 use crate::generated::vm::interp::dispatch;
 use crate::limits::Limits;
 use crate::status::Result;
@@ -378,6 +379,31 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
         return if cx.exit.is_some() { Ok(()) } else { go_on(cx) };
     }
     start(cx)
+}
+
+/// Executes a call of an import, op `pc` of the frame with these slots, for the handler of such calls.
+///
+/// # Safety
+/// As for a handler.
+#[inline(never)]
+unsafe fn execute_import_call(cx: *mut Machine<'_>, slots: *mut u32, pc: usize, call: CallId) -> After {
+    // SAFETY: the machine is the handler's to use.
+    let cx = unsafe { &mut *cx };
+    cx.execute_by(slots, pc, |machine| {
+        machine.tick()?;
+        call_import_counted(machine, call)
+    })
+}
+
+/// Calls an import in a step that has been counted, and sets where execution goes on.
+#[inline(always)]
+fn call_import_counted(machine: &mut Machine<'_>, call: CallId) -> Result<()> {
+    match control::call_counted(machine, call)? {
+        Flow::Next => machine.pc += 1,
+        Flow::Jump(pc) => machine.pc = pc,
+        Flow::Frame | Flow::Exit => {}
+    }
+    Ok(())
 }
 
 /// How a function is entered at its first op: by the instruction, with the loop header and the carried register.

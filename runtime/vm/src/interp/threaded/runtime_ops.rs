@@ -3,9 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::handlers::After;
-use super::{Continuation, Machine};
+use super::{Continuation, Machine, call_import_counted};
 use crate::bytecode::CallId;
-use crate::interp::control::{self, Flow};
 use crate::status::Status;
 
 /// Executes op `pc` of the frame with these slots. False if the code must not continue after the op; `cx.continuation` then says where
@@ -36,16 +35,10 @@ pub unsafe extern "C" fn allocate(cx: *mut Machine<'_>, slots: *mut u32, pc: usi
 /// # Safety
 /// As for a handler.
 pub unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: usize, call: u32) -> bool {
-    let op = |machine: &mut Machine<'_>| {
-        match control::call_counted(machine, CallId(call))? {
-            Flow::Next => machine.pc += 1,
-            Flow::Jump(pc) => machine.pc = pc,
-            Flow::Frame | Flow::Exit => {}
-        }
-        Ok(())
-    };
     // SAFETY: as in `execute`.
-    unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute_by(slots, pc, op))
+    let cx = unsafe { &mut *cx };
+    let op = |machine: &mut Machine<'_>| call_import_counted(machine, CallId(call));
+    cx.execute_for_code(slots, |machine| machine.execute_by(slots, pc, op))
 }
 
 /// Checks the limits and starts the countdown again. False if a limit is reached: op `pc` of the frame with these slots has then failed. If `pc`
