@@ -34,6 +34,7 @@
 //! | `vmvx` | kernels in portable bytecode, with `hal` |
 //! | `params` | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | [`hal::amdgpu`]: layouts of AMD GPUs, with `hal` |
+//! | `files` | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files |
 //! | `half` | `half::f16` and `half::bf16` as elements of tensors |
 //! | `bind` | [`bind!`](bind): a type with a function for each export of a compiled model |
 //! | `ndarray` | arrays of the crate [`ndarray`] as arguments and results of calls |
@@ -82,6 +83,8 @@ pub use vireo_bind::bind;
 /// Sessions: compiled models whose functions are called with tensors of the host.
 #[cfg(feature = "hal")]
 pub mod inference {
+    #[cfg(feature = "files")]
+    pub use vireo_inference::files;
     pub use vireo_inference::{
         Call, CallBatch, Calls, Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder,
         Output, Outputs, PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,

@@ -1,13 +1,13 @@
 //! Arguments and results of calls: [`Datum`]s as values of the library, and back. Called by `session`.
 
 use vireo::hal::{self, BufferRefObject};
-use vireo::inference::{HostTensor, Output};
+use vireo::inference::Output;
 use vireo::vm::list::Element;
 use vireo::vm::{self, List, Obj, Ref, Value};
 use vireo::{Result, Session, Status};
 
+use crate::values::Datum;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
-use crate::values::{Datum, Tensor};
 
 /// How deep lists of lists are shown, and how many items: a list may contain itself.
 const MAX_LIST_DEPTH: usize = 8;
@@ -44,7 +44,7 @@ pub(super) fn to_value(session: &Session, datum: Datum) -> Result<Value> {
         Datum::F64(value) => value.into(),
         Datum::Null => Value::NULL,
         Datum::View(tensor) => {
-            let tensor = session.tensor(&HostTensor::from_bytes(&tensor.shape, tensor.element, tensor.bytes)?)?;
+            let tensor = session.tensor(&tensor.as_host()?)?;
             Obj::<hal::BufferView>::from(tensor).into_ref().into()
         }
         Datum::Buffer { bytes, .. } => {
@@ -66,8 +66,7 @@ fn to_datum(value: &Value, depth: usize, budget: &mut ResultBudget) -> Result<Da
         Output::Reference(Some(reference)) => object(&reference, depth, budget)?,
         Output::Tensor(tensor) => {
             budget.take(tensor.view().buffer().byte_length())?;
-            let (element, shape) = (tensor.element_type(), tensor.shape().to_vec());
-            Datum::View(Tensor { element, shape, bytes: tensor.to_host()?.into_bytes() })
+            Datum::View(tensor.to_host()?.into())
         }
     })
 }

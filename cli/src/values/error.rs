@@ -2,11 +2,10 @@
 
 use std::io;
 
-use vireo::Status;
 use vireo::hal::ElementType;
 use vireo::vm::Kind;
+use vireo::{Status, StatusCode};
 
-use super::npy::NpyError;
 use super::number::NumberError;
 use super::tensor::TypeText;
 
@@ -148,7 +147,7 @@ pub enum ValueError {
         /// Where the array begins.
         offset: u64,
         /// What is wrong.
-        source: NpyError,
+        source: Status,
     },
     /// A file with several tensors that is damaged or cannot be read.
     #[error("cannot use `{path}`")]
@@ -156,25 +155,15 @@ pub enum ValueError {
         /// As given.
         path: String,
         /// What is wrong.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Status,
     },
-    /// A tensor that is not in a file.
-    #[error("`{path}` has no {what}; it has {}", if .known.is_empty() { "none" } else { .known.as_str() })]
-    NoEntry {
+    /// A tensor in a file is too large.
+    #[error("a tensor in `{path}` is too large; --max-tensor-bytes raises the limit")]
+    LargeFile {
         /// As given.
         path: String,
-        /// What was asked for.
-        what: String,
-        /// The names of those it has.
-        known: String,
-    },
-    /// A tensor whose elements have no name in the other form.
-    #[error("`{path}`: elements of type {what} are unimplemented here")]
-    DataType {
-        /// The file and the tensor.
-        path: String,
-        /// The element type.
-        what: String,
+        /// How large it is.
+        source: Status,
     },
     /// A file with several tensors cannot be appended to.
     #[error("`{0}` cannot be appended to; expected `@{0}` once for each result that belongs in it")]
@@ -202,6 +191,14 @@ pub enum ValueError {
 pub const MAX_RANK: usize = 128;
 
 impl ValueError {
+    /// The failure of the library to read a tensor from a file: `other`, unless the tensor is larger than the flag allows.
+    pub fn of_file(path: String, source: Status, other: impl FnOnce(String, Status) -> ValueError) -> ValueError {
+        match source.code() {
+            StatusCode::ResourceExhausted => ValueError::LargeFile { path, source },
+            _ => other(path, source),
+        }
+    }
+
     /// A tensor that exceeds the limit.
     pub fn too_large(shape: &[u64], element: ElementType, bytes: Option<u64>, limit: u64) -> ValueError {
         ValueError::TooLarge { what: TypeText(shape, element).to_string(), bytes, limit }

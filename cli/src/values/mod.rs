@@ -6,7 +6,6 @@ pub mod datum;
 mod differences;
 pub mod element;
 pub mod error;
-pub mod npy;
 pub mod number;
 pub mod output;
 pub mod spec;
@@ -14,7 +13,7 @@ pub mod streams;
 pub mod tensor;
 
 pub use datum::Datum;
-pub use error::{MAX_RANK, ValueError};
+pub use error::ValueError;
 pub use tensor::Tensor;
 
 use vireo::hal::ElementType;

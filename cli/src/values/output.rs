@@ -5,11 +5,12 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use vireo::hal::ElementType;
+use vireo::inference::files;
 
-use super::collection::{self, Name};
+use super::Tensor;
+use super::collection::Name;
 use super::datum::Datum;
 use super::error::ValueError;
-use super::{Tensor, npy};
 
 /// Handles `results` as `specs` say, one for each. Printed text goes to `out`.
 pub fn write_outputs(
@@ -44,7 +45,8 @@ pub fn write_outputs(
         }
     }
     for (name, tensors) in files {
-        let contents = collection::encode(name.format, name.path, &tensors)?;
+        let contents =
+            encode(name, &tensors).map_err(|source| ValueError::Archive { path: name.path.into(), source })?;
         let written = std::fs::write(name.path, contents);
         written.map_err(|source| ValueError::File { action: "write", path: name.path.into(), source })?;
     }
@@ -85,11 +87,18 @@ fn check_writable(path: &str) -> Result<(), ValueError> {
     }
 }
 
+fn encode(name: Name<'_>, tensors: &[(String, Tensor)]) -> vireo::Result<Vec<u8>> {
+    let host = tensors.iter().map(|(_, tensor)| tensor.as_host()).collect::<vireo::Result<Vec<_>>>()?;
+    let named: Vec<_> = tensors.iter().map(|(key, _)| key.as_str()).zip(&host).collect();
+    files::write_collection(name.format, &named)
+}
+
 fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError> {
     let tensor = as_tensor(result)?;
     // Encoding comes first, so that a result that cannot be encoded leaves no truncated file.
     let contents = if path.ends_with(".npy") {
-        npy::encode(&tensor).map_err(|source| ValueError::Npy { path: path.into(), offset: 0, source })?
+        let array = tensor.as_host().and_then(|tensor| files::write_npy(&tensor));
+        array.map_err(|source| ValueError::Npy { path: path.into(), offset: 0, source })?
     } else {
         tensor.bytes
     };
@@ -120,6 +129,7 @@ fn as_tensor(result: &Datum) -> Result<Tensor, ValueError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::collection::Collection;
 
     fn write(results: &[Datum], specs: &[String]) -> Result<String, ValueError> {
         let mut out = Vec::new();
@@ -147,7 +157,7 @@ mod tests {
             let specs = [format!("@{path}:first"), "-".into(), format!("@{path}")];
             assert_eq!(write(&[Datum::I32(1), Datum::I32(2), Datum::F64(3.0)], &specs).unwrap(), "i32=2\n");
             let name = Name::parse(path).unwrap();
-            let mut file = collection::Collection::open(name.format, path).unwrap();
+            let mut file = Collection::open(name).unwrap();
             let limits = super::super::Limits { max_tensor_bytes: 8 };
             assert_eq!(file.read(Some("first"), limits).unwrap().bytes, 1_i32.to_le_bytes());
             assert_eq!(file.read(Some("result_2"), limits).unwrap().bytes, 3_f64.to_le_bytes());

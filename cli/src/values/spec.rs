@@ -1,6 +1,7 @@
 //! The parser of `--input=` and `--expected_output=`: from text, and the files it names, to values.
 
 use vireo::hal::{BitPacker, ElementType, NumericalType};
+use vireo::inference::files;
 use vireo::vm::Kind;
 
 use super::collection::Name;
@@ -9,7 +10,7 @@ use super::element::{byte_size, parse_element, parse_packed};
 use super::error::{MAX_RANK, ValueError};
 use super::streams::Streams;
 use super::tensor::TypeText;
-use super::{Datum, Limits, Tensor, npy, number};
+use super::{Datum, Limits, Tensor, number};
 
 /// The flag of arguments; those of the other flags are expected results and parameters.
 pub const INPUT: &str = "input";
@@ -261,7 +262,7 @@ fn retype(array: Tensor, shape: Vec<u64>, element: ElementType, path: &str) -> R
     let are_integers = array.element.integer_range().is_some() && element.integer_range().is_some();
     if array.shape == shape && array.element == ElementType::OPAQUE_8 && element.is_packed() && element.bit_count() < 8
     {
-        return Ok(Tensor { element, shape, bytes: npy::pack(element, &array.bytes) });
+        return Ok(Tensor { element, shape, bytes: files::pack(element, &array.bytes) });
     }
     let is_type = array.element == element || same_width && (is_untyped || are_integers);
     if array.shape != shape || !is_type {
@@ -483,7 +484,7 @@ mod tests {
         let mut file = Vec::new();
         for value in [1_u8, 2] {
             let tensor = Tensor { element: ElementType::INT_8, shape: vec![1], bytes: vec![value] };
-            file.extend(npy::encode(&tensor).unwrap());
+            file.extend(files::write_npy(&tensor.as_host().unwrap()).unwrap());
         }
         std::fs::write(&arrays, file).unwrap();
         let arrays = arrays.display();

@@ -6,11 +6,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
 use vireo::hal::ElementType;
+use vireo::inference::files;
 
 use super::collection::{Collection, Name};
 use super::error::ValueError;
 use super::tensor::TypeText;
-use super::{Limits, Tensor, npy};
+use super::{Limits, Tensor};
 
 /// The open files by the path as it was given.
 #[derive(Default)]
@@ -57,7 +58,7 @@ impl Streams {
     pub fn collection(&mut self, name: Name<'_>, restart: bool) -> Result<&mut Collection, ValueError> {
         let collection = match self.collections.entry(name.path.into()) {
             Entry::Occupied(open) => open.into_mut(),
-            Entry::Vacant(entry) => entry.insert(Collection::open(name.format, name.path)?),
+            Entry::Vacant(entry) => entry.insert(Collection::open(name)?),
         };
         if restart {
             collection.restart();
@@ -117,9 +118,8 @@ impl Stream {
     /// Reads one `.npy` array.
     pub fn read_array(&mut self, limits: Limits) -> Result<Tensor, ValueError> {
         let offset = self.position;
-        let header = npy::read_header(self);
-        let header = header.map_err(|source| ValueError::Npy { path: self.path.clone(), offset, source })?;
-        let Tensor { bytes, .. } = self.read_elements(header.stored(), header.shape.clone(), limits)?;
-        Ok(header.array(bytes))
+        let array = files::read_npy(self, limits.max_tensor_bytes);
+        let refused = |path, source| ValueError::Npy { path, offset, source };
+        array.map(Tensor::from).map_err(|source| ValueError::of_file(self.path.clone(), source, refused))
     }
 }

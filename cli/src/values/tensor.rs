@@ -4,6 +4,7 @@ use std::fmt;
 
 use vireo::Result;
 use vireo::hal::{ElementType, NumericalType, format_elements};
+use vireo::inference::HostTensor;
 
 use super::element::byte_size;
 
@@ -28,7 +29,19 @@ impl fmt::Display for TypeText<'_> {
     }
 }
 
+impl From<HostTensor<'static>> for Tensor {
+    fn from(tensor: HostTensor<'static>) -> Tensor {
+        let (element, shape) = (tensor.element_type(), tensor.shape().to_vec());
+        Tensor { element, shape, bytes: tensor.into_bytes() }
+    }
+}
+
 impl Tensor {
+    /// The same for the library, which refers to the elements.
+    pub fn as_host(&self) -> Result<HostTensor<'_>> {
+        HostTensor::from_bytes(&self.shape, self.element, &self.bytes[..])
+    }
+
     /// Number of elements.
     pub fn element_count(&self) -> usize {
         match byte_size(self.element) {

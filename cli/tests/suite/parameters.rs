@@ -146,7 +146,7 @@ fn values_come_from_files_with_several_tensors() {
             assert_eq!(ok(call(&[&input])), "EXEC @bump\nresult[0]: hal.buffer_view\n4xf32=4 5 6 7\n");
         }
         ok(call(&["--input=4xf32=1,2,3,4", &format!("--expected_output=@{file}")]));
-        refused(&call(&[&format!("--input=@{file}:other")]), 2, &["has no tensor `other`; it has sum"]);
+        refused(&call(&[&format!("--input=@{file}:other")]), 2, &["there is no tensor `other`; there are sum"]);
     }
     refused(&call(&["--input=@missing.npz"]), 2, &["missing.npz"]);
 }

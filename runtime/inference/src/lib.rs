@@ -3,6 +3,7 @@
 //! - [`Model`]: what sessions share: verified and linked modules, devices, parameters.
 //! - [`Session`]: a model with state; [`Function`]: a function of it, which is called with [`Input`]s and returns [`Outputs`].
 //! - [`Signature`]: the names and types of what a function takes and returns.
+//! - `files`: tensors of the host in files, with the feature `files`.
 //! - `builtin`: the drivers of this build, and the loaders of executables that their devices have.
 //!
 //! It stands on the session of the virtual machine, on the HAL and on the modules in Rust, and on the drivers, loaders and archives that the
@@ -10,6 +11,8 @@
 
 #[cfg(feature = "local")]
 mod builtin;
+#[cfg(feature = "files")]
+pub mod files;
 mod input;
 mod model;
 mod output;

@@ -1,4 +1,5 @@
-//! NumPy's `.npy` format, through the `npyz` crate. Files may hold several arrays one after another.
+//! NumPy's `.npy` format, through the `npyz` crate: reads arrays as tensors of the host, and writes them. Files may hold several arrays one after
+//! another.
 //!
 //! The header is a Python literal that an attacker may have written, so its length and its nesting are bounded before a parser of
 //! such literals sees it. The elements are read and written here as the bytes they are.
@@ -10,15 +11,18 @@
 use std::io::{self, Read};
 
 use npyz::{DType, NpyHeader as Header, Order, TypeChar, TypeStr, WriteOptions, WriterBuilder};
-use vireo::hal::{BitPacker, ElementType, ElementValue, NumericalType};
+use vireo_core::status::{Result, Status};
+use vireo_hal::{BitPacker, ElementType, ElementValue, NumericalType};
 
-use super::Tensor;
-use super::element::byte_size;
+use super::read_bytes;
+use crate::tensor::HostTensor;
 
 /// Where versions 1 and 2 of the format have the length of the header.
 const LENGTH_OFFSET: usize = 8;
 /// Longest header that is read. NumPy itself refuses more than 10,000 bytes by default.
 const MAX_HEADER: usize = 1 << 16;
+/// Most dimensions of an array.
+const MAX_RANK: usize = 128;
 /// Deepest nesting of brackets that is read: a dictionary with a tuple in it, or a list of tuples with shapes.
 const MAX_NESTING: usize = 8;
 
@@ -40,53 +44,63 @@ const NAMES: [(&str, &str, ElementType); 13] = [
     ("<f1", "|V1", ElementType::FLOAT_8_E5M2),
 ];
 
-/// What is wrong with an array.
-#[derive(Debug, thiserror::Error)]
-pub enum NpyError {
-    /// The file could not be read, or ends inside the header.
-    #[error("cannot read the header")]
-    Read(#[from] io::Error),
-    /// Not the magic bytes.
-    #[error("not a .npy array: expected it to begin with \\x93NUMPY")]
-    Magic,
-    /// A malformed header.
-    #[error("malformed header: expected {0}")]
-    Header(&'static str),
-    /// A header that is not one by the rules of the format.
-    #[error("malformed header: {0}")]
-    Malformed(io::Error),
-    /// Something that the format has and we do not.
-    #[error("{0} unimplemented")]
-    Unsupported(String),
+/// Reads an array, and leaves `reader` behind it. `max_bytes` bounds the memory of the elements, whatever the header says.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if it is no array or the file ends within it, `UNIMPLEMENTED` for arrays of other things than numbers, `RESOURCE_EXHAUSTED`
+/// for one that is too large.
+pub fn read_npy(reader: &mut dyn Read, max_bytes: u64) -> Result<HostTensor<'static>> {
+    let header = read_header(reader)?;
+    let bytes = read_bytes(reader, &header.shape, header.stored(), max_bytes)?;
+    header.array(bytes)
 }
 
 /// What the header says.
 #[derive(Debug, PartialEq)]
-pub struct NpyHeader {
-    /// The type of the elements.
-    pub element: ElementType,
+struct NpyHeader {
+    element: ElementType,
     /// The dimensions, outermost first.
-    pub shape: Vec<u64>,
+    shape: Vec<u64>,
     /// True if the elements lie column by column: the first dimension changes fastest.
-    pub is_fortran: bool,
+    is_fortran: bool,
 }
 
 impl NpyHeader {
     /// The type of the elements as they are stored: each has a byte of its own, however narrow.
-    pub fn stored(&self) -> ElementType {
+    fn stored(&self) -> ElementType {
         if self.element.is_packed() { ElementType::UINT_8 } else { self.element }
     }
 
     /// The array of which these are the stored bytes.
-    pub fn array(self, mut bytes: Vec<u8>) -> Tensor {
+    fn array(self, mut bytes: Vec<u8>) -> Result<HostTensor<'static>> {
         if self.is_fortran && self.shape.len() > 1 {
             bytes = row_by_row(&self.shape, byte_size(self.stored()).unwrap_or(1), &bytes);
         }
         if self.element.is_packed() {
             bytes = pack(self.element, &bytes);
         }
-        Tensor { element: self.element, shape: self.shape, bytes }
+        HostTensor::from_bytes(&self.shape, self.element, bytes)
     }
+}
+
+/// The bytes of an element; none for those that are no whole bytes.
+fn byte_size(element: ElementType) -> Option<usize> {
+    let bits = element.bit_count();
+    (bits > 0 && bits.is_multiple_of(8)).then(|| element.byte_count())
+}
+
+/// An array that is malformed, with what was expected.
+fn malformed(expected: &str) -> Status {
+    Status::invalid_argument(format!("malformed header: expected {expected}"))
+}
+
+/// Something that the format has and this module does not.
+fn unsupported(what: &str) -> Status {
+    Status::unimplemented(format!("{what} unimplemented"))
+}
+
+fn unreadable(error: io::Error) -> Status {
+    Status::invalid_argument("cannot read the header").with_source(error)
 }
 
 /// The elements of an array, each of `size` bytes, that lie column by column.
@@ -110,40 +124,41 @@ fn row_by_row(shape: &[u64], size: usize, columns: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a header and leaves `reader` at the first element.
-pub fn read_header(reader: &mut dyn Read) -> Result<NpyHeader, NpyError> {
+fn read_header(reader: &mut dyn Read) -> Result<NpyHeader> {
     let mut file = vec![0; LENGTH_OFFSET];
-    reader.read_exact(&mut file)?;
+    reader.read_exact(&mut file).map_err(unreadable)?;
     if !file.starts_with(b"\x93NUMPY") {
-        return Err(NpyError::Magic);
+        return Err(Status::invalid_argument("not a .npy array: expected it to begin with \\x93NUMPY"));
     }
     let (major, minor) = (file[6], file[7]);
     let width = match major {
         1 => 2,
         2 | 3 => 4,
-        _ => return Err(NpyError::Unsupported(format!("format version {major}.{minor} is"))),
+        _ => return Err(unsupported(&format!("format version {major}.{minor} is"))),
     };
     let mut length = [0; 4];
-    reader.read_exact(&mut length[..width])?;
+    reader.read_exact(&mut length[..width]).map_err(unreadable)?;
     file.extend_from_slice(&length[..width]);
     let length = u32::from_le_bytes(length) as usize;
     if length > MAX_HEADER {
-        return Err(NpyError::Header("at most 65536 bytes of header"));
+        return Err(malformed("at most 65536 bytes of header"));
     }
     let text = file.len();
     file.resize(text + length, 0);
-    reader.read_exact(&mut file[text..])?;
+    reader.read_exact(&mut file[text..]).map_err(unreadable)?;
     if nesting(&file[text..]) > MAX_NESTING {
-        return Err(NpyError::Header("brackets nested less deeply"));
+        return Err(malformed("brackets nested less deeply"));
     }
     let named = replace_name(&mut file[text..]);
-    let header = Header::from_reader(file.as_slice()).map_err(NpyError::Malformed)?;
+    let header = Header::from_reader(file.as_slice())
+        .map_err(|error| Status::invalid_argument(format!("malformed header: {error}")).with_source(error))?;
     let DType::Plain(descriptor) = header.dtype() else {
-        return Err(NpyError::Unsupported("records are".into()));
+        return Err(unsupported("records are"));
     };
     let is_fortran = header.order() == Order::Fortran;
     let shape = header.shape().to_vec();
-    if shape.len() > super::MAX_RANK {
-        return Err(NpyError::Unsupported(format!("an array of {} dimensions is", shape.len())));
+    if shape.len() > MAX_RANK {
+        return Err(unsupported(&format!("an array of {} dimensions is", shape.len())));
     }
     let element = named.map_or_else(|| element_of(&descriptor), Ok)?;
     Ok(NpyHeader { element, shape, is_fortran })
@@ -163,7 +178,7 @@ fn replace_name(header: &mut [u8]) -> Option<ElementType> {
     None
 }
 
-/// Elements of less than a byte of an array, which has a byte for each.
+/// Elements of less than a byte of an array, which has a byte for each, as tensors have them: the first in the low bits of the first byte.
 pub fn pack(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     let mut packer = BitPacker::default();
     bytes.iter().for_each(|byte| packer.push(u64::from(*byte), element.bit_count()));
@@ -171,13 +186,13 @@ pub fn pack(element: ElementType, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The inverse of [`pack`].
-fn unpack(tensor: &Tensor) -> Vec<u8> {
-    let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, tensor.element.bit_count() as u8);
-    let byte = |index| match bits.value_at(&tensor.bytes, index) {
+fn unpack(tensor: &HostTensor<'_>) -> Vec<u8> {
+    let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, tensor.element_type().bit_count() as u8);
+    let byte = |index| match bits.value_at(tensor.bytes(), index) {
         Some(ElementValue::Integer(bits)) => bits as u8,
         _ => 0,
     };
-    (0..tensor.element_count()).map(byte).collect()
+    (0..tensor.shape().iter().product::<u64>() as usize).map(byte).collect()
 }
 
 /// How deep brackets nest at most, those in strings included.
@@ -194,11 +209,11 @@ fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
-fn element_of(descriptor: &TypeStr) -> Result<ElementType, NpyError> {
-    let unsupported = || NpyError::Unsupported(format!("element type '{descriptor}' is"));
-    let bytes = descriptor.num_bytes().ok_or_else(unsupported)?;
+fn element_of(descriptor: &TypeStr) -> Result<ElementType> {
+    let refused = || unsupported(&format!("element type '{descriptor}' is"));
+    let bytes = descriptor.num_bytes().ok_or_else(refused)?;
     if descriptor.endianness() == npyz::Endianness::Big && bytes > 1 {
-        return Err(NpyError::Unsupported(format!("big-endian element type '{descriptor}' is")));
+        return Err(unsupported(&format!("big-endian element type '{descriptor}' is")));
     }
     let numerical = match descriptor.type_char() {
         TypeChar::Bool if bytes == 1 => NumericalType::BOOLEAN,
@@ -207,10 +222,10 @@ fn element_of(descriptor: &TypeStr) -> Result<ElementType, NpyError> {
         TypeChar::Float => NumericalType::FLOAT_IEEE,
         TypeChar::Complex => NumericalType::FLOAT_COMPLEX,
         TypeChar::RawData => NumericalType::UNKNOWN,
-        _ => return Err(unsupported()),
+        _ => return Err(refused()),
     };
     let bits = u8::try_from(bytes).ok().and_then(|bytes| bytes.checked_mul(8)).filter(|bits| *bits > 0);
-    Ok(ElementType::new(numerical, bits.ok_or_else(unsupported)?))
+    Ok(ElementType::new(numerical, bits.ok_or_else(refused)?))
 }
 
 fn descriptor(element: ElementType) -> Option<TypeStr> {
@@ -227,26 +242,28 @@ fn descriptor(element: ElementType) -> Option<TypeStr> {
     format!("{}{kind}{size}", if size == 1 { '|' } else { '<' }).parse().ok()
 }
 
-/// The header and the contents of `tensor` as a `.npy` array.
-pub fn encode(tensor: &Tensor) -> Result<Vec<u8>, NpyError> {
-    let element = tensor.element;
+/// A tensor as an array: the header and the elements.
+///
+/// # Errors
+/// `UNIMPLEMENTED` for element types that neither NumPy nor `ml_dtypes` has.
+pub fn write_npy(tensor: &HostTensor<'_>) -> Result<Vec<u8>> {
+    let element = tensor.element_type();
     if let Some((name, ..)) = NAMES.iter().find(|(.., ours)| *ours == element) {
-        let mut out = named_header(name, &tensor.shape);
-        if tensor.element.is_packed() {
+        let mut out = named_header(name, tensor.shape());
+        if element.is_packed() {
             out.extend(unpack(tensor));
         } else {
-            out.extend_from_slice(&tensor.bytes);
+            out.extend_from_slice(tensor.bytes());
         }
         return Ok(out);
     }
-    let descriptor = descriptor(tensor.element).ok_or_else(|| {
-        NpyError::Unsupported(format!(
-            "an array of {element} elements is (neither NumPy nor ml_dtypes has such a type; write to a .bin file)"
-        ))
+    let descriptor = descriptor(element).ok_or_else(|| {
+        unsupported(&format!("an array of {element} elements is (neither NumPy nor ml_dtypes has such a type)"))
     })?;
-    let options = WriteOptions::new_header_only().dtype(DType::Plain(descriptor)).shape(&tensor.shape);
-    let mut out = options.writer(Vec::new()).write_header_only()?;
-    out.extend_from_slice(&tensor.bytes);
+    let options = WriteOptions::new_header_only().dtype(DType::Plain(descriptor)).shape(tensor.shape());
+    let header = options.writer(Vec::new()).write_header_only();
+    let mut out = header.map_err(|error| Status::internal("cannot write the header").with_source(error))?;
+    out.extend_from_slice(tensor.bytes());
     Ok(out)
 }
 
@@ -270,7 +287,7 @@ fn named_header(name: &str, shape: &[u64]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn header(text: &str) -> Result<NpyHeader, NpyError> {
+    fn header(text: &str) -> Result<NpyHeader> {
         let mut file = b"\x93NUMPY\x01\x00".to_vec();
         file.extend_from_slice(&(text.len() as u16).to_le_bytes());
         file.extend_from_slice(text.as_bytes());
@@ -310,8 +327,8 @@ mod tests {
             let error = header(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
-        assert!(matches!(read_header(&mut b"PK\x03\x04....".as_slice()), Err(NpyError::Magic)));
-        assert!(matches!(read_header(&mut b"\x93NUMPY\x01\x00\xff\xff{".as_slice()), Err(NpyError::Read(_))));
+        assert!(read_header(&mut b"PK\x03\x04....".as_slice()).unwrap_err().to_string().contains("not a .npy array"));
+        assert!(read_header(&mut b"\x93NUMPY\x01\x00\xff\xff{".as_slice()).is_err());
         assert!(read_header(&mut b"\x93NUMPY\x03\x00\xff\xff\xff\xff{".as_slice()).is_err());
         assert!(read_header(&mut b"\x93NUMPY\x09\x00\xff\xff\xff\xff{".as_slice()).is_err());
     }
@@ -319,7 +336,7 @@ mod tests {
     #[test]
     fn columns_become_rows() {
         let header = header("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}").unwrap();
-        assert_eq!(header.array(vec![1, 4, 2, 5, 3, 6]).bytes, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(header.array(vec![1, 4, 2, 5, 3, 6]).unwrap().bytes(), [1, 2, 3, 4, 5, 6]);
         let columns: Vec<u8> = (0..24).collect();
         let rows = row_by_row(&[2, 3, 2], 2, &columns);
         // Element [i, j, k] is at i + 2 * (j + 3 * k).
@@ -330,9 +347,8 @@ mod tests {
 
     #[test]
     fn written_as_numpy_writes() {
-        let tensor =
-            Tensor { element: ElementType::FLOAT_32, shape: vec![2], bytes: vec![0, 0, 128, 63, 0, 0, 128, 63] };
-        let file = encode(&tensor).unwrap();
+        let tensor = HostTensor::from_slice(&[1.0f32, 1.0]);
+        let file = write_npy(&tensor).unwrap();
         let text = "\u{1}\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, ), }";
         assert_eq!(&file[6..6 + text.len()], text.as_bytes());
         assert_eq!(file.len(), 136);
@@ -342,9 +358,9 @@ mod tests {
             read_header(&mut reader).unwrap(),
             NpyHeader { element: ElementType::FLOAT_32, shape: vec![2], is_fortran: false }
         );
-        assert_eq!(reader, tensor.bytes);
-        let opaque = Tensor { element: ElementType::parse("i12").unwrap(), shape: vec![], bytes: vec![0, 0] };
-        assert!(encode(&opaque).unwrap_err().to_string().contains("i12"));
+        assert_eq!(reader, tensor.bytes());
+        let opaque = HostTensor::from_bytes(&[], ElementType::parse("i12").unwrap(), vec![0, 0]).unwrap();
+        assert!(write_npy(&opaque).unwrap_err().to_string().contains("i12"));
     }
 
     #[test]
@@ -360,8 +376,8 @@ mod tests {
             ("ui2", "uint2", &[0b1101], &[1, 3]),
         ] {
             let element = ElementType::parse(ours).unwrap();
-            let tensor = Tensor { element, shape: vec![2, 1], bytes: bytes.to_vec() };
-            let file = encode(&tensor).unwrap();
+            let tensor = HostTensor::from_bytes(&[2, 1], element, bytes).unwrap();
+            let file = write_npy(&tensor).unwrap();
             assert!(file.len().is_multiple_of(64) || file.len() % 64 == array.len());
             let text = format!("{{'descr': '{name}', 'fortran_order': False, 'shape': (2, 1, ), }}");
             assert_eq!(&file[10..10 + text.len()], text.as_bytes());
@@ -374,8 +390,8 @@ mod tests {
             assert_eq!(reader, array);
             assert!(!element.is_packed() || pack(element, reader) == bytes);
         }
-        let i4 = Tensor { element: ElementType::INT_4, shape: vec![3], bytes: vec![0xF1, 2] };
-        assert!(encode(&i4).unwrap().ends_with(&[1, 15, 2]));
+        let i4 = HostTensor::from_bytes(&[3], ElementType::INT_4, vec![0xF1, 2]).unwrap();
+        assert!(write_npy(&i4).unwrap().ends_with(&[1, 15, 2]));
         assert!(header("{'descr': 'float8_e9', 'fortran_order': False, 'shape': ()}").is_err());
         assert!(header("{'descr': 'bfloat16', 'fortran_order': True, 'shape': (2, 2)}").unwrap().is_fortran);
     }
