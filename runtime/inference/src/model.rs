@@ -2,14 +2,18 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "params")]
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use vireo_core::limits::Limits;
 use vireo_core::status::{Result, Status};
 #[cfg(feature = "local")]
 use vireo_hal::DriverRegistry;
-use vireo_hal::host_kernels::{ImportProvider, ImportProviders};
+use vireo_hal::host_kernels::ImportProvider;
+#[cfg(feature = "local")]
+use vireo_hal::host_kernels::ImportProviders;
 use vireo_hal::{Device, ParameterProvider, SecurityPolicy};
 use vireo_module::vmfb::Archive;
 use vireo_modules::hal::{HalModule, TraceSink as TensorSink, trace_to, trace_to_stderr};
