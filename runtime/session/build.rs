@@ -4,6 +4,7 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(jit)");
     if std::env::var_os("CARGO_FEATURE_JIT").is_some()
         && std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64")
+        && std::env::var_os("CARGO_CFG_UNIX").is_some()
     {
         println!("cargo::rustc-cfg=jit");
     }

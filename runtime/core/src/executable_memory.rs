@@ -7,22 +7,14 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
-
 use crate::status::{Result, Status};
 
-/// The protection of pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
-    /// No access.
-    None,
-    /// Read.
-    Read,
-    /// Read and write.
-    ReadWrite,
-    /// Read and execute.
-    ReadExecute,
-}
+pub use crate::pages::{CAN_EXECUTE, Protection, page_size};
+
+use crate::pages::PageMapping;
+
+/// What the pages are for, in messages.
+const PURPOSE: &str = "native code";
 
 /// Pages that are being written.
 pub struct WritableImage {
@@ -44,60 +36,6 @@ pub struct CodeSpace {
     mappings: Mutex<Vec<(PageMapping, usize)>>,
 }
 
-struct PageMapping {
-    base: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: the mapping belongs to this value alone; it is accessed through its methods and by the code in it.
-unsafe impl Send for PageMapping {}
-// SAFETY: a shared `PageMapping` only returns addresses.
-unsafe impl Sync for PageMapping {}
-
-impl Drop for PageMapping {
-    fn drop(&mut self) {
-        // SAFETY: the range is exactly one mapping of ours, and nothing refers to it any more. Failure would mean that it is not
-        // mapped, which leaves nothing to do.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
-    }
-}
-
-/// Size of a page.
-pub fn page_size() -> usize {
-    rustix::param::page_size()
-}
-
-impl PageMapping {
-    /// Maps at least `length` zeroed bytes, rounded up to pages.
-    fn map(length: usize, protection: ProtFlags) -> Result<PageMapping> {
-        let exhausted = || Status::resource_exhausted(format!("cannot map {length} bytes for native code"));
-        let length = length.max(1).checked_next_multiple_of(page_size()).ok_or_else(exhausted)?;
-        // SAFETY: a new private mapping at an address the system chooses touches no memory of ours.
-        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, MapFlags::PRIVATE) };
-        let base = base.ok().and_then(|base| NonNull::new(base.cast())).ok_or_else(exhausted)?;
-        Ok(PageMapping { base, length })
-    }
-
-    /// Changes the protection of a range of whole pages.
-    ///
-    /// # Safety
-    /// The range lies within the mapping, and there is no reference to its bytes.
-    unsafe fn protect(&self, range: Range<usize>, protection: Protection) -> Result<()> {
-        let flags = match protection {
-            Protection::None => MprotectFlags::empty(),
-            Protection::Read => MprotectFlags::READ,
-            Protection::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
-            Protection::ReadExecute => MprotectFlags::READ | MprotectFlags::EXEC,
-        };
-        if range.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: the caller's promise.
-        let result = unsafe { mprotect(self.base.as_ptr().add(range.start).cast(), range.len(), flags) };
-        result.map_err(|error| Status::internal(format!("cannot protect native code: {error}")))
-    }
-}
-
 impl CodeSpace {
     /// A code space that reserves mappings of `length` bytes, and another one when a mapping is full. Nothing is mapped yet.
     pub fn new(length: usize) -> CodeSpace {
@@ -110,9 +48,9 @@ impl CodeSpace {
         let exhausted = || Status::resource_exhausted(format!("cannot map {} bytes for native code", code.len()));
         let size = code.len().max(1).checked_next_multiple_of(page).ok_or_else(exhausted)?;
         let mut mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
-        if mappings.last().is_none_or(|(pages, used)| pages.length - used < size + page) {
+        if mappings.last().is_none_or(|(pages, used)| pages.length() - used < size + page) {
             let length = self.length.max(size).checked_add(2 * page).ok_or_else(exhausted)?;
-            mappings.push((PageMapping::map(length, ProtFlags::empty())?, page));
+            mappings.push((PageMapping::inaccessible(length, PURPOSE)?, page));
         }
         let (pages, used) = mappings.last_mut().ok_or_else(exhausted)?;
         let range = *used..*used + size;
@@ -120,7 +58,7 @@ impl CodeSpace {
         // this function has its address.
         unsafe {
             pages.protect(range.clone(), Protection::ReadWrite)?;
-            let target = pages.base.add(range.start);
+            let target = pages.base().add(range.start);
             target.copy_from_nonoverlapping(NonNull::from(code).cast(), code.len());
             pages.protect(range.clone(), Protection::ReadExecute)?;
             *used = range.end;
@@ -132,32 +70,32 @@ impl CodeSpace {
 impl WritableImage {
     /// Maps at least `length` zeroed bytes, rounded up to pages.
     pub fn new(length: usize) -> Result<WritableImage> {
-        Ok(WritableImage { pages: PageMapping::map(length, ProtFlags::READ | ProtFlags::WRITE)? })
+        Ok(WritableImage { pages: PageMapping::writable(length, PURPOSE)? })
     }
 
     /// Address of its first byte.
     pub fn base(&self) -> u64 {
-        self.pages.base.as_ptr() as u64
+        self.pages.base().as_ptr() as u64
     }
 
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is readable and `length` bytes long, and only `bytes_mut`, which needs `&mut`, writes to it.
-        unsafe { std::slice::from_raw_parts(self.pages.base.as_ptr(), self.pages.length) }
+        unsafe { std::slice::from_raw_parts(self.pages.base().as_ptr(), self.pages.length()) }
     }
 
     /// Its bytes, writable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is writable and `length` bytes long, and `&mut self` makes this the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.pages.base.as_ptr(), self.pages.length) }
+        unsafe { std::slice::from_raw_parts_mut(self.pages.base().as_ptr(), self.pages.length()) }
     }
 
     /// Gives ranges of whole pages their final protection; all other pages become inaccessible. Later ranges win over earlier ones.
     pub fn seal(self, ranges: Vec<(Range<usize>, Protection)>) -> Result<SealedImage> {
         let page = page_size();
-        let whole = std::iter::once((0..self.pages.length, Protection::None));
+        let whole = std::iter::once((0..self.pages.length(), Protection::None));
         for (range, protection) in whole.chain(ranges.iter().cloned()) {
-            if !range.start.is_multiple_of(page) || !range.end.is_multiple_of(page) || range.end > self.pages.length {
+            if !range.start.is_multiple_of(page) || !range.end.is_multiple_of(page) || range.end > self.pages.length() {
                 return Err(Status::internal(format!("{range:#x?} is not a range of pages of the image")));
             }
             // SAFETY: the range lies within our mapping, and no reference to its bytes exists: `self` is owned here.
@@ -170,7 +108,7 @@ impl WritableImage {
 impl SealedImage {
     /// Address of its first byte.
     pub fn base(&self) -> u64 {
-        self.pages.base.as_ptr() as u64
+        self.pages.base().as_ptr() as u64
     }
 
     /// The protection of the page that holds the byte at `offset`.
@@ -183,14 +121,14 @@ impl SealedImage {
     pub fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
         let offset = usize::try_from(address.checked_sub(self.base())?).ok()?;
         let end = offset.checked_add(usize::try_from(length).ok()?)?;
-        if end > self.pages.length {
+        if end > self.pages.length() {
             return None;
         }
         let page = page_size();
         let first = offset / page * page;
         let all = (first..end.max(offset + 1)).step_by(page).all(|page| self.protection(page) != Protection::None);
         // SAFETY: `offset` is within the mapping.
-        all.then(|| unsafe { self.pages.base.add(offset) })
+        all.then(|| unsafe { self.pages.base().add(offset) })
     }
 
     /// True if `address` is the address of code of the image.

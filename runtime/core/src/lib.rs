@@ -3,7 +3,8 @@
 //! - [`status`]: the error of every operation.
 //! - [`limits`]: limits of calls, memory budgets, and the limits in force on a thread.
 //! - [`blocking`]: which threads wait, for devices and their worker pools; [`timer`]: deadlines of asynchronous tasks.
-//! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable.
+//! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable; [`pages`]: mappings of
+//!   the system.
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
 //!   [`glob`]: patterns with `*` and `?`.
 //!
@@ -17,5 +18,6 @@ pub mod heap_bytes;
 pub mod limits;
 pub mod math;
 pub mod number_text;
+pub mod pages;
 pub mod status;
 pub mod timer;

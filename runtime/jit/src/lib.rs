@@ -29,7 +29,7 @@
 //! The crate stands on `vireo-core`, `vireo-module` and `vireo-vm`. `vireo-session` attaches [`ModuleCode`] to modules, as the
 //! `FunctionCompiler` of the interpreter. On other processors than x86-64 the crate is empty.
 
-#![cfg(target_arch = "x86_64")]
+#![cfg(all(target_arch = "x86_64", unix))]
 
 mod analysis;
 mod build;

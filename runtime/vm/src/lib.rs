@@ -20,7 +20,7 @@ pub mod value;
 mod wait_source;
 
 use vireo_core::status::Result;
-use vireo_core::{limits, math, status};
+use vireo_core::{limits, math, pages, status};
 use vireo_module::{bytecode, convention, vmfb};
 
 pub use buffer::Buffer;

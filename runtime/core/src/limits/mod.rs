@@ -91,13 +91,13 @@ pub enum Dispatch {
 /// Fails if this build has no JIT for the processor.
 #[doc(hidden)]
 pub fn check_available() -> Result<()> {
-    if cfg!(all(feature = "jit", target_arch = "x86_64")) {
+    if cfg!(all(feature = "jit", target_arch = "x86_64", unix)) {
         return Ok(());
     }
-    let why = if cfg!(target_arch = "x86_64") {
+    let why = if cfg!(all(target_arch = "x86_64", unix)) {
         "this build is without the feature `jit`"
     } else {
-        "there is none but for x86-64"
+        "there is none but for x86-64 on Unix systems"
     };
     Err(Status::unimplemented(format!("machine code for programs: {why}")))
 }
@@ -210,7 +210,11 @@ mod tests {
         let code = Tier::Compiled.check().map_err(|status| status.code());
         assert_eq!(
             code,
-            if cfg!(all(feature = "jit", target_arch = "x86_64")) { Ok(()) } else { Err(StatusCode::Unimplemented) }
+            if cfg!(all(feature = "jit", target_arch = "x86_64", unix)) {
+                Ok(())
+            } else {
+                Err(StatusCode::Unimplemented)
+            }
         );
     }
 }

@@ -12,6 +12,7 @@
 
 pub mod exact;
 pub mod scalar;
+#[cfg(target_arch = "x86_64")]
 pub mod vector;
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ use crate::vmfb::schema::module_file::SEGMENT_ALIGNMENT;
 /// Files up to this size are read: that takes no longer than mapping them, and later changes of the file have no effect then.
 pub(super) const MAX_READ_SIZE: u64 = 1 << 20;
 
+/// Whether the system has mappings of files. Without them files are read.
+const CAN_MAP_FILES: bool = cfg!(any(unix, windows));
+
 /// Ranges of mapped files up to this size are copied: mapping them would cost more than the copy, and wastes a part of a page.
 const MAX_COPIED_RANGE: usize = 64 << 10;
 
@@ -29,7 +32,7 @@ impl Bytes {
     /// The file at `path`: read if it is small, else mapped.
     pub fn open(path: &Path) -> Result<Bytes> {
         let (file, length) = open(path)?;
-        if length <= MAX_READ_SIZE {
+        if length <= MAX_READ_SIZE || !CAN_MAP_FILES {
             return Bytes::fill(path, file, length);
         }
         // SAFETY: nothing is verified in the mapping and used from there later (`Archive` copies the tables first), so a writer of

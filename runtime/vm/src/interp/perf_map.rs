@@ -1,7 +1,8 @@
 //! The perf map: the file in which `perf` looks up the names of generated code. The JIT adds a line for each function that it installs.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io;
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 use crate::limits::check_available;
@@ -20,10 +21,8 @@ pub fn write_perf_map() -> Result<()> {
         return Ok(());
     }
     let path = format!("/tmp/perf-{}.map", std::process::id());
-    // The folder is writable for all users, so a symbolic link could lead to any file.
-    let file = OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(libc::O_NOFOLLOW).open(&path);
-    let file =
-        file.map_err(|error| Status::failed_precondition(format!("cannot write `{path}`")).with_source(error))?;
+    let file = create(Path::new(&path))
+        .map_err(|error| Status::failed_precondition(format!("cannot write `{path}`")).with_source(error))?;
     // If another thread was first, it has opened the same file.
     let _ = FILE.set(Mutex::new(file));
     Ok(())
@@ -39,4 +38,18 @@ pub fn note(address: usize, bytes: usize, name: impl FnOnce() -> String) {
     let line = format!("{address:x} {bytes:x} vireo:{name}\n");
     // A failed write only leaves a name out of a profile.
     let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+}
+
+/// Opens or creates the file. Its folder is writable for all users, so a symbolic link could lead to any file.
+#[cfg(unix)]
+fn create(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    File::options().append(true).create(true).mode(0o644).custom_flags(libc::O_NOFOLLOW).open(path)
+}
+
+/// No build for such a system makes machine code.
+#[cfg(not(unix))]
+fn create(_path: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
 }

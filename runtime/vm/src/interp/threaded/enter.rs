@@ -34,7 +34,7 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carrie
 ///
 /// # Safety
 /// As for a [`Handler`].
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", unix))]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // The handler is the first word of the instruction; the arguments stay in their registers.
@@ -90,7 +90,7 @@ unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>,
 ///
 /// # Safety
 /// As for a [`Handler`].
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", unix)))]
 #[inline(always)]
 unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: the caller's promise.

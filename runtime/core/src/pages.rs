@@ -1,0 +1,254 @@
+//! Pages of memory from the system ([`PageMapping`]): mapped, protected and unmapped. `executable_memory` keeps machine code in them, and the
+//! interpreter its stacks.
+//!
+//! On systems that are not Unix the pages come from the heap: they can be read and written, and nothing in them can be executed. So such
+//! systems run programs and kernels in bytecode, and refuse machine code.
+
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use crate::status::{Result, Status};
+
+/// The protection of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// No access.
+    None,
+    /// Read.
+    Read,
+    /// Read and write.
+    ReadWrite,
+    /// Read and execute.
+    ReadExecute,
+}
+
+/// True if pages can be made executable on this system.
+pub const CAN_EXECUTE: bool = cfg!(unix);
+
+/// A mapping of whole pages. It is unmapped when it is dropped.
+#[derive(Debug)]
+pub struct PageMapping {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; it is accessed through addresses that the owner gives away.
+unsafe impl Send for PageMapping {}
+// SAFETY: a shared `PageMapping` only returns addresses.
+unsafe impl Sync for PageMapping {}
+
+impl PageMapping {
+    /// Maps at least `length` zeroed bytes, rounded up to pages, which nobody can access.
+    pub fn inaccessible(length: usize, purpose: &str) -> Result<PageMapping> {
+        PageMapping::map(length, purpose, system::Pages::Inaccessible)
+    }
+
+    /// Maps at least `length` zeroed bytes, rounded up to pages, which can be read and written.
+    pub fn writable(length: usize, purpose: &str) -> Result<PageMapping> {
+        PageMapping::map(length, purpose, system::Pages::Writable)
+    }
+
+    /// The same; pages that nobody has written to take no memory, where the system can do that.
+    pub fn reserved(length: usize, purpose: &str) -> Result<PageMapping> {
+        PageMapping::map(length, purpose, system::Pages::Reserved)
+    }
+
+    fn map(length: usize, purpose: &str, pages: system::Pages) -> Result<PageMapping> {
+        let exhausted = || Status::resource_exhausted(format!("cannot map {length} bytes for {purpose}"));
+        let rounded = length.max(1).checked_next_multiple_of(page_size()).ok_or_else(exhausted)?;
+        let base = system::map(rounded, pages).ok_or_else(exhausted)?;
+        Ok(PageMapping { base, length: rounded })
+    }
+
+    /// The first byte, on a page boundary.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// The number of bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Changes the protection of a range of whole pages.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for executable pages where [`CAN_EXECUTE`] is false.
+    ///
+    /// # Safety
+    /// The range lies within the mapping, and there is no reference to its bytes.
+    pub(crate) unsafe fn protect(&self, range: Range<usize>, protection: Protection) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        let result = unsafe {
+            let first = self.base.add(range.start);
+            system::protect(first, range.len(), protection)?;
+            if protection == Protection::ReadExecute {
+                synchronise_code(first, range.len());
+            }
+            Ok(())
+        };
+        result
+    }
+}
+
+impl Drop for PageMapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly one mapping of ours, and nothing refers to it any more.
+        unsafe { system::unmap(self.base, self.length) };
+    }
+}
+
+/// Size of a page.
+pub fn page_size() -> usize {
+    system::page_size()
+}
+
+/// Makes the processor execute the bytes that were written. On x86-64 the caches of data and instructions agree by themselves.
+///
+/// # Safety
+/// The range is mapped and readable.
+#[cfg(not(target_arch = "aarch64"))]
+unsafe fn synchronise_code(_first: NonNull<u8>, _length: usize) {}
+
+/// Makes the processor execute the bytes that were written: cleans the data cache to the point where instructions are fetched from, and then
+/// discards old instructions, in all processors. A thread that runs the code has got its address from this one through a lock or a channel.
+///
+/// # Safety
+/// The range is mapped and readable.
+#[cfg(target_arch = "aarch64")]
+unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
+    use std::arch::asm;
+
+    let start = first.as_ptr() as usize;
+    let cache_type: u64;
+    // SAFETY: the register can be read at any time. Its fields hold the binary logarithms of the lengths of cache lines, in words of 4 bytes.
+    unsafe { asm!("mrs {}, ctr_el0", out(reg) cache_type, options(nomem, nostack, preserves_flags)) };
+    let (data_line, code_line) = (4usize << (cache_type >> 16 & 0xf), 4usize << (cache_type & 0xf));
+    let lines = |line: usize| (start & !(line - 1)..start + length).step_by(line);
+    for address in lines(data_line) {
+        // SAFETY: the line is in the range, which is mapped.
+        unsafe { asm!("dc cvau, {}", in(reg) address, options(nostack, preserves_flags)) };
+    }
+    // SAFETY: a barrier: the cleaned lines are seen before any instruction is discarded.
+    unsafe { asm!("dsb ish", options(nostack, preserves_flags)) };
+    for address in lines(code_line) {
+        // SAFETY: as above.
+        unsafe { asm!("ic ivau, {}", in(reg) address, options(nostack, preserves_flags)) };
+    }
+    // SAFETY: barriers: the instructions are discarded everywhere before this thread goes on, and it fetches its own again.
+    unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
+}
+
+#[cfg(unix)]
+mod system {
+    //! Mappings of a Unix system.
+
+    use std::ptr::{self, NonNull};
+
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+    use super::Protection;
+    use crate::status::{Result, Status};
+
+    pub enum Pages {
+        Inaccessible,
+        Writable,
+        Reserved,
+    }
+
+    pub fn page_size() -> usize {
+        rustix::param::page_size()
+    }
+
+    pub fn map(length: usize, pages: Pages) -> Option<NonNull<u8>> {
+        let (protection, flags) = match pages {
+            Pages::Inaccessible => (ProtFlags::empty(), MapFlags::PRIVATE),
+            Pages::Writable => (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE),
+            Pages::Reserved => (ProtFlags::READ | ProtFlags::WRITE, RESERVED),
+        };
+        // SAFETY: a new private mapping at an address the system chooses touches no memory of ours.
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), length, protection, flags) };
+        base.ok().and_then(|base| NonNull::new(base.cast()))
+    }
+
+    /// Systems without the flag do so anyway.
+    #[cfg(target_os = "linux")]
+    const RESERVED: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+    #[cfg(not(target_os = "linux"))]
+    const RESERVED: MapFlags = MapFlags::PRIVATE;
+
+    /// # Safety
+    /// The pages are part of a mapping, and there is no reference to their bytes.
+    pub unsafe fn protect(first: NonNull<u8>, length: usize, protection: Protection) -> Result<()> {
+        let flags = match protection {
+            Protection::None => MprotectFlags::empty(),
+            Protection::Read => MprotectFlags::READ,
+            Protection::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
+            Protection::ReadExecute => MprotectFlags::READ | MprotectFlags::EXEC,
+        };
+        // SAFETY: the caller's promise.
+        let result = unsafe { mprotect(first.as_ptr().cast(), length, flags) };
+        result.map_err(|error| Status::internal(format!("cannot protect native code: {error}")))
+    }
+
+    /// # Safety
+    /// The range is exactly one mapping of `map`, and nothing refers to it any more.
+    pub unsafe fn unmap(base: NonNull<u8>, length: usize) {
+        // SAFETY: the caller's promise. Failure would mean that it is not mapped, which leaves nothing to do.
+        let _ = unsafe { munmap(base.as_ptr().cast(), length) };
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    //! Memory of the heap in the place of mappings.
+
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::ptr::NonNull;
+
+    use super::Protection;
+    use crate::status::{Result, Status};
+
+    /// A page of WebAssembly, which is a multiple of the pages of processors.
+    const PAGE_SIZE: usize = 1 << 16;
+
+    pub enum Pages {
+        Inaccessible,
+        Writable,
+        Reserved,
+    }
+
+    pub fn page_size() -> usize {
+        PAGE_SIZE
+    }
+
+    pub fn map(length: usize, _pages: Pages) -> Option<NonNull<u8>> {
+        let layout = Layout::from_size_align(length, PAGE_SIZE).ok()?;
+        // SAFETY: the length is at least a page.
+        NonNull::new(unsafe { alloc_zeroed(layout) })
+    }
+
+    /// # Safety
+    /// As on other systems; nothing is done here.
+    pub unsafe fn protect(_first: NonNull<u8>, _length: usize, protection: Protection) -> Result<()> {
+        match protection {
+            Protection::ReadExecute => {
+                let system = std::env::consts::OS;
+                Err(Status::unimplemented(format!("executing machine code from memory on {system}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// # Safety
+    /// The range is exactly one allocation of `map`, and nothing refers to it any more.
+    pub unsafe fn unmap(base: NonNull<u8>, length: usize) {
+        if let Ok(layout) = Layout::from_size_align(length, PAGE_SIZE) {
+            // SAFETY: the caller's promise; this is the layout that it was allocated with.
+            unsafe { dealloc(base.as_ptr(), layout) };
+        }
+    }
+}
