@@ -197,8 +197,9 @@ pub mod hal {
         ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator,
         HeapBuffer, HostElement, HostSemaphore, MultiWait, QueryCategory, QueryKey, SemaphoreRef, Subspan, Timepoints,
         VmType, buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range,
-        cpu_features, elf_format, executable_library, executable_plugin, format_elements, format_view, narrow_float,
-        observe, pool, require_access, require_usage, subspan, types, vmvx_format, wait_all, wait_any,
+        cpu_features, elf_format, executable_library, executable_plugin, format_elements, format_view,
+        kernel_functions, narrow_float, observe, pool, require_access, require_usage, subspan, types, vmvx_format,
+        wait_all, wait_any,
     };
 
     #[cfg(feature = "driver-libraries")]

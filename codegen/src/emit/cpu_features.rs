@@ -36,6 +36,15 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             }
         }
     });
+    let arm_entries = file.arm_features.iter().map(|feature| {
+        let (name, doc) = (&feature.name, &feature.doc);
+        let pair = |(word, bit): (u8, u8)| {
+            let (word, bit) = (literal(word.into()), literal(bit.into()));
+            quote!((#word, #bit))
+        };
+        let (place, hwcap) = (pair(feature.place), pair(feature.hwcap));
+        quote!(ArmFeature { name: #name, doc: #doc, place: #place, hwcap: #hwcap })
+    });
     let items = quote! {
         #constants
 
@@ -73,7 +82,23 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             pub state_mask: u32,
         }
 
-        /// All features.
+        /// A feature of 64-bit Arm processors.
+        #[derive(Clone, Copy, Debug)]
+        pub struct ArmFeature {
+            /// Its name in queries.
+            pub name: &'static str,
+            /// Its documentation.
+            pub doc: &'static str,
+            /// The word of the processor data and the bit in it.
+            pub place: (usize, u32),
+            /// The word of the capabilities that Linux reports, 0 for `AT_HWCAP` and 1 for `AT_HWCAP2`, and the bit in it.
+            pub hwcap: (usize, u32),
+        }
+
+        /// All features of 64-bit Arm processors.
+        pub const ARM_FEATURES: &[ArmFeature] = &[#(#arm_entries),*];
+
+        /// All features of x86-64 processors.
         pub const CPU_FEATURES: &[CpuFeature] = &[#(#entries),*];
     };
     vec![source("hal/cpu_features.rs", "spec/hal/cpu_features.yaml", items)]

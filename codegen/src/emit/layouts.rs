@@ -43,7 +43,7 @@ fn ty(ty: &LayoutType, scope: Scope<'_>) -> TokenStream {
 
 /// The type of a native function, called `name`.
 pub(crate) fn function(function: &Function, name: &Ident, scope: Scope<'_>) -> TokenStream {
-    let (doc, convention) = (&function.doc, scope.convention());
+    let doc = &function.doc;
     let args = function.args.iter().map(|(name, arg)| {
         let (name, ty) = (value_ident(name), ty(arg, scope));
         quote!(#name: #ty)
@@ -52,11 +52,22 @@ pub(crate) fn function(function: &Function, name: &Ident, scope: Scope<'_>) -> T
         let ty = ty(result, scope);
         quote!(-> #ty)
     });
+    let args: Vec<TokenStream> = args.collect();
     let origin = comment(&function.origin.to_string());
+    let types = scope.conventions().iter().map(|(condition, convention)| {
+        let condition = condition.map(|condition| {
+            let condition: TokenStream = condition.parse().expect("conditions are written in `scope`");
+            quote!(#[cfg(#condition)])
+        });
+        quote! {
+            #condition
+            #[doc = #doc]
+            pub type #name = unsafe extern #convention fn(#(#args),*) #result;
+        }
+    });
     quote! {
         #origin
-        #[doc = #doc]
-        pub type #name = unsafe extern #convention fn(#(#args),*) #result;
+        #(#types)*
     }
 }
 
@@ -83,6 +94,9 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     let repr = if layout.over_aligned { quote!(C, align(#align)) } else { quote!(C) };
     let derives = if layout.readable { quote!(Clone, Copy, Debug, PartialEq, Eq) } else { quote!(Clone, Copy, Debug) };
     let origin = comment(&layout.origin.to_string());
+    // Interfaces of kernels have pointers of 64 bits. Where pointers are shorter there are no kernels in machine code to agree with.
+    let has_pointers = layout.fields.iter().any(|field| !matches!(field.ty, LayoutType::Int(_)));
+    let asserted = (has_pointers && matches!(scope, Scope::File)).then(|| quote!(#[cfg(target_pointer_width = "64")]));
     quote! {
         #origin
         #[doc = #doc]
@@ -90,6 +104,7 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
         #[repr(#repr)]
         pub struct #name { #(#[doc = #docs] pub #names: #types,)* }
 
+        #asserted
         const _: () = {
             assert!(size_of::<#name>() == #size);
             assert!(align_of::<#name>() == #align);

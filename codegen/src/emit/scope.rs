@@ -40,11 +40,14 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The calling convention of functions: kernels have their own, libraries that of the platform.
-    pub(crate) fn convention(self) -> &'static str {
+    /// The calling conventions of functions, each with the `cfg` of the targets that it is for. Kernels for x86-64 follow the System V
+    /// convention on every system; on other machines, as in all libraries, it is that of the platform's C compiler.
+    pub(crate) fn conventions(self) -> &'static [(Option<&'static str>, &'static str)] {
         match self {
-            Scope::File => "sysv64",
-            Scope::Amdgpu(..) => "C",
+            Scope::File => {
+                &[(Some(r#"target_arch = "x86_64""#), "sysv64"), (Some(r#"not(target_arch = "x86_64")"#), "C")]
+            }
+            Scope::Amdgpu(..) => &[(None, "C")],
         }
     }
 }

@@ -504,6 +504,37 @@ spec/hal/cpu_features.yaml:14: `field` and `bit` belong together
 }
 
 #[test]
+fn features_of_arm_processors_have_places_of_their_own() {
+    let spec = "\
+- arm_feature: a
+  field: 8
+  bit: 0
+  hwcap: {word: 0, bit: 64}
+  doc: Bits that are not there.
+
+- arm_feature: b
+  field: 0
+  bit: 3
+  hwcap: {word: 1, bit: 4}
+  doc: A bit.
+
+- arm_feature: c
+  field: 0
+  bit: 3
+  hwcap: {word: 1, bit: 5}
+  doc: The bit of another.
+";
+    assert_eq!(
+        refused(&[("spec/hal/cpu_features.yaml", spec)]),
+        "\
+spec/hal/cpu_features.yaml:3: the processor data is 8 words of 64 bits
+spec/hal/cpu_features.yaml:4: the capabilities are 2 words of 64 bits
+spec/hal/cpu_features.yaml:15: the bit is that of spec/hal/cpu_features.yaml:7 already
+"
+    );
+}
+
+#[test]
 fn options_of_devices_have_a_type_and_a_default_of_it() {
     let options = "\
 - option: a

@@ -8,19 +8,21 @@ use vireo::hal::executable_library::*;
 use vireo::hal::local::{LocalDevice, NoImports, StaticLibraryLoader};
 use vireo::hal::*;
 
-/// Writes the sum of the constant and the workgroup's number to the word of that number.
-unsafe extern "sysv64" fn number(
-    _environment: *const Environment,
-    state: *const DispatchState,
-    workgroup: *const WorkgroupState,
-) -> i32 {
-    // SAFETY: the attributes ask for a binding and a constant, and the test binds a word for each workgroup.
-    unsafe {
-        let (state, index) = (&*state, (*workgroup).workgroup_id_x);
-        let target = (*state.binding_pointers).cast::<u32>();
-        target.add(index as usize).write(index + *state.constants);
+kernel_functions! {
+    /// Writes the sum of the constant and the workgroup's number to the word of that number.
+    unsafe fn number(
+        _environment: *const Environment,
+        state: *const DispatchState,
+        workgroup: *const WorkgroupState,
+    ) -> i32 {
+        // SAFETY: the attributes ask for a binding and a constant, and the test binds a word for each workgroup.
+        unsafe {
+            let (state, index) = (&*state, (*workgroup).workgroup_id_x);
+            let target = (*state.binding_pointers).cast::<u32>();
+            target.add(index as usize).write(index + *state.constants);
+        }
+        0
     }
-    0
 }
 
 struct Tables {
@@ -77,12 +79,14 @@ static TABLES: Tables = Tables {
     },
 };
 
-unsafe extern "sysv64" fn query(max_version: u32, _environment: *const Environment) -> *const Library {
-    if max_version >= LIBRARY_VERSION { &raw const TABLES.library } else { ptr::null() }
-}
+kernel_functions! {
+    unsafe fn query(max_version: u32, _environment: *const Environment) -> *const Library {
+        if max_version >= LIBRARY_VERSION { &raw const TABLES.library } else { ptr::null() }
+    }
 
-unsafe extern "sysv64" fn nothing(_max_version: u32, _environment: *const Environment) -> *const Library {
-    ptr::null()
+    unsafe fn nothing(_max_version: u32, _environment: *const Environment) -> *const Library {
+        ptr::null()
+    }
 }
 
 fn loader() -> StaticLibraryLoader {

@@ -8,7 +8,8 @@ use super::text::first_sentence;
 use crate::model::constant::{Constant, ConstantValue};
 use crate::model::hal::abi::HEADER_SIZE;
 use crate::model::hal::{
-    CpuFeature, DefaultBody, Field, Form, Hal, Kind, Method, Numbers, Object, Rules, Shape, SpecFile, Struct,
+    ArmFeature, CpuFeature, DefaultBody, Field, Form, Hal, Kind, Method, Numbers, Object, Rules, Shape, SpecFile,
+    Struct,
 };
 
 /// The C header that stands beside the pages.
@@ -319,6 +320,11 @@ fn write_cpu(file: &SpecFile, page: &mut Page) {
         let rows: Vec<Vec<String>> = file.cpu_features.iter().map(|feature| cpu_feature(file, feature, page)).collect();
         page.table(&["Feature", "Word", "Bit", "cpuid", "Needs", "What it is"], &rows);
     }
+    if !file.arm_features.is_empty() {
+        page.part("arm-features", "Features of 64-bit Arm processors");
+        let rows: Vec<Vec<String>> = file.arm_features.iter().map(|feature| arm_feature(feature, page)).collect();
+        page.table(&["Feature", "Word", "Bit", "Reported in", "What it is"], &rows);
+    }
 }
 
 fn cpu_feature(file: &SpecFile, feature: &CpuFeature, page: &mut Page) -> Vec<String> {
@@ -332,6 +338,18 @@ fn cpu_feature(file: &SpecFile, feature: &CpuFeature, page: &mut Page) -> Vec<St
         feature.place.map_or_else(String::new, |(_, bit)| bit.to_string()),
         code(&place),
         state.unwrap_or_default(),
+        inline(&feature.doc),
+    ]
+}
+
+fn arm_feature(feature: &ArmFeature, page: &mut Page) -> Vec<String> {
+    let (word, bit) = feature.hwcap;
+    let id = format!("arm-feature-{}", feature.name);
+    vec![
+        page.anchored(NameKind::Feature, &feature.name, (&id, &feature.name), &feature.doc),
+        feature.place.0.to_string(),
+        feature.place.1.to_string(),
+        code(&format!("{}[{bit}]", if word == 0 { "AT_HWCAP" } else { "AT_HWCAP2" })),
         inline(&feature.doc),
     ]
 }

@@ -25,8 +25,8 @@ pub use observed::Observed;
 pub use option::{DeviceOption, OptionType};
 pub use rules::Rules;
 pub use types::{
-    CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Hal, Handle, Method, NamedValue, NarrowFloat,
-    Numbers, Object, SpecFile, Specials, Struct, type_name,
+    ArmFeature, CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Hal, Handle, Method, NamedValue,
+    NarrowFloat, Numbers, Object, SpecFile, Specials, Struct, type_name,
 };
 
 impl Hal {

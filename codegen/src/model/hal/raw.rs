@@ -180,6 +180,23 @@ pub(super) struct RawCpuFeature {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct RawArmFeature {
+    pub(super) arm_feature: String,
+    pub(super) field: u8,
+    pub(super) bit: u8,
+    pub(super) hwcap: RawHwcap,
+    pub(super) doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHwcap {
+    pub(super) word: u8,
+    pub(super) bit: u8,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RawCpuid {
     pub(super) leaf: u32,
     pub(super) subleaf: u32,

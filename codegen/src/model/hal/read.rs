@@ -6,13 +6,13 @@ use super::kind::{Kind, Names, Position, Shape};
 use super::layout::{Function, Layout, LayoutField, LayoutType};
 use super::option;
 use super::raw::{
-    RawCpuFeature, RawCpuState, RawCpuid, RawField, RawFunction, RawHandle, RawLayout, RawLayoutField, RawMethod,
-    RawNumbers, RawObject, RawStruct, RawValue,
+    RawArmFeature, RawCpuFeature, RawCpuState, RawCpuid, RawField, RawFunction, RawHandle, RawLayout, RawLayoutField,
+    RawMethod, RawNumbers, RawObject, RawStruct, RawValue,
 };
 use super::rules::Rules;
 use super::types::{
-    CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Hal, Handle, Method, NamedValue, Numbers, Object,
-    SpecFile, Struct,
+    ArmFeature, CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Hal, Handle, Method, NamedValue, Numbers,
+    Object, SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
@@ -63,7 +63,7 @@ struct Reader<'a> {
 }
 
 /// The kinds of entries below `spec/hal/`.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "constant",
     "enum",
     "bits",
@@ -76,6 +76,7 @@ const KINDS: [&str; 13] = [
     "function",
     "cpu_state",
     "cpu_feature",
+    "arm_feature",
     "option",
 ];
 
@@ -92,6 +93,7 @@ impl Reader<'_> {
             "function" => file.functions.extend(self.function(entry)),
             "cpu_state" => file.cpu_states.extend(self.cpu_state(entry)),
             "cpu_feature" => self.cpu_feature(entry, file),
+            "arm_feature" => self.arm_feature(entry, file),
             "option" => {
                 let option = option::read(entry, &file.options, self.diagnostics);
                 file.options.extend(option);
@@ -368,6 +370,33 @@ impl Reader<'_> {
         Some(CpuState { name: raw.cpu_state, mask: raw.mask, doc: raw.doc, origin: entry.origin.clone() })
     }
 
+    /// Reports a place that the processor data does not have.
+    fn processor_bit(&mut self, entry: &Entry, place: Option<(u8, u8)>) {
+        if place.is_some_and(|(field, bit)| field >= 8 || bit >= 64) {
+            self.diagnostics.error(&entry.origin_of("bit"), "the processor data is 8 words of 64 bits");
+        }
+    }
+
+    fn arm_feature(&mut self, entry: &Entry, file: &mut SpecFile) {
+        let Some(raw) = entry.parse::<RawArmFeature>(self.diagnostics) else { return };
+        self.doc(entry, &raw.doc);
+        let place = (raw.field, raw.bit);
+        self.processor_bit(entry, Some(place));
+        if raw.hwcap.word >= 2 || raw.hwcap.bit >= 64 {
+            self.diagnostics.error(&entry.origin_of("hwcap"), "the capabilities are 2 words of 64 bits");
+        }
+        if let Some(first) = file.arm_features.iter().find(|feature| feature.place == place) {
+            self.diagnostics.error(&entry.origin_of("bit"), format!("the bit is that of {} already", first.origin));
+        }
+        file.arm_features.push(ArmFeature {
+            name: raw.arm_feature,
+            place,
+            hwcap: (raw.hwcap.word, raw.hwcap.bit),
+            doc: raw.doc,
+            origin: entry.origin.clone(),
+        });
+    }
+
     fn cpu_feature(&mut self, entry: &Entry, file: &mut SpecFile) {
         let Some(raw) = entry.parse::<RawCpuFeature>(self.diagnostics) else { return };
         self.doc(entry, &raw.doc);
@@ -375,9 +404,7 @@ impl Reader<'_> {
         if raw.field.is_some() != raw.bit.is_some() {
             self.diagnostics.error(&entry.origin, "`field` and `bit` belong together");
         }
-        if place.is_some_and(|(field, bit)| field >= 8 || bit >= 64) {
-            self.diagnostics.error(&entry.origin_of("bit"), "the processor data is 8 words of 64 bits");
-        }
+        self.processor_bit(entry, place);
         if raw.cpuid.bit >= 32 || !["eax", "ebx", "ecx", "edx"].contains(&raw.cpuid.register.as_str()) {
             self.diagnostics.error(&entry.origin_of("cpuid"), "expected a bit below 32 of eax, ebx, ecx or edx");
         }

@@ -41,6 +41,8 @@ pub struct SpecFile {
     pub cpu_states: Vec<CpuState>,
     /// Processor features and their bits.
     pub cpu_features: Vec<CpuFeature>,
+    /// Features of 64-bit Arm processors and their bits.
+    pub arm_features: Vec<ArmFeature>,
     /// Options of the device that the file is about.
     pub options: Vec<DeviceOption>,
 }
@@ -253,6 +255,21 @@ pub struct CpuFeature {
     pub cpuid: Cpuid,
     /// Index into the list of states, if it needs one.
     pub state: Option<usize>,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A feature of 64-bit Arm processors.
+#[derive(Clone, Debug)]
+pub struct ArmFeature {
+    /// The name that programs query, `dotprod`.
+    pub name: String,
+    /// The word of the processor data and the bit in it of the feature.
+    pub place: (u8, u8),
+    /// The word of the capabilities that Linux reports, 0 for `AT_HWCAP` and 1 for `AT_HWCAP2`, and the bit in it.
+    pub hwcap: (u8, u8),
     /// Its documentation.
     pub doc: String,
     /// Where it is declared.

@@ -2,9 +2,10 @@
 
 use std::sync::OnceLock;
 
-use crate::cpu_features::CPU_FEATURES;
+#[cfg(target_arch = "aarch64")]
+use crate::cpu_features::ARM_FEATURES;
 #[cfg(target_arch = "x86_64")]
-use crate::cpu_features::CpuFeature;
+use crate::cpu_features::{CPU_FEATURES, CpuFeature};
 
 /// Words of processor data, as kernels see them.
 pub type ProcessorData = [u64; 8];
@@ -17,12 +18,41 @@ pub fn processor_data() -> &'static ProcessorData {
 
 /// Whether the processor has the feature called `name`; none if programs cannot query such a feature.
 pub fn feature(name: &str) -> Option<bool> {
-    let known = cfg!(target_arch = "x86_64").then_some(CPU_FEATURES).unwrap_or_default();
-    let (field, bit) = known.iter().find(|feature| feature.name == name)?.place?;
+    let (field, bit) = place(name)?;
     Some(processor_data()[field] >> bit & 1 != 0)
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+/// The word of the processor data and the bit in it of the feature called `name`.
+#[cfg(target_arch = "x86_64")]
+fn place(name: &str) -> Option<(usize, u32)> {
+    CPU_FEATURES.iter().find(|feature| feature.name == name)?.place
+}
+
+#[cfg(target_arch = "aarch64")]
+fn place(name: &str) -> Option<(usize, u32)> {
+    Some(ARM_FEATURES.iter().find(|feature| feature.name == name)?.place)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn place(_name: &str) -> Option<(usize, u32)> {
+    None
+}
+
+/// Linux reports features in the auxiliary vector of the process. Other systems have calls of their own, which are not made: kernels
+/// that test for a feature take the version without it.
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+fn detect() -> ProcessorData {
+    let (first, second) = rustix::param::linux_hwcap();
+    let capabilities = [first as u64, second as u64];
+    let mut data = ProcessorData::default();
+    for feature in ARM_FEATURES {
+        let ((field, bit), (word, reported)) = (feature.place, feature.hwcap);
+        data[field] |= (capabilities[word] >> reported & 1) << bit;
+    }
+    data
+}
+
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_os = "linux"))))]
 fn detect() -> ProcessorData {
     ProcessorData::default()
 }

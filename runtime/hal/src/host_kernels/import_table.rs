@@ -155,19 +155,21 @@ impl ImportTable {
     }
 }
 
-/// Calls an import for a kernel. Kernels and imports follow the same convention, so nothing is converted.
-///
-/// # Safety
-/// As for the import itself.
-pub unsafe extern "sysv64" fn thunk(
-    function: Option<executable_library::Import>,
-    params: *mut c_void,
-    context: *mut c_void,
-    reserved: *mut c_void,
-) -> i32 {
-    match function {
-        // SAFETY: the kernel passes the function and its context from its import table, with parameters of its own.
-        Some(function) => unsafe { function(params, context, reserved) },
-        None => 1,
+crate::kernel_functions! {
+    /// Calls an import for a kernel. Kernels and imports follow the same convention, so nothing is converted.
+    ///
+    /// # Safety
+    /// As for the import itself.
+    pub unsafe fn thunk(
+        function: Option<executable_library::Import>,
+        params: *mut c_void,
+        context: *mut c_void,
+        reserved: *mut c_void,
+    ) -> i32 {
+        match function {
+            // SAFETY: the kernel passes the function and its context from its import table, with parameters of its own.
+            Some(function) => unsafe { function(params, context, reserved) },
+            None => 1,
+        }
     }
 }

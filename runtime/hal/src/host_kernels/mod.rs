@@ -2,6 +2,7 @@
 //! loaders implement it. Queues, command buffers and memory do not depend on how kernels run, so the null device reuses them.
 
 mod bindings;
+mod convention;
 pub mod cpu;
 mod float_state;
 mod grid;

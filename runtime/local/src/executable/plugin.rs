@@ -11,6 +11,7 @@ use std::mem;
 use std::path::Path;
 use std::ptr;
 
+#[cfg(any(unix, windows))]
 use libloading::Library;
 
 use super::elf::ElfImage;
@@ -43,6 +44,7 @@ pub struct ExecutablePlugin {
 /// The owner of a plugin's code.
 enum PluginCode {
     /// A library that the system's loader opened.
+    #[cfg(any(unix, windows))]
     System(#[expect(dead_code, reason = "held to keep the code")] Library),
     /// An embedded library.
     Embedded(#[expect(dead_code, reason = "held to keep the code")] Box<ElfImage>),
@@ -213,13 +215,33 @@ unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, PluginCode)> {
         let query = unsafe { mem::transmute::<*const (), ExecutablePluginQuery>(query as *const ()) };
         return Ok((query, PluginCode::Embedded(image)));
     }
+    // SAFETY: the caller guarantees it.
+    unsafe { open_with_system(&file, no_plugin) }
+}
+
+/// Opens a plugin with the system's loader.
+///
+/// # Safety
+/// As for [`ExecutablePlugin::load`].
+#[cfg(any(unix, windows))]
+unsafe fn open_with_system(file: &Path, no_plugin: impl Fn() -> Status) -> Result<(ExecutablePluginQuery, PluginCode)> {
     // SAFETY: the caller trusts the library.
-    let library = unsafe { Library::new(&file) }
+    let library = unsafe { Library::new(file) }
         .map_err(|error| Status::invalid_argument("it is no library that can be loaded").with_source(error))?;
     // SAFETY: the caller guarantees that the function of this name has this type.
     let query = unsafe { library.get::<ExecutablePluginQuery>(EXECUTABLE_PLUGIN_QUERY_SYMBOL.as_bytes()) };
     let query = *query.map_err(|error| no_plugin().with_source(error))?;
     Ok((query, PluginCode::System(library)))
+}
+
+/// # Safety
+/// None; nothing is loaded.
+#[cfg(not(any(unix, windows)))]
+unsafe fn open_with_system(
+    _file: &Path,
+    _no_plugin: impl Fn() -> Status,
+) -> Result<(ExecutablePluginQuery, PluginCode)> {
+    Err(Status::unimplemented(format!("loading libraries on {}", std::env::consts::OS)))
 }
 
 fn check_features(features: u32, code: &PluginCode) -> Result<()> {
@@ -260,40 +282,42 @@ unsafe fn text<'a>(pointer: *const u8) -> Cow<'a, str> {
     unsafe { CStr::from_ptr(pointer.cast()) }.to_string_lossy()
 }
 
-/// The host allocator of plugins: that of C, which knows the sizes of its allocations.
-///
-/// # Safety
-/// `params` is valid for commands that have some, `inout_pointer` always; what it refers to was allocated here, or is null.
-unsafe extern "sysv64" fn control_allocator(
-    _this: *mut c_void,
-    command: u32,
-    params: *const PluginAllocation,
-    inout_pointer: *mut *mut c_void,
-) -> u64 {
-    let length = || {
-        // SAFETY: the commands that ask for it have params. No allocation is empty, so that none is null.
-        usize::try_from(unsafe { (*params).byte_length }).unwrap_or(usize::MAX).max(1)
-    };
-    // SAFETY: the caller guarantees that the pointer is valid.
-    let old = unsafe { *inout_pointer };
-    let new = match PluginAllocatorCommand(command) {
-        // SAFETY: any size may be asked for.
-        PluginAllocatorCommand::MALLOC => unsafe { libc::malloc(length()) },
-        // SAFETY: as above.
-        PluginAllocatorCommand::CALLOC => unsafe { libc::calloc(1, length()) },
-        // SAFETY: the caller guarantees that the old allocation is one of ours, or null.
-        PluginAllocatorCommand::REALLOC => unsafe { libc::realloc(old, length()) },
-        PluginAllocatorCommand::FREE => {
+vireo_hal::kernel_functions! {
+    /// The host allocator of plugins: that of C, which knows the sizes of its allocations.
+    ///
+    /// # Safety
+    /// `params` is valid for commands that have some, `inout_pointer` always; what it refers to was allocated here, or is null.
+    unsafe fn control_allocator(
+        _this: *mut c_void,
+        command: u32,
+        params: *const PluginAllocation,
+        inout_pointer: *mut *mut c_void,
+    ) -> u64 {
+        let length = || {
+            // SAFETY: the commands that ask for it have params. No allocation is empty, so that none is null.
+            usize::try_from(unsafe { (*params).byte_length }).unwrap_or(usize::MAX).max(1)
+        };
+        // SAFETY: the caller guarantees that the pointer is valid.
+        let old = unsafe { *inout_pointer };
+        let new = match PluginAllocatorCommand(command) {
+            // SAFETY: any size may be asked for.
+            PluginAllocatorCommand::MALLOC => unsafe { libc::malloc(length()) },
             // SAFETY: as above.
-            unsafe { libc::free(old) };
-            return 0;
+            PluginAllocatorCommand::CALLOC => unsafe { libc::calloc(1, length()) },
+            // SAFETY: the caller guarantees that the old allocation is one of ours, or null.
+            PluginAllocatorCommand::REALLOC => unsafe { libc::realloc(old, length()) },
+            PluginAllocatorCommand::FREE => {
+                // SAFETY: as above.
+                unsafe { libc::free(old) };
+                return 0;
+            }
+            _ => return StatusCode::Unimplemented as u64,
+        };
+        if new.is_null() {
+            return StatusCode::ResourceExhausted as u64;
         }
-        _ => return StatusCode::Unimplemented as u64,
-    };
-    if new.is_null() {
-        return StatusCode::ResourceExhausted as u64;
+        // SAFETY: as above.
+        unsafe { *inout_pointer = new };
+        0
     }
-    // SAFETY: as above.
-    unsafe { *inout_pointer = new };
-    0
 }

@@ -25,11 +25,17 @@ use crate::status::{Result, Status, StatusCode};
 /// use vireo::hal::local::{LocalDevice, NoImports, StaticLibraryLoader};
 /// use vireo::hal::{Device, HeapAllocator};
 ///
-/// /// Doubles a float.
-/// unsafe extern "sysv64" fn double(_: *const Environment, state: *const DispatchState, _: *const WorkgroupState) -> i32 {
-///     // SAFETY: it is called with one binding, as its attributes say; see `check_arguments` of whoever dispatches it.
-///     unsafe { *(*(*state).binding_pointers).cast::<f32>() *= 2.0 };
-///     0
+/// vireo::hal::kernel_functions! {
+///     /// Doubles a float.
+///     unsafe fn double(_: *const Environment, state: *const DispatchState, _: *const WorkgroupState) -> i32 {
+///         // SAFETY: it is called with one binding, as its attributes say; see `check_arguments` of whoever dispatches it.
+///         unsafe { *(*(*state).binding_pointers).cast::<f32>() *= 2.0 };
+///         0
+///     }
+///
+///     unsafe fn query(max_version: u32, _: *const Environment) -> *const Library {
+///         if max_version >= LIBRARY_VERSION { &raw const TABLES.4 } else { ptr::null() }
+///     }
 /// }
 ///
 /// /// Tables of pointers to constants, which never change.
@@ -57,10 +63,6 @@ use crate::status::{Result, Status, StatusCode};
 ///         sources: SourceFileTable { count: 0, reserved: 0, files: ptr::null() },
 ///     },
 /// );
-///
-/// unsafe extern "sysv64" fn query(max_version: u32, _: *const Environment) -> *const Library {
-///     if max_version >= LIBRARY_VERSION { &raw const TABLES.4 } else { ptr::null() }
-/// }
 ///
 /// // SAFETY: `query` returns a library as the interface has it, which is never changed and never goes away.
 /// let loader = unsafe { StaticLibraryLoader::new(Arc::new(NoImports)).with_library(query) }?;
