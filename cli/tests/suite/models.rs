@@ -19,7 +19,7 @@ fn runs(cpu: &str) -> bool {
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        cpu == "vmvx"
+        cpu == "vmvx" || cpu == std::env::consts::ARCH
     }
 }
 
@@ -33,7 +33,8 @@ fn stdout_equals_that_of_the_reference_tool() {
         let (name, module) = (text(&case["name"]), &manifest["modules"][text(&case["module"])]);
         let [call] = case["calls"].as_array().unwrap().as_slice() else { continue };
         if !runs(text(&module["cpu"])) {
-            skipped(Need::Processor("bmi2"), format_args!("{name} needs a processor of level {}", module["cpu"]));
+            let need = if module["cpu"] == "aarch64" { Need::Platform("aarch64") } else { Need::Processor("bmi2") };
+            skipped(need, format_args!("{name} needs a processor of level {}", module["cpu"]));
             continue;
         }
         if module.get("units").is_some() {

@@ -54,7 +54,6 @@ mod registry;
 mod runtime_ops;
 #[path = "../support/skip.rs"]
 mod skip;
-#[cfg(target_arch = "x86_64")]
 mod static_library;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod system_library;

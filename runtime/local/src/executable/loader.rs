@@ -29,7 +29,7 @@ impl ExecutableLoader for EmbeddedElfLoader {
     }
 
     fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
-        cfg!(target_arch = "x86_64") && format.strip_prefix(EMBEDDED_FORMAT_PREFIX) == Some(std::env::consts::ARCH)
+        format.strip_prefix(EMBEDDED_FORMAT_PREFIX).is_some_and(elf::is_host_machine)
     }
 
     fn load(

@@ -57,7 +57,7 @@ impl ExecutableLoader for SystemLibraryLoader {
     }
 
     fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
-        cfg!(target_arch = "x86_64") && format.strip_prefix(SYSTEM_FORMAT_PREFIX) == Some(std::env::consts::ARCH)
+        format.strip_prefix(SYSTEM_FORMAT_PREFIX).is_some_and(elf::is_host_machine)
     }
 
     fn load(

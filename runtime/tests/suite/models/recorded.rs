@@ -186,6 +186,7 @@ fn compare_text(value: &Value, index: usize, printed: &str) -> Result<(), String
 pub fn missing_processor_feature(cpu: &str) -> Option<&'static str> {
     match cpu {
         "vmvx" => None,
+        "aarch64" => (!cfg!(target_arch = "aarch64")).then_some("the kernels are for 64-bit Arm"),
         "x86-64-v3" if !has_x86_64_v3() => Some("the processor lacks features of x86-64-v3"),
         _ if !cfg!(target_arch = "x86_64") => Some("the kernels are for x86-64"),
         _ => None,
@@ -194,7 +195,11 @@ pub fn missing_processor_feature(cpu: &str) -> Option<&'static str> {
 
 /// What a processor needs to run kernels that were compiled for `cpu`.
 fn needed(cpu: &str) -> Need<'static> {
-    if cpu == "x86-64-v3" && cfg!(target_arch = "x86_64") { Need::Processor("bmi2") } else { Need::Platform("x86_64") }
+    match cpu {
+        "aarch64" => Need::Platform("aarch64"),
+        "x86-64-v3" if cfg!(target_arch = "x86_64") => Need::Processor("bmi2"),
+        _ => Need::Platform("x86_64"),
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -20,7 +20,7 @@ pub(super) struct DynamicTable {
 }
 
 /// A symbol.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LoadedSymbol {
     /// Offset of its name in the strings. Names are not copied: many symbols may share one long name.
     pub(super) name: usize,
@@ -64,6 +64,13 @@ impl DynamicEntries {
 }
 
 impl DynamicTable {
+    /// The symbols of another table with one table of relocations.
+    #[cfg(test)]
+    pub(super) fn with_relocations(other: &DynamicTable, relocations: Range<usize>) -> DynamicTable {
+        let (strings, symbols) = (other.strings.clone(), other.symbols.clone());
+        DynamicTable { strings, symbols, relocations: vec![relocations], init: None, init_array: 0..0 }
+    }
+
     pub(super) fn parse(image: &[u8], table: Range<usize>, header: &Header) -> Result<DynamicTable, ElfError> {
         let mut entries = DynamicEntries::default();
         let start = header.origin() + table.start as u64;

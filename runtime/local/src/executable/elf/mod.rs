@@ -7,9 +7,12 @@
 
 mod dynamic;
 mod error;
+mod machine;
 mod parse;
 mod relocate;
 mod system_check;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -50,21 +53,28 @@ pub fn infer_format(bytes: &[u8]) -> Result<String, ElfError> {
 
 /// The machine of an ELF file as format names spell it, if `bytes` begins like one.
 pub(super) fn machine_name(bytes: &[u8]) -> Result<String, ElfError> {
-    Ok(parse::machine_name(parse::machine(bytes)?))
+    Ok(machine::name(parse::machine(bytes)?))
 }
+
+/// True if `name` is how formats spell the machine of the host, and libraries for it can be loaded.
+pub(super) fn is_host_machine(name: &str) -> bool {
+    machine::HOST.is_some_and(|host| machine::name(host) == name)
+}
+
+/// An initialiser of a library, which follows the convention of kernels.
+#[cfg(target_arch = "x86_64")]
+type Initializer = unsafe extern "sysv64" fn();
+/// An initialiser of a library, which follows the convention of kernels.
+#[cfg(not(target_arch = "x86_64"))]
+type Initializer = unsafe extern "C" fn();
 
 impl ElfImage {
     /// Loads a library. Runs no code of it.
     pub fn load(bytes: &[u8]) -> Result<ElfImage, ElfError> {
-        let header = Header::parse(bytes)?;
+        let header = Header::parse(bytes, machine::HOST)?;
         let mut image = WritableImage::new(header.span).map_err(ElfError::Memory)?;
-        for segment in &header.segments {
-            let source = &bytes[segment.file.clone()];
-            image.bytes_mut()[segment.memory.start..][..source.len()].copy_from_slice(source);
-        }
-        let dynamic = DynamicTable::parse(image.bytes(), header.dynamic.clone(), &header)?;
         let base = image.base();
-        relocate::apply(image.bytes_mut(), base, &dynamic, &header)?;
+        let dynamic = place(image.bytes_mut(), base, bytes, &header)?;
         let initializers = dynamic.initializers(image.bytes(), base, &header)?;
         let symbols = dynamic.symbols.iter().filter_map(|symbol| {
             let offset = header.offset_of(symbol.value)?;
@@ -117,13 +127,11 @@ impl ElfImage {
     ///
     /// # Safety
     /// The library must be one whose code the caller trusts.
-    #[cfg(target_arch = "x86_64")]
     pub unsafe fn initialize(&self) {
         for address in &self.initializers {
             // SAFETY: the address is that of code in the image, which `dynamic` checked; that it is a function without arguments
             // is what the file says, and the caller trusts it.
-            let function =
-                unsafe { std::mem::transmute::<*const (), unsafe extern "sysv64" fn()>(*address as *const ()) };
+            let function = unsafe { std::mem::transmute::<*const (), Initializer>(*address as *const ()) };
             // SAFETY: as above.
             unsafe { function() };
         }
@@ -142,6 +150,17 @@ impl Image for ElfImage {
     fn code(&self) -> Vec<(u64, &[u8])> {
         self.code.iter().filter_map(|range| self.code_at(range)).collect()
     }
+}
+
+/// Copies the segments of a file to the image, which is at the address `base`, and relocates them.
+fn place(image: &mut [u8], base: u64, bytes: &[u8], header: &Header) -> Result<DynamicTable, ElfError> {
+    for segment in &header.segments {
+        let source = &bytes[segment.file.clone()];
+        image[segment.memory.start..][..source.len()].copy_from_slice(source);
+    }
+    let dynamic = DynamicTable::parse(image, header.dynamic.clone(), header)?;
+    relocate::apply(image, base, &dynamic, header)?;
+    Ok(dynamic)
 }
 
 /// The protection of every page. Two segments on one page are accepted only if they want the same.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::error::ElfError;
+use super::machine;
 use crate::hal::elf_format::{
     ELF_MAGIC, ElfClass, ElfData, ElfMachine, ElfType, ElfVersion, FATELF_MAGIC, FileHeader, ProgramHeader,
     SegmentFlags, SegmentType,
@@ -14,6 +15,8 @@ const MAX_SPAN: u64 = 1 << 30;
 /// The checked headers. Ranges of memory are offsets into the image, which starts at the lowest segment's page.
 #[derive(Debug)]
 pub(super) struct Header {
+    /// The machine that the code is for.
+    pub(super) machine: ElfMachine,
     /// Bytes of the image.
     pub(super) span: usize,
     /// The segments in ascending order; they do not overlap.
@@ -51,11 +54,6 @@ pub(super) fn array<const N: usize>(bytes: &[u8], at: u64, what: &'static str) -
     })
 }
 
-/// The name of a machine as executable formats spell it.
-pub(super) fn machine_name(machine: ElfMachine) -> String {
-    machine.name().map_or_else(|| format!("machine_{:#x}", machine.0), str::to_string)
-}
-
 /// The machine of a file that begins like an ELF file.
 pub(super) fn machine(bytes: &[u8]) -> Result<ElfMachine, ElfError> {
     let magic = u32::from_le_bytes(array(bytes, 0, "the magic number")?);
@@ -67,8 +65,8 @@ pub(super) fn machine(bytes: &[u8]) -> Result<ElfMachine, ElfError> {
     Ok(ElfMachine(FileHeader::read(&array(bytes, 0, "the file header")?).machine))
 }
 
-/// The program headers of a shared object for the processor of the host, each with its file offset.
-pub(super) fn program_headers(bytes: &[u8]) -> Result<Vec<(u64, ProgramHeader)>, ElfError> {
+/// The program headers of a shared object for the machine `wanted`, each with its file offset. None means that no code can be loaded here.
+pub(super) fn program_headers(bytes: &[u8], wanted: Option<ElfMachine>) -> Result<Vec<(u64, ProgramHeader)>, ElfError> {
     let machine = machine(bytes)?;
     let header = FileHeader::read(&array(bytes, 0, "the file header")?);
     let check = |field, value: u64, wanted: u64, meaning: &str| match value == wanted {
@@ -78,9 +76,9 @@ pub(super) fn program_headers(bytes: &[u8]) -> Result<Vec<(u64, ProgramHeader)>,
     check("class", header.class.into(), ElfClass::BITS_64.0.into(), " (64 bits)")?;
     check("data", header.data.into(), ElfData::LITTLE.0.into(), " (little-endian)")?;
     check("version", header.version.into(), ElfVersion::CURRENT.0.into(), "")?;
-    if machine != ElfMachine::X86_64 || !cfg!(target_arch = "x86_64") {
-        let here = std::env::consts::ARCH;
-        return Err(ElfError::Unsupported(format!("machine {} on {here}", machine_name(machine))));
+    if Some(machine) != wanted {
+        let here = machine::host_name();
+        return Err(ElfError::Unsupported(format!("machine {} on {here}", machine::name(machine))));
     }
     check("file_type", header.file_type.into(), ElfType::SHARED.0.into(), " (shared object)")?;
     check("header_size", header.header_size.into(), FileHeader::SIZE as u64, "")?;
@@ -98,13 +96,13 @@ pub(super) fn program_headers(bytes: &[u8]) -> Result<Vec<(u64, ProgramHeader)>,
 }
 
 impl Header {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Header, ElfError> {
-        let headers = program_headers(bytes)?;
-        Header::layout(bytes, &headers)
+    pub(super) fn parse(bytes: &[u8], wanted: Option<ElfMachine>) -> Result<Header, ElfError> {
+        let headers = program_headers(bytes, wanted)?;
+        Header::layout(bytes, &headers, machine(bytes)?)
     }
 
     /// Places the segments.
-    fn layout(bytes: &[u8], headers: &[(u64, ProgramHeader)]) -> Result<Header, ElfError> {
+    fn layout(bytes: &[u8], headers: &[(u64, ProgramHeader)], machine: ElfMachine) -> Result<Header, ElfError> {
         let of_type = |wanted: SegmentType| headers.iter().filter(move |(_, header)| header.segment_type == wanted.0);
         if of_type(SegmentType::TLS).next().is_some() {
             return Err(ElfError::Unsupported("thread-local storage".to_string()));
@@ -120,7 +118,7 @@ impl Header {
             end = segment.memory.end;
             segments.push(segment);
         }
-        let mut header = Header { span: end, segments, dynamic: 0..0, relro: None, origin };
+        let mut header = Header { machine, span: end, segments, dynamic: 0..0, relro: None, origin };
         if header.span == 0 {
             return Err(ElfError::value(*first_at, "memory_size", 0, "at least one byte in some segment"));
         }

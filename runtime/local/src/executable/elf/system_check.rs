@@ -1,13 +1,14 @@
 //! Checks of a system library's headers before the dynamic loader opens it, which trusts its files.
 
 use super::error::ElfError;
+use super::machine;
 use super::parse::program_headers;
 use crate::hal::elf_format::{SegmentFlags, SegmentType};
 
 /// Checks that a file is a shared object for this machine, that all of its segments are within the file, and that none is both writable and
 /// executable. The dynamic loader would map segments past the end of the file, and accessing them would kill the process.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), ElfError> {
-    let headers = program_headers(bytes)?;
+    let headers = program_headers(bytes, machine::HOST)?;
     for (at, header) in &headers {
         let (flags, kind) = (SegmentFlags::from_bits_retain(header.flags), SegmentType(header.segment_type));
         let end = header.offset.checked_add(header.file_size);

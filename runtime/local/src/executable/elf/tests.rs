@@ -1,0 +1,147 @@
+//! Libraries for 64-bit Arm, placed and relocated on any machine: what the words of a library of the compiler become, the value of every type of
+//! relocation, and what is refused. Nothing of them is run.
+
+use super::machine::{HOST, host_name};
+use super::parse::Header;
+use super::*;
+use crate::hal::elf_format::{ElfMachine, FileHeader, Relocation, RelocationAarch64};
+use crate::hal::executable_library::LIBRARY_QUERY_SYMBOL;
+
+const ARM: Option<ElfMachine> = Some(ElfMachine::ARM_64);
+
+/// Any address that no library is linked for.
+const BASE: u64 = 0x7f12_3456_0000;
+
+/// The library of a model for 64-bit Arm. It is in the module file as it is; what follows it there belongs to no segment.
+fn library() -> Vec<u8> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/models/aarch64_mlp.vmfb");
+    let module = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let start = module.windows(4).position(|window| window == b"\x7fELF").expect("the module has a library");
+    module[start..].to_vec()
+}
+
+/// The library in memory at [`BASE`], its header and its dynamic table.
+fn placed(bytes: &[u8]) -> Result<(Vec<u8>, Header, DynamicTable), ElfError> {
+    let header = Header::parse(bytes, ARM)?;
+    let mut image = vec![0; header.span];
+    let dynamic = place(&mut image, BASE, bytes, &header)?;
+    Ok((image, header, dynamic))
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// The relocations of a library, from its file.
+fn relocations(bytes: &[u8], header: &Header, dynamic: &DynamicTable) -> Vec<Relocation> {
+    let in_file = |range: &Range<usize>| {
+        let inside = |segment: &&Segment| segment.memory.contains(&range.start);
+        let segment = header.segments.iter().find(inside).expect("tables are in segments");
+        let start = segment.file.start + range.start - segment.memory.start;
+        start..start + range.len()
+    };
+    let tables = dynamic.relocations.iter().map(|table| &bytes[in_file(table)]);
+    tables
+        .flat_map(|table| table.chunks_exact(Relocation::SIZE))
+        .map(|entry| Relocation::read(entry.try_into().unwrap()))
+        .collect()
+}
+
+#[test]
+fn libraries_of_the_compiler_are_relocated_for_arm() {
+    let bytes = library();
+    assert_eq!(infer_format(&bytes).unwrap(), "embedded-elf-arm_64");
+    let (image, header, dynamic) = placed(&bytes).unwrap();
+    let relocations = relocations(&bytes, &header, &dynamic);
+    assert!(relocations.len() >= 8, "{}", relocations.len());
+    // Before: the bytes of the file, and zeros after them.
+    let mut expected = vec![0; header.span];
+    for segment in &header.segments {
+        expected[segment.memory.start..][..segment.file.len()].copy_from_slice(&bytes[segment.file.clone()]);
+    }
+    for relocation in relocations {
+        assert_eq!(relocation.info, u64::from(RelocationAarch64::RELATIVE.0), "the compiler writes no others");
+        let at = header.offset_of(relocation.offset).expect("the place is in a segment");
+        // The library is linked for the address 0.
+        expected[at..at + 8].copy_from_slice(&(BASE + relocation.addend).to_le_bytes());
+    }
+    assert!(image == expected);
+    // The query function is code of the library.
+    let strings = &image[dynamic.strings.clone()];
+    let name = |symbol: &dynamic::LoadedSymbol| {
+        strings[symbol.name..].split(|byte| *byte == 0).next() == Some(LIBRARY_QUERY_SYMBOL.as_bytes())
+    };
+    let query =
+        dynamic.symbols.iter().find(|symbol| symbol.exported && name(symbol)).expect("it exports the query function");
+    assert!(header.is_code(header.offset_of(query.value).unwrap()));
+}
+
+#[test]
+fn every_type_of_relocation_for_arm_has_its_value() {
+    let bytes = library();
+    let (_, header, dynamic) = placed(&bytes).unwrap();
+    let symbol = dynamic.symbols.iter().position(|symbol| symbol.exported).unwrap();
+    let address = BASE + dynamic.symbols[symbol].value;
+    let table = dynamic.relocations[0].start;
+    let place = header.segments.iter().find(|segment| segment.write).expect("there is data").memory.start;
+    // Relocates a word that is all ones, and returns it.
+    let relocate = |kind: u32, symbol: usize, addend: i64| {
+        let mut image = vec![0; header.span];
+        image[place..place + 8].fill(0xff);
+        let info = (symbol as u64) << 32 | u64::from(kind);
+        for (index, field) in [place as u64, info, addend as u64].into_iter().enumerate() {
+            image[table + 8 * index..][..8].copy_from_slice(&field.to_le_bytes());
+        }
+        let dynamic = DynamicTable::with_relocations(&dynamic, table..table + Relocation::SIZE);
+        relocate::apply(&mut image, BASE, &dynamic, &header)
+            .map(|()| word(&image, place))
+            .map_err(|error| error.to_string())
+    };
+    let here = BASE + place as u64;
+    let low = |value: u64| value & 0xffff_ffff | 0xffff_ffff_0000_0000;
+    for (kind, symbol, addend, expected) in [
+        (RelocationAarch64::NONE, 0, 5, u64::MAX),
+        (RelocationAarch64::WITHDRAWN, 0, 5, u64::MAX),
+        (RelocationAarch64::RELATIVE, 0, 0x1234, BASE + 0x1234),
+        (RelocationAarch64::ABS64, symbol, -8, address - 8),
+        (RelocationAarch64::GLOB_DAT, symbol, 16, address + 16),
+        (RelocationAarch64::JUMP_SLOT, symbol, 0, address),
+        (RelocationAarch64::PREL64, symbol, 4, address.wrapping_add(4).wrapping_sub(here)),
+        (RelocationAarch64::PREL32, symbol, 4, low(address.wrapping_add(4).wrapping_sub(here))),
+        (RelocationAarch64::ABS32, 0, 0xffff_fffe, low(0xffff_fffe)),
+        (RelocationAarch64::ABS32, 0, -3, low(-3i64 as u64)),
+    ] {
+        assert_eq!(relocate(kind.0, symbol, addend), Ok(expected), "{kind:?}");
+    }
+    let overflow = format!("ELF relocation abs32 at address {place:#x}: the value does not fit 32 bits");
+    assert_eq!(relocate(RelocationAarch64::ABS32.0, symbol, 0), Err(overflow));
+    // A type of x86-64, and one that only linkers apply.
+    for kind in [8, 275] {
+        assert_eq!(relocate(kind, 0, 0), Err(format!("ELF: relocation type {kind} is not supported")));
+    }
+}
+
+#[test]
+fn libraries_for_other_machines_are_refused_by_name() {
+    let other = |machine: ElfMachine| {
+        let mut bytes = library();
+        let at = std::mem::offset_of!(FileHeader, machine);
+        bytes[at..at + 2].copy_from_slice(&machine.0.to_le_bytes());
+        bytes
+    };
+    for (machine, name) in [
+        (ElfMachine::X86_64, "x86_64"),
+        (ElfMachine::ARM_64, "arm_64"),
+        (ElfMachine::RISCV, "riscv_64"),
+        (ElfMachine(0x1234), "machine_0x1234"),
+    ] {
+        if Some(machine) == HOST {
+            continue;
+        }
+        let error = ElfImage::load(&other(machine)).unwrap_err().to_string();
+        assert_eq!(error, format!("ELF: machine {name} on {} is not supported", host_name()));
+        assert_eq!(check_system_library(&other(machine)).unwrap_err().to_string(), error);
+        assert!(!is_host_machine(name));
+    }
+    assert_eq!(is_host_machine(&host_name()), HOST.is_some());
+}
