@@ -82,15 +82,14 @@ impl PageMapping {
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        let result = unsafe {
+        unsafe {
             let first = self.base.add(range.start);
             system::protect(first, range.len(), protection)?;
             if protection == Protection::ReadExecute {
                 synchronise_code(first, range.len());
             }
-            Ok(())
-        };
-        result
+        }
+        Ok(())
     }
 }
 
