@@ -1,11 +1,12 @@
 //! Commands for developers of the workspace, which are not part of a build. Run as `cargo xtask NAME`; the alias is in `.cargo/config.toml`.
 //!
 //! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
-//! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded dispatcher, `skipped` at tests that did not run, `features`
-//! at the features of dependencies, and `facts` at literals that repeat the specs. Specs are read from disk, so that an edit of one does
-//! not build this crate again.
+//! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded
+//! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, `facts` at literals that repeat the specs.
+//! `cross` builds and runs for other machines. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
+mod cross;
 mod docs;
 mod facts;
 mod features;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test
+       cargo xtask cross [TARGET]
        cargo xtask docs [--out DIRECTORY]
        cargo xtask facts
        cargo xtask features
@@ -29,6 +31,8 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more
+cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, as far as compiler, linker and
+           emulator are here; TARGET is a part of the name of a target
 facts      fails for literals in hand-written Rust that repeat what spec/ says
 docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
@@ -52,6 +56,8 @@ fn main() -> ExitCode {
         ["op", "--help" | "-h"] => print(op::HELP),
         ["op", "--self-test"] => op::self_test(),
         ["op", arguments @ ..] => op::op(arguments),
+        ["cross"] => cross::cross(None).map_err(Failure::Wrong),
+        ["cross", target] => cross::cross(Some(target)).map_err(Failure::Wrong),
         ["facts"] => facts::facts(),
         ["docs"] => docs::docs(None),
         ["docs", "--out", directory] => docs::docs(Some(Path::new(directory))),

@@ -31,7 +31,7 @@ const BUILD: &str = "How it is built";
 const IN_NAVIGATION: &str = "docs/support.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 19] = [
+const GUIDES: [Guide; 20] = [
     Guide {
         file: "README.md",
         group: USE,
@@ -43,6 +43,7 @@ const GUIDES: [Guide; 19] = [
     Guide { file: "docs/devices.md", group: USE, begin: None },
     Guide { file: "docs/parameters.md", group: USE, begin: None },
     Guide { file: "docs/executables.md", group: USE, begin: None },
+    Guide { file: "docs/platforms.md", group: USE, begin: None },
     Guide { file: "docs/security.md", group: USE, begin: Some("run models that you do not trust") },
     Guide { file: "CHANGELOG.md", group: USE, begin: None },
     Guide { file: "examples/README.md", group: EXTEND, begin: Some("add a driver from a library of your own") },
