@@ -10,6 +10,7 @@ mod error;
 mod machine;
 mod parse;
 mod relocate;
+#[cfg(target_os = "linux")]
 mod system_check;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use crate::hal::elf_format::EMBEDDED_FORMAT_PREFIX;
 use crate::status::Result;
 
 pub use error::ElfError;
+#[cfg(target_os = "linux")]
 pub(super) use system_check::check as check_system_library;
 
 use dynamic::DynamicTable;
