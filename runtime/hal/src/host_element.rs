@@ -32,6 +32,9 @@ pub trait HostElement:
 
     /// All types whose elements can be read as this type.
     const READABLE: &'static [ElementType];
+
+    /// Whether any bits are a value of the type; those of a `bool` are not.
+    const HAS_ANY_BITS: bool;
 }
 
 macro_rules! host_elements {
@@ -47,6 +50,7 @@ macro_rules! host_elements {
         impl HostElement for $ty {
             const ELEMENT_TYPE: ElementType = ElementType::$made;
             const READABLE: &'static [ElementType] = &[$(ElementType::$read),*];
+            const HAS_ANY_BITS: bool = true;
         }
     )*};
 }
@@ -81,6 +85,7 @@ impl sealed::Sealed for bool {
 impl HostElement for bool {
     const ELEMENT_TYPE: ElementType = ElementType::BOOL_8;
     const READABLE: &'static [ElementType] = &[ElementType::BOOL_8];
+    const HAS_ANY_BITS: bool = false;
 }
 
 /// The bytes of elements, as tensors have them.

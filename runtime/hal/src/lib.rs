@@ -50,7 +50,7 @@ use vireo_vm as vm;
 
 pub use allocator::HeapAllocator;
 pub use buffer::{HeapBuffer, Subspan, subspan};
-pub use buffer_view::{BufferView, BufferViewRef};
+pub use buffer_view::{BufferView, BufferViewRef, dense_byte_length};
 pub use element_value::{BitPacker, ElementValue};
 pub use exclusive::{ExclusiveBytes, overwrite_exclusive};
 pub use fence::{Fence, Timepoints};
