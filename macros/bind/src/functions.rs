@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use vireo_module::bytecode::opcode::RESERVED_PREFIX;
 use vireo_module::convention::{Convention, Kind};
 use vireo_module::declaration::{Declaration, DeclaredValue};
 use vireo_module::reflection::ReflectionAttribute;
@@ -32,7 +33,7 @@ pub struct Value {
     pub declared: String,
 }
 
-/// The functions of a model that have a declaration. Those that compilers add have a `$` or begin with two underscores, and none.
+/// The functions of a model that have a declaration. Those that compilers add have a `$` in their name or are reserved, and have none.
 pub fn of(archive: &Archive) -> Result<Vec<Function>, String> {
     let mut functions = Vec::new();
     let mut identifiers: HashMap<String, String> = HashMap::new();
@@ -42,7 +43,9 @@ pub fn of(archive: &Archive) -> Result<Vec<Function>, String> {
             .attrs()
             .find(|(key, _)| *key == ReflectionAttribute::Declaration.name())
             .map(|(_, text)| text.to_string());
-        let Some(text) = declaration.filter(|_| !export.name.contains('$') && !export.name.starts_with("__")) else {
+        let Some(text) =
+            declaration.filter(|_| !export.name.contains('$') && !export.name.starts_with(RESERVED_PREFIX))
+        else {
             continue;
         };
         let place = |message: String| format!("function `{}`: {message}", export.name);

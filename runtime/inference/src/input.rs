@@ -7,7 +7,7 @@ use vireo_hal::{Device, ElementType, HostElement};
 use vireo_vm::{Ref, Value};
 
 use crate::output::Output;
-use crate::signature::{Signature, ValueInfo, ValueType};
+use crate::signature::{Signature, TensorType, ValueInfo, ValueType};
 use crate::tensor::{HostTensor, Tensor};
 
 /// An argument of a call.
@@ -219,8 +219,7 @@ fn on_device(tensor: &HostTensor<'_>, element_type: ElementType, device: &dyn De
 }
 
 fn describe_tensor(shape: &[u64], element_type: ElementType) -> String {
-    let shape = shape.iter().map(|size| format!("{size}x")).collect::<String>();
-    format!("tensor<{shape}{element_type}>")
+    TensorType { shape: shape.iter().copied().map(Some).collect(), element_type }.to_string()
 }
 
 fn mismatch(info: &ValueInfo, input: &Input<'_>) -> Status {

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vireo_core::limits::Limits;
+#[cfg(feature = "local")]
+use vireo_core::status::StatusCode;
 use vireo_core::status::{Result, Status};
 #[cfg(feature = "local")]
 use vireo_hal::DriverRegistry;
@@ -74,6 +76,10 @@ impl Model {
     /// A failure of an initialiser, with what the host lacks.
     #[cfg(feature = "local")]
     fn explain(&self, status: Status) -> Status {
+        // A program that was stopped has told why, and would have to be stopped again.
+        if !matches!(status.code(), StatusCode::NotFound | StatusCode::Incompatible | StatusCode::Unavailable) {
+            return status;
+        }
         let builder = ModelBuilder { devices: self.0.builder.devices_of(&self.0.devices), ..self.0.builder.clone() };
         match builder.requirements(self.main()).map(|found| found.missing()) {
             Ok(missing) if !missing.is_empty() => status.context(format!("the program needs {}", missing.join("; "))),
@@ -271,7 +277,8 @@ impl ModelBuilder {
         self.build(main?)?.session()
     }
 
-    /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs.
+    /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs, except that the initialisers of one that loads
+    /// parameters run on a stand-in first, to find out which (`ModelBuilder::requirements`).
     ///
     /// # Errors
     /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions, failures of devices.
@@ -425,20 +432,28 @@ impl ModelBuilder {
         Ok(providers)
     }
 
-    /// How many bytes the host has of a parameter of which `wanted` are needed; none if it has none of this name. Other sources than archives only
-    /// tell whether they have a scope.
+    /// How many bytes the host has of a parameter of which so many are needed; none if it has none of this name. Other sources than archives
+    /// only tell whether they have a scope. Opens the archives.
     #[cfg(feature = "local")]
-    pub(crate) fn parameter_length(&self, scope: &str, key: &str, wanted: u64) -> Result<Option<u64>> {
+    pub(crate) fn parameter_lengths(&self) -> Result<impl Fn(&str, &str, u64) -> Option<u64>> {
         #[cfg(feature = "params")]
-        for (name, index) in self.scopes(ContentsMode::Mmap)? {
-            if name == scope
+        let scopes = self.scopes(ContentsMode::Mmap)?;
+        Ok(move |scope: &str, key: &str, wanted: u64| {
+            #[cfg(feature = "params")]
+            if let Some((_, index)) = scopes.iter().find(|(name, _)| *name == scope)
                 && let Some(parameter) = index.get(key)
             {
-                return Ok(Some(parameter.length));
+                return Some(parameter.length);
             }
-        }
-        let _ = key;
-        Ok(self.providers.iter().any(|provider| provider.query_support(scope)).then_some(wanted))
+            let _ = key;
+            self.providers.iter().any(|provider| provider.query_support(scope)).then_some(wanted)
+        })
+    }
+
+    /// The limits of calls.
+    #[cfg(feature = "local")]
+    pub(crate) fn call_limits(&self) -> &Limits {
+        &self.policy.limits
     }
 }
 

@@ -50,7 +50,7 @@ impl PreparedCall {
     }
 
     /// Prepares `size` calls with the same arguments, of which `concurrency` may be under way on the device at a time: call `i` waits
-    /// there for call `i - concurrency`, while the host goes on.
+    /// there for call `i - concurrency`, while the host continues.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the function takes no fences, so that each of its calls waits for its results, or `concurrency` is zero;
@@ -119,7 +119,7 @@ impl PreparedCall {
         let waited =
             called.and_then(|()| done.wait(end).map_err(|status| status.context("the results were not produced")));
         if waited.is_err() {
-            // A timeline that failed or was left behind cannot be used again.
+            // A timeline that failed, or that a program never signaled, cannot be used again.
             self.results.clear();
             let device = self.function.device();
             timeline.semaphore = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?;

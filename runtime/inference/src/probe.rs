@@ -3,18 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use vireo_core::limits::{Limits, Tier};
-use vireo_core::status::Result;
+use vireo_core::limits::{Limits, MemoryBudget, Tier};
+use vireo_core::status::{Result, Status};
 use vireo_hal::forward::{ForwardDevice, ForwardExecutable, ForwardExecutableCache};
 use vireo_hal::types::{AllocatorStatistics, ExecuteFlags};
 use vireo_hal::{
     Buffer, BufferParams, Device, Executable, ExecutableCache, ExecutableCachingMode, ExecutableFunction,
-    ExecutableLoader, Forward, ParameterProvider, ParameterProviderSignal, ParameterSpan, QueryCategory, QueueAffinity,
-    SecurityPolicy, Timepoint,
+    ExecutableLoader, Forward, HeapAllocator, ParameterProvider, ParameterProviderSignal, ParameterSpan, QueryCategory,
+    QueueAffinity, SecurityPolicy, Timepoint,
 };
-use vireo_local::null::{NullLoader, null_device};
+use vireo_local::null::{NullLoader, null_device_on};
 use vireo_modules::hal::HalModule;
 use vireo_modules::hal_inline::HalInlineModule;
 use vireo_modules::hal_loader::HalLoaderModule;
@@ -22,8 +21,10 @@ use vireo_modules::io_parameters::IoParameters;
 use vireo_session::{LinkedModules, Module};
 use vireo_vm::interp::Recorder;
 
-/// How long the initialisers may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How many devices and formats are remembered, and how many parameters. Programs of compilers ask for a few; a program that anybody may have
+/// written can ask in a loop.
+const MAX_NAMES: usize = 64;
+const MAX_PARAMETERS: usize = 1 << 16;
 
 /// What initialisers asked for.
 #[derive(Debug, Default)]
@@ -36,6 +37,8 @@ pub struct Seen {
     pub executables: Vec<SeenExecutable>,
     /// Bytes of each parameter, by scope and name.
     pub parameters: BTreeMap<(String, String), u64>,
+    /// Bytes of executables that are still remembered: no more than the modules have.
+    executable_bytes: u64,
 }
 
 /// An executable that was made.
@@ -51,7 +54,7 @@ pub struct SeenExecutable {
 pub struct Outcome {
     pub seen: Seen,
     /// The failure of linking or of an initialiser.
-    pub failure: Option<vireo_core::status::Status>,
+    pub failure: Option<Status>,
     /// Memory of the device after initialisation.
     pub memory: AllocatorStatistics,
 }
@@ -63,15 +66,21 @@ fn lock(seen: &Shared) -> MutexGuard<'_, Seen> {
 }
 
 fn add_once(list: &mut Vec<String>, text: &str) {
-    if !list.iter().any(|known| known == text) {
+    if list.len() < MAX_NAMES && !list.iter().any(|known| known == text) {
         list.push(text.to_string());
     }
 }
 
-/// Links `modules` with modules of a host without devices, and runs their initialisers; executables are accepted in the format `accepted` alone.
-pub fn run(modules: &[Module], accepted: Option<&str>) -> Result<Outcome> {
-    let seen = Shared::default();
-    let null = null_device("null");
+/// Links `modules` with modules of a host without devices, and runs their initialisers within `limits`; executables are accepted in the format
+/// `accepted` alone.
+pub fn run(modules: &[Module], accepted: Option<&str>, limits: &Limits) -> Result<Outcome> {
+    let archives = modules.iter().filter_map(Module::archive);
+    let seen = Seen { executable_bytes: archives.map(|archive| archive.bytes().len() as u64).sum(), ..Seen::default() };
+    let seen: Shared = Arc::new(Mutex::new(seen));
+    // The memory of this run is its own: what it takes is not taken from that of sessions.
+    let memory = limits.memory.as_ref().map(|memory| MemoryBudget::new(memory.limit()));
+    let allocator = memory.clone().map_or_else(HeapAllocator::without_reuse, HeapAllocator::with_budget);
+    let null = null_device_on("null", allocator);
     let device: Arc<dyn Device> = Arc::new(Forward(ProbeDevice {
         inner: null.clone(),
         accepted: accepted.map(str::to_string),
@@ -90,7 +99,7 @@ pub fn run(modules: &[Module], accepted: Option<&str>) -> Result<Outcome> {
     // Initialisers may trace, which is nobody's business here.
     let linked =
         LinkedModules::with_sink(host.into_iter().chain(modules.iter().cloned()), Arc::new(Recorder::default()));
-    let limits = Limits { timeout: Some(TIMEOUT), tier: Tier::Interpreter, ..Limits::default() };
+    let limits = Limits { memory, tier: Tier::Interpreter, ..limits.clone() };
     let context = linked.and_then(|linked| linked.context(limits));
     let memory = null.allocator().statistics();
     let failure = context.as_ref().err().cloned();
@@ -159,7 +168,10 @@ fn watched(seen: &Shared, inner: Arc<dyn Executable>, format: &str, data: &[u8])
     let mut list = lock(seen);
     add_once(&mut list.formats, format);
     let index = list.executables.len();
-    list.executables.push(SeenExecutable { format: format.into(), data: data.to_vec(), functions: Vec::new() });
+    if let Some(left) = list.executable_bytes.checked_sub(data.len() as u64).filter(|_| !data.is_empty()) {
+        list.executable_bytes = left;
+        list.executables.push(SeenExecutable { format: format.into(), data: data.to_vec(), functions: Vec::new() });
+    }
     Arc::new(Forward(ProbeExecutable { inner, index, seen: seen.clone() }))
 }
 
@@ -216,12 +228,17 @@ impl ExecutableLoader for ProbeLoader {
 struct ProbeProvider(Shared);
 
 impl ProbeProvider {
-    fn note(&self, scope: &str, spans: &[ParameterSpan]) {
+    fn note(&self, scope: &str, spans: &[ParameterSpan]) -> Result<()> {
         let mut seen = lock(&self.0);
         for span in spans {
+            if seen.parameters.len() >= MAX_PARAMETERS {
+                let message = format!("the program loads more than {MAX_PARAMETERS} parameters");
+                return Err(Status::resource_exhausted(message));
+            }
             let bytes = seen.parameters.entry((scope.to_string(), span.key.clone())).or_default();
             *bytes = (*bytes).max(span.parameter_offset.saturating_add(span.length));
         }
+        Ok(())
     }
 }
 
@@ -244,7 +261,7 @@ impl ParameterProvider for ProbeProvider {
         target_params: BufferParams,
         spans: &[ParameterSpan],
     ) -> Result<Vec<Arc<dyn Buffer>>> {
-        self.note(source_scope, spans);
+        self.note(source_scope, spans)?;
         let allocator = device.allocator();
         let buffers = spans.iter().map(|span| allocator.allocate_buffer(target_params, span.length));
         let buffers = buffers.collect::<Result<Vec<_>>>()?;
@@ -262,7 +279,7 @@ impl ParameterProvider for ProbeProvider {
         _target_buffer: &Arc<dyn Buffer>,
         spans: &[ParameterSpan],
     ) -> Result<()> {
-        self.note(source_scope, spans);
+        self.note(source_scope, spans)?;
         device.queue_barrier(queue_affinity, wait, signal, ExecuteFlags::default())
     }
 
@@ -276,7 +293,7 @@ impl ParameterProvider for ProbeProvider {
         target_scope: &str,
         spans: &[ParameterSpan],
     ) -> Result<()> {
-        self.note(target_scope, spans);
+        self.note(target_scope, spans)?;
         device.queue_barrier(queue_affinity, wait, signal, ExecuteFlags::default())
     }
 }

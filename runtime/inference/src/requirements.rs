@@ -3,15 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use vireo_core::limits::Limits;
 use vireo_core::status::Result;
 use vireo_hal::{Device, ExecutableFormat, QueryCategory};
+use vireo_module::bytecode::opcode::RESERVED_PREFIX;
 use vireo_module::vmfb::Archive;
 use vireo_session::Module;
 
 use crate::model::ModelBuilder;
 use crate::probe::{self, Outcome, SeenExecutable};
 use crate::signature::Signature;
+
+/// How long the initialisers may take on the stand-in.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a program needs of its host, as its initialisers ask for it, and whether the host has it.
 #[derive(Clone, Debug, Default)]
@@ -137,7 +143,8 @@ impl Requirements {
 
 impl ModelBuilder {
     /// What a program needs, and what of that the devices, parameters and modules of this builder are not. The initialisers of the program run on
-    /// a stand-in for a device; no parameters, executables or devices are loaded or used.
+    /// a stand-in for a device, within the limits of the builder and ten seconds; no parameters, executables or devices are loaded or used. They
+    /// call modules that were added by [`ModelBuilder::with_module`] as they do in a session.
     ///
     /// # Errors
     /// Failures of creating the devices and of opening the parameters.
@@ -145,15 +152,21 @@ impl ModelBuilder {
         let devices = self.create_devices()?;
         let mut modules = self.modules.clone();
         modules.push(main.clone());
+        // All runs together have the time that an initialiser has.
+        let own = self.call_limits();
+        let timeout = own.timeout.map_or(TIMEOUT, |timeout| timeout.min(TIMEOUT));
+        let end = Instant::now().checked_add(timeout);
+        let deadline = [own.deadline, end].into_iter().flatten().min();
+        let limits = Limits { deadline, timeout: None, fuel: None, ..own.clone() };
         // First no format is accepted, so programs with kernels in several ask for all of them.
-        let mut outcome = probe::run(&modules, None)?;
+        let mut outcome = probe::run(&modules, None, &limits)?;
         let mut formats = std::mem::take(&mut outcome.seen.formats);
         let mut found: Vec<RequiredFormat> = Vec::new();
         let mut index = 0;
         while index < formats.len() {
             let name = formats[index].clone();
             index += 1;
-            let accepted = probe::run(&modules, Some(&name))?;
+            let accepted = probe::run(&modules, Some(&name), &limits)?;
             formats.extend(
                 accepted.seen.formats.iter().filter(|other| !formats.contains(other)).cloned().collect::<Vec<_>>(),
             );
@@ -208,11 +221,12 @@ impl ModelBuilder {
                 });
             }
         }
-        let mut parameters = Vec::new();
-        for ((scope, key), bytes) in seen.parameters {
-            let available = self.parameter_length(&scope, &key, bytes)?;
-            parameters.push(RequiredParameter { scope, key, bytes, available });
-        }
+        let lengths = self.parameter_lengths()?;
+        let parameter = |((scope, key), bytes): ((String, String), u64)| {
+            let available = lengths(&scope, &key, bytes);
+            RequiredParameter { scope, key, bytes, available }
+        };
+        let parameters = seen.parameters.into_iter().map(parameter).collect();
         let matches = |pattern: String| {
             let is_available = runs(devices, QueryCategory::DeviceId, &pattern);
             (pattern, is_available)
@@ -241,7 +255,8 @@ fn required(executable: &SeenExecutable) -> RequiredExecutable {
     if executable.format == ExecutableFormat::VmvxBytecode.name()
         && let Ok(archive) = Archive::from_bytes(&executable.data)
     {
-        let names = archive.exports().map(|export| export.name.to_string()).filter(|name| !name.starts_with("__"));
+        let names =
+            archive.exports().map(|export| export.name.to_string()).filter(|name| !name.starts_with(RESERVED_PREFIX));
         kernels = names.collect();
     }
     RequiredExecutable { bytes: executable.data.len() as u64, kernels, features: features(&executable.data) }

@@ -20,8 +20,8 @@ use crate::tensor::{HostTensor, Tensor};
 
 /// A model with state: globals, loaded parameters and executables.
 ///
-/// A session is `Send + Sync` and cheap to clone; clones are the same session. One call runs at a time: calls from several threads take turns,
-/// also while one waits for a device. Threads that are to run at once get a session each, from one [`Model`].
+/// A session is `Send + Sync` and cheap to clone; clones are the same session. One call runs at a time: calls from several threads take turns;
+/// while one waits for a device, others may run. Threads that are to run at once get a session each, from one [`Model`].
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 

@@ -9,8 +9,8 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{
-    BufferView, Device, ElementType, ExclusiveBytes, HostElement, bytes_of, check_readable, elements_of,
-    overwrite_exclusive,
+    BufferView, Device, ElementType, ExclusiveBytes, HostElement, bytes_of, check_readable, dense_byte_length,
+    elements_of, overwrite_exclusive,
 };
 use vireo_vm::{Obj, Ref};
 
@@ -44,20 +44,13 @@ impl<'a> HostTensor<'a> {
     /// Fails unless there are as many elements as the shape has.
     pub(crate) fn check(&self) -> Result<()> {
         let (shape, element_type) = (&self.shape, self.element_type);
-        // A zero makes the product zero, however large the others are.
-        let count = if shape.contains(&0) {
-            Some(0)
-        } else {
-            shape.iter().try_fold(1u64, |count, size| count.checked_mul(*size))
-        };
-        let expected = count.and_then(|count| element_type.packed_byte_count(count));
-        if expected == Some(self.bytes.len() as u64) {
+        let expected = dense_byte_length(shape, element_type)?;
+        if expected == self.bytes.len() as u64 {
             return Ok(());
         }
         Err(Status::invalid_argument(format!(
-            "{} bytes for a tensor of shape {shape:?} and element type {element_type}: expected {}",
-            self.bytes.len(),
-            expected.map_or_else(|| "fewer elements".into(), |bytes| bytes.to_string())
+            "{} bytes for a tensor of shape {shape:?} and element type {element_type}: expected {expected}",
+            self.bytes.len()
         )))
     }
 
@@ -210,7 +203,10 @@ impl Tensor {
         check_readable::<T>(self.element_type(), || self.0.shape_and_type())?;
         let shape = self.shape().iter().copied().collect();
         let storage = match ExclusiveBytes::of(self.0) {
-            Ok(bytes) if matches!(elements_of::<T>(&bytes), Ok(Cow::Borrowed(_))) => Storage::Exclusive(bytes),
+            // Where not every byte is a value, each look at the elements would have to check them all.
+            Ok(bytes) if T::HAS_ANY_BITS && matches!(elements_of::<T>(&bytes), Ok(Cow::Borrowed(_))) => {
+                Storage::Exclusive(bytes)
+            }
             Ok(bytes) => Storage::Copy(bytes.into_view().to_elements()?),
             Err(view) => Storage::Copy(view.to_elements()?),
         };

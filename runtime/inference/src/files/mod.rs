@@ -10,7 +10,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use vireo_core::status::{Result, Status, StatusCode};
-use vireo_hal::ElementType;
+use vireo_hal::{ElementType, dense_byte_length};
 
 pub use collection::{CollectionFormat, TensorCollection, write_collection};
 pub use npy::{pack, read_npy, write_npy};
@@ -49,8 +49,7 @@ impl HostTensor<'_> {
 
 /// The bytes of the elements of a tensor, if they do not exceed a limit.
 fn byte_length(shape: &[u64], element: ElementType, max_bytes: u64) -> Result<u64> {
-    let count = shape.iter().try_fold(1_u64, |count, dimension| count.checked_mul(*dimension));
-    let length = count.and_then(|count| element.packed_byte_count(count));
+    let length = dense_byte_length(shape, element).ok();
     length.filter(|length| *length <= max_bytes && usize::try_from(*length).is_ok()).ok_or_else(|| {
         let needed = length.map_or_else(|| "more than can be counted".to_string(), |length| format!("{length} bytes"));
         Status::resource_exhausted(format!(

@@ -44,7 +44,7 @@ const NAMES: [(&str, &str, ElementType); 13] = [
     ("<f1", "|V1", ElementType::FLOAT_8_E5M2),
 ];
 
-/// Reads an array, and leaves `reader` behind it. `max_bytes` bounds the memory of the elements, whatever the header says.
+/// Reads an array; `reader` is at its end then. `max_bytes` bounds the memory of the elements, whatever the header says.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if it is no array or the file ends within it, `UNIMPLEMENTED` for arrays of other things than numbers, `RESOURCE_EXHAUSTED`
