@@ -137,7 +137,7 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
         // SAFETY: as above.
         unsafe { asm!("ic ivau, {}", in(reg) address, options(nostack, preserves_flags)) };
     }
-    // SAFETY: barriers: the instructions are discarded everywhere before this thread goes on, and it fetches its own again.
+    // SAFETY: barriers: the instructions are discarded everywhere before this thread continues, and it fetches its own again.
     unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
 }
 

@@ -87,7 +87,7 @@ impl<'a> Machine<'a> {
         Ok(Machine::new(module_list, running, stack, state, limits))
     }
 
-    /// A machine that goes on with the top frame of `stack`, which is `running`.
+    /// A machine that continues with the top frame of `stack`, which is `running`.
     #[inline(always)]
     pub(super) fn new(
         module_list: &'a ModuleList,

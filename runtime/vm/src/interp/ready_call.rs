@@ -2,7 +2,7 @@
 //! writes its arguments to the frame, which is there, runs the handlers, and reads the results.
 //!
 //! A ready call is taken out of the state of the context while it runs. It is put back if the function returned by a handler; otherwise the
-//! call goes on as any other, and nothing is ready any more.
+//! call continues as any other, and nothing is ready any more.
 
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -337,7 +337,7 @@ pub enum TypedPoll<'a, R> {
     Suspended(Box<Suspended<'a>>),
 }
 
-/// A typed call that has been suspended: the invocation that goes on, and the reason.
+/// A typed call that has been suspended: the invocation that continues, and the reason.
 pub type Suspended<'a> = (Invocation<&'a ModuleList, &'a Limits>, Poll);
 
 /// So many typed calls of other functions make a context forget the one that is ready: functions that are called in turn would spend their time

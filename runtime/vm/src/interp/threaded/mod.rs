@@ -395,7 +395,7 @@ unsafe fn execute_import_call(cx: *mut Machine<'_>, slots: *mut u32, pc: usize, 
     })
 }
 
-/// Calls an import in a step that has been counted, and sets where execution goes on.
+/// Calls an import in a step that has been counted, and sets where execution continues.
 #[inline(always)]
 fn call_import_counted(machine: &mut Machine<'_>, call: CallId) -> Result<()> {
     match control::call_counted(machine, call)? {
@@ -478,7 +478,7 @@ fn run_from(cx: &mut Machine<'_>, from: Option<(Ip, CarriedValues)>) -> Result<(
     }
 }
 
-/// Finds out why handlers have stopped at `cx.continuation`, and at which op, which the loop dispatcher then executes. If the handlers can go on
+/// Finds out why handlers have stopped at `cx.continuation`, and at which op, which the loop dispatcher then executes. If the handlers can continue
 /// after all, the instruction and the carried values are returned.
 fn after_stop(cx: &mut Machine<'_>) -> Option<(Ip, CarriedValues)> {
     let ip = cx.continuation.ip;
