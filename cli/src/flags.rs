@@ -62,7 +62,8 @@ fn command_of(arguments: &[OsString]) -> Option<&str> {
 /// Whether a command has a flag, which may be written with underscores.
 pub fn has_flag(command: &str, flag: &str) -> bool {
     let dashed = flag.replace('_', "-");
-    let arguments = Arguments::command();
+    let mut arguments = Arguments::command();
+    arguments.build();
     let Some(command) = arguments.get_subcommands().find(|found| found.get_name() == command) else { return false };
     let names = |argument: &clap::Arg| {
         argument.get_long() == Some(&dashed) || argument.get_all_aliases().is_some_and(|all| all.contains(&&*dashed))

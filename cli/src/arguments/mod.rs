@@ -51,8 +51,9 @@ pub enum Color {
     Never,
 }
 
-/// The commands.
+/// The commands. The flags of one are put together when it is given: those of all take longer than many programs run.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// Call a function of a module and print its results.
     Run(Box<RunArguments>),

@@ -32,6 +32,7 @@ pub enum ParameterMode {
 
 /// The commands of `vireo params`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum ParamsCommand {
     /// Merge parameters of any archives into one .irpa file; omit some, rename them, or replace them by repeated values.
     Convert(ConvertArguments),
