@@ -9,7 +9,7 @@ use super::statement::Symbol;
 use super::{AsmError, Location};
 use crate::bytecode::opcode;
 
-/// Writes the ops of a function.
+/// Writes the ops of a function. What the parsers of all ops call is not inlined, like the methods of [`Statement`](super::Statement).
 pub struct CodeWriter<'m, 't> {
     module: &'m mut ParsedModule<'t>,
     /// Ordinal of the function.
@@ -115,6 +115,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
     }
 
     /// An opcode with the prefix of its set, and the features of the set.
+    #[inline(never)]
     pub fn opcode(&mut self, bytes: &[u8], features: u32) {
         self.bytes.extend_from_slice(bytes);
         self.features |= features;
@@ -128,12 +129,14 @@ impl<'m, 't> CodeWriter<'m, 't> {
     }
 
     /// A register.
+    #[inline(never)]
     pub fn reg(&mut self, register: Register) {
         self.reserve(register);
         self.u16(register.bits);
     }
 
     /// A register list.
+    #[inline(never)]
     pub fn list(&mut self, registers: &[Register]) -> Result<(), AsmError> {
         self.count(registers.len())?;
         registers.iter().for_each(|register| self.reg(*register));
@@ -148,11 +151,13 @@ impl<'m, 't> CodeWriter<'m, 't> {
     }
 
     /// An immediate.
+    #[inline(never)]
     pub fn imm_i32(&mut self, value: i32) {
         self.bytes.extend(value.to_le_bytes());
     }
 
     /// An immediate.
+    #[inline(never)]
     pub fn imm_i64(&mut self, value: i64) {
         self.bytes.extend(value.to_le_bytes());
     }
@@ -174,6 +179,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
     }
 
     /// A value global of `width` bytes.
+    #[inline(never)]
     pub fn global(&mut self, global: Global<'t>, width: u32) -> Result<(), AsmError> {
         match global {
             Global::Name(symbol) => self.add_fixup(FixupKind::Global { width }, symbol),
@@ -198,6 +204,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
     }
 
     /// A type, which is added to the type table if it is not there.
+    #[inline(never)]
     pub fn type_name(&mut self, name: TypeName<'t>) -> Result<(), AsmError> {
         let ordinal = match name {
             TypeName::Ordinal(ordinal) => ordinal,
@@ -232,6 +239,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
     }
 
     /// A branch target without remap pairs.
+    #[inline(never)]
     pub fn target(&mut self, label: Label<'t>) {
         self.targets.push((self.bytes.len(), label));
         self.u32(0);
@@ -246,6 +254,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
     }
 
     /// A branch target with remap pairs.
+    #[inline(never)]
     pub fn edge(&mut self, edge: &Edge<'t>) -> Result<(), AsmError> {
         self.target(edge.target.clone());
         self.count(edge.remap.len())?;

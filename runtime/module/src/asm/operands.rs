@@ -114,6 +114,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a register of values. A pair may be named by its lower half.
+    #[inline(never)]
     pub fn reg(&mut self, wide: bool) -> Result<Register, AsmError> {
         let what = if wide { "a pair of value registers such as %i0:1" } else { "a value register such as %i0" };
         let location = self.next_location();
@@ -122,12 +123,14 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a register of references.
+    #[inline(never)]
     pub fn ref_reg(&mut self, movable: bool) -> Result<Register, AsmError> {
         let location = self.next_location();
         let register = self.any_reg("a reference register such as %r0")?;
         check(register, ListKind::Refs { movable }, location)
     }
 
+    #[inline(never)]
     fn only_result(&mut self, kind: ListKind) -> Result<Register, AsmError> {
         match self.results.as_slice() {
             [(register, location)] => check(*register, kind, *location),
@@ -149,6 +152,7 @@ impl<'t> Statement<'t> {
     }
 
     /// The op has no result.
+    #[inline(never)]
     pub fn no_result(&mut self) -> Result<(), AsmError> {
         match self.results.first() {
             None => Ok(()),
@@ -157,6 +161,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a register list, which may be empty.
+    #[inline(never)]
     pub fn list(&mut self, kind: ListKind) -> Result<Vec<Register>, AsmError> {
         let mut registers = Vec::new();
         if !self.peek("%") {
@@ -184,12 +189,14 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads an immediate. What is above the signed maximum is the bit pattern.
+    #[inline(never)]
     pub fn imm_i32(&mut self) -> Result<i32, AsmError> {
         let range = i128::from(i32::MIN)..=i128::from(u32::MAX);
         self.number("a number", range).map(|value| value as i32)
     }
 
     /// Reads an immediate. What is above the signed maximum is the bit pattern.
+    #[inline(never)]
     pub fn imm_i64(&mut self) -> Result<i64, AsmError> {
         let range = i128::from(i64::MIN)..=i128::from(u64::MAX);
         self.number("a number", range).map(|value| value as i64)
@@ -265,6 +272,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads `^bb1`.
+    #[inline(never)]
     pub(super) fn label(&mut self) -> Result<Label<'t>, AsmError> {
         let location = self.next_location();
         if !self.accept("^") {
@@ -278,6 +286,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads `^bb1`, `^bb1()` or `^bb1(%i0->%i1)`.
+    #[inline(never)]
     pub fn edge(&mut self) -> Result<Edge<'t>, AsmError> {
         let target = self.label()?;
         let mut remap = Vec::new();

@@ -46,7 +46,8 @@ pub trait RegisterValues {
     fn object_type(&self, reg: RefReg) -> Option<&str>;
 }
 
-/// The text being written, and the tables that operands refer to.
+/// The text being written, and the tables that operands refer to. What the printers of all ops call is not inlined: copies in 260 of them take
+/// more room than the printers.
 pub struct Printer<'a> {
     text: String,
     decoded: &'a Decoded,
@@ -99,21 +100,25 @@ impl Printer<'_> {
     }
 
     /// Text as it is.
+    #[inline(never)]
     pub fn text(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
     /// `%i3`
+    #[inline(never)]
     pub fn reg(&mut self, reg: Reg) {
         self.write(format_args!("%i{}", reg.0));
     }
 
     /// `%i4:5`
+    #[inline(never)]
     pub fn reg_pair(&mut self, reg: Reg) {
         self.write(format_args!("%i{}:{}", reg.0, u32::from(reg.0) + 1));
     }
 
     /// `%r1`, or `%R1` with the MOVE bit.
+    #[inline(never)]
     pub fn ref_reg(&mut self, reg: RefReg) {
         self.write(format_args!("%{}{}", if reg.is_move() { 'R' } else { 'r' }, reg.index()));
     }
@@ -123,6 +128,7 @@ impl Printer<'_> {
     }
 
     /// `%i3`, or `%i3(5)` with values.
+    #[inline(never)]
     pub fn operand_i32(&mut self, reg: Reg) {
         self.reg(reg);
         if let Some(values) = self.values {
@@ -131,6 +137,7 @@ impl Printer<'_> {
     }
 
     /// `%i4:5`, or `%i4:5(6)` with values.
+    #[inline(never)]
     pub fn operand_i64(&mut self, reg: Reg) {
         self.reg_pair(reg);
         if let Some(values) = self.values {
@@ -139,6 +146,7 @@ impl Printer<'_> {
     }
 
     /// `%i3`, or `%i3(0.500000)` with values.
+    #[inline(never)]
     pub fn operand_f32(&mut self, reg: Reg) {
         self.reg(reg);
         if let Some(values) = self.values {
@@ -147,6 +155,7 @@ impl Printer<'_> {
     }
 
     /// `%i4:5`, or `%i4:5(0.500000)` with values.
+    #[inline(never)]
     pub fn operand_f64(&mut self, reg: Reg) {
         self.reg_pair(reg);
         if let Some(values) = self.values {
@@ -155,6 +164,7 @@ impl Printer<'_> {
     }
 
     /// `%r1`, or `%r1(!vm.buffer)` or `%r1(null)` with values.
+    #[inline(never)]
     pub fn operand_ref(&mut self, reg: RefReg) {
         self.ref_reg(reg);
         match self.values.map(|values| values.object_type(reg)) {
@@ -272,6 +282,7 @@ impl Printer<'_> {
     }
 
     /// `^bb2(%i0->%i1)`
+    #[inline(never)]
     pub fn edge(&mut self, edge: EdgeId) {
         let decoded = self.decoded;
         let edge = decoded.edge(edge);
@@ -295,6 +306,7 @@ impl Printer<'_> {
     }
 
     /// `%i0, %r1`, operands.
+    #[inline(never)]
     pub fn list(&mut self, list: ListId) {
         let decoded = self.decoded;
         for (index, register) in decoded.list(list).iter().enumerate() {
