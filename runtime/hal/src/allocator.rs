@@ -122,7 +122,7 @@ impl HeapAllocator {
     /// Fails if `length` more bytes would exceed the limit. The caller holds the lock.
     fn check_limit(&self, length: u64) -> Result<()> {
         // Other threads may free meanwhile, which only makes room, but not allocate.
-        let in_use = self.counters.host.in_use().saturating_add(self.counters.device.in_use());
+        let in_use = self.counters.in_use();
         if length > self.limit.saturating_sub(in_use) {
             return Err(Status::resource_exhausted(format!(
                 "allocating {length} bytes would exceed the limit of {} bytes, of which {in_use} are in use",
@@ -305,10 +305,10 @@ mod tests {
                 assert!(buffer_to_vec(&buffer, size).expect("can be read").iter().all(|byte| *byte == 0));
                 // SAFETY: the buffer has that many bytes, and there is no other reference to it. Later buffers must not show these bytes.
                 unsafe { data.as_ptr().write_bytes(0xAA, size as usize) };
-                assert_eq!(allocator.counters.device.in_use(), size);
+                assert_eq!(allocator.counters.in_use(), size);
             }
         }
-        assert_eq!((allocator.counters.device.in_use(), allocator.statistics().device_bytes_peak), (0, 1 << 16));
+        assert_eq!((allocator.counters.in_use(), allocator.statistics().device_bytes_peak), (0, 1 << 16));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::object::{Obj, Object};
+use super::object::{Obj, Object, Ref};
 use crate::generated::abi::refs;
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
@@ -150,6 +150,16 @@ impl Buffer {
         mutable: bool,
     ) -> Buffer {
         Buffer { data, length, mutable, owner: Owner::Shared(owner) }
+    }
+
+    /// An object of its own over the bytes of `reference`, if that is a buffer whose bytes are shared anyway; else the same object.
+    pub(crate) fn over_same_bytes(reference: &Ref) -> Ref {
+        match reference.get() {
+            Some(&Buffer { data, length, mutable, owner: Owner::Shared(ref owner) }) => {
+                Ref::new(Buffer { data, length, mutable, owner: Owner::Shared(owner.clone()) })
+            }
+            _ => reference.clone(),
+        }
     }
 
     /// The owner of shared bytes, if it is a `T`.

@@ -32,8 +32,6 @@ pub type AllocatorPolicy =
 /// The `hal` module over a fixed list of devices. One module may serve many contexts.
 pub struct HalModule {
     devices: Vec<Arc<dyn Device>>,
-    /// The allocator of each device, as the reference that programs ask for at every call.
-    allocators: Vec<Obj<AllocatorRef>>,
     trace_sink: Option<Arc<TraceSink>>,
     allocator_policy: Option<Arc<AllocatorPolicy>>,
     executables: SharedExecutables,
@@ -42,14 +40,7 @@ pub struct HalModule {
 impl HalModule {
     /// A module that offers `devices` to programs, in this order.
     pub fn new(devices: Vec<Arc<dyn Device>>) -> HalModule {
-        let allocators = devices.iter().map(|device| convert::object(device.allocator())).collect();
-        HalModule {
-            devices,
-            allocators,
-            trace_sink: None,
-            allocator_policy: None,
-            executables: SharedExecutables::default(),
-        }
+        HalModule { devices, trace_sink: None, allocator_policy: None, executables: SharedExecutables::default() }
     }
 
     /// The same module with `sink` receiving the tensors that programs trace. Without one they are ignored.
@@ -68,20 +59,15 @@ impl HalModule {
     pub fn devices(&self) -> &[Arc<dyn Device>] {
         &self.devices
     }
-
-    /// The allocator of a device, which need not be one of the module's.
-    fn allocator(&self, device: &Arc<dyn Device>) -> Obj<AllocatorRef> {
-        match self.devices.iter().position(|known| Arc::ptr_eq(known, device)) {
-            Some(index) => self.allocators[index].clone(),
-            None => convert::object(device.allocator()),
-        }
-    }
 }
 
 /// The state of the module in one context.
 pub struct HalState {
     /// A cache, for each device, of the executables that the context created on it.
     executable_caches: Vec<(Arc<dyn Device>, Arc<dyn ExecutableCache>)>,
+    /// The allocator of each device, as the reference that the program asks for at every call. Each context has its own: threads that count the
+    /// references of one object wait for each other.
+    allocators: Vec<(Arc<dyn Device>, Obj<AllocatorRef>)>,
     pending_deadlines: fence_await::PendingDeadlines,
 }
 
@@ -89,7 +75,14 @@ impl HalState {
     fn new(devices: &[Arc<dyn Device>]) -> Result<HalState> {
         let cached = |device: &Arc<dyn Device>| Ok((device.clone(), device.create_executable_cache("")?));
         let executable_caches = devices.iter().map(cached).collect::<Result<_>>()?;
-        Ok(HalState { executable_caches, pending_deadlines: fence_await::PendingDeadlines::default() })
+        let allocators = devices.iter().map(|device| (device.clone(), convert::object(device.allocator()))).collect();
+        Ok(HalState { executable_caches, allocators, pending_deadlines: fence_await::PendingDeadlines::default() })
+    }
+
+    /// The allocator of `device`, which need not be one of the module's.
+    fn allocator(&self, device: &Arc<dyn Device>) -> Obj<AllocatorRef> {
+        let found = self.allocators.iter().find(|(known, _)| Arc::ptr_eq(known, device));
+        found.map_or_else(|| convert::object(device.allocator()), |(_, allocator)| allocator.clone())
     }
 
     /// The cache of `device`, which must be one of the module's.

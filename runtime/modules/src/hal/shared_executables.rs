@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use vireo_hal::{Device, Executable, QueueAffinity};
 
+use vireo_vm::Constant;
+
 use crate::vm::{Buffer as VmBuffer, Obj};
 
-/// What an executable is made of. Constants of a linked module are the same objects in all of its contexts.
+/// What an executable is made of.
 pub struct ExecutableKey<'a> {
     pub device: &'a Arc<dyn Device>,
     pub queue_affinity: QueueAffinity,
@@ -34,10 +36,15 @@ impl Entry {
     fn matches(&self, key: &ExecutableKey<'_>) -> bool {
         self.device == address(key.device)
             && self.queue_affinity == key.queue_affinity
-            && self.data.as_ref().is_same_object(key.data.as_ref())
+            && is_same_constant(&self.data, key.data)
             && self.format == key.format
             && self.constants == key.constants
     }
+}
+
+/// Whether both are buffers over one constant of a module. Each context has a buffer of its own.
+fn is_same_constant(one: &VmBuffer, other: &VmBuffer) -> bool {
+    one.owner().zip(other.owner()).is_some_and(|(one, other): (&Constant, &Constant)| std::ptr::eq(one, other))
 }
 
 fn address(device: &Arc<dyn Device>) -> usize {
@@ -54,9 +61,9 @@ impl SharedExecutables {
         self.lock().iter().find(|entry| entry.matches(key)).and_then(|entry| entry.executable.upgrade())
     }
 
-    /// Lets other contexts use an executable as long as one does. A program may still write to data that is mutable, so that is not shared.
+    /// Lets other contexts use an executable as long as one does. Only those of constants are shared: a program may still write to other data.
     pub fn add(&self, key: &ExecutableKey<'_>, executable: &Arc<dyn Executable>) {
-        if key.data.is_mutable() {
+        if key.data.owner::<Constant>().is_none() {
             return;
         }
         let mut entries = self.lock();

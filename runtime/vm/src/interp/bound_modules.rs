@@ -18,7 +18,7 @@ use crate::limits::Charge;
 use crate::list::ListType;
 use crate::status::{Result, Status};
 use crate::vmfb::SourceMap;
-use crate::{NativeModule, Ref};
+use crate::{Buffer, NativeModule, Ref};
 
 /// The modules of a context, in the order in which they were registered.
 pub struct ModuleList {
@@ -78,7 +78,7 @@ pub struct BytecodeModule {
     /// The type table: value types, reference types by name (`vm.buffer`, `hal.device`; a list is `vm.list` whatever its elements
     /// are), and `any`.
     pub types: Vec<ListType>,
-    /// The rodata segments: read-only `vm.buffer` objects.
+    /// The rodata segments: read-only `vm.buffer` objects. Programs get those of their [`ModuleState`].
     pub rodata: Vec<Ref>,
     /// Bytes of value globals.
     pub global_bytes: usize,
@@ -158,12 +158,14 @@ pub struct ContextState {
 
 /// The state of one module.
 pub enum ModuleState {
-    /// Globals of a bytecode module.
+    /// Globals and constants of a bytecode module.
     Bytecode {
         /// Value globals.
         globals: Vec<u8>,
         /// Ref globals.
         refs: Vec<Option<Ref>>,
+        /// The rodata segments, each an object of this context: threads that count the references of one object wait for each other.
+        rodata: Vec<Ref>,
         /// Charges their memory to the call that created the context.
         _charge: Charge,
     },
@@ -197,7 +199,8 @@ impl ModuleState {
                 refs.try_reserve_exact(module.global_refs).map_err(|_| exhausted("ref globals", module.global_refs))?;
                 globals.resize(module.global_bytes, 0);
                 refs.resize(module.global_refs, None);
-                Ok(ModuleState::Bytecode { globals, refs, _charge: charge })
+                let rodata = module.rodata.iter().map(Buffer::over_same_bytes).collect();
+                Ok(ModuleState::Bytecode { globals, refs, rodata, _charge: charge })
             }
             BoundModule::Native(module, _) => Ok(ModuleState::Native(module.create_state()?)),
         }

@@ -220,7 +220,7 @@ impl Helpers for Machine<'_> {
     }
 
     fn const_ref_rodata(&mut self, rodata: RodataId, result: RefReg) -> Result<()> {
-        let segment = self.module.rodata.get(rodata.index());
+        let segment = self.rodata().get(rodata.index());
         let segment = segment.ok_or_else(|| Status::internal(format!("rodata segment {} does not exist", rodata.0)))?;
         self.assign(result, Some(segment.clone()));
         Ok(())

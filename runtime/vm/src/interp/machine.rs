@@ -142,6 +142,14 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// The rodata segments of the running module.
+    pub fn rodata(&self) -> &[Ref] {
+        match self.state.modules.get(self.module_index) {
+            Some(ModuleState::Bytecode { rodata, .. }) => rodata,
+            _ => &[],
+        }
+    }
+
     /// The ref globals of the running module, to be changed.
     pub fn global_refs_mut(&mut self) -> &mut [Option<Ref>] {
         match self.state.modules.get_mut(self.module_index) {

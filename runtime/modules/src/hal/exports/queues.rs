@@ -5,17 +5,17 @@ use vireo_macros::vm_module;
 
 use super::Buffers;
 use crate::abi::Span;
-use crate::hal::HalModule;
 use crate::hal::convert::{BindingTable, bytes, object, params, pattern_bytes};
+use crate::hal::{HalModule, HalState};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::*;
 
-#[vm_module(spec = "hal", part("device"))]
+#[vm_module(spec = "hal", part("device"), state = HalState)]
 impl HalModule {
     #[vm_export("device.allocator")]
-    fn device_allocator(&self, device: &Obj<DeviceRef>) -> Result<Obj<AllocatorRef>> {
-        Ok(self.allocator(&device.0))
+    fn device_allocator(&self, state: &mut HalState, device: &Obj<DeviceRef>) -> Result<Obj<AllocatorRef>> {
+        Ok(state.allocator(&device.0))
     }
 
     // Programs query keys that the device may not know and handle their absence, so a failed query is no error.
