@@ -58,11 +58,21 @@ fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; 
     if count as usize * SIZE >= BULK_BYTES && is_over_limits() {
         return Err(Trap::Limits);
     }
-    for element in 0..count as usize {
-        // SAFETY: `writable` proved that `count` elements at `address` are inside the buffer and may be written.
+    // SAFETY: `writable` proved that `count` elements at `address` are inside the buffer and may be written.
+    unsafe { repeat(address, count as usize, bytes) };
+    Ok(())
+}
+
+/// Writes an element `count` times. Out of line: in a function as large as the dispatch loop the compiler does not make it a vector loop.
+///
+/// # Safety
+/// So many elements from `address` on must be memory that nobody else uses.
+#[inline(never)]
+unsafe fn repeat<const SIZE: usize>(address: *mut [u8; SIZE], count: usize, bytes: [u8; SIZE]) {
+    for element in 0..count {
+        // SAFETY: the caller's promise.
         unsafe { address.add(element).write(bytes) };
     }
-    Ok(())
 }
 
 /// True if the call has used up its time or memory. Out of line: the status is dropped here, and handlers may hold nothing that is dropped.

@@ -28,8 +28,15 @@ pub(super) const GO_ON: usize = 1;
 #[cfg(sibling_calls)]
 #[inline(always)]
 unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: every instruction that is jumped to begins with a handler; the rest is the caller's promise.
-    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, carried) }
+    // SAFETY: every instruction that is jumped to begins with a handler.
+    let handler = unsafe { (*ip).handler.assume_init() };
+    // Where panics abort, a call of what may unwind is guarded, and the guard would stay on the stack: there it is called as what never unwinds.
+    #[cfg(panic = "abort")]
+    // SAFETY: the types differ in this only.
+    let handler: unsafe extern "C" fn(Ip, *mut u32, *mut Machine<'_>, CarriedValues) -> usize =
+        unsafe { std::mem::transmute(handler) };
+    // SAFETY: the caller's promise.
+    unsafe { handler(ip, slots, cx, carried) }
 }
 
 /// Goes on at `ip`: returns to `enter`, which calls the handler.
