@@ -10,7 +10,6 @@ use crate::devices::Drivers;
 use crate::engine::{Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::table::visible;
 use crate::tiers;
 use crate::values::compare::Mismatch;
 use crate::values::datum::list_text;
@@ -108,14 +107,9 @@ fn values(
     specs: &[String],
     limits: Limits,
 ) -> Result<Vec<Datum>, Failure> {
-    let parsed = parse_values(flag, &kinds(expected), specs, limits).map_err(|error| {
+    parse_values(flag, &kinds(expected), specs, limits).map_err(|error| {
         explain(signature, Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
-    })?;
-    for line in &parsed.unread {
-        // A program may want the beginning of a file only, so this is no failure.
-        let _ = writeln!(io::stderr(), "warning: {}", visible(line));
-    }
-    Ok(parsed.values)
+    })
 }
 
 fn check(

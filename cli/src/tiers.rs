@@ -215,7 +215,6 @@ mod tests {
         let specs = specs.iter().map(ToString::to_string).collect::<Vec<_>>();
         spec::parse_values("input", &vec![Kind::Ref; specs.len()], &specs, Limits { max_tensor_bytes: 1 << 20 })
             .unwrap()
-            .values
     }
 
     fn outcome(result: Result<Vec<Datum>>) -> Outcome {

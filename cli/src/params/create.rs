@@ -68,10 +68,7 @@ impl Declared {
         if data && spec.contains(['@', ',', ' ', '[', '+', '*']) {
             let values = parse_values("data", &[Kind::Ref], &[spec.to_string()], LIMITS);
             let values = values.map_err(|error| invalid(&format!("{error}: {}", error.source)))?;
-            if let Some(unread) = values.unread.first() {
-                return Err(invalid(unread));
-            }
-            let [Datum::View(tensor)] = values.values.as_slice() else {
+            let [Datum::View(tensor)] = values.as_slice() else {
                 return Err(invalid(&"expected exactly one tensor"));
             };
             let bytes = tensor.bytes.clone();

@@ -184,7 +184,7 @@ mod tests {
     fn mismatch(expected: &str, actual: &str, tolerance: Tolerance) -> Option<Mismatch> {
         let parse = |spec: &str| {
             let limits = Limits { max_tensor_bytes: 1 << 20 };
-            spec::parse_values("expected_output", &[Kind::Ref], &[spec.to_string()], limits).unwrap().values
+            spec::parse_values("expected_output", &[Kind::Ref], &[spec.to_string()], limits).unwrap()
         };
         compare(&parse(expected), &parse(actual), tolerance, 1024)
     }

@@ -133,6 +133,14 @@ pub enum ValueError {
         /// What they are for.
         what: String,
     },
+    /// A file without a header that has more than its values.
+    #[error("{left} bytes of `{path}` are left; expected values that take all of it, or `+{path}` for the next value")]
+    Unread {
+        /// As given.
+        path: String,
+        /// Bytes that no value has read.
+        left: u64,
+    },
     /// An argument that is not given.
     #[error("`(ignored)` is for expected results; expected a value, or `(null)` for none")]
     IgnoredInput,

@@ -29,22 +29,15 @@ pub struct ValueAt {
     pub source: ValueError,
 }
 
-/// Values, and what is odd about the files that they came from.
-#[derive(Debug)]
-pub struct Parsed {
-    /// The values.
-    pub values: Vec<Datum>,
-    /// Files without a header that have more than the values: their length says nothing about the type, so it may be the wrong one.
-    pub unread: Vec<String>,
-}
-
 /// Reads `specs`, the values of `flag`, for a function whose arguments (or results) are of these kinds. One spec gives one value, except `*file.npy`, which gives all arrays that are left in the file.
+///
+/// A file without a header that has more than its values is refused: its length says nothing about the type, so it may be the wrong one.
 pub fn parse_values(
     flag: &'static str,
     kinds: &[Kind],
     specs: &[String],
     limits: Limits,
-) -> Result<Parsed, Box<ValueAt>> {
+) -> Result<Vec<Datum>, Box<ValueAt>> {
     let mut parser = Parser { flag, kinds, limits, streams: Streams::default(), values: Vec::new(), raw_file: None };
     let refused = |index: usize, source| Box::new(ValueAt { flag, index, text: specs[index].clone(), source });
     let mut last_of_file: Vec<(usize, String)> = Vec::new();
@@ -55,12 +48,12 @@ pub fn parse_values(
             last_of_file.push((index, path));
         }
     }
-    let streams = &parser.streams;
-    let unread = last_of_file.iter().filter_map(|(index, path)| {
-        let left = streams.unread(path)?;
-        Some(format!("--{flag} #{}: {left} bytes of `{path}` are not read", index + 1))
-    });
-    Ok(Parsed { unread: unread.collect(), values: parser.values })
+    for (index, path) in last_of_file {
+        if let Some(left) = parser.streams.unread(&path) {
+            return Err(refused(index, ValueError::Unread { path, left }));
+        }
+    }
+    Ok(parser.values)
 }
 
 struct Parser<'a> {
@@ -294,10 +287,6 @@ mod tests {
     use super::*;
 
     fn parse(convention: &str, specs: &[&str]) -> Result<Vec<Datum>, String> {
-        parse_all(convention, specs).map(|parsed| parsed.values)
-    }
-
-    fn parse_all(convention: &str, specs: &[&str]) -> Result<Parsed, String> {
         let specs = specs.iter().map(|spec| spec.to_string()).collect::<Vec<_>>();
         let limits = Limits { max_tensor_bytes: 1 << 20 };
         let kinds = convention.chars().map(|letter| Kind::from_letter(letter).unwrap()).collect::<Vec<_>>();
@@ -479,6 +468,8 @@ mod tests {
         assert_eq!(both.replace("hal.buffer_view\n", ""), "2x2xi8=[0 1][2 3] 4xi8=4 5 6 7");
         let error = text(&[format!("2x2xi8=@{raw}"), format!("8xi8=+{raw}")]).unwrap_err();
         assert!(error.contains("ends at byte 8 after 4 of 8 bytes of 8xi8"), "{error}");
+        let error = text(&[format!("2xi8=@{raw}"), format!("3xi8=+{raw}")]).unwrap_err();
+        assert!(error.starts_with("--input #2 `3xi8=+") && error.contains(": 3 bytes of `"), "{error}");
 
         let arrays = folder.path().join("two.npy");
         let mut file = Vec::new();

@@ -47,7 +47,7 @@ fn values_are_code_2() {
     check(&value("@/nonexistent.npy"), 2, &["cannot open `/nonexistent.npy`", "No such file"]);
     check(&value("2xf32=@values.mlir/x"), 2, &["cannot open"]);
     check(&value("(ignored)"), 2, &["`(ignored)` is for expected results"]);
-    check(&value("999xf32=@values.vmfb"), 0, &["warning: --input #1: ", "bytes of `values.vmfb` are not read"]);
+    check(&value("999xf32=@values.vmfb"), 2, &["--input #1 `999xf32=@values.vmfb`", "bytes of `values.vmfb` are left"]);
     check(&value("99999xf32=@values.vmfb"), 2, &["`values.vmfb` ends at byte", "399996 bytes of 99999xf32"]);
     check(&value("@values.npy"), 2, &["cannot open"]);
     check(&value(""), 2, &["the value is empty"]);
