@@ -98,7 +98,7 @@ pub use ndarray;
 
 #[doc(hidden)]
 pub use vireo_core::glob;
-pub use vireo_core::{number_text, status};
+pub use vireo_core::{byte_size, number_text, status};
 
 /// The assembler: from the text of a module to a module file, and back.
 pub mod asm {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use vireo::abi::modules::io_parameters;
+use vireo::byte_size;
 use vireo::hal::{ExecutableFormat, local};
 use vireo::inference::Signature;
 use vireo::vm::Module;
@@ -11,9 +13,6 @@ use super::kernels::{self, Executable};
 use super::summary::Summary;
 use crate::failure::Failure;
 use crate::table::visible;
-
-/// The prefix of imports that load parameters.
-const PARAMETERS: &str = "io_parameters.";
 
 /// What a module offers and needs, in a few lines.
 pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result<String, Failure> {
@@ -40,12 +39,12 @@ pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result
         let _ = writeln!(text, "{:<12}{value}", format!("{name}:"));
     };
     line("devices", devices(summary));
-    let loads = summary.imports.iter().any(|import| import.name.starts_with(PARAMETERS));
+    let loads = archive.imports_from(io_parameters::NAME);
     line("parameters", if loads { "yes; name their archives by --parameters" } else { "none" }.into());
     let (kernels, others) = data(archive, &executables);
     let parts = [(summary.code_bytes, "of bytecode"), (kernels, "of kernels"), (others, "of other data")];
-    let parts = parts.map(|(bytes, what)| format!("{} {what}", size(bytes))).join(", ");
-    line("size", format!("{}: {parts}", size(archive.bytes().len() as u64)));
+    let parts = parts.map(|(bytes, what)| format!("{} {what}", byte_size::text(bytes))).join(", ");
+    line("size", format!("{}: {parts}", byte_size::text(archive.bytes().len() as u64)));
     line("debug", if summary.has_source_map { "source locations" } else { "none" }.into());
     if hidden > 0 {
         line("hidden", format!("{hidden} exports for the runtime"));
@@ -83,30 +82,4 @@ fn data(archive: &Archive, executables: &[Executable]) -> (u64, u64) {
         *if is_kernel { &mut kernels } else { &mut others } += bytes.len() as u64;
     }
     (kernels, others)
-}
-
-/// A number of bytes in the unit that fits.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 10 << 10 {
-        return format!("{bytes} bytes");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 10240.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.0} {}", UNITS[unit])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_the_unit_that_fits() {
-        let sizes = [0, 10239, 10240, 10 << 20, 3 << 40].map(size);
-        assert_eq!(sizes, ["0 bytes", "10239 bytes", "10 KiB", "10 MiB", "3072 GiB"]);
-    }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use vireo::abi::modules::io_parameters;
 use vireo::hal::local;
 use vireo::inference::ModelBuilder;
 use vireo::interp::{Recorder, Tier, write_perf_map};
@@ -20,9 +21,6 @@ use crate::failure::Failure;
 use crate::observers::observed;
 use crate::parameters;
 use crate::tiers;
-
-/// The prefix of imports that load parameters.
-const PARAMETERS: &str = "io_parameters.";
 
 /// The devices, parameters and policy of the flags, and the modules that programs import from.
 pub struct Loader {
@@ -105,7 +103,11 @@ impl Program {
         };
         let model = builder.build(main.clone()).map_err(|status| {
             let failure = Failure::new(Exit::LoadFailure, "cannot link the modules").because(status);
-            if has_parameters || !imports_from(modules, PARAMETERS) {
+        let loads_parameters = || {
+            let mut archives = modules.iter().filter_map(Module::archive);
+            archives.any(|archive| archive.imports_from(io_parameters::NAME))
+        };
+            if has_parameters || !loads_parameters() {
                 return failure;
             }
             failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
@@ -144,10 +146,4 @@ impl Program {
         let mut archives = self.model.modules().iter().filter_map(Module::archive);
         archives.any(|archive| archive.rodata().any(|segment| is_native(archive, segment.range)))
     }
-}
-
-/// Whether one of `modules` has an import whose name has this prefix.
-fn imports_from(modules: &[Module], prefix: &str) -> bool {
-    let mut imports = modules.iter().filter_map(Module::archive).flat_map(Archive::imports);
-    imports.any(|import| import.full_name.starts_with(prefix))
 }

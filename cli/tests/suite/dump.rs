@@ -102,7 +102,7 @@ fn the_overview_says_what_a_program_takes_and_needs() {
         "functions:\n  mlp(input0: tensor<8x64xf32>) -> (output0: tensor<8x16xf32>)\n",
         "devices:    local*, with kernels in embedded-elf-x86_64\n",
         "parameters: none\n",
-        "2672 bytes of bytecode, 5464 bytes of kernels, 20 KiB of other data\n",
+        "2.6 KiB of bytecode, 5.3 KiB of kernels, 20.1 KiB of other data\n",
     ] {
         assert!(mlp.contains(part), "expected `{part}` in:\n{mlp}");
     }

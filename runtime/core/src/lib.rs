@@ -6,11 +6,12 @@
 //! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable; [`pages`]: mappings of
 //!   the system.
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
-//!   [`glob`]: patterns with `*` and `?`.
+//!   [`byte_size`]: the same of sizes; [`glob`]: patterns with `*` and `?`.
 //!
 //! Users take the crate `vireo`, which has the public part of this. The feature `jit` says that the build has a JIT.
 
 pub mod blocking;
+pub mod byte_size;
 pub mod executable_memory;
 mod generated;
 pub mod glob;

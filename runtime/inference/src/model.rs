@@ -17,7 +17,6 @@ use vireo_hal::host_kernels::ImportProvider;
 #[cfg(feature = "local")]
 use vireo_hal::host_kernels::ImportProviders;
 use vireo_hal::{Device, ParameterProvider, SecurityPolicy};
-use vireo_module::vmfb::Archive;
 use vireo_modules::hal::{HalModule, TraceSink as TensorSink, trace_to, trace_to_stderr};
 use vireo_modules::hal_inline::HalInlineModule;
 use vireo_modules::hal_loader::HalLoaderModule;
@@ -25,6 +24,7 @@ use vireo_modules::io_parameters::IoParameters;
 #[cfg(feature = "params")]
 use vireo_params::{ContentsMode, IndexProvider, ParameterIndex, Progress};
 use vireo_session::{ExportInfo, LinkedModules, Module};
+use vireo_vm::abi::modules as host;
 use vireo_vm::interp::{Recorder, Stderr, TraceSink};
 
 use crate::session::Session;
@@ -34,15 +34,9 @@ use crate::signature::Signature;
 #[cfg(feature = "local")]
 const DEFAULT_DEVICE: &str = "local-task";
 
-/// The prefixes of imports of modules that only some programs need.
-const HAL_INLINE: &str = "hal_inline.";
-const HAL_LOADER: &str = "hal_loader.";
-const PARAMETERS: &str = "io_parameters.";
 /// How many missing parameters an error lists.
 #[cfg(feature = "local")]
 const MAX_LISTED: usize = 8;
-#[cfg(feature = "vmvx")]
-const VMVX: &str = "vmvx.";
 
 /// Verified and linked modules with their devices and parameters. Cheap to clone: clones are the same model.
 ///
@@ -301,7 +295,7 @@ impl ModelBuilder {
     /// Fails if the program loads parameters that the host does not have: loading the others may take long.
     #[cfg(feature = "local")]
     fn check_parameters(&self, devices: &[Arc<dyn Device>], main: &Module) -> Result<()> {
-        if !imports_from(self.modules.iter().chain([main]), PARAMETERS) {
+        if !imports_from(self.modules.iter().chain([main]), host::io_parameters::NAME) {
             return Ok(());
         }
         let builder = ModelBuilder { devices: self.devices_of(devices), ..self.clone() };
@@ -362,7 +356,7 @@ impl ModelBuilder {
         parameters: Vec<Arc<dyn ParameterProvider>>,
         modules: &[Module],
     ) -> Result<Vec<Module>> {
-        let imports_from = |prefix: &str| imports_from(modules, prefix);
+        let imports_from = |name: &str| imports_from(modules, name);
         let sink = || -> Arc<TensorSink> {
             match &self.recorder {
                 Some(recorder) => trace_to(Lines(recorder.clone())),
@@ -370,17 +364,17 @@ impl ModelBuilder {
             }
         };
         let mut host = vec![Module::native(HalModule::new(devices.to_vec()).with_trace_sink(sink()))?];
-        if imports_from(HAL_INLINE) {
+        if imports_from(host::hal_inline::NAME) {
             host.push(Module::native(HalInlineModule::new(devices[0].allocator()).with_trace_sink(sink()))?);
         }
-        if imports_from(HAL_LOADER) {
+        if imports_from(host::hal_loader::NAME) {
             host.push(self.loader_module()?);
         }
-        if imports_from(PARAMETERS) {
+        if imports_from(host::io_parameters::NAME) {
             host.push(Module::native(IoParameters::new(parameters).with_policy(&self.policy))?);
         }
         #[cfg(feature = "vmvx")]
-        if imports_from(VMVX) {
+        if imports_from(host::vmvx::NAME) {
             host.push(Module::native(vireo_vmvx::VmvxModule::default())?);
         }
         Ok(host)
@@ -457,10 +451,9 @@ impl ModelBuilder {
     }
 }
 
-/// Whether one of `modules` imports something whose name has this prefix.
-fn imports_from<'m>(modules: impl IntoIterator<Item = &'m Module>, prefix: &str) -> bool {
-    let mut imports = modules.into_iter().filter_map(Module::archive).flat_map(Archive::imports);
-    imports.any(|import| import.full_name.starts_with(prefix))
+/// Whether one of `modules` imports something from the module of the host that is called `name`.
+fn imports_from<'m>(modules: impl IntoIterator<Item = &'m Module>, name: &str) -> bool {
+    modules.into_iter().filter_map(Module::archive).any(|archive| archive.imports_from(name))
 }
 
 /// A writer that records traced tensors as lines.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use vireo_core::byte_size;
 use vireo_core::limits::Limits;
 use vireo_core::status::Result;
 use vireo_hal::{Device, ExecutableFormat, QueryCategory};
@@ -273,15 +274,6 @@ fn features(_data: &[u8]) -> BTreeMap<String, bool> {
     BTreeMap::new()
 }
 
-/// Bytes in a unit that fits.
-fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
-        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
-        None => format!("{bytes} bytes"),
-    }
-}
-
 /// A text for people: a section for each kind of thing, and at the end what is missing.
 impl fmt::Display for Requirements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -314,7 +306,7 @@ impl fmt::Display for Requirements {
                 1 => "1 kernel, ".into(),
                 count => format!("{count} kernels, "),
             };
-            writeln!(f, "  {}: {kernels}{}{}", format.name, size(bytes), here(format.is_available))?;
+            writeln!(f, "  {}: {kernels}{}{}", format.name, byte_size::text(bytes), here(format.is_available))?;
             let features = format.executables.iter().flat_map(|executable| &executable.features);
             let features: BTreeMap<_, _> = features.collect();
             if !features.is_empty() {
@@ -325,14 +317,14 @@ impl fmt::Display for Requirements {
         }
         if !self.parameters.is_empty() {
             let bytes = self.parameters.iter().map(|parameter| parameter.bytes).sum();
-            writeln!(f, "parameters: {}, {}", self.parameters.len(), size(bytes))?;
+            writeln!(f, "parameters: {}, {}", self.parameters.len(), byte_size::text(bytes))?;
         }
         for parameter in &self.parameters {
             let scope = if parameter.scope.is_empty() { String::new() } else { format!("{}::", parameter.scope) };
             let has = parameter.available.is_some_and(|bytes| bytes >= parameter.bytes);
-            writeln!(f, "  {scope}{}: {}{}", parameter.key, size(parameter.bytes), mark(has))?;
+            writeln!(f, "  {scope}{}: {}{}", parameter.key, byte_size::text(parameter.bytes), mark(has))?;
         }
-        let (constants, device) = (size(self.constant_bytes), size(self.device_bytes));
+        let (constants, device) = (byte_size::text(self.constant_bytes), byte_size::text(self.device_bytes));
         writeln!(f, "memory: {constants} of constants in the file, {device} on the device once it is loaded")?;
         if let Some(why) = &self.incomplete {
             writeln!(f, "there may be more that it needs: {why}")?;

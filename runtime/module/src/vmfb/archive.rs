@@ -259,6 +259,11 @@ impl Archive {
         })
     }
 
+    /// Whether it imports something from the module called `name`.
+    pub fn imports_from(&self, name: &str) -> bool {
+        self.imports().any(|import| import.split().is_some_and(|(module, _)| module == name))
+    }
+
     /// The exports in order. Those whose names start with `__` are for the runtime.
     pub fn exports(&self) -> impl ExactSizeIterator<Item = Export<'_>> {
         self.def().exported_functions().unwrap_or_default().iter().map(export_of)
