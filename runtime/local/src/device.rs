@@ -154,7 +154,12 @@ const SUPPORTED: [OptionalMethod; 17] = [
 
 impl Device for LocalDevice {
     fn supports(&self, method: &str) -> bool {
-        SUPPORTED.iter().any(|supported| supported.name() == method)
+        // A host may have replaced the allocator by one without slabs.
+        let is_there = |supported: &OptionalMethod| match supported {
+            OptionalMethod::DeviceQueuePoolBackend => self.memory.has_slabs(),
+            _ => true,
+        };
+        SUPPORTED.iter().any(|supported| supported.name() == method && is_there(supported))
     }
 
     fn id(&self) -> &str {

@@ -42,6 +42,11 @@ impl DeviceMemory {
         }
     }
 
+    /// Whether there are slabs for pools of the host. Unlike [`DeviceMemory::source`] this leaves the allocator replaceable.
+    pub fn has_slabs(&self) -> bool {
+        Origin::of_allocator(&self.allocator()).has_slabs()
+    }
+
     /// The source of memory for transient buffers. From the first call on the allocator cannot be replaced.
     pub fn source(&self) -> &MemorySource {
         if let Some(source) = self.used.get() {
@@ -90,6 +95,11 @@ enum Origin {
 }
 
 impl Origin {
+    /// Whether it gives out slabs.
+    fn has_slabs(&self) -> bool {
+        matches!(self, Origin::Heap(heap) if !heap.is_limited())
+    }
+
     fn of_allocator(allocator: &Arc<dyn Allocator>) -> Origin {
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
         match any.downcast() {
@@ -111,7 +121,7 @@ impl MemorySource {
     /// A provider of slabs of the same memory, for pools of the host.
     pub fn slabs(&self) -> Result<Arc<dyn SlabProvider>> {
         match &self.origin {
-            Origin::Heap(heap) if !heap.is_limited() => {
+            Origin::Heap(heap) if self.origin.has_slabs() => {
                 Ok(Arc::new(heap.blocks().map(|blocks| HostSlabProvider::new(blocks.clone())).unwrap_or_default()))
             }
             _ => Err(Status::unimplemented(
