@@ -192,14 +192,15 @@ pub mod hal {
     pub use vireo_hal::traits::*;
     pub use vireo_hal::types::*;
     pub use vireo_hal::{
-        AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef, ChannelRef,
-        CommandBufferRef, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
+        AllocationLedger, AllocatorRef, AllocatorSpec, AvailableDevice, BitPacker, BufferRefObject, BufferView,
+        BufferViewRef, CachePool, CachePoolSpec, CacheStatistics, CachingAllocator, ChannelRef, CommandBufferRef,
+        DebugAllocator, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
         ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator,
-        HeapBuffer, HostElement, HostSemaphore, MultiWait, QueryCategory, QueryKey, SemaphoreRef, Subspan, Timepoints,
-        VmType, buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range,
-        cpu_features, elf_format, executable_library, executable_plugin, format_elements, format_view,
-        kernel_functions, narrow_float, observe, pool, require_access, require_usage, subspan, types, vmvx_format,
-        wait_all, wait_any,
+        HeapBuffer, HostElement, HostSemaphore, LiveAllocation, MultiWait, QueryCategory, QueryKey, SemaphoreRef,
+        Subspan, Timepoints, VmType, buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec,
+        buffer_write, check_range, cpu_features, elf_format, executable_library, executable_plugin, format_elements,
+        format_view, kernel_functions, narrow_float, observe, pool, require_access, require_usage, subspan, types,
+        vmvx_format, wait_all, wait_any, wrap_allocator,
     };
 
     #[cfg(feature = "driver-libraries")]

@@ -15,6 +15,7 @@
 
 mod accounting;
 mod allocator;
+mod allocators;
 pub mod bit_set;
 pub mod buffer;
 mod buffer_view;
@@ -45,10 +46,14 @@ pub mod transfer;
 pub mod transient;
 
 use vireo_core::status::{Result, Status};
-use vireo_core::{blocking, heap_bytes, limits, number_text, status};
+use vireo_core::{blocking, byte_size, heap_bytes, limits, number_text, status};
 use vireo_vm as vm;
 
 pub use allocator::HeapAllocator;
+pub use allocators::{
+    AllocationLedger, AllocatorSpec, CachePool, CachePoolSpec, CacheStatistics, CachingAllocator, DebugAllocator,
+    LiveAllocation, wrap_allocator,
+};
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::{BufferView, BufferViewRef, dense_byte_length};
 pub use element_value::{BitPacker, ElementValue};

@@ -148,6 +148,14 @@ fn recorded() -> Arc<dyn Device> {
     Observation::new(Recording::default().observer()).device(&create("local-sync"))
 }
 
+/// A device that keeps freed memory.
+fn caching() -> Arc<dyn Device> {
+    let device = create("local-sync");
+    let spec: AllocatorSpec = "caching".parse().expect("is one");
+    wrap_allocator(&*device, |inner| spec.wrap(inner)).expect("has allocated nothing");
+    device
+}
+
 on!(local_sync, LOCAL_SYNC);
 on!(local_sync_behind_vtables, Backend { loopback: true, ..LOCAL_SYNC });
 on!(local_task, LOCAL_TASK);
@@ -160,6 +168,7 @@ on!(local_sync_traced, Backend { name: "traced local-sync", create: || traced("l
 on!(local_task_traced, Backend { name: "traced local-task", create: || traced("local-task"), ..LOCAL_SYNC });
 on!(local_sync_validated, Backend { name: "validated local-sync", create: || validated("local-sync"), ..LOCAL_SYNC });
 on!(local_sync_recorded, Backend { name: "recorded local-sync", create: recorded, ..LOCAL_SYNC });
+on!(local_sync_caching, Backend { name: "caching local-sync", create: caching, ..LOCAL_SYNC });
 on!(local_task_validated, Backend { name: "validated local-task", create: || validated("local-task"), ..LOCAL_SYNC });
 // The device that exports its vtables is the validated one, and the suite sees it as a driver of another library.
 on!(
