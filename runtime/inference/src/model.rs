@@ -11,11 +11,11 @@ use vireo_core::limits::Limits;
 #[cfg(feature = "local")]
 use vireo_core::status::StatusCode;
 use vireo_core::status::{Result, Status};
-#[cfg(feature = "local")]
-use vireo_hal::DriverRegistry;
 use vireo_hal::host_kernels::ImportProvider;
 #[cfg(feature = "local")]
 use vireo_hal::host_kernels::ImportProviders;
+#[cfg(feature = "local")]
+use vireo_hal::{Allocator, DriverRegistry, wrap_allocator};
 use vireo_hal::{Device, ParameterProvider, SecurityPolicy};
 use vireo_modules::hal::{HalModule, TraceSink as TensorSink, trace_to, trace_to_stderr};
 use vireo_modules::hal_inline::HalInlineModule;
@@ -151,6 +151,9 @@ pub struct ModelBuilder {
     #[cfg(feature = "params")]
     progress: Option<Arc<dyn Progress>>,
     preloads: bool,
+    /// What the allocators of new devices are wrapped in, innermost first.
+    #[cfg(feature = "local")]
+    allocators: Vec<WrapAllocator>,
     #[cfg(feature = "local")]
     drivers: Option<Arc<DriverRegistry>>,
     providers: Vec<Arc<dyn ParameterProvider>>,
@@ -158,6 +161,9 @@ pub struct ModelBuilder {
     policy: SecurityPolicy,
     recorder: Option<Arc<Recorder>>,
 }
+
+#[cfg(feature = "local")]
+type WrapAllocator = Arc<dyn Fn(Arc<dyn Allocator>) -> Result<Arc<dyn Allocator>> + Send + Sync>;
 
 #[derive(Clone)]
 enum DeviceChoice {
@@ -187,6 +193,32 @@ impl ModelBuilder {
     /// Adds a device that exists.
     pub fn with_device(mut self, device: Arc<dyn Device>) -> ModelBuilder {
         self.devices.push(DeviceChoice::Device(device));
+        self
+    }
+
+    /// Puts an allocator over that of each device that is named by its URI, which `wrap` gets; a later one is put over the earlier ones.
+    /// Devices that exist have allocators of their own, over which [`wrap_allocator`](vireo_hal::wrap_allocator) puts another one.
+    ///
+    /// ```
+    /// use vireo::hal::AllocatorSpec;
+    /// use vireo::{Session, inputs};
+    ///
+    /// # fn main() -> vireo::Result<()> {
+    /// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the workspace exists");
+    /// let spec: AllocatorSpec = "caching:device_local=1gib;*;16".parse()?;
+    /// let builder = Session::builder().device("local-sync").wrap_allocators(move |inner| spec.wrap(inner));
+    /// let session = builder.load("fixtures/models/abs.vmfb")?;
+    /// let result: f32 = session.call("abs", inputs![-2.0f32])?.get()?;
+    /// assert_eq!(result, 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "local")]
+    pub fn wrap_allocators(
+        mut self,
+        wrap: impl Fn(Arc<dyn Allocator>) -> Result<Arc<dyn Allocator>> + Send + Sync + 'static,
+    ) -> ModelBuilder {
+        self.allocators.push(Arc::new(wrap));
         self
     }
 
@@ -334,7 +366,12 @@ impl ModelBuilder {
                 "device `{uri}`: the drivers let programs run machine code, which the policy of the model forbids"
             ))),
             DeviceChoice::Uri(uri) => {
-                registry.create_device(uri).map_err(|status| status.context(format!("device `{uri}`")))
+                let create = || {
+                    let device = registry.create_device(uri)?;
+                    self.allocators.iter().try_for_each(|wrap| wrap_allocator(&*device, |inner| wrap(inner)))?;
+                    Ok(device)
+                };
+                create().map_err(|status: Status| status.context(format!("device `{uri}`")))
             }
             DeviceChoice::Device(device) => Ok(device.clone()),
         };

@@ -1,5 +1,6 @@
 //! Sessions: models whose functions are called with values of the host.
 
+mod allocators;
 mod inputs;
 mod requirements;
 mod sessions;
