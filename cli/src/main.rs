@@ -5,6 +5,7 @@
 //! [`failure::Failure`], and ends the process with a code of [`exit`].
 #![deny(unsafe_code)]
 
+mod allocators;
 mod arguments;
 mod assembly;
 mod benchmark;
@@ -30,7 +31,7 @@ mod task;
 mod tiers;
 mod values;
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstream::AutoStream;
@@ -46,7 +47,15 @@ fn main() -> ExitCode {
         Err(failure) => return finish(Err(failure), Color::Auto),
     };
     match Arguments::try_parse_from(&arguments) {
-        Ok(arguments) => finish(execute(&arguments), arguments.color),
+        Ok(arguments) => {
+            let result = execute(&arguments);
+            // All that the program had is gone by now.
+            let specs = arguments.command.program().map_or(&[][..], |program| &program.device_allocator);
+            if let Some(text) = allocators::leaks(specs) {
+                let _ = io::stderr().write_all(text.as_bytes());
+            }
+            finish(result, arguments.color)
+        }
         Err(mut error) => {
             flags::suggest(&mut error);
             if let Some(failure) = flags::not_supported(&error, &arguments) {

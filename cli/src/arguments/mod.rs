@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use vireo::hal::AllocatorSpec;
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
 pub use self::check::{CheckArguments, CheckFormat};
@@ -99,6 +100,11 @@ pub struct ProgramArguments {
     /// Where devices come from.
     #[command(flatten)]
     pub devices: DeviceArguments,
+    /// An allocator to put over that of each device: `caching` keeps freed memory for buffers of the same size and type,
+    /// `caching:HEAP=SIZE;CAPACITY;COUNT,...` in bounds (`device_local=1gib;*;16`), and `debug` fills new and freed memory with patterns
+    /// and lists the buffers that were never freed. Repeat it to put one over the other.
+    #[arg(long, value_name = "ALLOCATOR")]
+    pub device_allocator: Vec<AllocatorSpec>,
     /// Where parameters come from.
     #[command(flatten)]
     pub parameters: ParameterArguments,
@@ -178,6 +184,18 @@ impl Color {
             Color::Auto => anstream::ColorChoice::Auto,
             Color::Always => anstream::ColorChoice::Always,
             Color::Never => anstream::ColorChoice::Never,
+        }
+    }
+}
+
+impl Command {
+    /// The flags of a program, of a command that runs one.
+    pub fn program(&self) -> Option<&ProgramArguments> {
+        match self {
+            Command::Run(arguments) => Some(&arguments.program),
+            Command::Benchmark(arguments) => Some(&arguments.program),
+            Command::Check(arguments) => Some(&arguments.program),
+            _ => None,
         }
     }
 }

@@ -14,6 +14,7 @@ use vireo::{Model, SecurityPolicy};
 
 use super::session::Session;
 use super::{open_archive, verify};
+use crate::allocators;
 use crate::arguments::{ModuleMode, ProgramArguments, TierChoice};
 use crate::devices::Drivers;
 use crate::exit::Exit;
@@ -44,6 +45,7 @@ impl Loader {
             let drivers = Drivers::load(&arguments.devices, policy.clone())?;
             let create = |uri: &String| drivers.create_device(uri);
             let mut devices = arguments.device.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
+            allocators::wrap(&devices, arguments)?;
             if observes {
                 devices = observed(devices, arguments)?;
             }
@@ -101,12 +103,12 @@ impl Program {
             Some(reports) => builder.record_to(reports.clone()),
             None => builder,
         };
-        let model = builder.build(main.clone()).map_err(|status| {
-            let failure = Failure::new(Exit::LoadFailure, "cannot link the modules").because(status);
         let loads_parameters = || {
             let mut archives = modules.iter().filter_map(Module::archive);
             archives.any(|archive| archive.imports_from(io_parameters::NAME))
         };
+        let model = builder.build(main.clone()).map_err(|status| {
+            let failure = Failure::new(Exit::LoadFailure, "cannot link the modules").because(status);
             if has_parameters || !loads_parameters() {
                 return failure;
             }

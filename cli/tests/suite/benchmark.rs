@@ -177,7 +177,6 @@ fn flags_of_google_benchmark_are_read_or_refused() {
         "--benchmark_perf_counters=CYCLES",
         "--v=1",
         "--dispatch_statistics=true",
-        "--device_allocator=debug",
         "--print_device_statistics",
     ] {
         let outcome = empty(flag);

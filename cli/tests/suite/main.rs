@@ -1,5 +1,6 @@
 //! The tests of the command, as one program: each program of its own would be linked again after each edit.
 
+mod allocators;
 mod asm;
 mod benchmark;
 mod check;
