@@ -160,8 +160,16 @@ impl Module {
     /// # Errors
     /// As [`Module::from_file`].
     pub fn from_archive(archive: Archive) -> Result<Module> {
+        Module::from_archive_with(archive, |_, _| {})
+    }
+
+    /// As [`Module::from_archive`]. After each function `progress` gets the bytes of code that are verified, and how many there are in all.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn from_archive_with(archive: Archive, progress: impl FnMut(u64, u64)) -> Result<Module> {
         let file = archive.file_name().to_string();
-        let bytecode = load(archive).map_err(|status| status.context(file))?;
+        let bytecode = load(archive, progress).map_err(|status| status.context(file))?;
         Ok(Module(ModuleKind::Bytecode(Arc::new(bytecode))))
     }
 
@@ -351,7 +359,7 @@ impl fmt::Debug for Module {
     }
 }
 
-fn load(archive: Archive) -> Result<VerifiedBytecode> {
+fn load(archive: Archive, mut progress: impl FnMut(u64, u64)) -> Result<VerifiedBytecode> {
     let debug = DebugDatabase::of(&archive);
     let types: Vec<ListType> = archive.types().map(resolve_type).collect::<Result<_>>()?;
     let imports: Vec<Convention> = archive
@@ -415,14 +423,19 @@ fn load(archive: Archive) -> Result<VerifiedBytecode> {
             evidence.placement().map_err(|message| undecided(&archive, &message))?
         }
     };
+    let code_bytes = |function: &Function<'_>| function.code.len() as u64;
+    let (all, mut done) = (archive.functions().map(|function| code_bytes(&function)).sum(), 0);
     let functions = functions_with(Rules { version, placement })
         .map(|(function, function_info)| {
-            verify_function(code_of(&function), &function_info, &info).map_err(|error| {
+            let verified = verify_function(code_of(&function), &function_info, &info).map_err(|error| {
                 let offset = archive.bytecode_offset() + function.code.start + error.offset as usize;
                 let (place, message) = (error.offset, error.message);
                 let name = describe(function_info.ordinal as usize);
                 Status::invalid_argument(format!("at {offset:#x}: {name} at {place:#06x}: {message}"))
-            })
+            })?;
+            done += code_bytes(&function);
+            progress(done, all);
+            Ok(verified)
         })
         .collect::<Result<Arc<[VerifiedFunction]>>>()?;
     let rodata = archive

@@ -31,6 +31,17 @@ fn every_fixture_is_read_and_verified() {
 }
 
 #[test]
+fn verification_tells_how_far_it_has_come() {
+    let archive = Archive::open(models().join("mlp.vmfb")).unwrap();
+    let lengths: Vec<u64> = archive.functions().map(|function| function.code.len() as u64).collect();
+    let mut told = Vec::new();
+    let module = Module::from_archive_with(archive, |done, all| told.push((done, all))).unwrap();
+    let sums = (1..=lengths.len()).map(|count| lengths[..count].iter().sum::<u64>());
+    assert_eq!(told, sums.map(|done| (done, lengths.iter().sum())).collect::<Vec<_>>());
+    assert_eq!(told.len(), module.functions().len());
+}
+
+#[test]
 fn metadata_of_a_compiled_model() {
     let archive = Archive::open(models().join("abs.vmfb")).unwrap();
     assert_eq!(archive.bytecode_version(), (17, 0));
