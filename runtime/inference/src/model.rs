@@ -147,6 +147,8 @@ pub struct ModelBuilder {
     #[cfg(feature = "params")]
     archives: Vec<(String, PathBuf)>,
     #[cfg(feature = "params")]
+    indices: Vec<(String, ParameterIndex)>,
+    #[cfg(feature = "params")]
     parameter_mode: ContentsMode,
     #[cfg(feature = "params")]
     progress: Option<Arc<dyn Progress>>,
@@ -232,6 +234,14 @@ impl ModelBuilder {
     #[cfg(feature = "params")]
     pub fn parameters_in(mut self, scope: impl Into<String>, path: impl Into<PathBuf>) -> ModelBuilder {
         self.archives.push((scope.into(), path.into()));
+        self
+    }
+
+    /// As [`ModelBuilder::parameters_in`], of an archive that is open, or of parameters that the host has put together. They come before those
+    /// of archives that are named by their path.
+    #[cfg(feature = "params")]
+    pub fn parameter_index(mut self, scope: impl Into<String>, index: ParameterIndex) -> ModelBuilder {
+        self.indices.push((scope.into(), index));
         self
     }
 
@@ -431,13 +441,18 @@ impl ModelBuilder {
         Module::native(HalLoaderModule::with_policy(&self.policy, Vec::new()))
     }
 
-    /// The archives of each scope, put together.
+    /// The indices and the archives of each scope, put together.
     #[cfg(feature = "params")]
     fn scopes(&self, mode: ContentsMode) -> Result<Vec<(&str, ParameterIndex)>> {
+        let opened = self.indices.iter().map(|(scope, index)| -> Result<_> { Ok((scope, index.clone())) });
+        let archives = self.archives.iter().map(|(scope, path)| {
+            let index = ParameterIndex::open(path, mode);
+            let index = index.map_err(|status| status.context(format!("parameters `{}`", path.display())))?;
+            Ok((scope, index))
+        });
         let mut scopes: Vec<(&str, ParameterIndex)> = Vec::new();
-        for (scope, path) in &self.archives {
-            let index = ParameterIndex::open(path, mode)
-                .map_err(|status| status.context(format!("parameters `{}`", path.display())))?;
+        for found in opened.chain(archives) {
+            let (scope, index) = found?;
             match scopes.iter_mut().find(|(name, _)| name == scope) {
                 Some((_, merged)) => merged.merge(index),
                 None => scopes.push((scope, index)),

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use vireo::hal::{Device, Forward, ForwardDevice, create_device};
 use vireo::inference::Requirements;
+#[cfg(feature = "params")]
+use vireo::io::{ContentsMode, ParameterIndex};
 use vireo::vm::Module;
 use vireo::{Result, Session};
 
@@ -90,6 +92,16 @@ fn parameters_are_those_that_the_program_loads() -> Result<()> {
     assert!(found.parameters.iter().all(|parameter| parameter.available.is_some_and(|bytes| bytes >= parameter.bytes)));
     let error = builder().build(module.clone()).expect_err("there are no parameters").to_string();
     assert!(error.contains("NOT_FOUND: the program needs parameter `"), "{error}");
+    // Parameters that the host has put together: all but one.
+    let whole = ParameterIndex::open(format!("{folder}/weights.irpa").as_ref(), ContentsMode::Mmap)?;
+    let mut part = ParameterIndex::default();
+    whole.iter().filter(|parameter| parameter.key != "b").try_for_each(|parameter| part.add(parameter.clone()))?;
+    let with = |index: &ParameterIndex| builder().parameter_index("model", index.clone());
+    let error = with(&part).build(module.clone()).expect_err("one is missing").to_string();
+    assert_eq!(error, "NOT_FOUND: the program needs parameter `b` of the scope `model` (16 bytes)");
+    with(&part).parameters_in("model", format!("{folder}/weights.irpa")).build(module.clone())?;
+    let session = with(&whole).build(module.clone())?.session()?;
+    assert_eq!(session.call("gather", [])?.get::<Vec<f32>>()?, [-0.5, -0.25, -0.5, 2.0, 8.0, 1.5]);
     let found = builder().parameters_in("another", format!("{folder}/weights.irpa")).requirements(&module)?;
     assert_eq!(found.missing().len(), found.parameters.len(), "{found}");
     Ok(())
