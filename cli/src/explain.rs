@@ -5,7 +5,6 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use vireo::inference::{ModelBuilder, Requirements, Signature, ValueInfo};
-use vireo::io::ContentsMode;
 use vireo::{SecurityPolicy, Session};
 
 use crate::arguments::{ExplainArguments, ModuleMode};
@@ -20,13 +19,8 @@ use crate::run::print;
 pub fn explain(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let drivers = Drivers::load(&arguments.devices, SecurityPolicy::trusted())?;
     let devices = arguments.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, _>>()?;
-    // What is wrong with an archive is said as other commands say it.
-    parameters::open(&arguments.parameters)?;
-    let mut builder = devices.into_iter().fold(Session::builder(), ModelBuilder::with_device);
-    for spec in &arguments.parameters.parameters {
-        let (scope, path) = spec.split_once('=').unwrap_or(("", spec));
-        builder = builder.parameters_in(scope, path).parameter_mode(ContentsMode::Mmap);
-    }
+    let builder = devices.into_iter().fold(Session::builder(), ModelBuilder::with_device);
+    let mut builder = parameters::add_to(builder, &parameters::open(&arguments.parameters)?);
     let load = |path: &Path| verify(open_archive(path, ModuleMode::Mmap)?);
     let Some((main, others)) = arguments.files.split_last() else {
         return Err(Failure::new(Exit::Usage, "no module is given"));

@@ -21,6 +21,7 @@ mod flags;
 mod observers;
 mod parameters;
 mod params;
+mod progress;
 mod reference_flags;
 mod run;
 mod suggest;

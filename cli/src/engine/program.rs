@@ -40,7 +40,7 @@ impl Loader {
             let failed = || Failure::new(Exit::Usage, "cannot write a map for perf");
             write_perf_map().map_err(|status| failed().because(status))?;
         }
-        let parameters = parameters::providers(&arguments.parameters)?;
+        let parameters = parameters::open(&arguments.parameters)?;
         let builder = |policy: SecurityPolicy, observes: bool| -> Result<ModelBuilder, Failure> {
             let drivers = Drivers::load(&arguments.devices, policy.clone())?;
             let create = |uri: &String| drivers.create_device(uri);
@@ -51,7 +51,7 @@ impl Loader {
             }
             let builder = vireo::Session::builder().policy(policy).with_imports(drivers.imports());
             let builder = devices.into_iter().fold(builder, ModelBuilder::with_device);
-            Ok(parameters.iter().cloned().fold(builder, ModelBuilder::with_parameters))
+            Ok(parameters::add_to(builder, &parameters))
         };
         let policy = arguments.policy.policy(tier);
         let other = (arguments.tier == TierChoice::Both).then(|| arguments.policy.policy(Tier::Compiled));

@@ -1,7 +1,7 @@
 //! The writer of `.irpa` archives: writes to a temporary file, which replaces the old file when it is complete. Called by `convert` and `create`.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use tempfile::NamedTempFile;
@@ -10,7 +10,7 @@ use vireo::{Result as VireoResult, Status};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::parameters::Bar;
+use crate::progress::Bar;
 
 /// Bytes that are copied at a time.
 const CHUNK: u64 = 1 << 20;
@@ -68,7 +68,7 @@ fn fill(file: &mut File, builder: &irpa::Builder, sources: &[Source<'_>]) -> Vir
     out.flush().map_err(refused)?;
     drop(out);
 
-    let bar = io::stderr().is_terminal().then(|| Bar::new("writing parameters"));
+    let bar = Bar::on_terminal("writing parameters");
     let written = |bytes| bar.iter().for_each(|bar| bar.done(bytes));
     let places: Vec<_> = builder.data_ranges().collect();
     bar.iter().for_each(|bar| bar.scheduled(places.iter().map(|(_, _, length)| length).sum()));

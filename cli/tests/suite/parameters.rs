@@ -57,6 +57,28 @@ fn missing_parameters_are_explained() {
 }
 
 #[test]
+fn a_parameter_that_an_archive_lacks_is_named_before_any_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, trace) = (folder.path().join("part.irpa"), folder.path().join("trace.txt"));
+    let output = format!("--output={}", archive.display());
+    ok(run(&["params", "convert", "--parameters=weights.irpa", "--exclude=b", "--quiet", &output]));
+    let trace_flag = format!("--device_trace={}", trace.display());
+    for command in ["run", "benchmark"] {
+        for mode in ["mmap", "file", "preload"] {
+            let (parameters, mode) =
+                (format!("--parameters=model={}", archive.display()), format!("--parameter_mode={mode}"));
+            let flags = ["--module=model.vmfb", "--function=gather", &parameters, &mode, &trace_flag];
+            let outcome = run(&[&[command], &flags[..]].concat());
+            refused(&outcome, 3, &["NOT_FOUND: the program needs parameter `b` of the scope `model` (16 bytes)\n"]);
+            assert!(!outcome.stderr.contains("hint"), "{}", outcome.stderr);
+        }
+    }
+    // Nothing was loaded.
+    let calls = std::fs::read_to_string(&trace).unwrap();
+    assert!(["import_", "allocate_", "queue_"].iter().all(|call| !calls.contains(call)), "{calls}");
+}
+
+#[test]
 fn conversion_makes_the_file_that_the_reference_tool_makes() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.irpa");

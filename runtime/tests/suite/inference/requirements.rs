@@ -1,5 +1,7 @@
 //! What programs need, found out without loading them.
 
+#[cfg(feature = "params")]
+use std::path::Path;
 use std::sync::Arc;
 
 use vireo::hal::{Device, Forward, ForwardDevice, create_device};
@@ -93,7 +95,7 @@ fn parameters_are_those_that_the_program_loads() -> Result<()> {
     let error = builder().build(module.clone()).expect_err("there are no parameters").to_string();
     assert!(error.contains("NOT_FOUND: the program needs parameter `"), "{error}");
     // Parameters that the host has put together: all but one.
-    let whole = ParameterIndex::open(format!("{folder}/weights.irpa").as_ref(), ContentsMode::Mmap)?;
+    let whole = ParameterIndex::open(Path::new(&format!("{folder}/weights.irpa")), ContentsMode::Mmap)?;
     let mut part = ParameterIndex::default();
     whole.iter().filter(|parameter| parameter.key != "b").try_for_each(|parameter| part.add(parameter.clone()))?;
     let with = |index: &ParameterIndex| builder().parameter_index("model", index.clone());
