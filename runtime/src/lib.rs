@@ -194,13 +194,13 @@ pub mod hal {
     pub use vireo_hal::{
         AllocationLedger, AllocatorRef, AllocatorSpec, AvailableDevice, BitPacker, BufferRefObject, BufferView,
         BufferViewRef, CachePool, CachePoolSpec, CacheStatistics, CachingAllocator, ChannelRef, CommandBufferRef,
-        DebugAllocator, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
-        ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator,
-        HeapBuffer, HostElement, HostSemaphore, LiveAllocation, MultiWait, QueryCategory, QueryKey, SemaphoreRef,
-        Subspan, Timepoints, VmType, buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec,
-        buffer_write, check_range, cpu_features, elf_format, executable_library, executable_plugin, format_elements,
-        format_view, kernel_functions, narrow_float, observe, pool, require_access, require_usage, subspan, types,
-        vmvx_format, wait_all, wait_any, wrap_allocator,
+        DebugAllocator, DeviceRef, DeviceUri, DispatchStatistics, DriverFactory, DriverInfo, DriverRegistry,
+        ElementValue, ExecutableCacheRef, ExecutableFormat, ExecutableRef, ExecutionStatistics, Fence, FenceRef,
+        FileRef, Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, LiveAllocation, MultiWait,
+        OperationCount, QueryCategory, QueryKey, SemaphoreRef, Subspan, Timepoints, VmType, buffer_copy, buffer_fill,
+        buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features, elf_format,
+        executable_library, executable_plugin, format_elements, format_view, kernel_functions, narrow_float, observe,
+        pool, require_access, require_usage, subspan, types, vmvx_format, wait_all, wait_any, wrap_allocator,
     };
 
     #[cfg(feature = "driver-libraries")]

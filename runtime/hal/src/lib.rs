@@ -41,6 +41,7 @@ pub mod queue;
 pub mod recycle;
 pub mod registry;
 pub mod semaphore;
+mod statistics;
 pub mod timepoints;
 pub mod transfer;
 pub mod transient;
@@ -78,6 +79,7 @@ pub use multi_wait::{MultiWait, wait_all, wait_any};
 pub use policy::SecurityPolicy;
 pub use registry::{AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry};
 pub use semaphore::HostSemaphore;
+pub use statistics::{DispatchStatistics, ExecutionStatistics, OperationCount};
 pub use transfer::{
     buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
     require_usage,

@@ -55,6 +55,7 @@ mod runtime_ops;
 #[path = "../support/skip.rs"]
 mod skip;
 mod static_library;
+mod statistics;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod system_library;
 #[cfg(feature = "trace")]
