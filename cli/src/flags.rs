@@ -192,10 +192,7 @@ mod tests {
         kept.insert(2, "--vulkan-tracing=true");
         kept.insert(3, "--device-replay-output=");
         assert_eq!(left(&kept), expected);
-        assert_eq!(
-            left(&["v", "benchmark", "--dispatch-statistics=false", "--v=0", "--v=1"]),
-            ["v", "benchmark", "--v=1"]
-        );
+        assert_eq!(left(&["v", "benchmark", "--agents-md=false", "--v=0", "--v=1"]), ["v", "benchmark", "--v=1"]);
         assert_eq!(left(&["v", "dump", "--v=0"]), ["v", "dump", "--v=0"]);
     }
 

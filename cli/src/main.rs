@@ -24,6 +24,7 @@ mod params;
 mod progress;
 mod reference_flags;
 mod run;
+mod statistics;
 mod suggest;
 #[cfg(test)]
 mod support_matrix;

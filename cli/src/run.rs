@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use vireo::hal::ExecutionStatistics;
 use vireo::inference::{Signature, ValueInfo};
 use vireo::interp::Tier;
 
@@ -10,6 +11,7 @@ use crate::devices::Drivers;
 use crate::engine::{Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::statistics;
 use crate::tiers;
 use crate::values::compare::Mismatch;
 use crate::values::datum::list_text;
@@ -23,11 +25,15 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
         return print(&mut out, &listing);
     }
-    let (session, others) = Session::load(&arguments.program, arguments.file.as_ref())?;
+    let counted = arguments.print_device_statistics.then(ExecutionStatistics::new);
+    let (session, others) = Session::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
     let exit = call(arguments, (&session, others.as_ref()), &mut out);
     if arguments.print_statistics {
         // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
         let _ = io::stderr().write_all(session.statistics().as_bytes());
+    }
+    if let Some(counted) = &counted {
+        let _ = io::stderr().write_all(statistics::text(counted).as_bytes());
     }
     exit
 }

@@ -80,6 +80,13 @@ pub struct BenchmarkArguments {
     /// Print how much device memory was used, to stderr, at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
+    /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the end.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub print_device_statistics: bool,
+    /// Add a row for each kernel below those of a benchmark: the time that its workgroups took for an iteration, in a pass of its own after the
+    /// measurement.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub dispatch_statistics: bool,
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,

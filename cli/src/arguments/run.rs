@@ -61,6 +61,9 @@ pub struct RunArguments {
     /// Print memory statistics of the device to stderr at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
+    /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the end.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub print_device_statistics: bool,
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,

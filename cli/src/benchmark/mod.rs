@@ -10,16 +10,19 @@ mod report;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regex_lite::Regex;
+use vireo::hal::{DispatchStatistics, ExecutionStatistics};
 use vireo::inference::Function;
 
-use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
+use crate::arguments::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
 use crate::engine::{Benchmark, Session, cannot_call};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::{inputs, listing, print};
+use crate::statistics;
 use crate::table::visible;
 use crate::tiers;
 use crate::values::Datum;
@@ -27,6 +30,7 @@ use crate::values::Datum;
 use baseline::Baseline;
 use measure::{Plan, Repetition, Stage};
 use report::Report;
+pub use report::time_text;
 
 /// Does what the flags say.
 pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
@@ -36,7 +40,18 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     }
     // What is wrong with it is found out before minutes of measuring.
     let baseline = arguments.baseline.as_deref().map(Baseline::read).transpose()?;
-    let (session, others) = Session::load(&arguments.program, arguments.file.as_ref())?;
+    if arguments.print_device_statistics && arguments.dispatch_statistics {
+        let message = "--dispatch_statistics cannot be combined with --print_device_statistics, which counts all calls";
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    let counts = arguments.print_device_statistics || arguments.dispatch_statistics;
+    let counted = counts.then(ExecutionStatistics::new);
+    let dispatches = counted.as_ref().filter(|_| arguments.dispatch_statistics);
+    if let Some(counted) = dispatches {
+        // What is measured is not counted.
+        counted.set_paused(true);
+    }
+    let (session, others) = Session::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
         let names =
@@ -72,13 +87,19 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         for (session, tier) in &sessions {
             let name = &function.signature().name;
             let function = session.function(Some(name))?;
-            let repetitions = measure(arguments, session, &function, inputs.clone())?;
+            let (repetitions, kernels) = measure(arguments, session, &function, inputs.clone(), dispatches)?;
             let unit = match Benchmark::of(&function) {
                 Benchmark::Dispatch => TimeUnit::Us,
                 _ => TimeUnit::Ms,
             };
             let unit = arguments.benchmark_time_unit.unwrap_or(unit);
-            let rows = report.add(&format!("{name}{tier}"), unit, &repetitions);
+            let mut rows = report.add(&format!("{name}{tier}"), unit, &repetitions);
+            if let Some(Kernels { iterations, dispatches }) = kernels {
+                if dispatches.is_empty() {
+                    let _ = writeln!(io::stderr(), "warning: {}: no kernel ran on the host", visible(name));
+                }
+                rows += &report.add_dispatches(&format!("{name}{tier}"), unit, iterations, &dispatches);
+            }
             if console {
                 print(&mut out, &rows)?;
             }
@@ -103,6 +124,9 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     if arguments.print_statistics {
         // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
         let _ = io::stderr().write_all(session.statistics().as_bytes());
+    }
+    if let Some(counted) = counted.filter(|_| arguments.print_device_statistics) {
+        let _ = io::stderr().write_all(statistics::text(&counted).as_bytes());
     }
     Ok(Exit::Ok)
 }
@@ -144,12 +168,20 @@ fn functions(arguments: &BenchmarkArguments, session: &Session) -> Result<Vec<Fu
     Ok(functions)
 }
 
+/// What kernels did in so many iterations.
+struct Kernels {
+    iterations: u64,
+    dispatches: Vec<DispatchStatistics>,
+}
+
+/// Measures a function, and then once more, with its dispatches counted, if that is asked for.
 fn measure(
     arguments: &BenchmarkArguments,
     session: &Session,
     function: &Function,
     inputs: Vec<Datum>,
-) -> Result<Vec<Repetition>, Failure> {
+    counted: Option<&Arc<ExecutionStatistics>>,
+) -> Result<(Vec<Repetition>, Option<Kernels>), Failure> {
     let failed = |status| cannot_call(function, status);
     let mut call = session.prepare(function, inputs).map_err(failed)?;
     let plan = Plan {
@@ -163,7 +195,7 @@ fn measure(
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     bar.set_style(ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
     let name = visible(&function.signature().name);
-    let tell = |stage| {
+    let mut tell = |stage| {
         bar.set_message(match stage {
             Stage::WarmUp => format!("{name}: warming up"),
             Stage::Repetition(index, iterations) => {
@@ -172,23 +204,39 @@ fn measure(
         });
         bar.tick();
     };
-    let repetitions = if function.signature().is_async {
-        let size = batch_size.next_multiple_of(batch_concurrency);
-        measure::measure(&plan, size.into(), tell, |watch| {
-            watch.pause();
-            let mut batch = call.batch(size as usize, batch_concurrency as usize)?;
-            watch.resume();
-            let result = batch.run();
-            watch.pause();
-            drop(batch);
-            watch.resume();
-            result
-        })
-    } else {
+    let mut run = |plan: &Plan, tell: &mut dyn FnMut(Stage)| {
+        if function.signature().is_async {
+            let size = batch_size.next_multiple_of(batch_concurrency);
+            return measure::measure(plan, size.into(), tell, |watch| {
+                watch.pause();
+                let mut batch = call.batch(size as usize, batch_concurrency as usize)?;
+                watch.resume();
+                let result = batch.run();
+                watch.pause();
+                drop(batch);
+                watch.resume();
+                result
+            });
+        }
         // One call runs a dispatch as often as its argument says.
         let calls = if Benchmark::of(function) == Benchmark::Dispatch { batch_size } else { 1 };
-        measure::measure(&plan, calls.into(), tell, |_| call.run())
+        measure::measure(plan, calls.into(), tell, |_| call.run())
     };
+    let repetitions = run(&plan, &mut tell).map_err(failed)?;
+    let kernels = counted.zip(repetitions.first()).map(|(counted, first)| {
+        let plan =
+            Plan { min_time: MinTime::Iterations(first.iterations), warm_up: 0.0, repetitions: 1, dry_run: false };
+        let again = run(&plan, &mut |stage| {
+            // The first call is not counted.
+            if matches!(stage, Stage::Repetition(..)) {
+                counted.reset();
+                counted.set_paused(false);
+            }
+        });
+        counted.set_paused(true);
+        let iterations = again.map_err(failed)?.iter().map(|repetition| repetition.iterations).sum();
+        Ok(Kernels { iterations, dispatches: counted.dispatches() })
+    });
     bar.finish_and_clear();
-    repetitions.map_err(failed)
+    Ok((repetitions, kernels.transpose()?))
 }

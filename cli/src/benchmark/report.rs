@@ -3,10 +3,12 @@
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+use vireo::hal::DispatchStatistics;
 
 use super::baseline;
 use super::measure::Repetition;
 use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
+use crate::statistics::shares;
 
 /// The aggregates of several repetitions.
 const AGGREGATES: [&str; 6] = ["mean", "median", "stddev", "cv", "min", "max"];
@@ -97,6 +99,43 @@ impl Report {
         format!("{name:<width$} {real:>12} {cpu:>12} {:>11} {rate:>12}\n", row.iterations)
     }
 
+    /// Adds the kernels that ran in so many iterations of a function, below its lines, and returns theirs.
+    pub fn add_dispatches(
+        &mut self,
+        function: &str,
+        unit: TimeUnit,
+        iterations: u64,
+        dispatches: &[DispatchStatistics],
+    ) -> String {
+        let family = self.families.saturating_sub(1);
+        let names = dispatches.iter().map(|dispatch| dispatch_name(function, &dispatch.name).chars().count());
+        self.name_width = names.max().unwrap_or(0).max(self.name_width);
+        let mut text = String::new();
+        for (dispatch, share) in dispatches.iter().zip(shares(dispatches)) {
+            let name = dispatch_name(function, &dispatch.name);
+            let time = dispatch.time.as_secs_f64() / iterations.max(1) as f64 * unit.per_second();
+            let object = json!({
+                "name": name,
+                "family_index": family,
+                "per_family_instance_index": 0,
+                "run_name": name,
+                "run_type": "iteration",
+                "repetitions": 1,
+                "repetition_index": 0,
+                "threads": 1,
+                "iterations": iterations,
+                "real_time": time,
+                "cpu_time": time,
+                "time_unit": unit.name(),
+                "calls": dispatch.count as f64 / iterations.max(1) as f64,
+                "percent": share * 100.0,
+            });
+            text.push_str(&self.row_of(&object));
+            self.benchmarks.push(object);
+        }
+        text
+    }
+
     fn object(&self, name: &str, unit: TimeUnit, row: &Row) -> Value {
         let scale = if row.aggregate == Some("cv") { 1.0 } else { unit.per_second() };
         let mut object = json!({
@@ -142,6 +181,14 @@ impl Report {
         let unit = [TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
         let unit = unit.into_iter().find(|unit| object["time_unit"] == unit.name()).unwrap_or(TimeUnit::S);
         let scale = if aggregate == Some("cv") { 1.0 } else { unit.per_second() };
+        if let (Some(calls), Some(percent)) = (object["calls"].as_f64(), object["percent"].as_f64()) {
+            let time = time_text(number("real_time") / scale, self.unit);
+            let (iterations, width) = (object["iterations"].as_u64().unwrap_or(0), self.name_width);
+            let (name, calls) = (crate::table::visible(name), significant(calls));
+            return format!(
+                "{name:<width$} {time:>12} {time:>12} {iterations:>11} calls={calls} percent={percent:.2}\n"
+            );
+        }
         let row = Row {
             aggregate,
             index: 0,
@@ -155,16 +202,27 @@ impl Report {
 
     fn csv(&self) -> String {
         let mut text = String::from(
-            "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message\n",
+            "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message",
         );
+        let has_counters = self.benchmarks.iter().any(|one| one.get("calls").is_some());
+        text.push_str(if has_counters { ",\"calls\",\"percent\"\n" } else { "\n" });
+        // Numbers as they are, and nothing for those that there are not.
+        let number = |value: &Value| value.as_number().map(ToString::to_string).unwrap_or_default();
         for one in &self.benchmarks {
             let name = one["name"].as_str().unwrap_or("").replace('"', "\"\"");
             // An aggregate such as `cv` is a fraction, without a unit.
             let unit = if one["aggregate_unit"] == "percentage" { "" } else { one["time_unit"].as_str().unwrap_or("") };
             text.push_str(&format!(
-                "\"{name}\",{},{},{},{unit},,{},,,\n",
-                one["iterations"], one["real_time"], one["cpu_time"], one["items_per_second"]
+                "\"{name}\",{},{},{},{unit},,{},,,",
+                one["iterations"],
+                one["real_time"],
+                one["cpu_time"],
+                number(&one["items_per_second"])
             ));
+            if has_counters {
+                text.push_str(&format!(",{},{}", number(&one["calls"]), number(&one["percent"])));
+            }
+            text.push('\n');
         }
         text
     }
@@ -204,6 +262,11 @@ pub fn time_text(seconds: f64, unit: Option<TimeUnit>) -> String {
 /// The name the reference tool gives it.
 pub fn benchmark_name(function: &str) -> String {
     format!("BM_{function}/process_time/real_time")
+}
+
+/// The name the reference tool gives to a kernel below it.
+fn dispatch_name(function: &str, kernel: &str) -> String {
+    format!("BM_{function}/{kernel}")
 }
 
 fn rows(repetitions: &[Repetition]) -> Vec<Row> {

@@ -149,7 +149,7 @@ type Loaded = (Option<(Tests, Option<Tests>)>, Suite);
 
 /// The modules, each with its tests. One of several files that cannot be loaded is a test that fails, so the others are run all the same.
 fn load(arguments: &CheckArguments) -> Result<Vec<Loaded>, Failure> {
-    let loader = Loader::new(&arguments.program)?;
+    let loader = Loader::new(&arguments.program, None)?;
     let (tests, dependencies) = match (&arguments.tests[..], &arguments.program.module[..]) {
         ([], [dependencies @ .., last]) => (std::slice::from_ref(last), dependencies),
         (tests, dependencies) => (tests, dependencies),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use vireo::abi::modules::io_parameters;
-use vireo::hal::local;
+use vireo::hal::{ExecutionStatistics, local};
 use vireo::inference::ModelBuilder;
 use vireo::interp::{Recorder, Tier, write_perf_map};
 use vireo::vm::Module;
@@ -33,8 +33,8 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Creates what the flags name, but loads no module.
-    pub fn new(arguments: &ProgramArguments) -> Result<Loader, Failure> {
+    /// Creates what the flags name, but loads no module. What the devices do is counted by `statistics`.
+    pub fn new(arguments: &ProgramArguments, statistics: Option<&Arc<ExecutionStatistics>>) -> Result<Loader, Failure> {
         let tier = tiers::first(arguments.tier, arguments.trace_execution)?;
         if arguments.perf_map {
             let failed = || Failure::new(Exit::Usage, "cannot write a map for perf");
@@ -46,6 +46,9 @@ impl Loader {
             let create = |uri: &String| drivers.create_device(uri);
             let mut devices = arguments.device.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
             allocators::wrap(&devices, arguments)?;
+            if let Some(statistics) = statistics {
+                devices = devices.iter().map(|device| statistics.device(device)).collect();
+            }
             if observes {
                 devices = observed(devices, arguments)?;
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vireo::Result;
+use vireo::hal::ExecutionStatistics;
 use vireo::inference::{Function, PreparedCall};
 use vireo::interp::Recorder;
 use vireo::vm::Value;
@@ -43,8 +44,12 @@ impl Session {
     }
 
     /// Loads the modules of the flags, in order, and then `file`; and once more for machine code if both tiers are asked for.
-    pub fn load(arguments: &ProgramArguments, file: Option<&PathBuf>) -> Result<(Session, Option<Others>), Failure> {
-        let loader = Loader::new(arguments)?;
+    pub fn load(
+        arguments: &ProgramArguments,
+        file: Option<&PathBuf>,
+        statistics: Option<&Arc<ExecutionStatistics>>,
+    ) -> Result<(Session, Option<Others>), Failure> {
+        let loader = Loader::new(arguments, statistics)?;
         let load = |path: &PathBuf| loader.module(path);
         let modules = arguments.module.iter().chain(file).map(load).collect::<Result<Vec<_>, Failure>>()?;
         let (program, compiled) = loader.link(&modules)?;

@@ -176,8 +176,6 @@ fn flags_of_google_benchmark_are_read_or_refused() {
         "--benchmark_enable_random_interleaving=true",
         "--benchmark_perf_counters=CYCLES",
         "--v=1",
-        "--dispatch_statistics=true",
-        "--print_device_statistics",
     ] {
         let outcome = empty(flag);
         assert!(outcome.code == 2 && outcome.stderr.contains("UNIMPLEMENTED"), "{flag}: {}", outcome.stderr);
@@ -185,6 +183,58 @@ fn flags_of_google_benchmark_are_read_or_refused() {
     let outcome = empty("--cuda_tracing=1");
     assert!(outcome.stderr.contains("--cuda_tracing of iree-benchmark-module is not supported"), "{}", outcome.stderr);
     assert_eq!(empty("--benchmark_context=nothing").code, 2);
+}
+
+#[cfg_attr(not(all(target_arch = "x86_64", unix)), ignore = "the kernels are for x86-64")]
+#[test]
+fn dispatches_have_rows_of_their_own() {
+    let models = folder("../fixtures/models");
+    let flags = ["benchmark", "mlp.vmfb", "--function=mlp", "--input=8x64xf32=1", "--benchmark_min_time=3x"];
+    let of = |rest: &[&str]| vireo(&models, flags.iter().chain(rest));
+    let kernels = ["mlp_dispatch_0_matmul_8x64x64_f32", "mlp_dispatch_1_matmul_8x16x64_f32"];
+    for device in ["local-sync", "local-task"] {
+        let device = format!("--device={device}");
+        let outcome = of(&["--dispatch_statistics", "--benchmark_format=json", "--benchmark_repetitions=2", &device]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let rows = report["benchmarks"].as_array().unwrap();
+        let rows: Vec<_> = rows.iter().filter(|row| row.get("calls").is_some()).collect();
+        for (row, kernel) in rows.iter().zip(kernels) {
+            assert_eq!(row["name"], format!("BM_mlp/{kernel}"));
+            assert_eq!((&row["iterations"], &row["calls"], &row["time_unit"]), (&3.into(), &1.0.into(), &"ms".into()));
+        }
+        let percent: f64 = rows.iter().filter_map(|row| row["percent"].as_f64()).sum();
+        assert!(rows.len() == 2 && (percent - 100.0).abs() < 1e-6, "{rows:?}");
+    }
+    let table = of(&["--dispatch_statistics", "--tier=both"]).stdout;
+    for tier in ["interp", "jit"] {
+        assert!(table.contains(&format!("\nBM_mlp/{tier}/{}", kernels[0])), "{table}");
+    }
+    let csv = of(&["--dispatch_statistics", "--benchmark_format=csv"]).stdout;
+    assert!(csv.lines().all(|line| line.split(',').count() == 12), "{csv}");
+    let outcome = of(&["--dispatch_statistics", "--print_device_statistics"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("cannot be combined"), "{}", outcome.stderr);
+    let outcome = of(&["--dispatch_statistics", "--device=null"]);
+    assert!(outcome.code == 0 && outcome.stderr.contains("no kernel ran on the host"), "{}", outcome.stderr);
+}
+
+#[cfg_attr(not(all(target_arch = "x86_64", unix)), ignore = "the kernels are for x86-64")]
+#[test]
+fn statistics_of_devices_go_to_stderr() {
+    let run = |rest: &[&str]| {
+        let flags = ["mlp.vmfb", "--function=mlp", "--input=8x64xf32=1", "--print_device_statistics"];
+        vireo(&folder("../fixtures/models"), rest.iter().chain(&flags))
+    };
+    let once = run(&["run", "--output="]);
+    assert_eq!((once.code, once.stdout.as_str()), (0, "EXEC @mlp\n"));
+    let of = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+        line.split_whitespace().nth(1).and_then(|count| count.parse::<u64>().ok())
+    };
+    assert_eq!((of(&once.stderr, "queue_execute"), of(&once.stderr, "mlp_dispatch_0_")), (Some(1), Some(1)));
+    // The first call, and those that are measured.
+    let several = run(&["benchmark", "--benchmark_min_time=4x"]);
+    assert_eq!((of(&several.stderr, "queue_execute"), of(&several.stderr, "mlp_dispatch_1_")), (Some(5), Some(5)));
 }
 
 #[test]

@@ -27,7 +27,10 @@ fn usage_is_code_2() {
     check(
         &run(&["--device-profiling-mode=queue-events"]),
         2,
-        &["UNIMPLEMENTED", "--device_profiling_mode of iree-run-module is not supported: no device profiles yet"],
+        &[
+            "UNIMPLEMENTED",
+            "--device_profiling_mode of iree-run-module is not supported: no device profiles are written yet (--print_device_statistics times",
+        ],
     );
     check(&run(&["--task_abort_on_failure=true"]), 2, &["UNIMPLEMENTED", "--task_abort_on_failure"]);
     check(&run(&["--equality_mode=vague"]), 2, &["'vague'", "approximate, exact"]);
