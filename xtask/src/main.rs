@@ -3,7 +3,8 @@
 //! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
 //! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded
 //! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, `facts` at literals that repeat the specs.
-//! `cross` builds and runs for other machines. Specs are read from disk, so that an edit of one does not build this crate again.
+//! `opcodes` writes the table of the instruction decoder. `cross` builds and runs for other machines. Specs are read from disk, so that an
+//! edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod cross;
@@ -12,6 +13,7 @@ mod facts;
 mod features;
 mod handlers;
 mod op;
+mod opcodes;
 mod outside;
 mod skipped;
 
@@ -26,6 +28,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask facts
        cargo xtask features
        cargo xtask handlers [FILE]
+       cargo xtask opcodes
        cargo xtask outside
        cargo xtask skipped FILE
 
@@ -38,6 +41,7 @@ docs       writes the manual, the reference and all guides (static HTML), to tar
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
 handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
            returns where it should jump
+opcodes    writes the table of the decoder that finds instructions which a processor lacks
 outside    builds and runs the program of the README in a crate outside of the workspace
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has";
 
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         ["features"] => features::features().map_err(Failure::Wrong),
         ["handlers"] => handlers::handlers(None).map_err(Failure::Wrong),
         ["handlers", file] => handlers::handlers(Some(Path::new(file))).map_err(Failure::Wrong),
+        ["opcodes"] => opcodes::opcodes(),
         ["outside"] => outside::outside().map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),
         ["help" | "--help" | "-h"] => print(USAGE),
