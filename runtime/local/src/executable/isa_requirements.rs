@@ -1,5 +1,5 @@
 //! ISA requirements of a library: decodes its code when it is loaded and checks that the processor has the features of every instruction.
-//! Loaders call it with the entry points of the library.
+//! Loaders call it with the entry points of the library; `instruction` decodes.
 //!
 //! A library does not state the features that it was compiled for, and with the reference runtime an unknown instruction kills the process.
 //! So all reachable instructions are decoded, from each kernel along jumps, both branches of conditional ones, and calls. If a jump is
@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use iced_x86::{CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction};
-
+use super::instruction::{FEATURES, Flow, Instruction, decode, feature_name};
 use crate::hal::cpu_features::CPU_FEATURES;
 use crate::hal::host_kernels::cpu;
 use crate::status::{Result, Status, StatusCode};
@@ -32,15 +31,20 @@ pub(super) fn check(code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> R
 /// linearly, also what no kernel reaches.
 pub(super) fn features(code: &[(u64, &[u8])]) -> BTreeMap<String, bool> {
     let mut features = BTreeMap::new();
-    for (address, bytes) in code {
-        let mut decoder = Decoder::with_ip(64, bytes, *address, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        while decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
-            for feature in instruction.cpuid_features().iter().filter(|feature| !is_common(**feature)) {
-                let name = spec_name(*feature);
-                let text = name.map_or_else(|| format!("{feature:?}").to_lowercase(), str::to_string);
-                features.entry(text).or_insert_with(|| name.is_some_and(host_has));
+    for (_, bytes) in code {
+        let mut offset = 0;
+        while offset < bytes.len() {
+            // There may be data between functions.
+            let Some(instruction) = decode(&bytes[offset..]) else {
+                offset += 1;
+                continue;
+            };
+            offset += instruction.length;
+            for feature in instruction.features {
+                let name = feature_name(*feature);
+                if !features.contains_key(name) {
+                    features.insert(name.to_string(), host_has(name));
+                }
             }
         }
     }
@@ -58,8 +62,8 @@ fn host_has(name: &str) -> bool {
 /// The features of a processor, queried when code first needs one: `cpuid` is expensive on virtual machines.
 struct Processor {
     has: Box<dyn Fn(&str) -> bool + Send + Sync>,
-    /// The result of the query for each feature, by its number in iced.
-    known: Vec<AtomicU8>,
+    /// The result of the query for each feature, by its number.
+    known: [AtomicU8; FEATURES],
 }
 
 impl Processor {
@@ -69,15 +73,14 @@ impl Processor {
 
     /// A processor with the features for which `has` is true, and those that all have.
     fn new(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Processor {
-        let known = CpuidFeature::values().map(|_| AtomicU8::new(Self::UNKNOWN)).collect();
-        Processor { has: Box::new(has), known }
+        Processor { has: Box::new(has), known: [const { AtomicU8::new(Self::UNKNOWN) }; FEATURES] }
     }
 
-    fn has(&self, feature: CpuidFeature) -> bool {
-        let known = &self.known[feature as usize];
+    fn has(&self, feature: u8) -> bool {
+        let known = &self.known[usize::from(feature)];
         match known.load(Ordering::Relaxed) {
             Self::UNKNOWN => {
-                let has = is_common(feature) || spec_name(feature).is_some_and(|name| (self.has)(name));
+                let has = (self.has)(feature_name(feature));
                 known.store(if has { Self::PRESENT } else { Self::MISSING }, Ordering::Relaxed);
                 has
             }
@@ -86,58 +89,11 @@ impl Processor {
     }
 
     fn check(&self, instruction: &Instruction) -> Result<(), UnmetRequirement> {
-        if instruction.is_invalid() {
-            return Err(UnmetRequirement::Unknown { address: instruction.ip() });
-        }
-        match instruction.cpuid_features().iter().find(|feature| !self.has(**feature)) {
+        match instruction.features.iter().find(|feature| !self.has(**feature)) {
             None => Ok(()),
             Some(feature) => Err(UnmetRequirement::Lacks(*feature)),
         }
     }
-}
-
-/// The name in `cpu_features.yaml` of a feature of iced, which spells it differently.
-fn spec_name(feature: CpuidFeature) -> Option<&'static str> {
-    fn plain(name: &str) -> impl Iterator<Item = u8> {
-        name.bytes().filter(|byte| !b"_.-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
-    }
-    let wanted = format!("{feature:?}");
-    CPU_FEATURES.iter().map(|feature| feature.name).find(|name| plain(name).eq(plain(&wanted)))
-}
-
-/// True for features that every x86-64 processor has, and for hints, which other processors execute as no-ops.
-fn is_common(feature: CpuidFeature) -> bool {
-    use CpuidFeature::*;
-    matches!(
-        feature,
-        INTEL8086
-            | INTEL186
-            | INTEL286
-            | INTEL386
-            | INTEL486
-            | X64
-            | FPU
-            | FPU287
-            | FPU387
-            | CPUID
-            | CMOV
-            | CX8
-            | FXSR
-            | MMX
-            | SSE
-            | SSE2
-            | TSC
-            | SYSCALL
-            | MULTIBYTENOP
-            | PAUSE
-            | HLE
-            | PREFETCHW
-            | PREFETCHWT1
-            | PREFETCHITI
-            | CLDEMOTE
-            | CET_IBT
-            | CET_SS
-    )
 }
 
 /// A scan of the code of a library.
@@ -197,27 +153,27 @@ impl<'a> CodeScan<'a> {
     fn follow(&mut self, address: u64) -> Result<(), UnmetRequirement> {
         // Code outside of the ranges belongs to another library, whose loader checks it.
         let Some(range) = self.ranges.iter_mut().find(|range| range.offset(address).is_some()) else { return Ok(()) };
-        let start = range.offset(address).unwrap_or(0);
-        let mut decoder = Decoder::with_ip(64, &range.bytes[start..], address, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        while decoder.can_decode() && !range.visit(start + decoder.position()) {
-            decoder.decode_out(&mut instruction);
+        let mut offset = range.offset(address).unwrap_or(0);
+        while offset < range.bytes.len() && !range.visit(offset) {
+            let Some(instruction) = decode(&range.bytes[offset..]) else {
+                return Err(UnmetRequirement::Unknown { address: range.address + offset as u64 });
+            };
             self.processor.check(&instruction)?;
-            match instruction.flow_control() {
-                FlowControl::Next | FlowControl::IndirectCall => {}
-                FlowControl::ConditionalBranch | FlowControl::Call | FlowControl::XbeginXabortXend => {
-                    self.pending.push(instruction.near_branch_target());
-                }
-                FlowControl::UnconditionalBranch => {
-                    self.pending.push(instruction.near_branch_target());
+            offset += instruction.length;
+            let end = range.address.wrapping_add(offset as u64);
+            match instruction.flow {
+                Flow::Next => {}
+                Flow::Branch(distance) => self.pending.push(end.wrapping_add_signed(distance.into())),
+                Flow::Jump(distance) => {
+                    self.pending.push(end.wrapping_add_signed(distance.into()));
                     break;
                 }
-                FlowControl::IndirectBranch => {
+                Flow::IndirectJump { ip_relative } => {
                     // A jump through a slot of the linkage table goes to another library.
-                    self.computed_jump |= !instruction.is_ip_rel_memory_operand();
+                    self.computed_jump |= !ip_relative;
                     break;
                 }
-                FlowControl::Return | FlowControl::Interrupt | FlowControl::Exception => break,
+                Flow::End => break,
             }
         }
         Ok(())
@@ -226,24 +182,21 @@ impl<'a> CodeScan<'a> {
     /// Checks all code linearly.
     fn sweep(&mut self, entry_points: &[EntryPoint<'_>]) -> Result<()> {
         for range in &mut self.ranges {
-            let mut decoder = Decoder::with_ip(64, range.bytes, range.address, DecoderOptions::NONE);
-            let mut instruction = Instruction::default();
-            while decoder.can_decode() {
-                let offset = decoder.position();
-                decoder.decode_out(&mut instruction);
+            let mut offset = 0;
+            while offset < range.bytes.len() {
                 // There may be data between functions, which does not run. Code may begin after any byte of it.
-                if instruction.is_invalid() {
-                    if decoder.set_position(offset + 1).is_err() {
-                        break;
-                    }
-                    decoder.set_ip(range.address + offset as u64 + 1);
+                let Some(instruction) = decode(&range.bytes[offset..]) else {
+                    offset += 1;
+                    continue;
+                };
+                let address = range.address.wrapping_add(offset as u64);
+                let visited = range.visit(offset);
+                offset += instruction.length;
+                if visited {
                     continue;
                 }
-                if range.visit(offset) {
-                    continue;
-                }
-                let before = |(address, _): &&EntryPoint<'_>| *address <= instruction.ip();
-                let entry = entry_points.iter().filter(before).max_by_key(|(address, _)| *address);
+                let before = |(start, _): &&EntryPoint<'_>| *start <= address;
+                let entry = entry_points.iter().filter(before).max_by_key(|(start, _)| *start);
                 let name = entry.map_or("a function", |(_, name)| name);
                 self.processor.check(&instruction).map_err(|unmet| unmet.status(name))?;
             }
@@ -254,15 +207,18 @@ impl<'a> CodeScan<'a> {
 
 /// An instruction that the processor cannot run.
 enum UnmetRequirement {
-    Lacks(CpuidFeature),
-    Unknown { address: u64 },
+    /// It needs this feature.
+    Lacks(u8),
+    Unknown {
+        address: u64,
+    },
 }
 
 impl UnmetRequirement {
     fn status(self, function: &str) -> Status {
         let message = match self {
             UnmetRequirement::Lacks(feature) => {
-                let name = spec_name(feature).map_or_else(|| format!("{feature:?}").to_lowercase(), str::to_string);
+                let name = feature_name(feature);
                 format!("kernel `{function}` was compiled for processors with {name}, which this one does not have")
             }
             UnmetRequirement::Unknown { address } => {
@@ -369,7 +325,7 @@ mod tests {
 
     #[test]
     fn features_of_the_list_are_those_of_instructions() {
-        let names: Vec<&str> = CpuidFeature::values().filter_map(spec_name).collect();
+        let names: Vec<&str> = (0..FEATURES as u8).map(feature_name).collect();
         for feature in CPU_FEATURES {
             assert!(names.contains(&feature.name), "{}", feature.name);
         }
