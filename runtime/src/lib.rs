@@ -316,7 +316,7 @@ pub use vireo_macros::vm_module;
 pub use vireo_macros::{vm_export, vm_state};
 
 pub use status::{Result, Status, StatusCode};
-pub use vireo_core::limits::MemoryBudget;
+pub use vireo_core::limits::{Cancellation, Fuel, MemoryBudget};
 #[cfg(feature = "hal")]
 pub use vireo_hal::SecurityPolicy;
 #[cfg(feature = "driver-libraries")]

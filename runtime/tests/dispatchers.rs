@@ -15,11 +15,10 @@ mod ways;
 
 use std::collections::HashSet;
 use std::panic::catch_unwind;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use programs::{Bytes, Choices, program};
 use reference_runtime::ReferenceRuntime;
+use vireo::Fuel;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Context, Module, Value};
@@ -197,7 +196,7 @@ fn any_bytes_are_a_program() {
 fn comparable(bytes: &[u8], args: [i32; 2]) -> vireo::Result<Option<String>> {
     // Both begin with the module as it was loaded.
     let function = Context::new([Module::from_bytes(bytes)?])?.function("f0")?;
-    let fuel = Some(Arc::new(AtomicU64::new(6 << 10)));
+    let fuel = Some(Fuel::new(6 << 10));
     let limits = Limits { fuel, dispatch: Dispatch::Compiled, stack_bytes: 1 << 14, ..Limits::default() };
     Ok(match function.call_with(&args.map(Value::I32), limits) {
         Ok(values) => match values.as_slice() {
@@ -280,7 +279,7 @@ fn branches_of_the_interpreter_bring_values_of_their_own() {
     let function = context.function("f0").unwrap();
     for (choice, expected) in [(0, 6), (1, 8)] {
         for iterations in 1..3000 {
-            let fuel = Some(Arc::new(AtomicU64::new(1 << 20)));
+            let fuel = Some(Fuel::new(1 << 20));
             let limits = Limits { fuel, dispatch: Dispatch::Compiled, ..Limits::default() };
             let values = function.call_with(&[Value::I32(choice), Value::I32(iterations)], limits).unwrap();
             assert!(matches!(values.as_slice(), [Value::I32(value)] if *value == expected), "{iterations}: {values:?}");

@@ -2,7 +2,8 @@
 //!
 //! - [`status`]: the error of every operation.
 //! - [`limits`]: limits of calls, memory budgets, and the limits in force on a thread.
-//! - [`blocking`]: which threads wait, for devices and their worker pools; [`timer`]: deadlines of asynchronous tasks.
+//! - [`blocking`]: which threads wait, for devices and their worker pools, and waits within limits; [`timer`]: deadlines of asynchronous tasks;
+//!   [`waker_set`]: what waits for one thing.
 //! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable; [`pages`]: mappings of
 //!   the system.
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
@@ -22,3 +23,4 @@ pub mod number_text;
 pub mod pages;
 pub mod status;
 pub mod timer;
+pub mod waker_set;

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Instant;
@@ -10,6 +10,7 @@ use std::time::Instant;
 use crate::bytecode::opcode::{IMPORT_BIT as IMPORT, MOVE_BIT as MOVE, REF_BIT as REF, core as op};
 use crate::bytecode::{FunctionInfo, ModuleInfo, Rules, verify_function};
 use crate::interp::*;
+use crate::limits::{Cancellation, Fuel};
 use crate::module::function_compiler;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
@@ -380,10 +381,12 @@ fn dropping_a_suspended_invocation_releases_its_frames() {
 fn endless_loops_end_at_their_limits() {
     let code = Code::new().op(op::BR).edge(0);
     let (program, mut state) = program(vec![module("m", &[("0v_v", 1, code)], &[])]);
+    let cancelled = Cancellation::new();
+    cancelled.cancel();
     let cases = [
         (Limits { deadline: Some(Instant::now()), ..Limits::default() }, StatusCode::DeadlineExceeded),
-        (Limits { cancelled: Some(Arc::new(AtomicBool::new(true))), ..Limits::default() }, StatusCode::Cancelled),
-        (Limits { fuel: Some(Arc::new(AtomicU64::new(10_000))), ..Limits::default() }, StatusCode::ResourceExhausted),
+        (Limits { cancellation: Some(cancelled), ..Limits::default() }, StatusCode::Cancelled),
+        (Limits { fuel: Some(Fuel::new(10_000)), ..Limits::default() }, StatusCode::ResourceExhausted),
     ];
     for (limits, expected) in cases {
         let status = block(&mut invoke(&program, &[], limits).unwrap(), &mut state).unwrap_err();
@@ -396,7 +399,7 @@ fn endless_loops_end_at_their_limits() {
 fn yielding_does_not_escape_the_limits() {
     let code = Code::new().op(op::YIELD).edge(0);
     let (program, mut state) = program(vec![module("m", &[("0v_v", 1, code)], &[])]);
-    let limits = Limits { fuel: Some(Arc::new(AtomicU64::new(5000))), ..Limits::default() };
+    let limits = Limits { fuel: Some(Fuel::new(5000)), ..Limits::default() };
     let mut invocation = invoke(&program, &[], limits).unwrap();
     let status = (0..10_000).find_map(|_| invocation.poll(&mut state).err()).unwrap();
     assert_eq!(status.code(), StatusCode::ResourceExhausted);

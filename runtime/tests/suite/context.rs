@@ -1,7 +1,6 @@
 //! Contexts: imports are bound by name, version and convention, modules are initialised, functions are called from any thread.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use vireo::abi::Step;
 use vireo::interp::{Limits, Poll};
 use vireo::vm::{BoxedWaitSource, Buffer, Context, Module, Ref, Value, WaitSource};
-use vireo::{Result, StatusCode, vm_module};
+use vireo::{Fuel, Result, StatusCode, vm_module};
 
 fn fixture(name: &str) -> Module {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(name);
@@ -208,11 +207,12 @@ fn calls_from_many_threads_take_turns() {
 
 #[test]
 fn fuel_ends_a_loop() {
-    let limits = Limits { fuel: Some(Arc::new(AtomicU64::new(100_000))), ..Limits::default() };
-    let fuel = limits.fuel.clone().unwrap();
+    let fuel = Fuel::new(100_000);
+    let limits = Limits { fuel: Some(fuel.clone()), ..Limits::default() };
     let status = context().function("spin").unwrap().call_with(&[], limits).unwrap_err();
     assert_eq!(status.code(), StatusCode::ResourceExhausted);
-    assert!(fuel.load(Ordering::Relaxed) < 2048);
+    assert_eq!(status.message(), "ran out of fuel: 100,000 of 100,000 units used");
+    assert_eq!((fuel.used(), fuel.left()), (100_000, 0));
 }
 
 #[test]

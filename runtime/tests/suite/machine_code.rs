@@ -2,8 +2,8 @@
 //! Whatever the buffers are, and wherever the loop ends, memory is afterwards as the interpreter leaves it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
+use vireo::Fuel;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
@@ -250,7 +250,7 @@ fn outcome(function: &Function, case: Case, dispatch: Dispatch) -> (String, Vec<
     let mut args: Vec<Value> =
         case.buffers.iter().map(|index| Value::Ref(Some(buffers[*index].clone().into_ref()))).collect();
     args.extend([case.at, case.shift, case.stride, case.first, case.last].map(Value::I64));
-    let fuel = case.steps.map(|steps| Arc::new(AtomicU64::new(steps)));
+    let fuel = case.steps.map(Fuel::new);
     let result = function.call_with(&args, Limits { fuel, dispatch, ..Limits::default() });
     let result = result.map(|values| format!("{values:?}")).unwrap_or_else(|status| status.to_string());
     (result, buffers[..3].iter().map(|buffer| buffer.to_vec()).collect())

@@ -1,9 +1,7 @@
 //! Calls that compiled code makes without the interpreter: what they return, where they fail, and what is said of that, is what the
 //! interpreter does, wherever the frames have to be made after all.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use vireo::Fuel;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
 use vireo::status::StatusCode;
@@ -265,13 +263,13 @@ fn numbers(values: &[i32]) -> Vec<Value> {
 
 /// Results or status of a call, and the steps that were left.
 fn outcome(context: &Context, name: &str, args: &[i32], dispatch: Dispatch, steps: u64, stack_bytes: usize) -> String {
-    let fuel = Arc::new(AtomicU64::new(steps));
+    let fuel = Fuel::new(steps);
     let limits = Limits { dispatch, fuel: Some(fuel.clone()), stack_bytes, ..Limits::default() };
     let outcome = match context.function(name).unwrap().call_with(&numbers(args), limits) {
         Ok(values) => format!("{values:?}"),
         Err(status) => format!("{status}"),
     };
-    format!("{outcome}, {} steps left", fuel.load(Ordering::Relaxed))
+    format!("{outcome}, {} steps left", fuel.left())
 }
 
 /// All dispatchers agree on a call, several times over one context each. Returns what they agree on.

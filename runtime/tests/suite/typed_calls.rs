@@ -2,7 +2,7 @@
 //! failures with their backtraces, limits, waits, and the release of references, on every dispatcher.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::thread;
@@ -12,7 +12,7 @@ use vireo::abi::Step;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{BoxedWaitSource, Context, Module, Obj, Object, PassedList, Ref, TypedFunction, Value, WaitSource};
-use vireo::{MemoryBudget, Result, Status, StatusCode, vm_module};
+use vireo::{Cancellation, Fuel, MemoryBudget, Result, Status, StatusCode, vm_module};
 
 /// Counts who holds it.
 #[derive(Debug)]
@@ -364,15 +364,17 @@ fn limits_hold() {
             assert!(status.backtrace().len() == 1, "{status:?}");
             status.code()
         };
-        let fuel = Arc::new(AtomicU64::new(10_000));
+        let fuel = Fuel::new(10_000);
         assert_eq!(code(Limits { fuel: Some(fuel), ..Limits::default() }), StatusCode::ResourceExhausted);
         let timeout = Some(Duration::from_millis(5));
         assert_eq!(code(Limits { timeout, ..Limits::default() }), StatusCode::DeadlineExceeded);
-        let cancelled = Some(Arc::new(AtomicBool::new(true)));
-        assert_eq!(code(Limits { cancelled, ..Limits::default() }), StatusCode::Cancelled);
+        let cancelled = Cancellation::new();
+        cancelled.cancel();
+        let limits = Limits { cancellation: Some(cancelled), ..Limits::default() };
+        assert_eq!(code(limits), StatusCode::Cancelled);
         // Fuel is taken as by an untyped call.
         let spent = |typed: bool| {
-            let fuel = Arc::new(AtomicU64::new(1 << 20));
+            let fuel = Fuel::new(1 << 20);
             let limits = Limits { dispatch, fuel: Some(fuel.clone()), ..Limits::default() };
             for _ in 0..3 {
                 if typed {
@@ -381,7 +383,7 @@ fn limits_hold() {
                     context.function("m.spin").unwrap().call_with(&[Value::I32(5000)], limits.clone()).unwrap();
                 }
             }
-            fuel.load(Ordering::SeqCst)
+            fuel.left()
         };
         assert_eq!(spent(true), spent(false));
         // So is memory, which a call gives back.

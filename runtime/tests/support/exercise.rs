@@ -9,7 +9,6 @@
 //! with a status. What surrounds dispatches, from the tables of the file to the queues of the device, runs as always.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use vireo::abi::Step;
@@ -24,7 +23,7 @@ use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
 use vireo::vm::convention::{Argument, Kind};
 use vireo::vm::{Buffer, Context, List, Module, Ref, Value};
-use vireo::{MemoryBudget, Result, SecurityPolicy, vm_module};
+use vireo::{Fuel, MemoryBudget, Result, SecurityPolicy, vm_module};
 
 /// No call of a mutant takes longer than this, because of its limits; a test that takes much longer hangs.
 const CALL_TIME: Duration = Duration::from_millis(200);
@@ -143,7 +142,7 @@ fn policy(dispatch: Dispatch) -> SecurityPolicy {
 
 /// The limits of one call: dispatchers can be compared where fuel ends it, and seldom where time does.
 fn limits(policy: &SecurityPolicy) -> Limits {
-    Limits { fuel: Some(Arc::new(AtomicU64::new(5_000))), ..policy.limits.clone() }
+    Limits { fuel: Some(Fuel::new(5_000)), ..policy.limits.clone() }
 }
 
 /// What fixtures import besides the `hal` module; `app` and `provider` are the module files of these names.
@@ -275,8 +274,7 @@ pub fn exercise_kernels(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome { loaded: false, calls: 0, returned: 0 };
     let ways = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].map(|dispatch| {
         let policy = policy(dispatch);
-        // Every workgroup looks at the limits at least once, which takes a thousand steps.
-        let fuel = Some(Arc::new(AtomicU64::new(200_000)));
+        let fuel = Some(Fuel::new(200_000));
         let device = device(&policy, Limits { fuel, ..policy.limits.clone() });
         let mode = ExecutableCachingMode::empty();
         let cache = device.create_executable_cache("").expect("there is one");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use vireo::abi::Step;
 use vireo::interp::{CodeShape, Dispatch, Limits, TraceSink};
 use vireo::vm::{BoxedWaitSource, Buffer, Context, Module, Obj, Value};
-use vireo::{Result, Status, StatusCode, vm_module};
+use vireo::{Fuel, Result, Status, StatusCode, vm_module};
 
 #[path = "soon.rs"]
 mod soon;
@@ -80,11 +80,14 @@ fn outcomes(bytes: &[u8], (dispatch, baseline): (Dispatch, bool)) -> Result<Outc
     let context = Context::with_sink(modules, Limits::default(), Arc::clone(&reports) as _)?;
     let function = context.function("f0")?;
     let run = |args: &[i32; 2]| {
-        let fuel = Some(Arc::new(AtomicU64::new(6 << 10)));
-        let limits = Limits { fuel, dispatch, stack_bytes: 1 << 14, ..Limits::default() };
+        let fuel = Fuel::new(6 << 10);
+        let limits = Limits { fuel: Some(fuel.clone()), dispatch, stack_bytes: 1 << 14, ..Limits::default() };
         let result = function.call_with(&args.map(Value::I32), limits);
         let reports = std::mem::take(&mut *reports.0.lock().unwrap());
-        result.map(|values| format!("{values:?}{reports}")).map_err(|status| format!("{status}{reports}"))
+        let used = fuel.used();
+        result
+            .map(|values| format!("{values:?}{reports} in {used} steps"))
+            .map_err(|status| format!("{status}{reports} after {used} steps"))
     };
     Ok(ARGUMENTS.iter().map(run).collect())
 }

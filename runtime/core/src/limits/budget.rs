@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::grouped;
 use super::scope::{Scope, is_armed};
 use crate::status::{Result, Status};
 
@@ -78,7 +79,11 @@ impl MemoryBudget {
         if used <= limit {
             return Ok(());
         }
-        Err(Status::resource_exhausted(format!("{used} bytes of memory are used, the limit is {limit}")))
+        Err(Status::resource_exhausted(format!(
+            "ran out of memory: {} of {} bytes in use",
+            grouped(used),
+            grouped(limit)
+        )))
     }
 
     fn update_peak(&self, used: u64) {
@@ -89,9 +94,9 @@ impl MemoryBudget {
 
     #[cold]
     fn exhausted(&self, bytes: u64, what: &str, used: u64) -> Status {
-        let limit = self.0.limit;
+        let [bytes, used, limit] = [bytes, used, self.0.limit].map(grouped);
         Status::resource_exhausted(format!(
-            "{bytes} bytes for {what} would exceed the memory limit of {limit} bytes, of which {used} are used"
+            "ran out of memory: {bytes} bytes requested for {what}, {used} of {limit} bytes in use"
         ))
     }
 }
@@ -207,7 +212,7 @@ mod tests {
         let error = budget.charge(41, "another thing").expect_err("is too much");
         assert_eq!(
             error.to_string(),
-            "RESOURCE_EXHAUSTED: 41 bytes for another thing would exceed the memory limit of 100 bytes, of which 60 are used"
+            "RESOURCE_EXHAUSTED: ran out of memory: 41 bytes requested for another thing, 60 of 100 bytes in use"
         );
         assert_eq!(budget.charge(u64::MAX, "all").expect_err("is too much").code(), StatusCode::ResourceExhausted);
         drop(budget.charge(40, "the rest").expect("fits"));
@@ -221,7 +226,7 @@ mod tests {
         let mut charge = budget.charge_anyway(90);
         assert!(budget.check().is_ok());
         charge.add_anyway(20);
-        assert_eq!(budget.check().expect_err("is over").message(), "110 bytes of memory are used, the limit is 100");
+        assert_eq!(budget.check().expect_err("is over").message(), "ran out of memory: 110 of 100 bytes in use");
         charge.resize(10, "less").expect("less is always possible");
         assert!(charge.resize(101, "more").is_err());
         assert_eq!(budget.used(), 10);

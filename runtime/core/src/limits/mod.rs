@@ -2,23 +2,30 @@
 //! check them.
 
 mod budget;
+mod cancellation;
+mod fuel;
 pub mod scope;
 
 pub use budget::{Charge, MemoryBudget, OBJECT_BYTES};
+pub use cancellation::{CancelSubscription, Cancellation};
+pub use fuel::Fuel;
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use self::scope::Scope;
 use crate::status::{Result, Status, StatusCode};
 
-/// Backward branches and calls between two checks of the limits of a call whose fuel is counted, which is also the fuel that they cost.
-const FUEL_INTERVAL: u32 = 1024;
+/// Backward branches and calls between two checks of the limits: a check reads the clock, which takes as long as 70 iterations of the shortest
+/// loop.
+const CHECK_INTERVAL: u32 = 8192;
 
-/// The same where it is not: a check reads the clock, which takes as long as 70 iterations of the shortest loop.
-const TIME_INTERVAL: u32 = 8192;
+/// Vector loops count many iterations at once, which take far less time than as many of a scalar loop. The limits are checked after this many
+/// such counts,
+const COUNTS: u32 = 8;
+
+/// but after at most about this many iterations.
+const MAX_CHECK_INTERVAL: u32 = 1 << 20;
 
 /// The limits of an invocation.
 #[derive(Clone, Debug)]
@@ -31,11 +38,10 @@ pub struct Limits {
     pub deadline: Option<Instant>,
     /// Most time for each invocation, including operations that it submits to queues. An earlier deadline takes precedence.
     pub timeout: Option<Duration>,
-    /// Set to stop the invocation.
-    pub cancelled: Option<Arc<AtomicBool>>,
-    /// Steps (backward branches and calls) that are left, shared by all invocations with this value. It is counted down in blocks, so an invocation
-    /// may take up to about a thousand more.
-    pub fuel: Option<Arc<AtomicU64>>,
+    /// Stops the invocation from another thread, also while it waits for a device.
+    pub cancellation: Option<Cancellation>,
+    /// Steps (backward branches and calls) that may be taken, shared by all invocations with this value. They are the same on every tier.
+    pub fuel: Option<Fuel>,
     /// Budget for the memory that the invocation allocates, shared by all invocations with this value. Devices have a budget of their own, which may
     /// be the same.
     pub memory: Option<MemoryBudget>,
@@ -44,6 +50,9 @@ pub struct Limits {
     /// How ops are dispatched. Only speed depends on it; tests compare the dispatchers.
     #[doc(hidden)]
     pub dispatch: Dispatch,
+    /// When the time of the invocation began, once it has started within a deadline: for the message when that has passed.
+    #[doc(hidden)]
+    pub started_at: Option<Instant>,
 }
 
 /// The tier that runs programs.
@@ -109,23 +118,17 @@ impl Default for Limits {
             allocation_bytes: 4 << 30,
             deadline: None,
             timeout: None,
-            cancelled: None,
+            cancellation: None,
             fuel: None,
             memory: None,
             tier: Tier::Auto,
             dispatch: Dispatch::Auto,
+            started_at: None,
         }
     }
 }
 
 impl Limits {
-    /// Steps until [`Limits::check`] has to be called.
-    #[doc(hidden)]
-    #[inline]
-    pub fn check_interval(&self) -> u32 {
-        if self.fuel.is_some() { FUEL_INTERVAL } else { TIME_INTERVAL }
-    }
-
     /// True if more is limited than the sizes of the stack and of allocations, so that the limits have to be checked while the program runs.
     #[doc(hidden)]
     #[inline]
@@ -133,7 +136,7 @@ impl Limits {
         // `|`, so that there is no branch for each: nearly always all of them are none.
         self.deadline.is_some()
             | self.timeout.is_some()
-            | self.cancelled.is_some()
+            | self.cancellation.is_some()
             | self.fuel.is_some()
             | self.memory.is_some()
     }
@@ -143,7 +146,8 @@ impl Limits {
     #[doc(hidden)]
     pub fn started(&self) -> Cow<'_, Limits> {
         let outer = Scope::current();
-        if self.timeout.is_none() && outer.limits().is_none() {
+        let has_started = self.timeout.is_none() && (self.deadline.is_none() || self.started_at.is_some());
+        if has_started && outer.limits().is_none() {
             return Cow::Borrowed(self);
         }
         let mut limits = self.clone();
@@ -152,23 +156,31 @@ impl Limits {
             // The deadline of the outer invocation takes the place of a timeout.
             timeout = timeout.filter(|_| outer.deadline.is_none());
             limits.deadline = [limits.deadline, outer.deadline].into_iter().flatten().min();
-            limits.cancelled = limits.cancelled.or_else(|| outer.cancelled.clone());
+            limits.started_at = outer.started_at.or(limits.started_at);
+            limits.cancellation = limits.cancellation.or_else(|| outer.cancellation.clone());
             limits.fuel = limits.fuel.or_else(|| outer.fuel.clone());
             limits.memory = limits.memory.or_else(|| outer.memory.clone());
         }
-        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        limits.deadline = [limits.deadline, end].into_iter().flatten().min();
+        if limits.deadline.is_some() || timeout.is_some() {
+            let now = Instant::now();
+            limits.started_at.get_or_insert(now);
+            let end = timeout.and_then(|timeout| now.checked_add(timeout));
+            limits.deadline = [limits.deadline, end].into_iter().flatten().min();
+        }
         Cow::Owned(limits)
     }
 
     /// Fails if the time is up, the memory is used up, or the invocation was cancelled.
     #[doc(hidden)]
     pub fn check_time(&self) -> Result<()> {
-        if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+        if self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled) {
             return Err(Status::new(StatusCode::Cancelled, "the invocation was cancelled"));
         }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(Status::new(StatusCode::DeadlineExceeded, "the deadline of the invocation has passed"));
+        if let Some(deadline) = self.deadline {
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(self.deadline_exceeded(deadline, now));
+            }
         }
         if let Some(memory) = &self.memory {
             memory.check()?;
@@ -176,17 +188,48 @@ impl Limits {
         Ok(())
     }
 
-    /// As [`Limits::check_time`], and takes the fuel of the steps up to the next check.
-    #[doc(hidden)]
-    pub fn check(&self) -> Result<()> {
-        self.check_time()?;
-        if let Some(fuel) = &self.fuel {
-            let spend = |fuel: u64| fuel.checked_sub(u64::from(FUEL_INTERVAL));
-            if fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_err() {
-                return Err(Status::resource_exhausted("the invocation has used up its fuel"));
+    #[cold]
+    fn deadline_exceeded(&self, deadline: Instant, now: Instant) -> Status {
+        let message = match self.started_at {
+            Some(start) => {
+                let [taken, limit] = [now, deadline].map(|end| in_seconds(end.saturating_duration_since(start)));
+                format!("deadline exceeded after {taken} s (limit {limit} s)")
             }
+            // Limits that nothing has started within.
+            None => "deadline exceeded".to_string(),
+        };
+        Status::new(StatusCode::DeadlineExceeded, message)
+    }
+
+    /// The steps that may be taken up to the next check, after `counted` ones have been found to be too many by `needed`. They are taken from the
+    /// fuel, and at least `needed`.
+    ///
+    /// # Errors
+    /// As [`Limits::check_time`].
+    #[doc(hidden)]
+    pub fn grant(&self, counted: u32, needed: u32) -> Result<Granted> {
+        self.check_time()?;
+        let wanted = check_interval(counted).max(needed);
+        Ok(match &self.fuel {
+            Some(fuel) => fuel.take(needed, wanted).map_or(Granted::OutOfFuel, Granted::Steps),
+            None => Granted::Steps(wanted),
+        })
+    }
+
+    /// Gives back steps that were granted and not taken.
+    #[doc(hidden)]
+    #[inline]
+    pub fn give_back(&self, steps: u32) {
+        if let Some(fuel) = &self.fuel {
+            fuel.give_back(steps);
         }
-        Ok(())
+    }
+
+    /// The error of an invocation that needs a step more than its fuel has.
+    #[doc(hidden)]
+    #[cold]
+    pub fn out_of_fuel(&self) -> Status {
+        self.fuel.as_ref().map_or_else(|| Status::internal("fuel is not counted"), Fuel::exhausted)
     }
 
     /// Fails if one allocation may not take `bytes`.
@@ -200,9 +243,139 @@ impl Limits {
     }
 }
 
+/// What [`Limits::grant`] gives.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granted {
+    /// So many steps may be taken before the next check.
+    Steps(u32),
+    /// There is not enough fuel.
+    OutOfFuel,
+}
+
+/// Counts steps that no program takes, such as the workgroups of a dispatch, and checks the limits of a call in intervals.
+#[doc(hidden)]
+pub struct StepCounter<'a> {
+    limits: &'a Limits,
+    /// Steps until the next check.
+    interval: u32,
+    left: u32,
+}
+
+impl StepCounter<'_> {
+    /// A counter that checks the limits at the first step and after each `interval`.
+    pub fn new(limits: &Limits, interval: u32) -> StepCounter<'_> {
+        StepCounter { limits, interval, left: 0 }
+    }
+
+    /// Counts a step.
+    ///
+    /// # Errors
+    /// As [`Limits::check_time`], and `RESOURCE_EXHAUSTED` if there is no fuel.
+    #[inline]
+    pub fn count(&mut self) -> Result<()> {
+        if self.left == 0 {
+            self.limits.check_time()?;
+            self.left = match &self.limits.fuel {
+                Some(fuel) => fuel.take(1, self.interval).ok_or_else(|| fuel.exhausted())?,
+                None => self.interval,
+            };
+        }
+        self.left -= 1;
+        Ok(())
+    }
+}
+
+impl Drop for StepCounter<'_> {
+    fn drop(&mut self) {
+        self.limits.give_back(self.left);
+    }
+}
+
+/// The steps between two checks of the limits, where so many are counted at once.
+#[doc(hidden)]
+#[inline]
+pub fn check_interval(counted: u32) -> u32 {
+    counted.saturating_mul(COUNTS).clamp(CHECK_INTERVAL, MAX_CHECK_INTERVAL)
+}
+
+/// A number with its digits in groups of three, for messages.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A duration in seconds, for messages: to the millisecond, and to the microsecond if it is shorter than a second.
+fn in_seconds(duration: Duration) -> String {
+    let decimals = if duration < Duration::from_secs(1) { 6 } else { 3 };
+    let text = format!("{:.decimals$}", duration.as_secs_f64());
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_messages_are_short() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        let seconds = [(0, 0), (0, 1_500_000), (0, 20), (1, 500_000_000), (1, 503_400_000), (90, 0)];
+        let texts = seconds.map(|(seconds, nanos)| in_seconds(Duration::new(seconds, nanos)));
+        assert_eq!(texts, ["0", "0.0015", "0", "1.5", "1.503", "90"]);
+    }
+
+    #[test]
+    fn a_deadline_says_how_long_it_was() {
+        let limits = Limits { timeout: Some(Duration::ZERO), ..Limits::default() };
+        let error = limits.started().check_time().expect_err("there is no time");
+        assert_eq!(error.code(), StatusCode::DeadlineExceeded);
+        assert!(error.message().starts_with("deadline exceeded after "), "{error}");
+        assert!(error.message().ends_with(" s (limit 0 s)"), "{error}");
+        // What starts inside is held to the time of the outermost call, and says so.
+        let start = Instant::now();
+        let deadline = start.checked_add(Duration::from_millis(1500));
+        let outer = Limits { deadline, started_at: Some(start), ..Limits::default() };
+        let _entered = Scope::of(&outer).enter();
+        let inner = Limits { timeout: Some(Duration::from_secs(90)), ..Limits::default() }.started().into_owned();
+        assert_eq!((inner.deadline, inner.started_at), (deadline, Some(start)));
+        let end = start + Duration::from_millis(1503);
+        let error = inner.deadline_exceeded(start + Duration::from_millis(1500), end);
+        assert_eq!(error.message(), "deadline exceeded after 1.503 s (limit 1.5 s)");
+    }
+
+    #[test]
+    fn steps_are_granted_until_there_is_no_fuel() {
+        let limits = Limits { fuel: Some(Fuel::new(1 << 20)), ..Limits::default() };
+        let grant = |limits: &Limits, counted, needed| limits.grant(counted, needed).expect("nothing else is limited");
+        assert_eq!(grant(&limits, 1, 1), Granted::Steps(CHECK_INTERVAL));
+        assert_eq!(grant(&limits, 1 << 20, 1 << 19), Granted::Steps(1 << 19));
+        assert_eq!(grant(&limits, 1 << 20, 1 << 19), Granted::OutOfFuel);
+        assert_eq!(grant(&Limits::default(), 1 << 10, 7), Granted::Steps(CHECK_INTERVAL));
+        assert_eq!(grant(&Limits::default(), 1 << 30, 1 << 29), Granted::Steps(1 << 29));
+    }
+
+    #[test]
+    fn a_counter_uses_what_it_counts() {
+        let fuel = Fuel::new(1000);
+        let limits = Limits { fuel: Some(fuel.clone()), ..Limits::default() };
+        let count = |steps: usize| {
+            let mut counter = StepCounter::new(&limits, 256);
+            (0..steps).try_for_each(|_| counter.count())
+        };
+        for (steps, used) in [(0, 0), (990, 990)] {
+            count(steps).expect("there is enough");
+            assert_eq!(fuel.used(), used);
+        }
+        let error = count(11).expect_err("there are ten");
+        assert_eq!(error.message(), "ran out of fuel: 1,000 of 1,000 units used");
+    }
 
     #[test]
     fn only_machine_code_may_be_missing() {

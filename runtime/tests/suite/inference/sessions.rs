@@ -9,7 +9,7 @@ use vireo::hal::observe::{Observation, Trace};
 use vireo::inference::{Model, TensorType, ValueType};
 use vireo::interp::Limits;
 use vireo::vm::Module;
-use vireo::{Result, Session, StatusCode, inputs, vm_module};
+use vireo::{Fuel, Result, Session, StatusCode, inputs, vm_module};
 
 use super::{fixture, session};
 
@@ -175,7 +175,7 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn limits_hold_for_calls_of_a_session() -> Result<()> {
-    let limits = Limits { fuel: Some(Arc::new(0.into())), ..Limits::default() };
+    let limits = Limits { fuel: Some(Fuel::new(0)), ..Limits::default() };
     let bench = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/bench/vm.vmfb");
     let session = Session::builder().device("local-sync").limits(limits).load(bench)?;
     let error = session.call("fib", inputs![25]).expect_err("there is no fuel");

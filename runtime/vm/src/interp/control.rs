@@ -119,7 +119,10 @@ pub fn yield_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
 }
 
 pub fn call(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
-    cx.tick()?;
+    // A call that has waited was counted when it was made first.
+    if cx.stack.pending.is_none() {
+        cx.tick()?;
+    }
     call_counted(cx, call)
 }
 
@@ -295,13 +298,18 @@ impl<'a> Machine<'a> {
 
     /// Calls a native function. If it waits, the call is kept as pending and the op is executed again at the next poll.
     fn call_native(&mut self, target: ImportTarget, import: &super::Import, id: CallId) -> Result<Flow> {
+        // The function may run programs that use the same fuel.
+        let released = self.release_steps();
         let marshal = self.function.marshal(id);
         let mut call = match self.stack.pending.take() {
             Some(call) => call,
             None => self.marshal(marshal),
         };
         match call_native(self.module_list, self.state, target, &mut call)? {
-            Outcome::Return => self.check_after_call()?,
+            Outcome::Return => {
+                self.check_after_call()?;
+                self.reclaim_steps(released);
+            }
             Outcome::Wait(wait) => {
                 self.stack.pending = Some(call);
                 self.suspend_at(self.pc);

@@ -13,6 +13,7 @@ use super::threaded::Continuation;
 use super::{Exit, Limits};
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction};
 use crate::convention::Kind;
+use crate::limits::{Granted, check_interval};
 use crate::list::ListType;
 use crate::status::{BacktraceFrame, Result, Status};
 use crate::{List, Ref};
@@ -261,14 +262,63 @@ impl<'a> Machine<'a> {
         if self.is_limited { self.limits.check_time() } else { Ok(()) }
     }
 
-    /// Checks the limits, and starts the countdown again.
+    /// Checks the limits for a step that the countdown does not have, and starts the countdown again.
     #[cold]
     pub fn check_limits(&mut self) -> Result<()> {
-        if self.is_limited {
-            self.limits.check()?;
+        if !self.count_many(1)? {
+            return Err(self.limits.out_of_fuel());
         }
-        self.countdown = self.limits.check_interval();
         Ok(())
+    }
+
+    /// Counts steps that are more than the countdown has, and starts it again. False if there is not enough fuel for them; none of them has been
+    /// counted then.
+    ///
+    /// # Errors
+    /// By the other limits. The countdown is zero then, so that the next step finds the limit again.
+    #[cold]
+    pub fn count_many(&mut self, steps: u32) -> Result<bool> {
+        debug_assert!(steps > self.countdown, "{steps} steps of {}", self.countdown);
+        let missing = steps.saturating_sub(self.countdown);
+        let granted = if self.is_limited {
+            self.limits.grant(steps, missing)
+        } else {
+            Ok(Granted::Steps(check_interval(steps).max(missing)))
+        };
+        match granted {
+            Ok(Granted::Steps(granted)) => {
+                self.countdown = granted - missing;
+                Ok(true)
+            }
+            Ok(Granted::OutOfFuel) => Ok(false),
+            Err(status) => {
+                self.release_steps();
+                self.countdown = 0;
+                Err(status)
+            }
+        }
+    }
+
+    /// Gives the steps of the countdown back to the fuel, if that is counted: before others may need them, and before nobody counts them any
+    /// more. Returns how many they were.
+    #[inline]
+    pub fn release_steps(&mut self) -> u32 {
+        match &self.limits.fuel {
+            Some(fuel) if self.is_limited => {
+                let steps = std::mem::take(&mut self.countdown);
+                fuel.give_back(steps);
+                steps
+            }
+            _ => 0,
+        }
+    }
+
+    /// Takes steps that were released again, or as many of them as the fuel allows.
+    #[inline]
+    pub fn reclaim_steps(&mut self, steps: u32) {
+        if steps > 0 {
+            self.countdown = self.limits.fuel.as_ref().and_then(|fuel| fuel.take(0, steps)).unwrap_or(0);
+        }
     }
 }
 
@@ -314,6 +364,7 @@ impl<'a> Machine<'a> {
 
 impl Drop for Machine<'_> {
     fn drop(&mut self) {
+        self.release_steps();
         self.stack.countdown = self.countdown;
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::hal::host_kernels::{Arguments, FloatState};
-use crate::limits::scope;
+use crate::limits::{StepCounter, scope};
 use crate::status::{Result, Status};
 use crate::vm::list::ListType;
 use crate::vm::{Buffer, Context, List, Obj, Object};
@@ -12,7 +12,7 @@ use vireo_vm::abi::callees::{KernelArguments, SetConstantsArguments};
 use vireo_vm::buffer::Loan;
 
 /// Workgroups between two checks of the limits.
-const LIMITS_INTERVAL: usize = 256;
+const LIMITS_INTERVAL: u32 = 256;
 
 /// A context in which one thread at a time runs kernels. Its objects are made once, so running a kernel allocates nothing.
 pub(super) struct KernelContext {
@@ -119,10 +119,11 @@ impl KernelContext {
         let _float_state = FloatState::for_kernels();
         let started = scope::start(self.context.limits());
         let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
-        for (index, workgroup) in workgroups.range.enumerate() {
-            // A workgroup without loops checks no limits itself.
-            if started.is_some() && index % LIMITS_INTERVAL == 0 {
-                limits.check()?;
+        // A workgroup without loops checks no limits itself.
+        let mut counter = started.is_some().then(|| StepCounter::new(limits, LIMITS_INTERVAL));
+        for workgroup in workgroups.range {
+            if let Some(counter) = &mut counter {
+                counter.count()?;
             }
             let position = grid.position(workgroup);
             self.arguments.set_workgroup_id(position.map(|place| place as i32));

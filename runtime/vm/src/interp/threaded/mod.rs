@@ -46,7 +46,7 @@ pub use instruction::{Handler, ThreadedCallSite, ThreadedInstruction};
 pub use native_code::{FunctionCompiler, NativeCode, TierUp};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::PinnedList;
-pub use runtime_ops::{allocate, call_import, check_limits, execute, out_of_range};
+pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, out_of_range};
 
 use carried_register::CarriedRegister;
 use handlers::After;

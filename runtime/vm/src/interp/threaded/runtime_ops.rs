@@ -49,14 +49,25 @@ pub unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: 
 pub unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc: u32) -> bool {
     // SAFETY: as in `execute`.
     let cx = unsafe { &mut *cx };
-    let Err(status) = cx.check_limits() else { return true };
+    // The code has the countdown in a register, where it has come to its end.
     cx.countdown = 0;
+    let Err(status) = cx.check_limits() else { return true };
     if pc != u32::MAX {
         cx.pc = pc as usize;
         cx.continuation = Continuation { slots, ..Continuation::default() };
         cx.failure = Some(status);
     }
     false
+}
+
+/// Counts steps for a vector loop, which are more than the countdown has. False if a limit is reached or the fuel is not enough for all of them:
+/// the scalar loop then takes the steps one by one, and finds the limit at the step where it is.
+///
+/// # Safety
+/// As for a handler.
+pub unsafe extern "C" fn count_many(cx: *mut Machine<'_>, _slots: *mut u32, steps: u32) -> bool {
+    // SAFETY: as in `execute`.
+    unsafe { &mut *cx }.count_many(steps).unwrap_or(false)
 }
 
 /// Fails the call because machine code is about to access a buffer out of its range, at op `pc` if that is known (not `u32::MAX`). That is a bug of
