@@ -1,5 +1,5 @@
-//! Benchmarks of the two tiers, interpreter and machine code, on the programs of `fixtures/bench` and on whole calls of small networks: a group for
-//! each workload, with plots in `target/criterion/report/index.html`.
+//! Benchmarks of the two tiers, interpreter and machine code, on the programs of `fixtures/bench` and on whole calls of small networks, without
+//! limits and with fuel: a group for each workload, with plots in `target/criterion/report/index.html`.
 //!
 //! `cargo bench -p vireo-benches --bench tiers`, or one of them by name: `cargo bench -p vireo-benches --bench tiers -- fib`.
 
@@ -12,9 +12,15 @@ use vireo::hal::{BufferView, BuiltinOptions};
 use vireo::interp::{Limits, Tier};
 use vireo::modules::hal::HalModule;
 use vireo::vm::{Context, Module, Value};
-use vireo::{Result, SecurityPolicy};
+use vireo::{Fuel, Result, SecurityPolicy};
 
-const TIERS: [(&str, Tier); 2] = [("interp", Tier::Interpreter), ("jit", Tier::Compiled)];
+/// The tiers, each without limits and with fuel, which never runs out.
+const TIERS: [(&str, Tier, bool); 4] = [
+    ("interp", Tier::Interpreter, false),
+    ("interp with fuel", Tier::Interpreter, true),
+    ("jit", Tier::Compiled, false),
+    ("jit with fuel", Tier::Compiled, true),
+];
 
 /// A program: its name, its argument, and how many steps a call makes.
 const PROGRAMS: [(&str, Option<i32>, u64); 7] = [
@@ -41,17 +47,18 @@ fn fixture(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(path)
 }
 
-fn limits(tier: Tier) -> Limits {
-    Limits { tier, ..Limits::default() }
+fn limits(tier: Tier, has_fuel: bool) -> Limits {
+    Limits { tier, fuel: has_fuel.then(|| Fuel::new(u64::MAX)), ..Limits::default() }
 }
 
 /// Machine code belongs to a module, so each tier has one of its own.
 fn programs(criterion: &mut Criterion) {
-    let context = |tier| {
+    let context = |limits| {
         let module = Module::from_file(fixture("bench/vm.vmfb"))?;
-        Context::with_limits([module], limits(tier))
+        Context::with_limits([module], limits)
     };
-    let contexts = TIERS.map(|(name, tier)| (name, context(tier).expect("the fixture has no imports")));
+    let contexts = TIERS
+        .map(|(name, tier, has_fuel)| (name, context(limits(tier, has_fuel)).expect("the fixture has no imports")));
     for (name, argument, steps) in PROGRAMS {
         let mut group = criterion.benchmark_group(format!("interp vs jit/{name}"));
         group.sample_size(20).throughput(Throughput::Elements(steps));
@@ -67,8 +74,8 @@ fn programs(criterion: &mut Criterion) {
 }
 
 /// A network and the tensor it is called with, in a program whose kernels are run by the same tier as the rest.
-fn network(file: &str, shape: &[u64], tier: Tier) -> Result<(Context, Value)> {
-    let policy = SecurityPolicy { limits: limits(tier), ..SecurityPolicy::trusted() };
+fn network(file: &str, shape: &[u64], limits: Limits) -> Result<(Context, Value)> {
+    let policy = SecurityPolicy { limits: limits.clone(), ..SecurityPolicy::trusted() };
     let registry = BuiltinOptions { policy, ..BuiltinOptions::default() }.registry();
     let device = registry.create_device("local-sync://")?;
     let count = shape.iter().product::<u64>() as u16;
@@ -76,15 +83,15 @@ fn network(file: &str, shape: &[u64], tier: Tier) -> Result<(Context, Value)> {
     let input = BufferView::from_slice(&*device, shape, &elements)?;
     let hal = Module::native(HalModule::new(vec![Arc::clone(&device)]))?;
     let module = Module::from_file(fixture(&format!("models/{file}.vmfb")))?;
-    Ok((Context::with_limits([hal, module], limits(tier))?, input.into_ref().into()))
+    Ok((Context::with_limits([hal, module], limits)?, input.into_ref().into()))
 }
 
 fn networks(criterion: &mut Criterion) {
     for (file, name, shape) in NETWORKS {
         let mut group = criterion.benchmark_group(format!("interp vs jit/{file}"));
         group.sample_size(20);
-        for (label, tier) in TIERS {
-            let (context, input) = network(file, shape, tier).expect("the fixture loads");
+        for (label, tier, has_fuel) in TIERS {
+            let (context, input) = network(file, shape, limits(tier, has_fuel)).expect("the fixture loads");
             let function = context.function(&format!("module.{name}")).expect("the fixture exports it");
             let arguments = [input];
             group.bench_function(label, |bencher| {

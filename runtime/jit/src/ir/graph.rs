@@ -93,8 +93,11 @@ pub(crate) enum Kind {
     Globals,
     /// Exits unless the first operand is below the second, unsigned.
     InRange,
-    /// Exits if fuel is counted: that is exact to the iteration, which vector loops are not.
-    NoFuel,
+    /// Counts as many steps as its operand says against the limits, for an iteration of a vector loop that follows. Exits without counting if a
+    /// limit is reached, or the fuel is not enough.
+    CountSteps,
+    /// Takes back one step that was counted: the vector loop has made the last iteration, after which there is no back edge.
+    UncountStep,
     /// A primitive in each lane.
     Lanes(Primitive, Scalar),
     /// The same value in each lane.
@@ -195,8 +198,6 @@ pub(crate) struct Branch {
     pub args: Nodes,
     /// For a back edge: it counts down, and exits here when the limits have to be checked.
     pub limits_exit: Option<ExitId>,
-    /// Iterations that the back edge stands for in that count besides one (vector loops).
-    pub extra_iterations: u16,
     /// The target is a loop header that does nothing but test, and the test is known to be false.
     pub skips_header_test: bool,
 }
@@ -204,13 +205,7 @@ pub(crate) struct Branch {
 impl Default for Branch {
     /// A branch that leads nowhere until its target is set.
     fn default() -> Branch {
-        Branch {
-            target: BlockIndex::NONE,
-            args: Nodes::new(),
-            limits_exit: None,
-            extra_iterations: 0,
-            skips_header_test: false,
-        }
+        Branch { target: BlockIndex::NONE, args: Nodes::new(), limits_exit: None, skips_header_test: false }
     }
 }
 

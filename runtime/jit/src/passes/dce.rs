@@ -18,7 +18,7 @@ pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);
             node.exit.is_some()
-                || matches!(node.kind, Kind::StoreLanes(..))
+                || matches!(node.kind, Kind::StoreLanes(..) | Kind::UncountStep)
                 || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
         };
         pending.extend(graph.blocks[block].nodes.iter().filter(keeps).copied());

@@ -16,6 +16,7 @@ pub(super) fn is_idempotent(kind: Kind) -> bool {
         Kind::Lanes(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) | Kind::Passed(_) => false,
         Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) => false,
+        Kind::CountSteps | Kind::UncountStep => false,
         _ => true,
     }
 }

@@ -10,14 +10,11 @@ use crate::vm::offsets as objects;
 
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
 pub(super) use crate::interp::threaded::{
-    allocate, begin_frame, call_import, check_limits, end_frame, execute, out_of_range,
+    allocate, begin_frame, call_import, check_limits, count_many, end_frame, execute, out_of_range,
 };
 
 /// The countdown to the next check of the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;
-/// The limits, and in them the fuel: null if it is not counted.
-pub(super) const LIMITS: i32 = std::mem::offset_of!(Machine<'_>, limits) as i32;
-pub(super) const FUEL: i32 = std::mem::offset_of!(crate::interp::Limits, fuel) as i32;
 /// The op at which the interpreter continues after a side exit.
 pub(super) const PC: i32 = std::mem::offset_of!(Machine<'_>, pc) as i32;
 /// The address of the value globals of the running module.

@@ -143,6 +143,8 @@ struct Checker<'a> {
     /// The range checks for the buffer in a register by the size of elements, and the checks that it may be written.
     in_range: HashMap<(u16, u8), Vec<NodeId>>,
     mutable: HashMap<u16, Vec<NodeId>>,
+    /// The blocks that count steps.
+    counting: Vec<BlockIndex>,
     /// The predecessors of each block.
     predecessors: PerBlock<Vec<BlockIndex>>,
     origins: Origins,
@@ -174,6 +176,7 @@ impl<'a> Checker<'a> {
             at: vec![None; graph.nodes.len()],
             in_range: HashMap::new(),
             mutable: HashMap::new(),
+            counting: Vec::new(),
             predecessors: PerBlock::new(graph, Vec::new()),
         };
         for block in checker.tree.order() {
@@ -198,6 +201,7 @@ impl<'a> Checker<'a> {
                         }
                     }
                     Kind::IsMutable(register) => checker.mutable.entry(register).or_default().push(id),
+                    Kind::CountSteps => checker.counting.push(block),
                     _ => {}
                 }
             }
@@ -256,7 +260,8 @@ impl<'a> Checker<'a> {
             self.branch(branch, None, end)?;
             branch.limits_exit.map_or(Ok(()), |exit| self.exit(exit, None, end))?;
             let is_back = self.tree.dominates(branch.target, block);
-            if is_back && branch.limits_exit.is_none() && !self.is_counted_outside(branch.target) {
+            let is_counted = branch.limits_exit.is_some() || self.counts_steps(branch.target, block);
+            if is_back && !is_counted && !self.is_counted_outside(branch.target) {
                 return problem(block, None, format!("its branch back to {} is not counted", branch.target));
             }
         }
@@ -272,14 +277,18 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
+    /// Whether each iteration of a loop, from its header to this block, counts its steps, as vector loops do.
+    fn counts_steps(&self, header: BlockIndex, latch: BlockIndex) -> bool {
+        self.counting.iter().any(|block| self.tree.dominates(header, *block) && self.tree.dominates(*block, latch))
+    }
+
     /// Whether a loop is inside a vector loop, which counts its iterations, too.
     fn is_counted_outside(&self, header: BlockIndex) -> bool {
-        let mut branches = self.tree.order().iter().flat_map(|block| {
-            self.graph.branches(*block).into_iter().map(|branch| (*block, branch)).collect::<Vec<_>>()
-        });
-        branches.any(|(from, branch)| {
-            let is_around = branch.target != header && self.tree.dominates(branch.target, header);
-            is_around && branch.limits_exit.is_some() && self.tree.dominates(branch.target, from)
+        self.tree.order().iter().any(|from| {
+            self.graph.branches(*from).into_iter().any(|branch| {
+                let is_around = branch.target != header && self.tree.dominates(branch.target, header);
+                is_around && self.tree.dominates(branch.target, *from) && self.counts_steps(branch.target, header)
+            })
         })
     }
 
@@ -354,7 +363,9 @@ impl<'a> Checker<'a> {
             },
             Kind::LoadLanes(primitive, _) | Kind::Gather(primitive, _) => self.access(id, primitive, false, at),
             Kind::StoreLanes(primitive, _) => self.access(id, primitive, true, at),
-            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::HasRoom if node.exit.is_none() => {
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::HasRoom | Kind::CountSteps
+                if node.exit.is_none() =>
+            {
                 problem(at.0, id, "it is a check, and cannot leave")
             }
             Kind::Base(register) | Kind::Elements(register, _) | Kind::IsMutable(register) => {
@@ -466,7 +477,8 @@ impl<'a> Checker<'a> {
             Kind::StoreLanes(..) => {
                 node.ty == Ty::Nothing && all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2])
             }
-            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::FlushToSlots | Kind::NoFuel | Kind::HasRoom => {
+            Kind::CountSteps => node.ty == Ty::Nothing && all == [i64],
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::FlushToSlots | Kind::UncountStep | Kind::HasRoom => {
                 node.ty == Ty::Nothing
             }
         };

@@ -24,6 +24,17 @@ const LARGE: u64 = 1 << 62;
 const MAX_ITERATIONS: u64 = 1 << 14;
 /// Most iterations of all inner loops together.
 const MAX_TOTAL_ITERATIONS: u64 = 1 << 20;
+/// A number below `MAX_ITERATIONS` is divided by another one as it is multiplied by the reciprocal, in a fraction of so many bits: the error of
+/// the reciprocal is less than one in the last of them, so that of the quotient is less than the distance to the next larger integer.
+const RECIPROCAL_BITS: u64 = 32;
+const _: () = assert!(MAX_ITERATIONS * MAX_ITERATIONS < 1 << RECIPROCAL_BITS);
+/// Most inner loops.
+const MAX_INNER_LOOPS: u64 = 16;
+/// Most iterations of the scalar loop in one of a vector loop.
+const MAX_LANES: u64 = 64;
+// The steps of an iteration of a vector loop are a positive number of 32 bits: no inner loop takes more of them than all make iterations.
+const _: () = assert!(MAX_LANES * (1 + MAX_INNER_LOOPS * MAX_TOTAL_ITERATIONS) < 1 << 31);
+
 /// Most pairs of a store and an access that are checked not to overlap.
 const MAX_PAIRS: usize = 64;
 
@@ -35,11 +46,11 @@ enum Growth {
     Node(NodeId),
 }
 
-/// How many iterations the inner loops make together, for one of the outermost loop.
-struct Iterations {
-    /// The product of the numbers that are constant.
-    known: u64,
-    most: u64,
+/// Bounds of the inner loops, for one iteration of the outermost one.
+struct InnerLoops {
+    /// Most iterations that they make together, as a product.
+    iterations: u64,
+    count: u64,
 }
 
 /// A parameter of a loop header.
@@ -69,13 +80,10 @@ impl<'a> Guards<'a> {
         self.initial_values
     }
 
-    /// Makes all guards. Gives the number of iterations of the inner loops, as far as it is constant. None if a guard is known to fail, or if the
-    /// nest has something that cannot be guarded.
-    pub fn check(&mut self, nest: &LoopNest) -> Option<u64> {
-        let no_fuel = self.graph.add_node(self.block, Kind::NoFuel, Ty::Nothing, &[]);
-        self.graph.nodes[no_fuel.index()].exit = Some(self.exit);
-        let mut iterations = Iterations { known: 1, most: 1 };
-        self.count(nest, true, &mut iterations)?;
+    /// Makes all guards. Gives the steps that an iteration of the scalar loop counts against the limits, with those of its inner loops. None if a
+    /// guard is known to fail, or if the nest has something that cannot be guarded.
+    pub fn check(&mut self, nest: &LoopNest) -> Option<NodeId> {
+        let steps = self.count(nest, true, &mut InnerLoops { iterations: 1, count: 0 })?;
         let mut nodes = Vec::new();
         nest.for_each_node(self.graph, &mut |id| nodes.push(id));
         // Elements of different sizes are different, even at one index.
@@ -112,11 +120,12 @@ impl<'a> Guards<'a> {
                 }
             }
         }
-        Some(iterations.known)
+        Some(steps)
     }
 
-    /// Notes the parameters of a loop and of those in it, and checks their bounds.
-    fn count(&mut self, nest: &LoopNest, is_outermost: bool, iterations: &mut Iterations) -> Option<()> {
+    /// Notes the parameters of a loop and of those in it, and checks their bounds. Gives the back edges that are taken, in an iteration of the
+    /// outermost loop, or while an inner one runs.
+    fn count(&mut self, nest: &LoopNest, is_outermost: bool, inner_loops: &mut InnerLoops) -> Option<NodeId> {
         let parameters = self.graph.blocks[nest.header].parameters.clone();
         for (index, parameter) in parameters.iter().enumerate() {
             // Starts are computed without the induction variables of the loop itself, so their growth is not known yet.
@@ -155,22 +164,52 @@ impl<'a> Guards<'a> {
                 Growth::Constant(beyond) => beyond / nest.step + 1,
                 Growth::Node(_) => MAX_ITERATIONS,
             };
-            iterations.most =
-                iterations.most.checked_mul(most).filter(|iterations| *iterations <= MAX_TOTAL_ITERATIONS)?;
-            match beyond {
-                Growth::Constant(_) => iterations.known *= most,
-                Growth::Node(beyond) => {
-                    let most = self.constant(most);
-                    self.below(beyond, most)?;
-                }
+            let all = inner_loops.iterations.checked_mul(most);
+            inner_loops.iterations = all.filter(|iterations| *iterations <= MAX_TOTAL_ITERATIONS)?;
+            inner_loops.count += 1;
+            if inner_loops.count > MAX_INNER_LOOPS {
+                return None;
+            }
+            if let Growth::Node(beyond) = beyond {
+                let most = self.constant(most);
+                self.below(beyond, most)?;
             }
         }
+        let mut steps = self.constant(1);
         for item in &nest.body {
             if let Item::Loop(inner) = item {
-                self.count(inner, false, iterations)?;
+                let inner = self.count(inner, false, inner_loops)?;
+                steps = self.integer(Primitive::WrappingAdd, &[steps, inner]);
             }
         }
-        Some(())
+        if is_outermost {
+            return Some(steps);
+        }
+        let iterations = self.iterations(beyond, nest.step);
+        let steps = self.integer(Primitive::WrappingMul, &[steps, iterations]);
+        if nest.is_top_tested {
+            return Some(steps);
+        }
+        // The last iteration takes no back edge.
+        let minus_one = self.constant(u64::MAX);
+        Some(self.integer(Primitive::WrappingAdd, &[steps, minus_one]))
+    }
+
+    /// The iterations of an inner loop: a step further than `beyond`, which is less than `MAX_ITERATIONS`, it does not go.
+    fn iterations(&mut self, beyond: Growth, step: u64) -> NodeId {
+        let after_first = match beyond {
+            Growth::Constant(beyond) => return self.constant(beyond / step + 1),
+            Growth::Node(_) if step >= MAX_ITERATIONS => return self.constant(1),
+            Growth::Node(beyond) if step == 1 => beyond,
+            Growth::Node(beyond) => {
+                let reciprocal = self.constant((1 << RECIPROCAL_BITS) / step + 1);
+                let product = self.integer(Primitive::WrappingMul, &[beyond, reciprocal]);
+                let bits = self.graph.add_constant(Scalar::I32, RECIPROCAL_BITS);
+                self.integer(Primitive::ShrU, &[product, bits])
+            }
+        };
+        let one = self.constant(1);
+        self.integer(Primitive::WrappingAdd, &[after_first, one])
     }
 
     /// Makes sure that an index is in range in all iterations.

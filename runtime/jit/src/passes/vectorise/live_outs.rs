@@ -164,7 +164,14 @@ pub(super) fn skip_remainder(
     graph.blocks[new].terminator = Terminator::Jump(Branch { args, ..out });
     let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
     let test = graph.add_node(from, truth, Ty::Truth, &[counter, nest.bound]);
-    let on = Branch { target: new, args: current, ..Branch::default() };
+    let mut on = Branch { target: new, args: current, ..Branch::default() };
+    if !nest.is_top_tested {
+        // The vector loops have counted a back edge for each iteration, and the last one has none.
+        let last = graph.add_block();
+        graph.add_node(last, Kind::UncountStep, Ty::Nothing, &[]);
+        graph.blocks[last].terminator = Terminator::Jump(on);
+        on = Branch { target: last, ..Branch::default() };
+    }
     graph.blocks[from].terminator = Terminator::Branch(test, again, on);
     Some(new)
 }

@@ -183,7 +183,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
         fallback: Some(to_scalar_loop.clone()),
     });
     let mut guards = Guards::new(graph, &shapes.defined, checks, exit);
-    let inner_iterations = guards.check(nest)?;
+    let steps = guards.check(nest)?;
     let initial_values = guards.initial_values();
 
     let outs = live_outs::live_outs(graph, nest, &shapes.defined, &initial_values);
@@ -197,15 +197,8 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
         iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential;
     for factor in factors(largest, unrolled, iterations) {
-        let vector_loop = VectorLoop {
-            nest,
-            shapes,
-            initial_values: &initial_values,
-            factor,
-            inner_iterations,
-            exit: state,
-            skips_remainder,
-        };
+        let vector_loop =
+            VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
         (from, current) = vector_loop.make(graph, from, &current)?;
     }
     graph.blocks[from].preheader_exit = None;

@@ -18,8 +18,8 @@ pub(super) struct VectorLoop<'a> {
     /// The values of nodes in the first iteration, from the guards.
     pub initial_values: &'a Table<NodeId, NodeId>,
     pub factor: Factor,
-    /// Iterations of the inner loops, for the count against the limits.
-    pub inner_iterations: u64,
+    /// The steps that an iteration of the scalar loop counts against the limits.
+    pub steps: NodeId,
     /// Whether it may do the last iteration: the live-outs can be reconstructed without the scalar loop.
     pub skips_remainder: bool,
     /// The exit that preheaders have to have. No check of a vector loop takes it.
@@ -68,6 +68,7 @@ impl VectorLoop<'_> {
                 }
             }
         }
+        let steps = self.all_steps(graph, from)?;
         graph.blocks[from].preheader_exit = None;
         let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
         // Carried elements are stored after the loop, so a loop that does not run is skipped.
@@ -84,6 +85,7 @@ impl VectorLoop<'_> {
             Terminator::Jump(Branch { target: header, args: entering, ..Branch::default() });
         graph.blocks[preheader].preheader_exit = Some(self.exit);
         let body = graph.add_block();
+        let uncounted = count(graph, body, steps);
         let mut builder =
             LoopBodyBuilder { graph, of: self, block: body, values: Table::default(), elements: Table::default() };
         let own = builder.graph.blocks[nest.header].parameters.clone();
@@ -128,18 +130,9 @@ impl VectorLoop<'_> {
         let test = graph.add_node(header, truth, Ty::Truth, &[counter, limit]);
         let into = Branch { target: body, ..Branch::default() };
         let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
+        graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
         graph.blocks[header].terminator = Terminator::Branch(test, into, out);
-        let to = Branch { target: exit_block, args: back.clone(), ..Branch::default() };
-        graph.exits.push(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: Some(to) });
-        let limits_exit = Some(ExitId(graph.exits.len() as u32 - 1));
-        let extra_iterations = (self.inner_iterations * iterations).min(u64::from(u16::MAX)) as u16 - 1;
-        graph.blocks[latch].terminator = Terminator::Jump(Branch {
-            target: header,
-            args: back,
-            limits_exit,
-            extra_iterations,
-            skips_header_test: false,
-        });
+        graph.blocks[latch].terminator = Terminator::Jump(Branch { target: header, args: back, ..Branch::default() });
         let mut values = Nodes::new();
         let mut outs = outs.into_iter();
         for (value, role) in current.iter().zip(&self.shapes.roles) {
@@ -175,6 +168,17 @@ impl VectorLoop<'_> {
         graph.blocks[from].terminator =
             Terminator::Branch(runs, branch(preheader, Nodes::new()), branch(both, current.into()));
         Some((both, parameters))
+    }
+
+    /// The steps that an iteration of the vector loop stands for, computed in `block`.
+    fn all_steps(&self, graph: &mut Graph, block: BlockIndex) -> Option<NodeId> {
+        let iterations = self.factor.iterations();
+        if let Some(steps) = graph.constant(self.steps) {
+            return Some(graph.add_constant(Scalar::I64, steps.checked_mul(iterations)?));
+        }
+        let iterations = graph.add_constant(Scalar::I64, iterations);
+        let times = Kind::Primitive(Primitive::WrappingMul, Scalar::I64);
+        Some(graph.add_node(block, times, Ty::Scalar(Scalar::I64), &[self.steps, iterations]))
     }
 
     fn lanes_of(&self, of: Scalar) -> Ty {
@@ -576,6 +580,15 @@ impl LoopBodyBuilder<'_, '_> {
             Shape::Sequential => None,
         }
     }
+}
+
+/// Counts the steps of an iteration before it begins. If they cannot be counted, the vector loop ends there, by the exit that this gives: the
+/// scalar loop does the rest, and ends at the step at which the limit is reached.
+fn count(graph: &mut Graph, body: BlockIndex, steps: NodeId) -> ExitId {
+    let exit = graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: None });
+    let count = graph.add_node(body, Kind::CountSteps, Ty::Nothing, &[steps]);
+    graph.nodes[count.index()].exit = Some(exit);
+    exit
 }
 
 /// Whether a node only changes the type of lanes.

@@ -4,7 +4,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower;
 use super::{Emitter, SpeculativeCount, StubKind};
-use crate::ir::graph::{BlockIndex, Branch, NodeId, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Kind, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use crate::regalloc::Location;
@@ -17,7 +17,7 @@ impl Emitter<'_> {
                 let is_test = target.nodes.iter().all(|id| self.graph.node(*id).ty == Ty::Truth);
                 if let Terminator::Branch(test, then, otherwise) = &target.terminator
                     && is_test
-                    && branch.limits_exit.is_some()
+                    && (branch.limits_exit.is_some() || self.counts_steps(then.target))
                     && self.next != Some(branch.target)
                 {
                     // Loop inversion: the test of a header is emitted again at the back edge.
@@ -76,9 +76,14 @@ impl Emitter<'_> {
         }
     }
 
+    /// Whether a block is the body of a vector loop, which begins with its count.
+    fn counts_steps(&self, block: BlockIndex) -> bool {
+        self.graph.blocks[block].nodes.iter().any(|id| self.graph.node(*id).kind == Kind::CountSteps)
+    }
+
     pub(super) fn count_branch(&mut self, branch: &Branch) {
         if let Some(exit) = branch.limits_exit {
-            self.count(exit, 1 + i32::from(branch.extra_iterations));
+            self.count(exit);
         }
     }
 
@@ -87,9 +92,8 @@ impl Emitter<'_> {
     fn branch_counted_early(&mut self, test: NodeId, branch: &Branch, taken: bool) {
         let not_taken = self.asm.ops.new_dynamic_label();
         if let Some(exit) = branch.limits_exit {
-            debug_assert!(branch.extra_iterations == 0, "only vector loops count more, and make their test elsewhere");
             let guess = SpeculativeCount { test, taken, not_taken };
-            self.count_with(exit, 1, |resume| StubKind::SpeculativeCount(resume, guess));
+            self.count_with(exit, |resume| StubKind::SpeculativeCount(resume, guess));
         }
         let flags = self.test(test);
         let target = self.labels[branch.target];

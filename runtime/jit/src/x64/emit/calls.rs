@@ -6,7 +6,7 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::lower;
+use super::super::lower::{self, Src};
 use super::super::runtime_layout::{self, NativeEntry};
 use super::shared_stubs::Shared;
 use super::{Emitter, Stub, StubKind};
@@ -74,7 +74,7 @@ impl Emitter<'_> {
     /// Calls the function of the runtime that executes an op, with its operands in the slots.
     fn runtime_op(&mut self, exit: ExitId, op: RuntimeOp) {
         if op.import.is_some() {
-            self.count(exit, 1);
+            self.count(exit);
         }
         self.flush_frame_state(exit);
         self.zero_upper_lanes();
@@ -121,7 +121,7 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD variable ; cmp QWORD [rax], 0 ; je =>full);
         }
         if !call.partly_inlined {
-            self.count(exit, 1);
+            self.count(exit);
         }
         self.make_frame(block, call, &terminator.values);
         self.zero_upper_lanes();
@@ -234,7 +234,9 @@ impl Emitter<'_> {
             self.zero_upper_lanes();
             let (function, list) = (runtime_layout::end_frame as *const () as i64, operands.0 as i32);
             let in_slots = i32::from(values.iter().any(|(_, passed)| passed.passed_in == PassedIn::Slot));
+            let countdown = runtime_layout::COUNTDOWN;
             dynasm!(self.asm.ops ; .arch x64
+                ; mov [r13 + countdown], r15d
                 ; mov rdi, r13
                 ; mov rsi, r12
                 ; mov edx, list
@@ -316,18 +318,42 @@ impl Emitter<'_> {
         );
     }
 
-    /// Counts down by a call or so many iterations.
-    pub(super) fn count(&mut self, exit: ExitId, many: i32) {
-        self.count_with(exit, many, StubKind::Limits);
+    /// Counts down by a call or an iteration.
+    pub(super) fn count(&mut self, exit: ExitId) {
+        self.count_with(exit, StubKind::Limits);
     }
 
-    pub(super) fn count_with(&mut self, exit: ExitId, many: i32, kind: impl FnOnce(DynamicLabel) -> StubKind) {
+    pub(super) fn count_with(&mut self, exit: ExitId, kind: impl FnOnce(DynamicLabel) -> StubKind) {
+        self.count_down(exit, Src::Imm(1), kind);
+    }
+
+    /// Counts down by the steps of an iteration of a vector loop.
+    pub(super) fn count_steps(&mut self, exit: ExitId, steps: NodeId) {
+        let many = self.source(steps, 0);
+        self.count_down(exit, many, |resume| StubKind::CountSteps(resume, steps));
+    }
+
+    fn count_down(&mut self, exit: ExitId, many: Src, kind: impl FnOnce(DynamicLabel) -> StubKind) {
         let (label, resume) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
         self.stubs.push(Stub { label, exit, kind: kind(resume) });
-        match i8::try_from(many) {
-            Ok(many) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, BYTE many),
-            Err(_) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, many),
+        match many {
+            Src::Reg(many) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, Rd(many)),
+            Src::Imm(many) => match i8::try_from(many) {
+                Ok(many) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, BYTE many),
+                Err(_) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, many),
+            },
         }
         dynasm!(self.asm.ops ; .arch x64 ; jb =>label ; =>resume);
+    }
+
+    /// Calls the shared stub that counts the steps of a vector loop which are more than the countdown has. It sets the zero flag if it has not.
+    pub(super) fn count_many(&mut self, steps: NodeId) {
+        let (countdown, shared) = (runtime_layout::COUNTDOWN, self.shared(Shared::CountMany));
+        // The countdown is again what it was before the steps were subtracted.
+        match self.source(steps, 0) {
+            Src::Reg(many) => dynasm!(self.asm.ops ; .arch x64 ; add r15d, Rd(many) ; mov eax, Rd(many)),
+            Src::Imm(many) => dynasm!(self.asm.ops ; .arch x64 ; add r15d, many ; mov eax, many),
+        }
+        dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d ; call =>shared);
     }
 }

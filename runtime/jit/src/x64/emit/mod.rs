@@ -85,6 +85,8 @@ enum StubKind {
     Limits(DynamicLabel),
     /// The same for a back edge that was counted before its test.
     SpeculativeCount(DynamicLabel, SpeculativeCount),
+    /// The countdown has fewer steps than an iteration of a vector loop takes: code resumes at the label if they could be counted.
+    CountSteps(DynamicLabel, NodeId),
     /// The native terminator of this block cannot be performed, so the interpreter executes the op.
     Terminator(BlockIndex),
     /// The same for a call that has been counted: the interpreter counts it again.
@@ -178,7 +180,9 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
     }
     while let Some(stub) = emitter.stubs.pop() {
         let origin = match stub.kind {
-            StubKind::Limits(_) | StubKind::SpeculativeCount(..) => Origin::Limits(stub.exit),
+            StubKind::Limits(_) | StubKind::SpeculativeCount(..) | StubKind::CountSteps(..) => {
+                Origin::Limits(stub.exit)
+            }
             StubKind::FailedCheck | StubKind::Terminator(_) | StubKind::CountedCall(_) => Origin::SideExit(stub.exit),
         };
         code_offsets.push((emitter.asm.ops.offset().0, origin));
@@ -391,16 +395,11 @@ impl Emitter<'_> {
                 self.put(id, target);
             }
             Kind::IsBuffer(register) => self.is_buffer(register, node.exit),
-            Kind::NoFuel => {
+            Kind::CountSteps => {
                 let Some(exit) = node.exit else { return };
-                let label = self.exit(exit);
-                let (limits, fuel) = (runtime_layout::LIMITS, runtime_layout::FUEL);
-                dynasm!(self.asm.ops ; .arch x64
-                    ; mov rax, [r13 + limits]
-                    ; cmp QWORD [rax + fuel], 0
-                    ; jne =>label
-                );
+                self.count_steps(exit, node.args[0]);
             }
+            Kind::UncountStep => dynasm!(self.asm.ops ; .arch x64 ; add r15d, BYTE 1),
             Kind::IsMutable(register) => {
                 let Some(exit) = node.exit else { return };
                 let label = self.exit(exit);

@@ -19,6 +19,8 @@ pub(crate) enum Shared {
     /// Checks the limits for the op in `eax`; a subroutine. The zero flag is set if one is reached, which the machine has noted then. All
     /// registers that are allocated to values are preserved.
     Limits,
+    /// The same for the steps of a vector loop, whose number is in `eax`. The machine has the countdown.
+    CountMany,
     /// Calls the runtime to execute the op in `edx`; a subroutine. The zero flag is set if machine code is not to continue.
     Execute,
     /// The same for a call of an import, whose number is in `ecx`.
@@ -36,6 +38,7 @@ impl Shared {
             Shared::SideExit => "side exit at the op",
             Shared::Stop => "stop",
             Shared::Limits => "check the limits",
+            Shared::CountMany => "count steps and check the limits",
             Shared::Execute => "call the runtime",
             Shared::Import => "call the import",
             Shared::Allocate => "allocate without zeroing",
@@ -66,7 +69,8 @@ impl Emitter<'_> {
             match shared {
                 Shared::SideExit => self.emit_side_exit(),
                 Shared::Stop => self.emit_stop(),
-                Shared::Limits => self.emit_limits(),
+                Shared::Limits => self.emit_limits(runtime_layout::check_limits as *const () as i64),
+                Shared::CountMany => self.emit_limits(runtime_layout::count_many as *const () as i64),
                 Shared::Execute => self.emit_runtime(runtime_layout::execute as *const () as i64),
                 Shared::Import => self.emit_runtime(runtime_layout::call_import as *const () as i64),
                 Shared::Allocate => self.emit_runtime(runtime_layout::allocate as *const () as i64),
@@ -95,7 +99,8 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);
     }
 
-    fn emit_limits(&mut self) {
+    /// Calls a function of the runtime with the number in `eax`, and preserves all registers that are allocated to values.
+    fn emit_limits(&mut self, function: i64) {
         let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !CALLEE_SAVED.contains(register)).collect();
         let lanes = self.lanes;
         let size = lanes.map_or(8, Width::bytes);
@@ -119,7 +124,7 @@ impl Emitter<'_> {
             }
         }
         self.zero_upper_lanes();
-        let (function, countdown) = (runtime_layout::check_limits as *const () as i64, runtime_layout::COUNTDOWN);
+        let countdown = runtime_layout::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64
             ; mov rdi, r13
             ; mov rsi, r12

@@ -108,6 +108,10 @@ impl Emitter<'_> {
                     ; jnz =>resume
                 );
             }
+            StubKind::CountSteps(resume, steps) => {
+                self.count_many(steps);
+                dynasm!(self.asm.ops ; .arch x64 ; jnz =>resume);
+            }
             StubKind::FailedCheck => {}
         }
         if let Some(branch) = &exit.fallback {
