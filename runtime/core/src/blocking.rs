@@ -6,10 +6,19 @@
 //!
 //! A worker that waits for a timeline, in a function of the host that the device calls, might wait for an operation that only a worker can run.
 //! So it notifies its pool, which lets another worker take its place until the wait is over.
+//!
+//! A wait on behalf of a call ends when the call is cancelled or its time is up. [`wait_within`] is such a wait for whatever can wake a task.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+use crate::limits::Limits;
+use crate::status::Result;
 
 thread_local! {
     static BLOCKING: Cell<bool> = const { Cell::new(false) };
@@ -59,6 +68,70 @@ pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
     wait()
 }
 
+/// Blocks the thread until `outcome` is something or `deadline` has passed; none then. `begin` lets a waker be woken when there may be an outcome,
+/// as long as its result lives.
+///
+/// # Errors
+/// `CANCELLED`, `DEADLINE_EXCEEDED` or `RESOURCE_EXHAUSTED` if one of the limits is reached before, and failures of `begin`.
+pub fn wait_within<B, R>(
+    limits: &Limits,
+    deadline: Option<Instant>,
+    begin: impl FnOnce(&Waker) -> Result<B>,
+    outcome: impl Fn() -> Option<R>,
+) -> Result<Option<R>> {
+    let parked = Arc::new(ParkedThread { thread: thread::current(), is_woken: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&parked));
+    let _cancelled = limits.cancellation.as_ref().map(|cancellation| cancellation.subscribe(&waker));
+    let _begun = begin(&waker)?;
+    let end = [deadline, limits.deadline].into_iter().flatten().min();
+    loop {
+        let found = outcome();
+        if found.is_some() {
+            return Ok(found);
+        }
+        limits.check_time()?;
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Ok(None);
+        }
+        wait(|| parked.park(end));
+    }
+}
+
+/// A thread that waits, as a task that can be woken.
+struct ParkedThread {
+    thread: Thread,
+    is_woken: AtomicBool,
+}
+
+impl ParkedThread {
+    /// Blocks the thread, which is the calling one, until it is woken or the deadline has passed.
+    fn park(&self, deadline: Option<Instant>) {
+        // Parking may end for no reason, and others may unpark the thread.
+        while !self.is_woken.swap(false, Ordering::Acquire) {
+            let Some(deadline) = deadline else {
+                thread::park();
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::park_timeout(left);
+        }
+    }
+}
+
+impl Wake for ParkedThread {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
 /// A guard: while it lives, the thread waits for the results of all work that it starts.
 pub struct Blocking {
     before: bool,
@@ -85,4 +158,55 @@ impl Drop for Blocking {
 #[inline]
 pub fn is_blocking() -> bool {
     BLOCKING.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::limits::Cancellation;
+    use crate::status::StatusCode;
+
+    #[test]
+    fn a_wait_ends_by_its_outcome_its_deadline_or_a_limit() {
+        let value = Mutex::new(None);
+        let outcome = || *value.lock().expect("nothing panics");
+        let now = Instant::now();
+        let no_limits = Limits::default();
+        // The outcome comes when another thread has it; the deadline passes without.
+        let found = thread::scope(|scope| {
+            let begin = |waker: &Waker| {
+                let (waker, value) = (waker.clone(), &value);
+                scope.spawn(move || {
+                    *value.lock().expect("nothing panics") = Some(5);
+                    waker.wake();
+                });
+                Ok(())
+            };
+            wait_within(&no_limits, None, begin, outcome)
+        });
+        assert_eq!(found.expect("nothing is limited"), Some(5));
+        let nothing = || None::<u32>;
+        let begin = |_: &Waker| Ok(());
+        let in_time = now.checked_add(Duration::from_millis(2));
+        assert_eq!(wait_within(&no_limits, in_time, begin, nothing).expect("nothing is limited"), None);
+        // So does the deadline of the limits, which is an error.
+        let limits = Limits { deadline: in_time, ..Limits::default() };
+        let code = |limits| wait_within(limits, None, begin, nothing).expect_err("there is no outcome").code();
+        assert_eq!(code(&limits), StatusCode::DeadlineExceeded);
+        // And another thread cancels the wait, while it lasts or before.
+        let cancellation = Cancellation::new();
+        let limits = Limits { cancellation: Some(cancellation.clone()), ..Limits::default() };
+        thread::scope(|scope| {
+            let cancel = |_: &Waker| {
+                scope.spawn(|| cancellation.cancel());
+                Ok(())
+            };
+            let error = wait_within(&limits, None, cancel, nothing).expect_err("there is no outcome");
+            assert_eq!(error.code(), StatusCode::Cancelled);
+        });
+        assert_eq!(code(&limits), StatusCode::Cancelled);
+    }
 }

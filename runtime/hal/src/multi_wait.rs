@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -14,6 +14,7 @@ use super::recycle::{self, MAX_FREE, Uninit, free_list};
 use super::semaphore::{HostSemaphore, Subscriber, block, subscribe};
 use super::{Semaphore, Timepoint};
 use crate::blocking;
+use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::WaitSource;
 
@@ -106,7 +107,7 @@ impl MultiWait {
         self.0.lock().outcome()
     }
 
-    /// Blocks until there is an outcome; DEADLINE_EXCEEDED if the deadline passes first.
+    /// Blocks until there is an outcome; DEADLINE_EXCEEDED if the deadline passes first. A wait on behalf of a call ends at its limits, too.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
         if let Some(outcome) = self.outcome() {
             return outcome;
@@ -115,14 +116,40 @@ impl MultiWait {
     }
 
     fn wait_blocking(&self, deadline: Option<Instant>) -> Result<()> {
+        let scope = Scope::current();
+        let limits = scope.limits();
+        let deadline = [deadline, limits.and_then(|limits| limits.deadline)].into_iter().flatten().min();
+        let cancellation = limits.and_then(|limits| limits.cancellation.as_ref());
+        let _cancelled =
+            cancellation.map(|cancellation| cancellation.subscribe(&Waker::from(Arc::new(BlockedWait(self.clone())))));
         let mut state = self.0.lock();
         loop {
             if let Some(outcome) = state.outcome() {
                 return outcome;
             }
-            state = block(&self.0.changed, state, deadline)
-                .map_err(|_| Status::new(StatusCode::DeadlineExceeded, "the timepoints were not reached in time"))?;
+            scope.check()?;
+            let Ok(woken) = block(&self.0.changed, state, deadline) else {
+                scope.check()?;
+                let message = "the timepoints were not reached in time";
+                return Err(Status::new(StatusCode::DeadlineExceeded, message));
+            };
+            state = woken;
         }
+    }
+}
+
+/// A wait in which threads block, as a task that is woken when the call is cancelled for which they wait.
+struct BlockedWait(MultiWait);
+
+impl Wake for BlockedWait {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // With the lock held, a thread has either not looked at the limits yet, or blocks already.
+        drop(self.0.0.lock());
+        self.0.0.changed.notify_all();
     }
 }
 
@@ -196,20 +223,21 @@ impl WaitSource for MultiWait {
     }
 }
 
-/// Blocks until all points are reached, one fails, or the deadline passes.
+/// Blocks until all points are reached, one fails, or the deadline passes. A wait on behalf of a call ends at its limits, too.
 pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
     match points {
         [] => Ok(()),
-        [point] => point.semaphore.wait(point.value, deadline),
+        // Not each driver's semaphore knows of limits.
+        [point] if !scope::is_armed() => point.semaphore.wait(point.value, deadline),
         points => MultiWait::new(points).wait(deadline),
     }
 }
 
-/// Blocks until any of the points is reached, one fails before, or the deadline passes.
+/// Blocks until any of the points is reached, one fails before, or the deadline passes. A wait on behalf of a call ends at its limits, too.
 pub fn wait_any(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
     match points {
         [] => Ok(()),
-        [point] => point.semaphore.wait(point.value, deadline),
+        [point] if !scope::is_armed() => point.semaphore.wait(point.value, deadline),
         points => MultiWait::any(points).wait(deadline),
     }
 }

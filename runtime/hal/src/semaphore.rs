@@ -8,11 +8,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::time::Instant;
 
 use super::recycle::{MAX_FREE, free_list};
 use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
 use crate::blocking;
+use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status, StatusCode};
 
 free_list! { static TIMELINES: Arc<HostSemaphore>, MAX_FREE }
@@ -234,14 +236,52 @@ impl HostSemaphore {
             }
             let Ok(woken) = block(&self.changed, wait_list, deadline) else {
                 wait_list = self.lock();
-                let message = format!("the timeline did not reach {value} in time");
-                break Err(Status::new(StatusCode::DeadlineExceeded, message));
+                break Err(too_late(value));
             };
             wait_list = woken;
         };
         wait_list.blocked_threads -= 1;
         self.waiters.fetch_sub(1, Ordering::SeqCst);
         outcome
+    }
+
+    /// The same on behalf of a call with limits, which end the wait.
+    #[cold]
+    fn wait_within(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
+        let scope = Scope::current();
+        let Some(limits) = scope.limits() else { return blocking::wait(|| self.wait_blocking(value, deadline)) };
+        let begin = |waker: &Waker| {
+            let subscriber = Arc::new(BlockedThread(waker.clone()));
+            self.add_subscription(value, Subscription::Subscriber(subscriber.clone()));
+            Ok(Subscribed { timeline: self, value, subscriber })
+        };
+        blocking::wait_within(limits, deadline, begin, || self.outcome(value))?.unwrap_or_else(|| Err(too_late(value)))
+    }
+}
+
+fn too_late(value: u64) -> Status {
+    Status::new(StatusCode::DeadlineExceeded, format!("the timeline did not reach {value} in time"))
+}
+
+/// A thread that waits on behalf of a call.
+struct BlockedThread(Waker);
+
+impl Subscriber for BlockedThread {
+    fn notified(self: Arc<Self>, _outcome: Result<()>) {
+        self.0.wake_by_ref();
+    }
+}
+
+/// The subscription of such a thread, until this is dropped.
+struct Subscribed<'a> {
+    timeline: &'a HostSemaphore,
+    value: u64,
+    subscriber: Arc<BlockedThread>,
+}
+
+impl Drop for Subscribed<'_> {
+    fn drop(&mut self) {
+        self.timeline.unsubscribe(self.value, Arc::as_ptr(&self.subscriber).cast());
     }
 }
 
@@ -280,6 +320,7 @@ impl Semaphore for HostSemaphore {
     fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
         match self.outcome(value) {
             Some(outcome) => outcome,
+            None if scope::is_armed() => self.wait_within(value, deadline),
             None => blocking::wait(|| self.wait_blocking(value, deadline)),
         }
     }

@@ -1,8 +1,8 @@
 //! Calls that are made again and again ([`PreparedCall`]), and many of them without waiting for each ([`CallBatch`]).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use vireo_core::limits::scope;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{Fence, QueueAffinity, Semaphore, SemaphoreFlags};
 use vireo_vm::Value;
@@ -110,14 +110,14 @@ impl PreparedCall {
         };
         timeline.value += 1;
         let done = Fence::at(timeline.semaphore.clone(), timeline.value);
-        // The program may drop the fence without signaling it, so the wait has the time limit of the call.
-        let end = deadline(self.function.limits().timeout);
+        // The program may drop the fence without signaling it, so the wait has the limits of the call.
+        let _limits = scope::start(self.function.limits());
         if let Some(signal) = self.arguments.last_mut() {
             *signal = done.to_ref().into();
         }
         let called = self.function.vm_function().call_into(&self.arguments, &mut self.results);
         let waited =
-            called.and_then(|()| done.wait(end).map_err(|status| status.context("the results were not produced")));
+            called.and_then(|()| done.wait(None).map_err(|status| status.context("the results were not produced")));
         if waited.is_err() {
             // A timeline that failed, or that a program never signaled, cannot be used again.
             self.results.clear();
@@ -167,20 +167,15 @@ impl CallBatch {
         if !self.results.is_empty() {
             return Err(Status::failed_precondition("the calls of the batch have been made"));
         }
-        let end = deadline(self.function.limits().timeout);
+        let _limits = scope::start(self.function.limits());
         for call in &self.calls {
             self.results.push(self.function.vm_function().call(call)?);
         }
-        self.done.wait(end).map_err(|status| status.context("the results were not produced"))
+        self.done.wait(None).map_err(|status| status.context("the results were not produced"))
     }
 
     /// The results of each call, in order. They live as long as the batch.
     pub fn results(&self) -> impl ExactSizeIterator<Item = Outputs> {
         self.results.iter().map(|values| Outputs::of(values.iter().cloned()))
     }
-}
-
-/// The point in time at which a timeout that starts now ends.
-fn deadline(timeout: Option<Duration>) -> Option<Instant> {
-    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }

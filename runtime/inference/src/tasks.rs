@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
-use vireo_core::limits::Limits;
-use vireo_core::status::{Result, Status, StatusCode};
+use vireo_core::limits::{CancelSubscription, Limits};
+use vireo_core::status::{Result, Status};
 use vireo_core::timer::Timer;
 use vireo_hal::{Fence, MultiWait};
 use vireo_session::CallFuture;
@@ -35,7 +34,8 @@ enum State {
         values: Vec<Value>,
         wait: MultiWait,
         timer: Option<Timer>,
-        deadline: Option<Instant>,
+        cancelled: Option<CancelSubscription>,
+        limits: Limits,
     },
     Finished,
 }
@@ -87,27 +87,33 @@ impl State {
             let Poll::Ready(values) = Pin::new(&mut **call).poll(context) else { return Poll::Pending };
             let values = values?;
             let Some(done) = done else { return Poll::Ready(Ok(Outputs::of(values))) };
-            *self = State::Finishing { values, wait: done.start_wait(), timer: None, deadline: limits.deadline };
+            let (wait, limits) = (done.start_wait(), std::mem::take(limits));
+            *self = State::Finishing { values, wait, timer: None, cancelled: None, limits };
         }
-        let State::Finishing { values, wait, timer, deadline } = self else {
+        let State::Finishing { values, wait, timer, cancelled, limits } = self else {
             return Poll::Ready(Err(Status::failed_precondition("the call is over")));
         };
         if let Poll::Ready(outcome) = wait.poll_outcome(context.waker()) {
             outcome.map_err(|status| status.context("the results were not produced"))?;
             return Poll::Ready(Ok(Outputs::of(std::mem::take(values))));
         }
-        // The program may drop the fence without signaling it, so the wait has the time limit of the call.
-        if let Some(deadline) = *deadline {
-            if Instant::now() >= deadline {
-                let status = Status::new(StatusCode::DeadlineExceeded, "the deadline of the call has passed");
-                return Poll::Ready(Err(status.context("the results were not produced")));
-            }
+        // The program may drop the fence without signaling it, so the wait has the limits of the call.
+        if let Some(deadline) = limits.deadline {
             match timer {
                 Some(timer) => timer.set_waker(context.waker()),
                 None => *timer = Some(Timer::start(deadline, context.waker().clone())?),
             }
         }
-        Poll::Pending
+        if let Some(cancellation) = &limits.cancellation {
+            match cancelled {
+                Some(subscription) => subscription.set_waker(context.waker()),
+                None => *cancelled = Some(cancellation.subscribe(context.waker())),
+            }
+        }
+        match limits.check_time() {
+            Ok(()) => Poll::Pending,
+            Err(status) => Poll::Ready(Err(status.context("the results were not produced"))),
+        }
     }
 }
 

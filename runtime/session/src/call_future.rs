@@ -4,6 +4,7 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use vireo_core::limits::CancelSubscription;
 use vireo_core::timer::Timer;
 use vireo_vm::{BoxedWaitSource, Value};
 
@@ -14,22 +15,30 @@ use crate::status::Result;
 /// A call that an asynchronous task waits for. Dropping it cancels the call and releases its references.
 ///
 /// The program runs on the thread that polls, until it waits for a device: then what it waits for wakes the task, and no thread waits meanwhile.
-/// Between two polls other calls of the context may run. A deadline of the call ends it while it waits, too.
+/// Between two polls other calls of the context may run. A deadline of the call ends it while it waits, too, and so does its cancellation.
 pub struct CallFuture {
     call: PendingCall,
     /// What the program waits for.
     waiting: Option<BoxedWaitSource>,
     /// Wakes the task at the deadline of the call.
     timer: Option<Timer>,
+    /// Wakes the task when the call is cancelled.
+    cancelled: Option<CancelSubscription>,
 }
 
 impl CallFuture {
-    /// Lets the task be woken when `wait` is over, and at the deadline.
+    /// Lets the task be woken when `wait` is over, at the deadline, and when the call is cancelled.
     fn wait(&mut self, wait: BoxedWaitSource, waker: &Waker) -> Result<()> {
         if let Some(deadline) = self.call.deadline() {
             match &self.timer {
                 Some(timer) => timer.set_waker(waker),
                 None => self.timer = Some(Timer::start(deadline, waker.clone())?),
+            }
+        }
+        if let Some(cancellation) = self.call.cancellation() {
+            match &self.cancelled {
+                Some(subscription) => subscription.set_waker(waker),
+                None => self.cancelled = Some(cancellation.subscribe(waker)),
             }
         }
         wait.wake(waker)?;
@@ -72,6 +81,6 @@ impl IntoFuture for PendingCall {
     type Output = Result<Vec<Value>>;
 
     fn into_future(self) -> CallFuture {
-        CallFuture { call: self, waiting: None, timer: None }
+        CallFuture { call: self, waiting: None, timer: None, cancelled: None }
     }
 }

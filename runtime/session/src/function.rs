@@ -7,8 +7,8 @@ use std::time::Instant;
 use super::context::Context;
 use super::module::Module;
 use crate::interp::{ImportTarget, Invocation, Limits, ModuleList, Poll};
-use crate::limits::check_available;
 use crate::limits::scope::Scope;
+use crate::limits::{Cancellation, check_available};
 use crate::status::Result;
 use vireo_module::convention::Convention;
 use vireo_vm::Value;
@@ -136,6 +136,11 @@ impl PendingCall {
     /// The point in time at which the call ends at the latest.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.scope.limits().and_then(|limits| limits.deadline)
+    }
+
+    /// What cancels the call.
+    pub(super) fn cancellation(&self) -> Option<&Cancellation> {
+        self.scope.limits().and_then(|limits| limits.cancellation.as_ref())
     }
 
     /// Fails if the time of the call is up.

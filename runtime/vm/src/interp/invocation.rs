@@ -13,6 +13,7 @@ use crate::limits::Charge;
 use crate::limits::Limits;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
 use crate::{BoxedWaitSource, Call, Outcome, Value, WaitSource};
+use vireo_core::blocking;
 
 /// The outcome of polling an invocation.
 pub enum Poll {
@@ -96,6 +97,11 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         result
     }
 
+    /// The limits of the invocation.
+    pub fn limits(&self) -> &Limits {
+        self.limits.borrow()
+    }
+
     /// Fails if the time of the invocation is up.
     ///
     /// # Errors
@@ -104,14 +110,19 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         self.limits.borrow().check_time()
     }
 
-    /// Blocks until `wait` is ready.
+    /// Blocks until `wait` is ready. Cancelling the invocation ends the wait at once.
     ///
     /// # Errors
     /// `DEADLINE_EXCEEDED` or `CANCELLED`, as the limits say.
     pub fn wait(&self, wait: &dyn WaitSource) -> Result<()> {
+        let limits = self.limits.borrow();
+        if limits.cancellation.is_some() {
+            let outcome = || wait.is_ready().then_some(());
+            return blocking::wait_within(limits, None, |waker| wait.wake(waker), outcome).map(drop);
+        }
         while !wait.is_ready() {
-            wait.block(self.limits.borrow().deadline);
-            self.check_time()?;
+            wait.block(limits.deadline);
+            limits.check_time()?;
         }
         Ok(())
     }
