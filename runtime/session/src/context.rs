@@ -3,10 +3,11 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::function::Function;
 use super::module::{ExportInfo, Module, ModuleKind};
+use super::turns::Turns;
 use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::TierUp;
@@ -31,7 +32,7 @@ pub struct Context(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub linked: LinkedModules,
-    state: Mutex<ContextState>,
+    state: Turns<ContextState>,
     limits: Limits,
     /// Whether the limits are more than sizes.
     is_limited: bool,
@@ -85,7 +86,7 @@ impl LinkedModules {
     pub fn context(&self, limits: Limits) -> Result<Context> {
         let state = {
             let _started = scope::start(&limits);
-            Mutex::new(ContextState::new(&self.module_list)?)
+            Turns::new(ContextState::new(&self.module_list)?)
         };
         let is_limited = limits.is_armed();
         let mut inner = Inner { linked: self.clone(), state, limits, is_limited, initialized: 0 };
@@ -217,14 +218,10 @@ impl Inner {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ContextState> {
-        // After a panic of a native function only the state of its own module may be inconsistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Polls an invocation once, with exclusive access to the state.
     pub fn poll(&self, invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>) -> Result<Poll> {
-        invocation.poll(&mut self.lock())
+        let mut state = self.state.take_within(invocation.limits())?;
+        invocation.poll(&mut state)
     }
 
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
@@ -269,7 +266,7 @@ impl Inner {
         }
         let _blocking = Blocking::enter();
         // A statement of its own: the state is free again when it ends.
-        let called = target.call_ready(&mut self.lock(), params)?;
+        let called = target.call_ready(&mut self.state.take(), params)?;
         match called {
             TypedPoll::Done(results) => Ok(results),
             TypedPoll::Suspended(suspended) => self.finish(*suspended),
@@ -286,7 +283,7 @@ impl Inner {
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
         let _blocking = Blocking::enter();
-        let called = target.call(&mut self.lock(), params, limits)?;
+        let called = target.call(&mut *self.state.take_within(limits)?, params, limits)?;
         match called {
             TypedPoll::Done(results) => Ok(results),
             TypedPoll::Suspended(suspended) => self.finish(*suspended),
@@ -337,7 +334,7 @@ impl Drop for Inner {
             let _ = self.run_hook(index, DEINITIALIZER);
         }
         // Later modules may refer to objects of earlier ones, so their state is dropped first.
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut();
         while state.modules.pop().is_some() {}
     }
 }

@@ -19,6 +19,7 @@ pub mod module;
 pub(crate) mod op_tests;
 #[cfg(test)]
 mod tests;
+mod turns;
 pub mod typed_function;
 
 use vireo_core::{blocking, limits, status};

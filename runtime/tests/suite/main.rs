@@ -8,6 +8,7 @@ mod architecture;
 mod archive;
 mod asm;
 mod assembler;
+mod cancelling;
 mod check;
 mod compiled_share;
 mod conformance;
