@@ -73,22 +73,23 @@ impl Drop for ScopeGuard {
 
 /// Limits that have started, and are in force on this thread until the value is dropped.
 pub struct StartedLimits {
-    /// The limits.
-    pub limits: Limits,
+    /// The limits, which the scope shares.
+    pub limits: Arc<Limits>,
     _entered: ScopeGuard,
 }
 
 /// Starts the limits of a call. None if neither it nor an outer call has any, which costs two checks.
 #[inline(always)]
-pub fn start(limits: &Limits) -> Option<Box<StartedLimits>> {
+pub fn start(limits: &Limits) -> Option<StartedLimits> {
     if !is_armed() && !limits.is_armed() { None } else { Some(start_armed(limits)) }
 }
 
 #[cold]
-fn start_armed(limits: &Limits) -> Box<StartedLimits> {
-    let limits = limits.started().into_owned();
-    let _entered = Scope::of(&limits).enter();
-    Box::new(StartedLimits { limits, _entered })
+fn start_armed(limits: &Limits) -> StartedLimits {
+    // They are limits, or those of the outer call, so the scope is not empty.
+    let limits = Arc::new(limits.started().into_owned());
+    let _entered = Scope(Some(Arc::clone(&limits))).enter();
+    StartedLimits { limits, _entered }
 }
 
 /// Fails if the time or the memory of the call that the thread runs for is used up.
