@@ -201,6 +201,21 @@ fn loops_count_against_the_limits() {
 }
 
 #[test]
+fn vector_loops_count_their_steps_instead() {
+    let mut graph = counting();
+    let limits = graph.branches_mut(block(1))[0].limits_exit.take();
+    let steps = graph.add_constant(Scalar::I64, 8);
+    let count = graph.add_node(block(1), Kind::CountSteps, Ty::Nothing, &[steps]);
+    fails(&graph, RangeChecks::Exact, "it is a check, and cannot leave");
+    graph.nodes[count.index()].exit = limits;
+    assert_eq!(problem_of(&graph, RangeChecks::Exact), "nothing");
+    // The count has to be in the loop.
+    graph.blocks[block(1)].nodes.retain(|id| *id != count);
+    graph.blocks[block(0)].nodes.push(count);
+    fails(&graph, RangeChecks::Exact, "b1: its branch back to b1 is not counted");
+}
+
+#[test]
 fn exits_forget_no_slot() {
     let Copy { mut graph, exit: leave, load, .. } = copy();
     let verifier = Verifier { slots: graph.exits.iter().map(|_| vec![4]).collect() };
