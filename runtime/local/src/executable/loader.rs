@@ -21,6 +21,28 @@ impl EmbeddedElfLoader {
     pub fn new(imports: Arc<dyn ImportProvider>) -> EmbeddedElfLoader {
         EmbeddedElfLoader { imports }
     }
+
+    /// Does what loading a library does before any code of it runs: for fuzz targets.
+    ///
+    /// # Errors
+    /// As for loading it.
+    #[doc(hidden)]
+    pub fn check(data: &[u8]) -> Result<()> {
+        opened(ExecutableCachingMode::empty(), &elf::infer_format(data)?, data).map(drop)
+    }
+}
+
+/// A library in memory with checked instructions, and the address of its query function. No code of it has run.
+fn opened(caching_mode: ExecutableCachingMode, format: &str, data: &[u8]) -> Result<(ElfImage, u64)> {
+    let image = ElfImage::load(data).map_err(|error| Status::from(error).context(format!("executable `{format}`")))?;
+    let query = image
+        .function(LIBRARY_QUERY_SYMBOL)
+        .ok_or_else(|| Status::failed_precondition(format!("the library does not export `{LIBRARY_QUERY_SYMBOL}`")))?;
+    if !caching_mode.contains(ExecutableCachingMode::DISABLE_VERIFICATION) {
+        let entries = image.initializers().iter().chain([&query]).map(|address| (*address, LIBRARY_QUERY_SYMBOL));
+        check_instructions(&image, &entries.collect::<Vec<_>>())?;
+    }
+    Ok((image, query))
 }
 
 impl ExecutableLoader for EmbeddedElfLoader {
@@ -39,15 +61,7 @@ impl ExecutableLoader for EmbeddedElfLoader {
         data: &[u8],
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
-        let image =
-            ElfImage::load(data).map_err(|error| Status::from(error).context(format!("executable `{format}`")))?;
-        let query = image.function(LIBRARY_QUERY_SYMBOL).ok_or_else(|| {
-            Status::failed_precondition(format!("the library does not export `{LIBRARY_QUERY_SYMBOL}`"))
-        })?;
-        if !caching_mode.contains(ExecutableCachingMode::DISABLE_VERIFICATION) {
-            let entries = image.initializers().iter().chain([&query]).map(|address| (*address, LIBRARY_QUERY_SYMBOL));
-            check_instructions(&image, &entries.collect::<Vec<_>>())?;
-        }
+        let (image, query) = opened(caching_mode, format, data)?;
         // SAFETY: the address is code of the module, and the symbol of this name has this type by the format's definition.
         let query = unsafe { std::mem::transmute::<*const (), LibraryQuery>(query as *const ()) };
         // SAFETY: loading an executable means trusting its code; see the documentation of `elf`.

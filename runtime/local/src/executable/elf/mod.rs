@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 
 use super::library_metadata::Image;
 use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size};
-use crate::hal::elf_format::EMBEDDED_FORMAT_PREFIX;
+use crate::hal::elf_format::{EMBEDDED_FORMAT_PREFIX, ElfMachine};
 use crate::status::Result;
 
 pub use error::ElfError;
@@ -49,6 +49,9 @@ impl std::fmt::Debug for ElfImage {
 }
 
 /// The executable format of an ELF file such as `embedded-elf-x86_64`, if `bytes` begins like one.
+///
+/// # Errors
+/// If it does not.
 pub fn infer_format(bytes: &[u8]) -> Result<String, ElfError> {
     Ok(format!("{EMBEDDED_FORMAT_PREFIX}{}", machine_name(bytes)?))
 }
@@ -72,6 +75,9 @@ type Initializer = unsafe extern "C" fn();
 
 impl ElfImage {
     /// Loads a library. Runs no code of it.
+    ///
+    /// # Errors
+    /// With the offset or address, for files that are malformed, need what is not supported, or are for another machine.
     pub fn load(bytes: &[u8]) -> Result<ElfImage, ElfError> {
         let header = Header::parse(bytes, machine::HOST)?;
         let mut image = WritableImage::new(header.span).map_err(ElfError::Memory)?;
@@ -152,6 +158,30 @@ impl Image for ElfImage {
     fn code(&self) -> Vec<(u64, &[u8])> {
         self.code.iter().filter_map(|range| self.code_at(range)).collect()
     }
+}
+
+/// Where [`relocated`] pretends that images are: any address that no library is linked for.
+const NOWHERE: u64 = 0x7f12_3456_0000;
+
+/// The image of a library for any machine whose relocations are known, as it would be at a fixed address. None of it can be executed, and the
+/// result depends on nothing but the file: for fuzz targets, which damage libraries for other machines as well.
+///
+/// # Errors
+/// As [`ElfImage::load`] on a host of the machine that the file is for.
+#[doc(hidden)]
+pub fn relocated(bytes: &[u8]) -> Result<Vec<u8>, ElfError> {
+    let (image, header, dynamic) = placed(bytes, parse::machine(bytes)?)?;
+    dynamic.initializers(&image, NOWHERE, &header)?;
+    protections(&header)?;
+    Ok(image)
+}
+
+/// A library for a machine in memory that is not executable, relocated as if it were [`NOWHERE`], with its header and its dynamic table.
+fn placed(bytes: &[u8], machine: ElfMachine) -> Result<(Vec<u8>, Header, DynamicTable), ElfError> {
+    let header = Header::parse(bytes, Some(machine))?;
+    let mut image = vec![0; header.span];
+    let dynamic = place(&mut image, NOWHERE, bytes, &header)?;
+    Ok((image, header, dynamic))
 }
 
 /// Copies the segments of a file to the image, which is at the address `base`, and relocates them.

@@ -2,15 +2,13 @@
 //! relocation, and what is refused. Nothing of them is run.
 
 use super::machine::{HOST, host_name};
-use super::parse::Header;
 use super::*;
-use crate::hal::elf_format::{ElfMachine, FileHeader, Relocation, RelocationAarch64};
+use crate::hal::elf_format::{FileHeader, Relocation, RelocationAarch64};
 use crate::hal::executable_library::LIBRARY_QUERY_SYMBOL;
 
-const ARM: Option<ElfMachine> = Some(ElfMachine::ARM_64);
+const ARM: ElfMachine = ElfMachine::ARM_64;
 
-/// Any address that no library is linked for.
-const BASE: u64 = 0x7f12_3456_0000;
+const BASE: u64 = NOWHERE;
 
 /// The library of a model for 64-bit Arm. It is in the module file as it is; what follows it there belongs to no segment.
 fn library() -> Vec<u8> {
@@ -18,14 +16,6 @@ fn library() -> Vec<u8> {
     let module = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let start = module.windows(4).position(|window| window == b"\x7fELF").expect("the module has a library");
     module[start..].to_vec()
-}
-
-/// The library in memory at [`BASE`], its header and its dynamic table.
-fn placed(bytes: &[u8]) -> Result<(Vec<u8>, Header, DynamicTable), ElfError> {
-    let header = Header::parse(bytes, ARM)?;
-    let mut image = vec![0; header.span];
-    let dynamic = place(&mut image, BASE, bytes, &header)?;
-    Ok((image, header, dynamic))
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -51,7 +41,7 @@ fn relocations(bytes: &[u8], header: &Header, dynamic: &DynamicTable) -> Vec<Rel
 fn libraries_of_the_compiler_are_relocated_for_arm() {
     let bytes = library();
     assert_eq!(infer_format(&bytes).unwrap(), "embedded-elf-arm_64");
-    let (image, header, dynamic) = placed(&bytes).unwrap();
+    let (image, header, dynamic) = placed(&bytes, ARM).unwrap();
     let relocations = relocations(&bytes, &header, &dynamic);
     assert!(relocations.len() >= 8, "{}", relocations.len());
     // Before: the bytes of the file, and zeros after them.
@@ -66,6 +56,7 @@ fn libraries_of_the_compiler_are_relocated_for_arm() {
         expected[at..at + 8].copy_from_slice(&(BASE + relocation.addend).to_le_bytes());
     }
     assert!(image == expected);
+    assert!(relocated(&bytes).unwrap() == expected);
     // The query function is code of the library.
     let strings = &image[dynamic.strings.clone()];
     let name = |symbol: &dynamic::LoadedSymbol| {
@@ -79,7 +70,7 @@ fn libraries_of_the_compiler_are_relocated_for_arm() {
 #[test]
 fn every_type_of_relocation_for_arm_has_its_value() {
     let bytes = library();
-    let (_, header, dynamic) = placed(&bytes).unwrap();
+    let (_, header, dynamic) = placed(&bytes, ARM).unwrap();
     let symbol = dynamic.symbols.iter().position(|symbol| symbol.exported).unwrap();
     let address = BASE + dynamic.symbols[symbol].value;
     let table = dynamic.relocations[0].start;
