@@ -11,6 +11,7 @@
 use std::io::{self, Read};
 
 use npyz::{DType, NpyHeader as Header, Order, TypeChar, TypeStr, WriteOptions, WriterBuilder};
+use py_literal::Value as Literal;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{BitPacker, ElementType, ElementValue, NumericalType};
 
@@ -150,6 +151,7 @@ fn read_header(reader: &mut dyn Read) -> Result<NpyHeader> {
         return Err(malformed("brackets nested less deeply"));
     }
     let named = replace_name(&mut file[text..]);
+    check_dimensions(&file[text..])?;
     let header = Header::from_reader(file.as_slice())
         .map_err(|error| Status::invalid_argument(format!("malformed header: {error}")).with_source(error))?;
     let DType::Plain(descriptor) = header.dtype() else {
@@ -162,6 +164,27 @@ fn read_header(reader: &mut dyn Read) -> Result<NpyHeader> {
     }
     let element = named.map_or_else(|| element_of(&descriptor), Ok)?;
     Ok(NpyHeader { element, shape, is_fortran })
+}
+
+/// Checks the dimensions in a header: `npyz` multiplies them without a look at what becomes of it. Whatever else is wrong is left to it.
+fn check_dimensions(header: &[u8]) -> Result<()> {
+    let literal = std::str::from_utf8(header).ok().and_then(|text| text.trim_end().parse().ok());
+    let Some(Literal::Dict(entries)) = literal else { return Ok(()) };
+    for (key, value) in entries {
+        let (Literal::String(key), Literal::Tuple(dimensions) | Literal::List(dimensions)) = (key, value) else {
+            continue;
+        };
+        let dimensions = dimensions.iter().filter_map(|dimension| u64::try_from(dimension.as_integer()?).ok());
+        if key == "shape" && !is_countable(dimensions) {
+            return Err(malformed("dimensions with a product of at most 64 bits"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the product of some of these dimensions, in any order, fits 64 bits.
+fn is_countable(dimensions: impl IntoIterator<Item = u64>) -> bool {
+    dimensions.into_iter().try_fold(1_u64, |product, dimension| product.checked_mul(dimension.max(1))).is_some()
 }
 
 /// Replaces the name of a type that NumPy does not know by one of the same width that it does, and spaces. Returns the type.
@@ -245,9 +268,16 @@ fn descriptor(element: ElementType) -> Option<TypeStr> {
 /// A tensor as an array: the header and the elements.
 ///
 /// # Errors
-/// `UNIMPLEMENTED` for element types that neither NumPy nor `ml_dtypes` has.
+/// `UNIMPLEMENTED` for element types that neither NumPy nor `ml_dtypes` has, `OUT_OF_RANGE` for dimensions whose product needs more than 64 bits,
+/// as a tensor without elements may have.
 pub fn write_npy(tensor: &HostTensor<'_>) -> Result<Vec<u8>> {
     let element = tensor.element_type();
+    if !is_countable(tensor.shape().iter().copied()) {
+        let dimensions = tensor.shape();
+        return Err(Status::out_of_range(format!(
+            "the product of the dimensions {dimensions:?} needs more than 64 bits"
+        )));
+    }
     if let Some((name, ..)) = NAMES.iter().find(|(.., ours)| *ours == element) {
         let mut out = named_header(name, tensor.shape());
         if element.is_packed() {
@@ -285,6 +315,8 @@ fn named_header(name: &str, shape: &[u64]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use vireo_core::status::StatusCode;
+
     use super::*;
 
     fn header(text: &str) -> Result<NpyHeader> {
@@ -321,6 +353,8 @@ mod tests {
             ("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "negative"),
             ("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "larger than u64"),
             ("{'descr': '<f4', 'fortran_order': False, 'shape': ((((((((", "nested"),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "at most 64 bits"),
+            ("{'descr': '<f4', 'fortran_order': True, 'shape': [0, 0x100000000, 4294967296]}\n", "at most 64 bits"),
             ("{'descr': '<f4', 'fortran_order': False, 'shape': ()} 1", "malformed"),
         ];
         for (text, part) in cases {
@@ -359,6 +393,8 @@ mod tests {
             NpyHeader { element: ElementType::FLOAT_32, shape: vec![2], is_fortran: false }
         );
         assert_eq!(reader, tensor.bytes());
+        let huge = HostTensor::from_bytes(&[0, 1 << 32, 1 << 32], ElementType::UINT_8, vec![]).unwrap();
+        assert_eq!(write_npy(&huge).unwrap_err().code(), StatusCode::OutOfRange);
         let opaque = HostTensor::from_bytes(&[], ElementType::parse("i12").unwrap(), vec![0, 0]).unwrap();
         assert!(write_npy(&opaque).unwrap_err().to_string().contains("i12"));
     }
