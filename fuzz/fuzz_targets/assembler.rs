@@ -1,12 +1,11 @@
-//! The fuzz target of the assembler: it refuses a text or writes a well-formed file, and a module that verifies is the same after a round trip
-//! through text.
+//! The fuzz target `assembler` of libFuzzer: `src/targets.rs` says what it does.
 #![no_main]
 
+use std::sync::LazyLock;
+
 use libfuzzer_sys::fuzz_target;
+use vireo_fuzz::{Target, target};
 
-#[path = "../../runtime/tests/support/texts.rs"]
-mod texts;
+static TARGET: LazyLock<&Target> = LazyLock::new(|| target("assembler"));
 
-fuzz_target!(|text: &str| {
-    texts::round_trip(text);
-});
+fuzz_target!(|bytes: &[u8]| (TARGET.run)(bytes));

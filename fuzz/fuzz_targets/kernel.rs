@@ -1,13 +1,11 @@
-//! The fuzz target of executables in portable bytecode: reader, verifier, sessions, microkernels, and kernels on memory of their own. Seeds:
-//! the executables in the `vmvx_*.vmfb` of `fixtures/models`.
+//! The fuzz target `kernel` of libFuzzer: `src/targets.rs` says what it does.
 #![no_main]
 
+use std::sync::LazyLock;
+
 use libfuzzer_sys::fuzz_target;
+use vireo_fuzz::{Target, target};
 
-#[path = "../../runtime/tests/support/exercise.rs"]
-#[expect(dead_code, reason = "what runs whole modules is for the other targets")]
-mod exercise;
+static TARGET: LazyLock<&Target> = LazyLock::new(|| target("kernel"));
 
-fuzz_target!(|bytes: &[u8]| {
-    exercise::exercise_kernels(bytes);
-});
+fuzz_target!(|bytes: &[u8]| (TARGET.run)(bytes));

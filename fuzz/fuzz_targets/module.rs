@@ -1,22 +1,11 @@
-//! The fuzz target of module files: reader, verifier, contexts, interpreter, `hal` module. Seeds: any `.vmfb` of `fixtures/`.
+//! The fuzz target `module` of libFuzzer: `src/targets.rs` says what it does.
 #![no_main]
 
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use vireo::vm::Module;
+use vireo_fuzz::{Target, target};
 
-#[path = "../../runtime/tests/support/exercise.rs"]
-#[expect(dead_code, reason = "kernels are fuzzed by themselves")]
-mod exercise;
+static TARGET: LazyLock<&Target> = LazyLock::new(|| target("module"));
 
-static HELPERS: LazyLock<Vec<Module>> = LazyLock::new(|| {
-    exercise::helpers(
-        include_bytes!("../../fixtures/context/app.vmfb"),
-        include_bytes!("../../fixtures/golden/provider.vmfb"),
-    )
-});
-
-fuzz_target!(|bytes: &[u8]| {
-    exercise::exercise(bytes, &HELPERS);
-});
+fuzz_target!(|bytes: &[u8]| (TARGET.run)(bytes));

@@ -10,25 +10,25 @@ const FUNCTIONS: usize = 6;
 
 /// What modules of several functions that do not call each other are made of.
 const PIECES: [&str; 11] = [
-    include_str!("../fixtures/golden/buffer.vmasm"),
-    include_str!("../fixtures/golden/compare.vmasm"),
-    include_str!("../fixtures/golden/conversion.vmasm"),
-    include_str!("../fixtures/golden/float32.vmasm"),
-    include_str!("../fixtures/golden/float64.vmasm"),
-    include_str!("../fixtures/golden/global.vmasm"),
-    include_str!("../fixtures/golden/integer.vmasm"),
-    include_str!("../fixtures/golden/integer64.vmasm"),
-    include_str!("../fixtures/golden/list.vmasm"),
-    include_str!("../fixtures/golden/ref.vmasm"),
-    include_str!("../fixtures/golden/select.vmasm"),
+    include_str!("../../fixtures/golden/buffer.vmasm"),
+    include_str!("../../fixtures/golden/compare.vmasm"),
+    include_str!("../../fixtures/golden/conversion.vmasm"),
+    include_str!("../../fixtures/golden/float32.vmasm"),
+    include_str!("../../fixtures/golden/float64.vmasm"),
+    include_str!("../../fixtures/golden/global.vmasm"),
+    include_str!("../../fixtures/golden/integer.vmasm"),
+    include_str!("../../fixtures/golden/integer64.vmasm"),
+    include_str!("../../fixtures/golden/list.vmasm"),
+    include_str!("../../fixtures/golden/ref.vmasm"),
+    include_str!("../../fixtures/golden/select.vmasm"),
 ];
 
 /// Modules that are small enough, or whose functions call each other.
 const WHOLE: [&str; 4] = [
-    include_str!("../fixtures/bench/vm.vmasm"),
-    include_str!("../fixtures/context/app.vmasm"),
-    include_str!("../fixtures/golden/call.vmasm"),
-    include_str!("../fixtures/golden/control.vmasm"),
+    include_str!("../../fixtures/bench/vm.vmasm"),
+    include_str!("../../fixtures/context/app.vmasm"),
+    include_str!("../../fixtures/golden/call.vmasm"),
+    include_str!("../../fixtures/golden/control.vmasm"),
 ];
 
 /// The module files.
