@@ -19,7 +19,10 @@ macro_rules! bit_set {
                 self.0
             }
 
-            /// The set with these bits; INVALID_ARGUMENT if one of them does not exist.
+            /// The set with these bits.
+            ///
+            /// # Errors
+            /// `INVALID_ARGUMENT` if one of them does not exist.
             pub fn from_number(number: $int) -> crate::Result<Self> {
                 Self::from_bits(number).ok_or_else(|| {
                     let unknown = number & !Self::all().0;
