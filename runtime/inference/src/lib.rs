@@ -9,6 +9,9 @@
 //! It stands on the session of the virtual machine, on the HAL and on the modules in Rust, and on the drivers, loaders and archives that the
 //! features ask for. Users take the crate `vireo`, which has the public part of this.
 
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 #[cfg(feature = "local")]
 mod builtin;
 #[cfg(feature = "files")]

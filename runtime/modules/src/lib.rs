@@ -8,6 +8,9 @@
 //! They check what only programs can get wrong; objects of the HAL check the rest. They stand on `vireo-vm`, for native modules, and on
 //! `vireo-hal`, for the objects that they create. Users depend on the crate `vireo`.
 
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 #[macro_use]
 mod buffer_views;
 pub mod check;

@@ -11,6 +11,9 @@
 //! It stands on `vireo-core`, on `vireo-vm` for objects that programs hold, and on `vireo-hal` for files and transfers; it names no driver.
 //! Users depend on the crate `vireo`, which exports it as `io`.
 
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 mod archive;
 mod contents;
 mod generated;

@@ -10,6 +10,9 @@
 //! It stands on `vireo-core`, `vireo-module` and `vireo-vm` and, with the feature `jit`, on `vireo-jit`, which it attaches to the modules
 //! that it binds. `vireo-vmvx` runs kernels in contexts; users depend on the crate `vireo`, which has the public part of this.
 
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 mod call_future;
 pub mod context;
 pub mod function;

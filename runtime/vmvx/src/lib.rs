@@ -7,6 +7,9 @@
 //! It stands on `vireo-session`, for the contexts that run kernels, and on `vireo-hal`, and knows no device; the facade adds its loader to
 //! those of a device. Users depend on the crate `vireo`.
 
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 // The macros write `::vireo::...`.
 extern crate self as vireo;
 

@@ -47,9 +47,12 @@ pub struct TaskOption {
 
 impl TaskConfig {
     /// The same with some parameters set, such as those of a device URI: `task_topology_group_count=4`. Lists of processors of several queues
-    /// are separated by semicolons: `task_topology_cpu_ids=0,1;2,3`. INVALID_ARGUMENT names the parameter that is wrong.
+    /// are separated by semicolons: `task_topology_cpu_ids=0,1;2,3`.
     ///
     /// A parameter overrides settings that contradict it: one that chooses the workers in one way clears the other ways.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` names the parameter that is wrong.
     pub fn with_params(mut self, params: &[StringPair]) -> Result<TaskConfig> {
         let given = |name: &str| params.iter().any(|param| param.key == name);
         if given(GROUP_COUNT) {
@@ -72,7 +75,10 @@ impl TaskConfig {
         Ok(self)
     }
 
-    /// Checks the values as far as that does not depend on a machine. INVALID_ARGUMENT names the parameter that is wrong.
+    /// Checks the values as far as that does not depend on a machine.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` names the parameter that is wrong.
     pub fn check(&self) -> Result<()> {
         for (name, value, least, most) in self.ranges() {
             if !(least..=most).contains(&value) {

@@ -38,7 +38,10 @@ impl Default for TaskOptions {
 }
 
 impl TaskOptions {
-    /// Resolves the parameters of a device URI on this machine. INVALID_ARGUMENT names the parameter that is wrong.
+    /// Resolves the parameters of a device URI on this machine.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` names the parameter that is wrong; else as [`TaskConfig::resolve`].
     pub fn from_params(params: &[StringPair]) -> Result<TaskOptions> {
         TaskConfig::default().with_params(params)?.resolve()
     }
@@ -50,8 +53,11 @@ impl TaskOptions {
 }
 
 impl TaskConfig {
-    /// Resolves the configuration on this machine. INVALID_ARGUMENT if a parameter is wrong, OUT_OF_RANGE if a processor does not exist,
-    /// FAILED_PRECONDITION if this process may not use it, NOT_FOUND if no processor matches.
+    /// Resolves the configuration on this machine.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if a parameter is wrong, `OUT_OF_RANGE` if a processor does not exist, `FAILED_PRECONDITION` if this process may not
+    /// use it, `NOT_FOUND` if no processor matches.
     pub fn resolve(&self) -> Result<TaskOptions> {
         self.check()?;
         Ok(self.with_topologies(selection::topologies(self)?))
