@@ -43,6 +43,26 @@ fn many_threads() {
 }
 
 #[test]
+fn old_artifact() {
+    let text = output(env!("CARGO_BIN_EXE_old_artifact"), &[]);
+    let refused = |version| {
+        format!(
+            "bytecode {version}.0: INCOMPATIBLE: module: the module has bytecode version {version}.0, this runtime reads 15.0 (IREE 3.1 to 3.9), "
+        )
+    };
+    has(
+        &text,
+        &[
+            "3.1/abs.vmvx.vmfb: bytecode 15.0, written by IREE 3.1 to 3.9\n",
+            "abs(-2.5) = 2.5\n",
+            &refused(14),
+            &refused(18),
+            "compile it with one of these releases\n",
+        ],
+    );
+}
+
+#[test]
 fn sandbox() {
     let text = output(env!("CARGO_BIN_EXE_sandbox"), &[]);
     has(

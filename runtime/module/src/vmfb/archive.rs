@@ -223,6 +223,11 @@ impl Archive {
         split_version(self.def().bytecode_version())
     }
 
+    /// The releases of the compiler that write this version of the bytecode, such as `IREE 3.1 to 3.9`.
+    pub fn compiler_releases(&self) -> &'static str {
+        self.bytecode_rules().releases
+    }
+
     /// The version of the bytecode, with what distinguishes it from others.
     #[doc(hidden)]
     pub fn bytecode_rules(&self) -> &'static BytecodeVersion {
