@@ -33,15 +33,18 @@
 //! | `check-kernels` | a look at kernels for instructions that the processor lacks, with `local` |
 //! | `vmvx` | kernels in portable bytecode, with `hal` |
 //! | `params` | [`io`]: archives of parameters, with `hal` |
-//! | `amdgpu` | [`hal::amdgpu`]: layouts of AMD GPUs, with `hal` |
+//! | `amdgpu` | layouts of AMD GPUs, for a driver that is not there yet, with `hal` |
 //! | `files` | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files |
 //! | `half` | `half::f16` and `half::bf16` as elements of tensors |
-//! | `bind` | [`bind!`](bind): a type with a function for each export of a compiled model |
-//! | `ndarray` | arrays of the crate [`ndarray`] as arguments and results of calls |
+//! | `bind` | `bind!`: a type with a function for each export of a compiled model |
+//! | `ndarray` | arrays of the crate `ndarray` as arguments and results of calls |
 //!
 //! The crate is a facade: it exports the public part of the crates `vireo-*` and chooses the drivers and loaders of a build.
 //!
 //! A program that only runs bytecode depends on `vireo` with `default-features = false, features = ["vm"]`.
+
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 #[cfg(feature = "hal")]
 pub use vireo_inference::{Input, Model, Session, inputs};
@@ -96,46 +99,53 @@ pub mod inference {
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 
+pub use vireo_core::status;
+// Numbers and patterns in texts, as the commands read and write them.
 #[doc(hidden)]
-pub use vireo_core::glob;
-pub use vireo_core::{byte_size, number_text, status};
+pub use vireo_core::{byte_size, glob, number_text};
 
 /// The assembler: from the text of a module to a module file, and back.
 pub mod asm {
     pub use vireo_module::asm::{AsmError, Directive, Keyword, Location, assemble, disassemble, signature};
 }
 
-/// Bytecode: from the bytes of a function to a [`VerifiedFunction`](bytecode::VerifiedFunction), and to text.
+/// Bytecode: functions that the verifier has accepted.
 pub mod bytecode {
+    // The decoded form of functions, which changes with the ops: for the command line, tests and benchmarks. Texts of whole modules are stable:
+    // `asm::disassemble` writes them.
     #[doc(hidden)]
-    pub use vireo_module::bytecode::steps;
     pub use vireo_module::bytecode::{
         AnyReg, Block, BlockId, CallForm, CallId, CallSite, Callee, CasesId, Decoded, Edge, EdgeId, F32Bits, F64Bits,
         FunctionId, FunctionInfo, GlobalOffset, GlobalRef, ImportId, ListId, Liveness, Marshal, ModuleInfo, Names, Op,
         OperandVisitor, Passing, Placement, Printer, Reader, RefReg, Reg, Remap, RodataId, Rules, SegmentsId, StringId,
-        TypeId, VerifiedFunction, VerifyError, Word, disassemble, disassemble_op, opcode, verify_function,
+        TypeId, Word, disassemble, disassemble_op, opcode, steps, verify_function,
     };
+    pub use vireo_module::bytecode::{VerifiedFunction, VerifyError};
 }
 
 /// The boundary between programs and functions in Rust: reading the arguments of a call, checking them, writing the results.
 pub mod abi {
     pub use vireo_vm::abi::{
-        Arguments, FromNumber, FromRef, FromSpan, IntoNumber, IntoRef, RawSpan, RefArgument, Span, Step, TextArgument,
-        Tuple, Tuples, callees, modules, same_name, shims, state,
+        Arguments, FromNumber, FromRef, FromSpan, IntoNumber, IntoRef, RawSpan, Span, Step, Tuple, Tuples,
     };
+    // What `#[vm_module]` writes calls of, and tests compare with the specs.
+    #[doc(hidden)]
+    pub use vireo_vm::abi::{RefArgument, TextArgument, callees, modules, same_name, shims, state};
 }
 
-/// What runs programs: limits of calls, the tiers, what programs print and trace, and the primitives that ops are made of.
+/// What runs programs: limits of calls, the tiers, what programs print and trace.
 pub mod interp {
+    // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier.
     #[doc(hidden)]
     pub use vireo_core::limits::Dispatch;
     pub use vireo_core::limits::{Limits, Tier};
     pub use vireo_module::vmfb::SourceMap;
     #[doc(hidden)]
     pub use vireo_session::verify_between_passes;
+    pub use vireo_vm::interp::{CodePart, CompiledFunction, Poll, Recorder, Stderr, TraceSink, write_perf_map};
+    // The functions that ops are made of, for tests that compare them with the compiler.
     #[doc(hidden)]
-    pub use vireo_vm::interp::CodeShape;
-    pub use vireo_vm::interp::{CodePart, CompiledFunction, Poll, Recorder, Stderr, TraceSink, prim, write_perf_map};
+    pub use vireo_vm::interp::{CodeShape, prim};
 }
 
 /// The virtual machine: objects, native modules, and the modules, contexts and functions that a host works with.
@@ -147,46 +157,25 @@ pub mod vm {
         ReflectionAttribute, TypedFunction,
     };
     pub use vireo_vm::interp::{Passed, PassedList};
+    // The names of the types of objects, for the command line.
+    #[doc(hidden)]
+    pub use vireo_vm::type_names;
     pub use vireo_vm::{
         BoxedWaitSource, Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, WaitSource,
-        native, type_names, value,
     };
-
-    /// Byte buffers.
-    pub mod buffer {
-        pub use vireo_vm::buffer::{Buffer, DEFAULT_ALIGNMENT};
-    }
-
-    /// Linked modules, and contexts: their state.
-    pub mod context {
-        pub use vireo_session::{Context, LinkedModules};
-    }
-
-    /// Functions of a context, as the host calls them.
-    pub mod function {
-        pub use vireo_session::{CallFuture, Function, PendingCall, TypedFunction};
-    }
 
     /// Lists.
     pub mod list {
         pub use vireo_vm::list::{Element, ElementType, List, ListType, MAX_LIST_BYTES};
-    }
-
-    /// Modules: what a context is made of.
-    pub mod module {
-        pub use vireo_session::{ExportInfo, Module};
-    }
-
-    /// Counted references to objects of any type.
-    pub mod object {
-        pub use vireo_vm::object::{Obj, Object, Ref};
     }
 }
 
 /// The hardware abstraction layer: devices, their memory, queues and programs, and the drivers of this build.
 #[cfg(feature = "hal")]
 pub mod hal {
+    // Layouts of packets and descriptors, for a driver that is not there yet.
     #[cfg(feature = "amdgpu")]
+    #[doc(hidden)]
     pub use vireo_amdgpu as amdgpu;
     pub use vireo_hal::forward::*;
     pub use vireo_hal::traits::*;
@@ -198,13 +187,20 @@ pub mod hal {
         ElementValue, ExecutableCacheRef, ExecutableFormat, ExecutableRef, ExecutionStatistics, Fence, FenceRef,
         FileRef, Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, LiveAllocation, MultiWait,
         OperationCount, QueryCategory, QueryKey, SemaphoreRef, Subspan, Timepoints, VmType, buffer_copy, buffer_fill,
-        buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features, elf_format,
-        executable_library, executable_plugin, format_elements, format_view, kernel_functions, narrow_float, observe,
-        pool, require_access, require_usage, subspan, types, vmvx_format, wait_all, wait_any, wrap_allocator,
+        buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, executable_library,
+        executable_plugin, format_elements, format_view, kernel_functions, observe, pool, require_access,
+        require_usage, subspan, vmvx_format, wait_all, wait_any, wrap_allocator,
     };
+    // Layouts and names of the specs, for the command line.
+    #[doc(hidden)]
+    pub use vireo_hal::{cpu_features, elf_format, narrow_float, types};
 
     #[cfg(feature = "driver-libraries")]
-    pub use vireo_hal_abi::{load_driver_library, plugin, vtables};
+    pub use vireo_hal_abi::load_driver_library;
+    // The boundary between hosts and driver libraries, of which `export_driver!` makes one side, for its tests.
+    #[doc(hidden)]
+    #[cfg(feature = "driver-libraries")]
+    pub use vireo_hal_abi::{plugin, vtables};
 
     #[cfg(feature = "local")]
     pub use vireo_inference::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
@@ -219,8 +215,11 @@ pub mod hal {
         pub use vireo_local::SystemLibraryLoader;
         pub use vireo_local::{
             EmbeddedElfLoader, ExecutablePlugin, LocalDevice, LocalExecutable, LocalExecutableCache,
-            StaticLibraryLoader, TaskOptions, Topology, elf, task,
+            StaticLibraryLoader, TaskOptions, Topology,
         };
+        // Flags of the command line, and the parts of loaders, for tests that run no code.
+        #[doc(hidden)]
+        pub use vireo_local::{elf, task};
         #[cfg(feature = "vmvx")]
         pub use vireo_vmvx::{VmvxExecutable, VmvxLoader};
 
@@ -258,10 +257,11 @@ pub mod modules {
 /// Module files: reading `.vmfb` without trusting a byte of it.
 pub mod vmfb {
     pub use vireo_module::vmfb::{
-        Archive, DebugDatabase, Dependency, Export, Function, Import, Rodata, RodataLocation, SourceMap, archive,
+        Archive, DebugDatabase, Dependency, Export, Function, Import, Rodata, RodataLocation, SourceMap,
     };
 
-    /// The generated readers.
+    /// The generated readers, for the command line and tests.
+    #[doc(hidden)]
     pub mod schema {
         pub use vireo_module::vmfb::schema::{bytecode_module_def, executable_debug_info, module_file};
         #[cfg(feature = "hal")]
