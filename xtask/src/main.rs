@@ -2,9 +2,9 @@
 //!
 //! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
 //! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded
-//! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, `facts` at literals that repeat the specs.
-//! `opcodes` writes the table of the instruction decoder. `cross` builds and runs for other machines. Specs are read from disk, so that an
-//! edit of one does not build this crate again.
+//! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, `facts` at literals that repeat the specs,
+//! `semver` at what users see of the library. `opcodes` writes the table of the instruction decoder. `cross` builds and runs for other
+//! machines, `package` what is published. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod cross;
@@ -15,6 +15,8 @@ mod handlers;
 mod op;
 mod opcodes;
 mod outside;
+mod package;
+mod semver;
 mod skipped;
 
 use std::env;
@@ -30,6 +32,8 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask handlers [FILE]
        cargo xtask opcodes
        cargo xtask outside
+       cargo xtask package
+       cargo xtask semver [--accept]
        cargo xtask skipped FILE
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
@@ -43,6 +47,8 @@ handlers   disassembles the handlers of the threaded dispatcher, in an optimised
            returns where it should jump
 opcodes    writes the table of the decoder that finds instructions which a processor lacks
 outside    builds and runs the program of the README in a crate outside of the workspace
+package    packages the crates that are published, and builds each from its package
+semver     fails if the public items of the library differ from those in snapshots/api/, or records them there
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has";
 
 /// Why a chore was not done.
@@ -54,6 +60,9 @@ pub enum Failure {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = semver::as_rustdoc() {
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
+    }
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
@@ -70,6 +79,9 @@ fn main() -> ExitCode {
         ["handlers", file] => handlers::handlers(Some(Path::new(file))).map_err(Failure::Wrong),
         ["opcodes"] => opcodes::opcodes(),
         ["outside"] => outside::outside().map_err(Failure::Wrong),
+        ["package"] => package::package().map_err(Failure::Wrong),
+        ["semver"] => semver::semver(false).map_err(Failure::Wrong),
+        ["semver", "--accept"] => semver::semver(true).map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),
         ["help" | "--help" | "-h"] => print(USAGE),
         _ => Err(Failure::Usage(USAGE.to_string())),
