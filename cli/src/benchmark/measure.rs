@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::arguments::MinTime;
 
 /// Most iterations of a repetition.
@@ -134,9 +132,18 @@ fn repeat<E>(
 }
 
 /// Processor time that all threads of the process have used.
+#[cfg(not(windows))]
 fn processor_time() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Processor time that all threads of the process have used.
+#[cfg(windows)]
+fn processor_time() -> Duration {
+    cpu_time::ProcessTime::now().as_duration()
 }
 
 #[cfg(test)]
