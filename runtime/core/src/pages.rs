@@ -1,8 +1,8 @@
 //! Pages of memory from the system ([`PageMapping`]): mapped, protected and unmapped. `executable_memory` keeps machine code in them, and the
 //! interpreter its stacks.
 //!
-//! On systems that are not Unix the pages come from the heap: they can be read and written, and nothing in them can be executed. So such
-//! systems run programs and kernels in bytecode, and refuse machine code.
+//! On systems that are neither Unix nor Windows the pages come from the heap: they can be read and written, and nothing in them can be executed.
+//! So such systems run programs and kernels in bytecode, and refuse machine code.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -23,7 +23,7 @@ pub enum Protection {
 }
 
 /// True if pages can be made executable on this system.
-pub const CAN_EXECUTE: bool = cfg!(unix);
+pub const CAN_EXECUTE: bool = cfg!(any(unix, windows));
 
 /// A mapping of whole pages. It is unmapped when it is dropped.
 #[derive(Debug)]
@@ -112,12 +112,39 @@ pub fn page_size() -> usize {
 #[cfg(not(target_arch = "aarch64"))]
 unsafe fn synchronise_code(_first: NonNull<u8>, _length: usize) {}
 
+/// Makes the processor execute the bytes that were written. Systems of Apple have a function for this in the C library, and do not promise that
+/// programs may use the instructions.
+///
+/// # Safety
+/// The range is mapped and readable.
+#[cfg(all(target_arch = "aarch64", target_vendor = "apple"))]
+unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
+    unsafe extern "C" {
+        fn sys_icache_invalidate(start: *mut std::ffi::c_void, length: usize);
+    }
+    // SAFETY: the caller's promise; the function has this type by its documentation.
+    unsafe { sys_icache_invalidate(first.as_ptr().cast(), length) };
+}
+
+/// Makes the processor execute the bytes that were written, by the function that Windows has for this.
+///
+/// # Safety
+/// The range is mapped and readable.
+#[cfg(all(target_arch = "aarch64", windows))]
+unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
+    use windows_sys::Win32::System::Diagnostics::Debug::FlushInstructionCache;
+    use windows_sys::Win32::System::Threading::GetCurrentProcess;
+
+    // SAFETY: the caller's promise. It fails only for another process, and this one is meant.
+    unsafe { FlushInstructionCache(GetCurrentProcess(), first.as_ptr().cast(), length) };
+}
+
 /// Makes the processor execute the bytes that were written: cleans the data cache to the point where instructions are fetched from, and then
 /// discards old instructions, in all processors. A thread that runs the code has got its address from this one through a lock or a channel.
 ///
 /// # Safety
 /// The range is mapped and readable.
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(any(target_vendor = "apple", windows))))]
 unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
     use std::arch::asm;
 
@@ -201,7 +228,75 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
+mod system {
+    //! Pages of Windows.
+
+    use std::mem::MaybeUninit;
+    use std::ptr::{self, NonNull};
+
+    use windows_sys::Win32::System::Memory::{
+        MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, PAGE_EXECUTE_READ, PAGE_NOACCESS, PAGE_READONLY, PAGE_READWRITE,
+        VirtualAlloc, VirtualFree, VirtualProtect,
+    };
+    use windows_sys::Win32::System::SystemInformation::{GetSystemInfo, SYSTEM_INFO};
+
+    use super::Protection;
+    use crate::status::{Result, Status};
+
+    pub enum Pages {
+        Inaccessible,
+        Writable,
+        Reserved,
+    }
+
+    pub fn page_size() -> usize {
+        let mut info = MaybeUninit::<SYSTEM_INFO>::uninit();
+        // SAFETY: the function fills the structure and cannot fail.
+        let info = unsafe {
+            GetSystemInfo(info.as_mut_ptr());
+            info.assume_init()
+        };
+        info.dwPageSize as usize
+    }
+
+    /// Memory that nobody has written to counts against the limit of the system here, but takes no memory.
+    pub fn map(length: usize, pages: Pages) -> Option<NonNull<u8>> {
+        let protection = match pages {
+            Pages::Inaccessible => PAGE_NOACCESS,
+            Pages::Writable | Pages::Reserved => PAGE_READWRITE,
+        };
+        // SAFETY: a new allocation at an address the system chooses touches no memory of ours.
+        let base = unsafe { VirtualAlloc(ptr::null(), length, MEM_RESERVE | MEM_COMMIT, protection) };
+        NonNull::new(base.cast())
+    }
+
+    /// # Safety
+    /// The pages are part of a mapping, and there is no reference to their bytes.
+    pub unsafe fn protect(first: NonNull<u8>, length: usize, protection: Protection) -> Result<()> {
+        let protection = match protection {
+            Protection::None => PAGE_NOACCESS,
+            Protection::Read => PAGE_READONLY,
+            Protection::ReadWrite => PAGE_READWRITE,
+            Protection::ReadExecute => PAGE_EXECUTE_READ,
+        };
+        let mut old = 0;
+        // SAFETY: the caller's promise.
+        if unsafe { VirtualProtect(first.as_ptr().cast(), length, protection, &raw mut old) } != 0 {
+            return Ok(());
+        }
+        Err(Status::internal(format!("cannot protect native code: {}", std::io::Error::last_os_error())))
+    }
+
+    /// # Safety
+    /// The range is exactly one mapping of `map`, and nothing refers to it any more.
+    pub unsafe fn unmap(base: NonNull<u8>, _length: usize) {
+        // SAFETY: the caller's promise. The length is that of the allocation, which is what zero stands for.
+        unsafe { VirtualFree(base.as_ptr().cast(), 0, MEM_RELEASE) };
+    }
+}
+
+#[cfg(not(any(unix, windows)))]
 mod system {
     //! Memory of the heap in the place of mappings.
 

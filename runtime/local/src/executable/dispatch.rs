@@ -53,6 +53,8 @@ pub(super) unsafe fn run(
         padding: 0,
     };
     let _float_state = FloatState::for_kernels();
+    #[cfg(windows)]
+    commit_stack();
     for _ in workgroups {
         // SAFETY: the caller guarantees it of the environment. The states have as many constants and bindings as the kernel declares, and
         // everything they point to lives until it returns.
@@ -69,6 +71,16 @@ pub(super) unsafe fn run(
         }
     }
     Ok(())
+}
+
+/// Makes the system commit the stack that a kernel may use. Windows extends a stack only when its next page is accessed, so functions with more
+/// than one page of it touch them in order; kernels do not, since they are compiled for no system. This function does, as compiled for Windows.
+/// The compiler of kernels limits their own allocations to 32 KiB (`--iree-llvmcpu-stack-allocation-limit`).
+#[cfg(windows)]
+#[inline(never)]
+pub(super) fn commit_stack() {
+    const COMMITTED: usize = 1 << 16;
+    std::hint::black_box(&std::mem::MaybeUninit::<[u8; COMMITTED]>::uninit());
 }
 
 /// Runs one workgroup.

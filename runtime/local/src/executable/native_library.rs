@@ -174,6 +174,8 @@ impl crate::hal::LocalExecutable for LocalExecutable {
         _worker_id: u32,
     ) -> Result<()> {
         let kernel = self.kernel(ExecutableFunction(ordinal.into()))?;
+        #[cfg(windows)]
+        dispatch::commit_stack();
         // SAFETY: the kernel is one of this library, and the caller guarantees the rest.
         unsafe { dispatch::issue(self.environment(), kernel, dispatch_state, workgroup_state) }
     }
