@@ -7,6 +7,7 @@ use std::path::Path;
 
 use vireo::hal::elf_format::{EMBEDDED_FORMAT_PREFIX, ElfMachine, SYSTEM_FORMAT_PREFIX};
 use vireo::hal::executable_library::{LIBRARY_VERSION, LIBRARY_VERSION_5};
+use vireo::hal::local::elf::MACHINES;
 use vireo::hal::{Device, ExecutableFormat, OptionalMethod, QueryCategory, create_device};
 use vireo::io::ArchiveFormat;
 use vireo_codegen::Spec;
@@ -64,14 +65,56 @@ fn devices(text: &mut String) {
     let _ = writeln!(
         text,
         "\n## Executables\nThe `null` device accepts all formats, since it runs no kernels. Libraries of x86-64 have the interface of version \
-         {LIBRARY_VERSION_5} (IREE 3.1 to 3.7) or {LIBRARY_VERSION}.\n\n| format | | {names} |\n|---|---|{dashes}"
+         {LIBRARY_VERSION_5} (IREE 3.1 to 3.7) or {LIBRARY_VERSION}. A library runs on the machine that it was compiled for; \
+         [`platforms.md`](platforms.md) says on which systems.\n\n| format | | {names} |\n|---|---|{dashes}"
     );
     // No compiler writes the name of a library in the program, and devices of tools have none.
     for format in ExecutableFormat::ALL.into_iter().filter(|format| *format != ExecutableFormat::StaticLibrary) {
-        row(text, &format!("`{format}` | {}", format.doc()), &|device| {
+        let accepts = |device: &dyn Device| {
             device.query_i64(QueryCategory::ExecutableFormat.name(), format.name()).is_ok_and(|answer| answer != 0)
-        });
+        };
+        // What devices of this build say of libraries depends on the machine that writes the page.
+        let cells: Vec<String> = DEVICES
+            .iter()
+            .zip(&devices)
+            .map(|(name, device)| match loaded_on(format) {
+                Some(machine) if *name != "null" => format!("on {machine}"),
+                _ => yes(accepts(&**device)).to_string(),
+            })
+            .collect();
+        let _ = writeln!(text, "| `{format}` | {} | {} |", format.doc(), cells.join(" | "));
     }
+}
+
+/// The machine where libraries of this format are loaded, if the loader knows it.
+fn loaded_on(format: ExecutableFormat) -> Option<&'static str> {
+    let name = format.name();
+    let machine = name.strip_prefix(EMBEDDED_FORMAT_PREFIX).or_else(|| name.strip_prefix(SYSTEM_FORMAT_PREFIX))?;
+    let (machine, _) = ElfMachine::NAMED.iter().find(|(_, name)| *name == machine)?;
+    match *machine {
+        _ if !MACHINES.contains(machine) => None,
+        ElfMachine::X86_64 => Some("x86-64"),
+        ElfMachine::ARM_64 => Some("64-bit Arm"),
+        _ => panic!("a name for machine {machine:?}"),
+    }
+}
+
+/// The loader takes libraries of this machine, which is one of those that the page names.
+#[test]
+fn libraries_of_this_machine_are_loaded() {
+    let device = create_device("local-sync").expect("a device of this build");
+    for format in ExecutableFormat::ALL {
+        let answer = device.query_i64(QueryCategory::ExecutableFormat.name(), format.name()).expect("an answer");
+        let is_elf = format.name().contains("-elf-");
+        assert!(answer == 0 || !is_elf || loaded_on(format).is_some(), "{format}");
+    }
+    let here = if cfg!(target_arch = "aarch64") {
+        ExecutableFormat::EmbeddedElfArm64
+    } else {
+        ExecutableFormat::EmbeddedElfX8664
+    };
+    let answer = device.query_i64(QueryCategory::ExecutableFormat.name(), here.name()).expect("an answer");
+    assert_eq!(answer != 0, cfg!(any(target_arch = "x86_64", target_arch = "aarch64")));
 }
 
 fn files(text: &mut String) {
@@ -181,7 +224,7 @@ fn elf_formats_are_a_prefix_and_a_machine() {
         format.strip_prefix(EMBEDDED_FORMAT_PREFIX).or_else(|| format.strip_prefix(SYSTEM_FORMAT_PREFIX))
     };
     let machines: Vec<&str> = ExecutableFormat::ALL.into_iter().filter_map(|format| machine(format.name())).collect();
-    assert_eq!(machines.len(), 4);
+    assert_eq!(machines.len(), 5);
     for machine in machines {
         assert!(ElfMachine::NAMED.iter().any(|(_, name)| *name == machine), "{machine}");
     }

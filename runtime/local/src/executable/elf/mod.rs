@@ -24,6 +24,7 @@ use crate::hal::elf_format::{EMBEDDED_FORMAT_PREFIX, ElfMachine};
 use crate::status::Result;
 
 pub use error::ElfError;
+pub use machine::MACHINES;
 #[cfg(target_os = "linux")]
 pub(super) use system_check::check as check_system_library;
 
