@@ -1,18 +1,37 @@
 //! The loader of embedded ELF libraries: kernels of `iree-compile` run, and broken files are refused.
 //!
 //! `fixtures/elf/rebuild.sh` makes the libraries. Mutated files are loaded, which runs none of their code.
-use std::path::PathBuf;
+use std::ops::Range;
 use std::sync::Arc;
 
 use vireo::hal::local::elf::{ElfError, ElfImage, infer_format};
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
-const FORMAT: &str = "embedded-elf-x86_64";
+use crate::machine::{EMBEDDED as FORMAT, MACHINE, OTHER, library};
 
 fn kernels() -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/elf/kernels.so");
+    let path = library("kernels");
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The first byte in the file, the address and the length in the file of a program header.
+fn segment(bytes: &[u8], header: usize) -> [usize; 3] {
+    [8, 16, 32].map(|field| {
+        let at = 64 + 56 * header + field;
+        u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+    })
+}
+
+/// The index of the program header for the dynamic table. That before it is the last segment that is loaded.
+fn dynamic_header(bytes: &[u8]) -> usize {
+    (0..usize::from(bytes[56])).find(|index| bytes[64 + 56 * index] == 2).unwrap()
+}
+
+/// The bytes of the last segment that is loaded.
+fn last_segment(bytes: &[u8]) -> Range<usize> {
+    let [start, _, length] = segment(bytes, dynamic_header(bytes) - 1);
+    start..start + length
 }
 
 fn prepare(device: &dyn Device, data: &[u8], constants: &[u32]) -> Result<Arc<dyn Executable>> {
@@ -144,16 +163,20 @@ fn recorded_dispatches_take_bindings_and_constants() {
 #[test]
 fn formats_are_named() {
     assert_eq!(infer_format(&kernels()).unwrap(), FORMAT);
-    let mut arm = kernels();
-    arm[18] = 0xb7;
-    assert_eq!(infer_format(&arm).unwrap(), "embedded-elf-arm_64");
-    let error = ElfImage::load(&arm).unwrap_err();
-    assert_eq!(error.to_string(), "ELF: machine arm_64 on x86_64 is not supported");
+    let (name, number) = OTHER;
+    let mut other = kernels();
+    other[18] = number;
+    assert_eq!(infer_format(&other).unwrap(), format!("embedded-elf-{name}"));
+    let error = ElfImage::load(&other).unwrap_err();
+    assert_eq!(error.to_string(), format!("ELF: machine {name} on {MACHINE} is not supported"));
     let device = create_device("local-sync").unwrap();
     let cache = device.create_executable_cache("").unwrap();
     let mode = ExecutableCachingMode::empty();
-    let error = cache.prepare_executable(QueueAffinity::ANY, mode, "system-elf-arm_64", &[], &[]).unwrap_err();
-    assert_eq!(error.to_string(), "UNIMPLEMENTED: no loader for executables of format `system-elf-arm_64` on x86_64");
+    let format = format!("system-elf-{name}");
+    let error = cache.prepare_executable(QueueAffinity::ANY, mode, &format, &[], &[]).unwrap_err();
+    let expected =
+        format!("UNIMPLEMENTED: no loader for executables of format `{format}` on {}", std::env::consts::ARCH);
+    assert_eq!(error.to_string(), expected);
     assert!(matches!(infer_format(&[0xfa, 0x70, 0x0e, 0x1f]), Err(ElfError::Unsupported(_))));
     assert!(infer_format(b"\x7fEL").is_err());
 }
@@ -180,10 +203,15 @@ fn broken_headers_are_refused_with_their_place() {
     refused(load + 16, &[0xff; 8], "within 1 GiB");
     refused(load + 32, &[0xff; 8], "file_size");
     refused(load + 40, &[0xff; 8], "memory_size");
-    refused(load + 48, &[3], "alignment is 0x1003, expected a power of two");
+    let alignment = u32::from_le_bytes(kernels()[load + 48..load + 52].try_into().unwrap()) | 3;
+    refused(load + 48, &[3], &format!("alignment is {alignment:#x}, expected a power of two"));
     refused(load, &[0], "ELF at address");
-    // The eighth entry of the dynamic table, which is at 0x770 in the file and at 0x2770 in memory, is the size of a symbol.
-    refused(0x770 + 7 * 16 + 8, &[25], "ELF at address 0x27e0: DT_SYMENT is 0x19, expected 24");
+    // One entry of the dynamic table is the size of a symbol.
+    let [place, address, length] = segment(&kernels(), dynamic_header(&kernels()));
+    let entry =
+        (0..length).step_by(16).find(|entry| kernels()[place + entry..].starts_with(&11u64.to_le_bytes())).unwrap();
+    let message = format!("ELF at address {:#x}: DT_SYMENT is 0x19, expected 24", address + entry);
+    refused(place + entry + 8, &[25], &message);
     assert!(ElfImage::load(&[]).is_err());
     assert!(ElfImage::load(&kernels()[..1000]).is_err());
 }
@@ -212,7 +240,7 @@ fn mutated_files_are_loaded_or_refused() {
     for round in 0..6000 {
         let mut bytes = original.clone();
         // The headers, the tables at the start of the image, and the dynamic table hold everything that is read.
-        let places = [0..64, 64..64 + 7 * 56, 0x1c8..0x3f8, 0x6b0..0x830];
+        let places = [0..64, 64..64 + 7 * 56, 0x1c8..0x3e8, last_segment(&original)];
         for _ in 0..1 + round % 4 {
             let place = &places[random.below(places.len())];
             let at = place.start + random.below(place.len());
@@ -244,9 +272,10 @@ fn mutated_files_are_loaded_or_refused() {
 #[test]
 fn truncated_files_are_refused() {
     let original = kernels();
-    // The bytes of the last segment end at 0x830; what follows is not needed.
-    for length in 0..0x830 {
+    // What follows the bytes of the last segment is not needed.
+    let end = last_segment(&original).end;
+    for length in 0..end {
         assert!(ElfImage::load(&original[..length]).is_err(), "{length} bytes");
     }
-    ElfImage::load(&original[..0x830]).unwrap();
+    ElfImage::load(&original[..end]).unwrap();
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fmt;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -188,7 +189,12 @@ fn a_panic_that_cannot_become_a_failure_ends_the_process() {
         let _ = semaphore.signal(1);
         return;
     }
-    let mut child = Command::new(std::env::current_exe().unwrap());
+    // The words before the name of a program that run it, where it is for another machine.
+    let runner = std::env::var("VIREO_RUNNER").unwrap_or_default();
+    let program = std::env::current_exe().unwrap();
+    let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
+    let mut child = Command::new(words.next().unwrap());
+    child.args(words);
     child.args(["--exact", "imported::a_panic_that_cannot_become_a_failure_ends_the_process", "--nocapture"]);
     let output = child.env(MAY_ABORT, "").output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);

@@ -15,7 +15,7 @@ mod conformance;
 mod constants;
 mod context;
 mod disassembly;
-#[cfg(all(target_arch = "x86_64", unix))]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), unix))]
 mod elf;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod elf_library;
@@ -33,8 +33,11 @@ mod inference;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod large_functions;
 mod lending;
+#[cfg(all(target_arch = "x86_64", unix))]
 mod library;
 mod local_task;
+#[path = "../support/machine.rs"]
+mod machine;
 mod machine_code;
 mod math;
 mod models;
@@ -57,7 +60,7 @@ mod runtime_ops;
 mod skip;
 mod static_library;
 mod statistics;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod system_library;
 #[cfg(feature = "trace")]
 mod tracing;

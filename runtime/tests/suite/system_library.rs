@@ -1,16 +1,17 @@
 //! Libraries that the system's loader opens.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use vireo::hal::local::{NoImports, SystemLibraryLoader};
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
-const FORMAT: &str = "system-elf-x86_64";
+use crate::machine::{MACHINE, OTHER, library};
+
+const FORMAT: &str = if cfg!(target_arch = "aarch64") { "system-elf-arm_64" } else { "system-elf-x86_64" };
 
 fn fixture() -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/elf/system.so")).expect("a fixture")
+    std::fs::read(library("system")).expect("a fixture")
 }
 
 fn load(bytes: &[u8]) -> Result<Arc<dyn Executable>> {
@@ -97,8 +98,8 @@ fn files_are_checked_before_they_are_opened() {
         assert!(error.to_string().contains(message), "{error}");
     }
     let mut wrong = bytes.clone();
-    wrong[18] = 0xB7;
-    assert!(load(&wrong).unwrap_err().to_string().contains("machine arm_64"));
+    wrong[18] = OTHER.1;
+    assert!(load(&wrong).unwrap_err().to_string().contains(&format!("machine {}", OTHER.0)));
     let mut executable = bytes.clone();
     executable[16] = 2;
     assert!(load(&executable).unwrap_err().to_string().contains("3 (shared object)"));
@@ -126,6 +127,7 @@ fn formats_are_told_apart() {
     let loader = SystemLibraryLoader::new(Arc::new(NoImports));
     let mode = ExecutableCachingMode::empty();
     assert!(loader.supports(mode, FORMAT));
-    assert!(!loader.supports(mode, "embedded-elf-x86_64") && !loader.supports(mode, "system-elf-arm_64"));
+    let [embedded, other] = [format!("embedded-elf-{MACHINE}"), format!("system-elf-{}", OTHER.0)];
+    assert!(!loader.supports(mode, &embedded) && !loader.supports(mode, &other));
     assert_eq!(loader.infer_format(mode, &fixture()).unwrap(), FORMAT);
 }

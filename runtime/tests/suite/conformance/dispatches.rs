@@ -3,7 +3,6 @@
 //! `fixtures/elf/rebuild.sh` makes the library: one function adds floats, the other one multiplies integers, whose number it takes as
 //! constants.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
@@ -11,19 +10,19 @@ use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
 use super::*;
+use crate::machine::{EMBEDDED as FORMAT, HAS_KERNELS, library};
 use crate::skip::{Need, skipped};
 
-const FORMAT: &str = "embedded-elf-x86_64";
 const ADD: &str = "add_dispatch_0_elementwise_64_f32";
 const MULTIPLY: &str = "multiply_dispatch_0_elementwise_D_i32";
 
 /// The executable of the fixtures. None where its kernels cannot run.
 pub fn kernels(backend: &Backend, device: &dyn Device) -> Option<Arc<dyn Executable>> {
-    if backend.runs_kernels && !cfg!(all(target_arch = "x86_64", unix)) {
-        skipped(Need::Platform("x86_64"), format_args!("{}: the kernels are for x86-64", backend.name));
+    if backend.runs_kernels && !HAS_KERNELS {
+        skipped(Need::Platform("x86_64"), format_args!("{}: no kernels are for this machine", backend.name));
         return None;
     }
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/elf/kernels.so");
+    let path = library("kernels");
     let data = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     Some(prepare(device, FORMAT, &data).unwrap())
 }

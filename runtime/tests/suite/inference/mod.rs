@@ -12,7 +12,7 @@ use vireo::Session;
 
 /// A compiled model of the fixtures.
 fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/models")).join(format!("{name}.vmfb"))
+    crate::machine::model(name)
 }
 
 /// A session of a model on the synchronous device.

@@ -12,6 +12,8 @@ use vireo::vm::Module;
 use vireo::{Result, Session};
 
 use super::fixture;
+use crate::machine::{EMBEDDED, MACHINE};
+use crate::skip::{Need, skipped};
 
 fn requirements(name: &str, device: &str) -> Requirements {
     let module = Module::from_file(fixture(name)).expect("is a module");
@@ -20,7 +22,7 @@ fn requirements(name: &str, device: &str) -> Requirements {
 
 #[test]
 fn modules_devices_formats_and_functions_are_named() {
-    for (name, format) in [("mlp", "embedded-elf-x86_64"), ("vmvx_mlp", "vmvx-bytecode-fb")] {
+    for (name, format) in [("mlp", EMBEDDED), ("vmvx_mlp", "vmvx-bytecode-fb")] {
         let found = requirements(name, "local-sync");
         assert_eq!(found.incomplete, None, "{found}");
         assert_eq!(found.devices, [("local*".to_string(), true)], "{found}");
@@ -31,7 +33,6 @@ fn modules_devices_formats_and_functions_are_named() {
         assert_eq!(found.modules.iter().map(|module| module.name.as_str()).collect::<Vec<_>>(), ["hal"]);
         assert_eq!(found.functions[0].to_string(), "mlp(input0: tensor<8x64xf32>) -> (output0: tensor<8x16xf32>)");
         assert!(found.constant_bytes > 8192, "{found}");
-        #[cfg(target_arch = "x86_64")]
         if only.is_available {
             assert_eq!(found.missing(), [] as [String; 0], "{found}");
             assert!(found.to_string().ends_with("everything is there\n"), "{found}");
@@ -68,7 +69,8 @@ fn what_a_device_lacks_is_missing() -> Result<()> {
     let device = create_device("local-sync")?;
     let other = Arc::new(Forward(Other(device)));
     let found = Session::builder().with_device(other.clone()).requirements(&module)?;
-    let expected = ["a device called `local*`", "a device that runs kernels in the format `embedded-elf-x86_64`"];
+    let format = format!("a device that runs kernels in the format `{EMBEDDED}`");
+    let expected = ["a device called `local*`".to_string(), format];
     assert_eq!(found.missing(), expected, "{found}");
     let failed = Session::builder().with_device(other).build(module)?.session();
     let error = failed.map(drop).expect_err("there is no device").to_string();
@@ -82,6 +84,10 @@ fn what_a_device_lacks_is_missing() -> Result<()> {
 #[cfg(feature = "params")]
 #[test]
 fn parameters_are_those_that_the_program_loads() -> Result<()> {
+    if MACHINE != "x86_64" {
+        skipped(Need::Platform("x86_64"), "the kernels are for x86-64");
+        return Ok(());
+    }
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/parameters");
     let module = Module::from_file(format!("{folder}/model.vmfb"))?;
     let builder = || Session::builder().device("local-sync");

@@ -1,5 +1,6 @@
 //! Loads models and calls their functions with inputs as they are written on a command line.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use vireo::Result;
@@ -15,12 +16,12 @@ use vireo::vm::{Context, Function, Module, Value};
 use super::fixtures::{Tensor, folder, parse_tensor};
 
 /// A fresh program of one of the model files.
-pub fn load(device: &Arc<dyn Device>, file: &str) -> Result<Context> {
+pub fn load(device: &Arc<dyn Device>, file: impl AsRef<Path>) -> Result<Context> {
     load_with(device, file, Limits::default())
 }
 
 /// As [`load`], with limits for all calls.
-pub fn load_with(device: &Arc<dyn Device>, file: &str, limits: Limits) -> Result<Context> {
+pub fn load_with(device: &Arc<dyn Device>, file: impl AsRef<Path>, limits: Limits) -> Result<Context> {
     let hal = Module::native(HalModule::new(vec![device.clone()]))?;
     Context::with_limits([hal, Module::from_file(folder().join(file))?], limits)
 }

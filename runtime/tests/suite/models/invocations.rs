@@ -11,7 +11,7 @@ use vireo::vm::{Context, Module, Value};
 use vireo::{Result, Status};
 
 use super::calls::{arguments, call_with_fences, download, load};
-use super::fixtures::folder;
+use crate::machine::model;
 
 fn device() -> Arc<dyn Device> {
     create_device("local-sync").expect("the synchronous device exists everywhere")
@@ -29,7 +29,7 @@ fn floats(value: &Value) -> Vec<f32> {
 #[test]
 fn work_waits_for_the_fence_of_the_caller() {
     let device = device();
-    let context = load(&device, "fences.vmfb").unwrap();
+    let context = load(&device, model("fences")).unwrap();
     let axpy = context.function("axpy").unwrap();
     let (start, middle, end) = (Arc::new(Fence::create()), Arc::new(Fence::create()), Arc::new(Fence::create()));
     let args = arguments(&device, &axpy, &["16xf32=3", "16xf32=5", "16xf32=1"]).unwrap();
@@ -49,7 +49,7 @@ fn work_waits_for_the_fence_of_the_caller() {
 #[test]
 fn a_failed_fence_is_passed_on_with_its_cause() {
     let device = device();
-    let context = load(&device, "fences.vmfb").unwrap();
+    let context = load(&device, model("fences")).unwrap();
     let axpy = context.function("axpy").unwrap();
     let (start, end) = (Arc::new(Fence::create()), Arc::new(Fence::create()));
     let args = arguments(&device, &axpy, &["16xf32=3", "16xf32=5", "16xf32=1"]).unwrap();
@@ -62,7 +62,7 @@ fn a_failed_fence_is_passed_on_with_its_cause() {
 #[test]
 fn other_calls_run_while_one_waits() {
     let device = device();
-    let context = load(&device, "waits.vmfb").unwrap();
+    let context = load(&device, model("waits")).unwrap();
     let doubled = context.function("doubled").unwrap();
     let args = |fence: &Arc<Fence>| {
         let mut args = arguments(&device, &doubled, &["4xf32=1,2,3,4"]).unwrap();
@@ -95,7 +95,7 @@ fn other_calls_run_while_one_waits() {
 #[test]
 fn threads_share_a_program() {
     let device = device();
-    let context = load(&device, "state.vmfb").unwrap();
+    let context = load(&device, model("state")).unwrap();
     let threads: Vec<_> = (0..8)
         .map(|_| {
             let (device, context) = (device.clone(), context.clone());
@@ -118,7 +118,7 @@ fn threads_share_a_program() {
 #[test]
 fn contexts_of_one_module_have_their_own_state() {
     let device = device();
-    let module = Module::from_file(folder().join("state.vmfb")).unwrap();
+    let module = Module::from_file(model("state")).unwrap();
     let context =
         || Context::new([Module::native(HalModule::new(vec![device.clone()])).unwrap(), module.clone()]).unwrap();
     let (first, second) = (context(), context());
@@ -131,7 +131,7 @@ fn contexts_of_one_module_have_their_own_state() {
 fn results_outlive_their_program() {
     let device = device();
     let results = {
-        let context = load(&device, "multi.vmfb").unwrap();
+        let context = load(&device, model("multi")).unwrap();
         call(&device, &context, "paste", &["2x3xf32=1,2,3,4,5,6", "4x5xf32=9"]).unwrap()
     };
     drop(device);
@@ -141,7 +141,7 @@ fn results_outlive_their_program() {
 #[test]
 fn failures_say_where_in_the_source() {
     let device = device();
-    let context = load(&device, "host.vmfb").unwrap();
+    let context = load(&device, model("host")).unwrap();
     for (inputs, code, op, location) in [
         (["-1", "2"], StatusCode::FailedPrecondition, "fail", "src/host.mlir:5:3"),
         // The reference crashes here.
@@ -155,7 +155,7 @@ fn failures_say_where_in_the_source() {
     }
 
     // A failure of an import names the import and the op that called it.
-    let context = load(&device, "abs_stripped.vmfb").unwrap();
+    let context = load(&device, model("abs_stripped")).unwrap();
     let failure = call(&device, &context, "abs", &["2xf32=1"]).unwrap_err();
     let frames: Vec<_> =
         failure.backtrace().iter().map(|frame| (frame.function.as_str(), frame.location.is_some())).collect();
@@ -165,7 +165,7 @@ fn failures_say_where_in_the_source() {
 #[test]
 fn programs_name_the_device_they_lack() {
     let hal = Module::native(HalModule::new(Vec::new())).unwrap();
-    let model = Module::from_file(folder().join("abs.vmfb")).unwrap();
+    let model = Module::from_file(model("abs")).unwrap();
     let failure = Context::new([hal, model.clone()]).unwrap_err();
     assert_eq!(failure.code(), StatusCode::Incompatible);
     assert!(failure.message().starts_with("HAL device `__device_0` not found or unavailable"), "{failure}");
@@ -188,7 +188,7 @@ fn traced_tensors_reach_the_host() {
         })
     };
     let hal = Module::native(HalModule::new(vec![device.clone()]).with_trace_sink(sink)).unwrap();
-    let context = Context::new([hal, Module::from_file(folder().join("abs_traced.vmfb")).unwrap()]).unwrap();
+    let context = Context::new([hal, Module::from_file(model("abs_traced")).unwrap()]).unwrap();
     call(&device, &context, "abs", &["f32=-2"]).unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 2);
