@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Outcome, folder, vireo};
+use crate::common::{Outcome, command, folder, vireo};
 
 /// Runs the module of the fixtures.
 fn run(flags: &[&str]) -> Outcome {
@@ -206,9 +206,9 @@ fn mismatch_is_code_4() {
 #[test]
 fn modules_come_from_stdin_too() {
     use std::io::Write;
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
     let module = std::fs::read(folder("tests/fixtures").join("values.vmfb")).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_vireo"))
+    let mut child = command()
         .args(["run", "--module=-", "--function=id", "--input=2xf32=1"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

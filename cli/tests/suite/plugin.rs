@@ -12,11 +12,12 @@ fn run(arguments: &[&str]) -> Outcome {
 
 #[test]
 fn programs_run_on_devices_of_a_plugin() {
-    if !cfg!(target_arch = "x86_64") {
-        skipped(Need::Platform("x86_64"), "the kernels are for x86-64");
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        skipped(Need::Platform("x86_64"), "the kernels are for x86-64 and 64-bit Arm");
         return;
     }
-    let abs = ["run", "--module=abs.vmfb", "--input=f32=-2"];
+    let module = if cfg!(target_arch = "aarch64") { "--module=aarch64_abs.vmfb" } else { "--module=abs.vmfb" };
+    let abs = ["run", module, "--function=abs", "--input=f32=-2"];
     let outcome = run(&[&abs[..], &["--device=counting://cpu?log=1"]].concat());
     assert_eq!(outcome.stdout, "EXEC @abs\nresult[0]: hal.buffer_view\nf32=2\n", "{}", outcome.stderr);
     assert!(outcome.code == 0 && outcome.stderr.contains("counting: execute 1\n"), "{}", outcome.stderr);

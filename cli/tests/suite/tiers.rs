@@ -169,7 +169,7 @@ fn perf_knows_names() {
         return;
     }
     let folder = program();
-    let command = std::process::Command::new(env!("CARGO_BIN_EXE_vireo"))
+    let command = crate::common::command()
         .args(["run", "--module=tiers.vmfb", "--function=sum", "--input=9", "--tier=jit", "--perf_map"])
         .current_dir(folder.path())
         .stdout(std::process::Stdio::null())

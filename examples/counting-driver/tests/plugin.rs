@@ -39,6 +39,9 @@ fn load(path: &Path) -> Result<DriverRegistry> {
     unsafe { load_driver_library(&registry, path) }.map(|_| registry)
 }
 
+/// A model with kernels for this machine.
+const ABS: &str = if cfg!(target_arch = "aarch64") { "aarch64_abs.vmfb" } else { "abs.vmfb" };
+
 fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/models").join(name)
 }
@@ -61,15 +64,15 @@ fn call(device: &Arc<dyn Device>, file: &str, function: &str, shape: &[u64], inp
 #[test]
 fn a_model_runs_as_on_the_device_behind_it() {
     let Some(registry) = registry() else { return };
-    if !cfg!(target_arch = "x86_64") {
-        println!("skipped: the kernels are for x86-64");
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        println!("skipped: the kernels are for x86-64 and 64-bit Arm");
         return;
     }
     let counting = registry.create_device("counting").unwrap();
     let local = registry.create_device("local-sync").unwrap();
     for value in [-2.5f32, 0.0, 3.0, f32::NEG_INFINITY] {
-        let expected = call(&local, "abs.vmfb", "abs", &[], &[&[value]]).unwrap();
-        assert_eq!(call(&counting, "abs.vmfb", "abs", &[], &[&[value]]).unwrap(), expected);
+        let expected = call(&local, ABS, "abs", &[], &[&[value]]).unwrap();
+        assert_eq!(call(&counting, ABS, "abs", &[], &[&[value]]).unwrap(), expected);
         assert_eq!(expected, value.abs().to_le_bytes());
     }
     let executed =
@@ -81,8 +84,8 @@ fn a_model_runs_as_on_the_device_behind_it() {
 #[test]
 fn many_threads_call_one_device() {
     let Some(registry) = registry() else { return };
-    if !cfg!(target_arch = "x86_64") {
-        println!("skipped: the kernels are for x86-64");
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        println!("skipped: the kernels are for x86-64 and 64-bit Arm");
         return;
     }
     let device = registry.create_device("counting").unwrap();
@@ -92,7 +95,7 @@ fn many_threads_call_one_device() {
             scope.spawn(move || {
                 for round in 0..20u8 {
                     let value = -f32::from(thread) - f32::from(round) / 32.0;
-                    let result = call(device, "abs.vmfb", "abs", &[], &[&[value]]).unwrap();
+                    let result = call(device, ABS, "abs", &[], &[&[value]]).unwrap();
                     assert_eq!(result, value.abs().to_le_bytes());
                 }
             });

@@ -23,6 +23,9 @@ fn library() -> Option<PathBuf> {
     found
 }
 
+/// A program with kernels for this machine.
+const PROGRAM: &str = if cfg!(target_arch = "aarch64") { "plugin/program_arm_64.vmfb" } else { "plugin/program.vmfb" };
+
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
 }
@@ -31,7 +34,7 @@ fn fixture(name: &str) -> PathBuf {
 fn run(registry: &DriverRegistry, count: usize) -> Result<Vec<f32>> {
     let device = registry.create_device("local-sync")?;
     let hal = Module::native(HalModule::new(vec![device.clone()]))?;
-    let context = Context::new([hal, Module::from_file(fixture("plugin/program.vmfb"))?])?;
+    let context = Context::new([hal, Module::from_file(fixture(PROGRAM))?])?;
     let bytes: Vec<u8> = (0..count).flat_map(|index| (index as f32).to_le_bytes()).collect();
     let input = BufferView::from_bytes(&*device, &[count as u64], ElementType::FLOAT_32, &bytes)?;
     let results = context.function("program.scale_and_add")?.call(&[input.into_ref().into(), Value::F32(3.0)])?;
@@ -84,10 +87,12 @@ fn what_is_no_plugin_is_refused() {
     assert_eq!(text.code(), StatusCode::InvalidArgument, "{text}");
     let folder = refused(&fixture("plugin"));
     assert!(folder.to_string().contains("expected a file"), "{folder}");
-    let embedded = refused(Path::new(&format!("embedded:{}", fixture("elf/kernels.so").display())));
+    let machine = if cfg!(target_arch = "aarch64") { "_arm_64" } else { "" };
+    let library = |name: &str| fixture(&format!("elf/{name}{machine}.so"));
+    let embedded = refused(Path::new(&format!("embedded:{}", library("kernels").display())));
     assert!(embedded.to_string().contains("it does not export `iree_hal_executable_plugin_query`"), "{embedded}");
     if cfg!(target_os = "linux") {
-        let system = refused(&fixture("elf/system.so"));
+        let system = refused(&library("system"));
         assert!(system.to_string().contains("it does not export"), "{system}");
     }
 }

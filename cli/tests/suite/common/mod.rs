@@ -13,11 +13,21 @@ pub struct Outcome {
     pub stderr: String,
 }
 
+/// The built command, to be started. `VIREO_RUNNER` has the words before its name that run it, an emulator where it is for another machine.
+pub fn command() -> Command {
+    let program = env!("CARGO_BIN_EXE_vireo");
+    let words = std::env::var("VIREO_RUNNER").unwrap_or_default();
+    let mut words = words.split_whitespace();
+    let Some(runner) = words.next() else { return Command::new(program) };
+    let mut command = Command::new(runner);
+    command.args(words).arg(program);
+    command
+}
+
 /// Runs `vireo` with `arguments` in `folder`.
 pub fn vireo<S: AsRef<std::ffi::OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Outcome {
-    let command = env!("CARGO_BIN_EXE_vireo");
-    let output = Command::new(command).args(arguments).current_dir(folder).env_remove("CLICOLOR_FORCE").output();
-    let Output { status, stdout, stderr } = output.unwrap_or_else(|error| panic!("cannot run {command}: {error}"));
+    let output = command().args(arguments).current_dir(folder).env_remove("CLICOLOR_FORCE").output();
+    let Output { status, stdout, stderr } = output.unwrap_or_else(|error| panic!("cannot run vireo: {error}"));
     let text = |bytes| String::from_utf8(bytes).unwrap_or_else(|error| panic!("output is not UTF-8: {error}"));
     Outcome { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
 }
