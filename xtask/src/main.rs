@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test
-       cargo xtask cross [TARGET]
+       cargo xtask cross [--suite] [TARGET]
        cargo xtask docs [--out DIRECTORY]
        cargo xtask facts
        cargo xtask features
@@ -38,8 +38,8 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more
-cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, as far as compiler, linker and
-           emulator are here; TARGET is a part of the name of a target
+cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, with --suite the tests
+           too, as far as compiler, linker and emulator are here; TARGET is a part of the name of a target
 facts      fails for literals in hand-written Rust that repeat what spec/ says
 docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
@@ -69,8 +69,10 @@ fn main() -> ExitCode {
         ["op", "--help" | "-h"] => print(op::HELP),
         ["op", "--self-test"] => op::self_test(),
         ["op", arguments @ ..] => op::op(arguments),
-        ["cross"] => cross::cross(None).map_err(Failure::Wrong),
-        ["cross", target] => cross::cross(Some(target)).map_err(Failure::Wrong),
+        ["cross"] => cross::cross(None, false).map_err(Failure::Wrong),
+        ["cross", "--suite"] => cross::cross(None, true).map_err(Failure::Wrong),
+        ["cross", "--suite", target] => cross::cross(Some(target), true).map_err(Failure::Wrong),
+        ["cross", target] => cross::cross(Some(target), false).map_err(Failure::Wrong),
         ["facts"] => facts::facts(),
         ["docs"] => docs::docs(None),
         ["docs", "--out", directory] => docs::docs(Some(Path::new(directory))),

@@ -1,0 +1,153 @@
+//! Runs the models of `fixtures/models` with programs of a target, and compares what they print with the reference runtime's output.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Outcome;
+use super::targets::Target;
+use crate::workspace;
+
+/// The package of the example, and its program.
+pub const ANYWHERE: &str = "vireo-anywhere";
+/// The package of the command, and its program.
+pub const COMMAND: (&str, &str) = ("vireo-cli", "vireo");
+
+/// The folder of the models, in the workspace.
+const MODELS: &str = "fixtures/models";
+
+/// A call that the reference runtime has answered.
+struct Case<'a> {
+    name: &'a str,
+    file: &'a str,
+    function: &'a str,
+    inputs: Vec<&'a str>,
+    expected: &'a str,
+}
+
+/// Runs the cases whose inputs `examples/anywhere` can read.
+pub fn run_example(target: &Target, runner: &[String]) -> Result<Outcome, String> {
+    let manifest = manifest()?;
+    let readable = |case: &Case<'_>| {
+        !case.inputs.is_empty() && case.inputs.iter().all(|input| input.contains("xf32=") && !input.contains("nan"))
+    };
+    let cases: Vec<Case<'_>> = cases(&manifest, target).into_iter().filter(readable).collect();
+    let program = program(target, ANYWHERE);
+    // Programs in WebAssembly see the folder that their host is told as the root.
+    let sees: &[&str] = if target.suffix == ".wasm" { &["."] } else { &[] };
+    let wrong = cases.iter().filter_map(|case| {
+        let file = format!("{MODELS}/{}", case.file);
+        let mut command = started(runner, &program);
+        command.current_dir(workspace()).args(sees).args([&file, case.function]).args(&case.inputs);
+        compare(case, "", &mut command)
+    });
+    let how = runner.first().map_or(String::new(), |runner| format!(" in {}", name_of(runner)));
+    outcome(cases.len(), &format!("{ANYWHERE}{how}"), wrong.collect())
+}
+
+/// Runs all cases with `vireo run`, on the devices with and without workers.
+pub fn run_command(target: &Target, runner: &[String]) -> Result<Outcome, String> {
+    let manifest = manifest()?;
+    let cases = cases(&manifest, target);
+    let program = program(target, COMMAND.1);
+    let mut wrong = Vec::new();
+    const DEVICES: [&str; 2] = ["local-sync", "local-task"];
+    for device in DEVICES {
+        wrong.extend(cases.iter().filter_map(|case| {
+            let mut command = started(runner, &program);
+            command.current_dir(workspace().join(MODELS)).arg("run").arg(format!("--device={device}"));
+            command.arg(format!("--module={}", case.file)).arg(format!("--function={}", case.function));
+            command.args(case.inputs.iter().map(|input| format!("--input={input}")));
+            compare(case, device, &mut command)
+        }));
+    }
+    outcome(cases.len(), &format!("{} on {}", COMMAND.1, DEVICES.join(" and ")), wrong)
+}
+
+fn manifest() -> Result<Value, String> {
+    let file = workspace().join(MODELS).join("manifest.json");
+    let text = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// The cases of one call that succeeds, whose kernels the target runs and whose results do not depend on library functions.
+fn cases<'a>(manifest: &'a Value, target: &Target) -> Vec<Case<'a>> {
+    let all = manifest["cases"].as_array().into_iter().flatten();
+    let chosen = all.filter_map(|case| {
+        let module = &manifest["modules"][case["module"].as_str()?];
+        let [call] = case["calls"].as_array()?.as_slice() else { return None };
+        let runs = target.processors.iter().any(|processor| module["cpu"] == **processor);
+        if !runs
+            || !has_features(module["cpu"].as_str()?)
+            || module.get("units").is_some()
+            || call.get("error").is_some()
+        {
+            return None;
+        }
+        let inputs = call["inputs"].as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
+        Some(Case {
+            name: case["name"].as_str()?,
+            file: module["file"].as_str()?,
+            function: call["function"].as_str()?,
+            inputs,
+            expected: call["stdout"].as_str()?,
+        })
+    });
+    chosen.collect()
+}
+
+/// Whether this processor, which runs programs of its own kind directly, has the features that kernels were compiled for.
+fn has_features(processor: &str) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if processor == "x86-64-v3" {
+        return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
+    }
+    processor != "x86-64-v3"
+}
+
+/// Where cargo puts a program of a target.
+fn program(target: &Target, name: &str) -> PathBuf {
+    crate::target().join(target.name).join("debug").join(format!("{name}{}", target.suffix))
+}
+
+fn started(runner: &[String], program: &Path) -> Command {
+    match runner {
+        [] => Command::new(program),
+        [runner, arguments @ ..] => {
+            let mut command = Command::new(runner);
+            command.args(arguments).arg(program);
+            command
+        }
+    }
+}
+
+fn name_of(program: &str) -> String {
+    Path::new(program).file_name().map_or_else(|| program.to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What is wrong with what a command prints for a case.
+fn compare(case: &Case<'_>, how: &str, command: &mut Command) -> Option<String> {
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => return Some(format!("{}: {}: {error}", case.name, command.get_program().to_string_lossy())),
+    };
+    let printed = String::from_utf8_lossy(&output.stdout);
+    // What sign a new NaN has is up to the processor, and answers of kernels in bytecode were recorded on x86-64.
+    let normal = |text: &str| text.replace("-NAN", "NAN");
+    if normal(&printed) == normal(case.expected) && output.status.success() {
+        return None;
+    }
+    let (name, expected, errors) = (case.name, case.expected, String::from_utf8_lossy(&output.stderr));
+    Some(format!("{name} {how}: {}, printed\n{printed}{errors}expected\n{expected}", output.status))
+}
+
+fn outcome(cases: usize, what: &str, wrong: Vec<String>) -> Result<Outcome, String> {
+    Ok(if cases == 0 {
+        Outcome::Failed(format!("{what}: no case of {MODELS} ran"))
+    } else if wrong.is_empty() {
+        Outcome::Passed(format!("{what}: {cases} cases answer as the reference runtime does"))
+    } else {
+        Outcome::Failed(format!("{what}:\n{}", wrong.join("\n")))
+    })
+}
