@@ -50,7 +50,8 @@ mod old;
 mod parameters;
 mod pools;
 mod queries;
-#[cfg(feature = "ndarray")]
+// Its model is for x86-64.
+#[cfg(all(feature = "ndarray", target_arch = "x86_64"))]
 mod readme;
 mod recording;
 mod reference;
