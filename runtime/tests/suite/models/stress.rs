@@ -37,7 +37,7 @@ fn outcome(device: &Arc<dyn Device>, context: &Context, call: &Call) -> Vec<Stri
 fn cases(manifest: &Manifest) -> Vec<&Case> {
     let is_pure = |case: &&Case| {
         case.calls.len() == 1
-            && case.module != "state"
+            && !["state", "aarch64_state"].contains(&case.module.as_str())
             && missing_processor_feature(&manifest.modules[&case.module].cpu).is_none()
     };
     manifest.cases.iter().filter(is_pure).collect()
