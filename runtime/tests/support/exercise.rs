@@ -190,9 +190,7 @@ fn agree<T>(first: &Result<T>, second: &Result<T>, same: impl Fn(&T, &T) -> bool
     let late = |result: &Result<T>| {
         result.as_ref().err().is_some_and(|status| {
             let text = status.to_string();
-            status.code() == StatusCode::DeadlineExceeded
-                || text.contains("memory limit")
-                || text.contains("memory are used")
+            status.code() == StatusCode::DeadlineExceeded || text.contains("ran out of memory")
         })
     };
     if late(first) || late(second) {
