@@ -21,6 +21,7 @@ pub mod limits;
 pub mod math;
 pub mod number_text;
 pub mod pages;
+pub mod shard;
 pub mod status;
 pub mod timer;
 pub mod waker_set;

@@ -5,36 +5,23 @@
 //! cache line for a tenth of the time. So each thread counts in a shard, and a buffer is counted as freed where it was counted as allocated.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::AllocatorStatistics;
 use crate::limits::Charge;
-
-/// Number of shards. More threads share them.
-const SHARDS: usize = 16;
+use vireo_core::shard::{Padded, SHARDS, own_shard};
 
 /// Bytes allocated and freed, in host and in device memory.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    shards: [Shard; SHARDS],
+    shards: [Padded<Shard>; SHARDS],
 }
 
-/// What some threads count, on cache lines of its own; processors fetch lines in pairs.
+/// What some threads count.
 #[derive(Debug, Default)]
-#[repr(align(128))]
 struct Shard {
     host: Counter,
     device: Counter,
-}
-
-/// The shard of the calling thread. Threads get them in turn.
-fn own_shard() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static SHARD: usize = THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS;
-    }
-    // While a thread ends it may have none any more; all shards are alike.
-    SHARD.try_with(|shard| *shard).unwrap_or_default()
 }
 
 /// The bytes of one kind of memory.
@@ -73,7 +60,7 @@ impl Counters {
     /// different times.
     pub(super) fn statistics(&self) -> AllocatorStatistics {
         let mut sum = AllocatorStatistics::default();
-        for Shard { host, device } in &self.shards {
+        for Padded(Shard { host, device }) in &self.shards {
             // `freed` is read before `allocated`, so it is never the larger of the two. The totals may wrap, like those of a shard.
             let add = |sum: &mut u64, counter: &AtomicU64, order| *sum = sum.wrapping_add(counter.load(order));
             add(&mut sum.host_bytes_freed, &host.freed, Ordering::Acquire);
@@ -88,7 +75,7 @@ impl Counters {
 
     /// Bytes in use, of both kinds.
     pub(super) fn in_use(&self) -> u64 {
-        let in_use = |shard: &Shard| shard.host.in_use().saturating_add(shard.device.in_use());
+        let in_use = |Padded(shard): &Padded<Shard>| shard.host.in_use().saturating_add(shard.device.in_use());
         self.shards.iter().map(in_use).fold(0, u64::saturating_add)
     }
 }
@@ -129,7 +116,7 @@ impl Accounted {
     }
 
     fn counter(&self) -> &Counter {
-        let Shard { host, device } = &self.counters.shards[self.shard];
+        let Padded(Shard { host, device }) = &self.counters.shards[self.shard];
         if self.host_local { host } else { device }
     }
 }

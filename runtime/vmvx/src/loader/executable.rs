@@ -13,6 +13,7 @@ use crate::limits::Charge;
 use crate::limits::{Limits, Tier};
 use crate::status::{Result, Status};
 use crate::vm::{Context, ExportInfo, LinkedModules, Module};
+use vireo_core::shard::{Padded, SHARDS, own_shard};
 use vireo_vm::abi::callees::{KernelArguments, SetConstantsArguments};
 
 const ENTRY_CONVENTION: &str = KernelArguments::CONVENTION;
@@ -43,8 +44,8 @@ pub struct VmvxExecutable {
     /// The kernels' module, linked.
     linked: LinkedModules,
     limits: Limits,
-    /// Idle contexts. There are as many contexts as threads ever ran workgroups at once.
-    idle: Mutex<Vec<KernelContext>>,
+    /// Idle contexts, by the shard of the thread that used them last. There are as many contexts as threads ever ran workgroups at once.
+    idle: [Padded<Mutex<Vec<KernelContext>>>; SHARDS],
     /// The charge for the memory of the module.
     _charge: Charge,
 }
@@ -91,7 +92,8 @@ impl VmvxExecutable {
             first.compile(OWN_MODULE);
         }
         // Errors of the constants should show now, not at the first dispatch.
-        let idle = Mutex::new(vec![constants.kernel_context(first)?]);
+        let idle: [Padded<Mutex<Vec<KernelContext>>>; SHARDS] = Default::default();
+        push(&idle[own_shard()], constants.kernel_context(first)?);
         Ok(VmvxExecutable { name, kernels, constants, linked, limits, idle, _charge: charge })
     }
 
@@ -106,18 +108,27 @@ impl VmvxExecutable {
         })
     }
 
-    /// Calls `run` with an idle context.
+    /// Calls `run` with an idle context, rather with one that this thread has used: it need not be fetched from another processor.
     fn with_kernel_context<R>(&self, run: impl FnOnce(&mut KernelContext) -> Result<R>) -> Result<R> {
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let kernel_context = idle().pop();
-        let mut kernel_context = match kernel_context {
+        let own = own_shard();
+        let (before, from_own) = self.idle.split_at(own);
+        let mut kernel_context = match from_own.iter().chain(before).find_map(pop) {
             Some(kernel_context) => kernel_context,
             None => self.constants.kernel_context(self.linked.context(self.limits.clone())?)?,
         };
         let result = run(&mut kernel_context);
-        idle().push(kernel_context);
+        push(&self.idle[own], kernel_context);
         result
     }
+}
+
+/// Takes an idle context.
+fn pop(Padded(idle): &Padded<Mutex<Vec<KernelContext>>>) -> Option<KernelContext> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+}
+
+fn push(Padded(idle): &Padded<Mutex<Vec<KernelContext>>>, kernel_context: KernelContext) {
+    idle.lock().unwrap_or_else(PoisonError::into_inner).push(kernel_context);
 }
 
 impl Constants {
