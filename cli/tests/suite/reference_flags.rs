@@ -41,8 +41,8 @@ fn the_list_has_the_flags_of_the_tools() {
 
 #[test]
 fn the_defaults_of_the_tools_are_accepted() {
-    let Some(tools) = std::env::var_os("VIREO_STOCK") else {
-        return skipped(Need::Variable("VIREO_STOCK"), "it names no folder with the IREE tools");
+    let Some(tools) = std::env::var_os("VIREO_REFERENCE_TOOLS") else {
+        return skipped(Need::Variable("VIREO_REFERENCE_TOOLS"), "it names no folder with the IREE tools");
     };
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("flags.txt");
