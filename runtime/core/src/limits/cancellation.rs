@@ -39,7 +39,7 @@ impl Cancellation {
         self.0.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Lets calls that are made from here on run. Those that were cancelled and have not noticed yet may go on as well.
+    /// Lets calls that are made from here on run. Those that were cancelled and have not noticed yet may continue as well.
     pub fn reset(&self) {
         self.0.is_cancelled.store(false, Ordering::SeqCst);
     }
