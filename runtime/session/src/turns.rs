@@ -124,13 +124,13 @@ impl<T> Drop for Turn<'_, T> {
     }
 }
 
-/// Keeps the read of the number of waiters after the lock is released. On x86 releasing it is an atomic exchange, which does so by itself; a
-/// fence would take as long as a third of the shortest call.
+/// Keeps the read of the number of waiters after the lock is released. On x86-64 Linux the standard library releases it by an atomic exchange,
+/// which does so by itself; a fence would take as long as a third of the shortest call.
 #[inline(always)]
 fn after_unlocking() {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
     std::sync::atomic::fence(Ordering::SeqCst);
 }
 
