@@ -88,7 +88,7 @@ impl ExecutionStatistics {
         Arc::new(Forward(CountedDevice { inner: device.clone(), statistics: self.clone() }))
     }
 
-    /// Stops counting, or goes on. While it is paused a kernel takes no more time than without it, but for a look whether it is.
+    /// Pauses counting, or resumes it. While it is paused a kernel takes no more time than without it, but for a look whether it is.
     pub fn set_paused(&self, is_paused: bool) {
         self.is_paused.store(is_paused, Ordering::Relaxed);
     }
