@@ -110,15 +110,11 @@ impl AllocationState {
     }
 }
 
-/// Implements the methods of [`Buffer`] with the [`AllocationState`] in the field `state`: all but those that access memory.
-macro_rules! allocation_methods {
+/// Implements the methods of [`Buffer`] that only describe an allocation, with the [`AllocationState`] in the field `state`.
+macro_rules! state_methods {
     () => {
         fn allocation(&self) -> Option<std::sync::Arc<dyn $crate::Buffer>> {
             None
-        }
-
-        fn allocation_size(&self) -> u64 {
-            self.state.length
         }
 
         fn byte_offset(&self) -> u64 {
@@ -152,6 +148,17 @@ macro_rules! allocation_methods {
         fn is_terminal(&self) -> bool {
             self.state.is_terminal()
         }
+    };
+}
+
+/// As [`state_methods`], and those of memory that has the length of the buffer and needs no flush.
+macro_rules! allocation_methods {
+    () => {
+        $crate::buffer::state_methods!();
+
+        fn allocation_size(&self) -> u64 {
+            self.state.length
+        }
 
         fn invalidate_range(&self, offset: u64, length: u64) -> $crate::status::Result<()> {
             $crate::transfer::check_range(self.state.length, offset, length).map(drop)
@@ -163,7 +170,7 @@ macro_rules! allocation_methods {
     };
 }
 
-pub(super) use allocation_methods;
+pub(super) use {allocation_methods, state_methods};
 
 /// A buffer in memory that the host reaches by plain loads and stores.
 pub struct HeapBuffer {

@@ -4,10 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::buffer::AllocationState;
+use crate::buffer::{AllocationState, state_methods};
 use crate::status::Result;
 use crate::transfer::require_access;
-use crate::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
+use crate::{Buffer, Mapping, MappingMode, MemoryAccess};
 
 /// Takes memory back.
 pub trait Lender: Send + Sync + 'static {
@@ -59,44 +59,10 @@ impl<L: Lender> fmt::Debug for LentBuffer<L> {
 }
 
 impl<L: Lender> Buffer for LentBuffer<L> {
-    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
-        None
-    }
+    state_methods!();
 
     fn allocation_size(&self) -> u64 {
         self.memory().allocation_size()
-    }
-
-    fn byte_offset(&self) -> u64 {
-        0
-    }
-
-    fn byte_length(&self) -> u64 {
-        self.state.length
-    }
-
-    fn memory_type(&self) -> MemoryType {
-        self.state.memory_type
-    }
-
-    fn allowed_access(&self) -> MemoryAccess {
-        self.state.access
-    }
-
-    fn allowed_usage(&self) -> BufferUsage {
-        self.state.usage
-    }
-
-    fn preserve(&self) {
-        self.state.preserve();
-    }
-
-    fn discard(&self) -> bool {
-        self.state.discard()
-    }
-
-    fn is_terminal(&self) -> bool {
-        self.state.is_terminal()
     }
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
