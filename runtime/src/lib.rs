@@ -176,7 +176,7 @@ pub mod hal {
     // Layouts of packets and descriptors, for a driver that is not there yet.
     #[cfg(feature = "amdgpu")]
     #[doc(hidden)]
-    pub use vireo_amdgpu as amdgpu;
+    pub use vireo_hsa as hsa;
     pub use vireo_hal::forward::*;
     pub use vireo_hal::traits::*;
     pub use vireo_hal::types::*;
