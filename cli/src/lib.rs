@@ -1,0 +1,103 @@
+//! The `vireo` command: runs and inspects IREE programs.
+//!
+//! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only modules that use
+//! the runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`dump`], [`params`] and [`devices`] are the commands. Every failure is a
+//! [`failure::Failure`], and ends the process with a code of [`exit`].
+#![deny(unsafe_code)]
+
+mod allocators;
+mod arguments;
+mod assembly;
+mod benchmark;
+mod check;
+mod cpu_info;
+mod devices;
+mod dump;
+mod engine;
+mod exit;
+mod explain;
+mod failure;
+mod flags;
+mod observers;
+mod parameters;
+mod params;
+mod progress;
+mod reference_flags;
+mod run;
+mod statistics;
+mod suggest;
+#[cfg(test)]
+mod support_matrix;
+mod table;
+mod task;
+mod tiers;
+mod values;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anstream::AutoStream;
+use clap::{CommandFactory, Parser};
+
+use arguments::{Arguments, Color, Command};
+use exit::Exit;
+use failure::Failure;
+
+/// Does what the arguments of this process say.
+pub fn main() -> ExitCode {
+    let arguments = match flags::expand(std::env::args_os()) {
+        Ok(arguments) => flags::without_defaults(arguments),
+        Err(failure) => return finish(Err(failure), Color::Auto),
+    };
+    match Arguments::try_parse_from(&arguments) {
+        Ok(arguments) => {
+            let result = execute(&arguments);
+            // All that the program had is gone by now.
+            let specs = arguments.command.program().map_or(&[][..], |program| &program.device_allocator);
+            if let Some(text) = allocators::leaks(specs) {
+                let _ = io::stderr().write_all(text.as_bytes());
+            }
+            finish(result, arguments.color)
+        }
+        Err(mut error) => {
+            flags::suggest(&mut error);
+            if let Some(failure) = flags::not_supported(&error, &arguments) {
+                return finish(Err(failure), Color::Auto);
+            }
+            // Help and version are not errors; clap writes them to stdout and everything else to stderr.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let _ = error.print();
+            exit.into()
+        }
+    }
+}
+
+fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Benchmark(arguments) => benchmark::benchmark(arguments),
+        Command::Check(check) => check::check(check, arguments.color),
+        Command::Explain(arguments) => explain::explain(arguments),
+        Command::Dump(arguments) => dump::dump(arguments),
+        Command::Asm(arguments) => assembly::assemble(arguments),
+        Command::Disasm(arguments) => assembly::disassemble(arguments),
+        Command::Params(command) => params::params(command),
+        Command::Devices(arguments) => run::print(&mut io::stdout(), &devices::devices(arguments)?),
+        Command::Cpuinfo => run::print(&mut io::stdout(), &cpu_info::cpu_info()),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);
+            run::print(&mut io::stdout(), &String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+fn finish(result: Result<Exit, Failure>, color: Color) -> ExitCode {
+    let failure = match result {
+        Ok(exit) => return exit.into(),
+        Err(failure) => failure,
+    };
+    // Nothing is left to do where stderr is closed.
+    let _ = failure.report(&mut AutoStream::new(io::stderr(), color.choice()));
+    failure.exit.into()
+}
