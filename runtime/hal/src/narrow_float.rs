@@ -90,7 +90,7 @@ impl NarrowFloat {
         let (significand, exponent) =
             if exponent == 0 { (mantissa, 1) } else { (mantissa | (1 << self.mantissa_bits), exponent as i32) };
         let scale = exponent - self.bias() - self.mantissa_bits as i32;
-        (f64::from(sign) * f64::from(significand) * f64::from(scale).exp2()) as f32
+        (f64::from(sign) * f64::from(significand) * power_of_two(scale)) as f32
     }
 
     /// The bits of the nearest value to `value`.
@@ -141,9 +141,15 @@ fn round_shift(value: u32, shift: u32) -> u32 {
     (value + (half - 1) + odd) >> shift
 }
 
+/// Two to the power of `exponent`, exact: every exponent of a narrow format is one of a normal `f64`.
+fn power_of_two(exponent: i32) -> f64 {
+    debug_assert!((f64::MIN_EXP - 1..f64::MAX_EXP).contains(&exponent), "{exponent}");
+    f64::from_bits(((exponent + f64::MAX_EXP - 1) as u64) << (f64::MANTISSA_DIGITS - 1))
+}
+
 /// The value of an `f8E8M0FNU`: a power of two, or NaN.
 pub fn widen_e8m0(bits: u8) -> f32 {
-    if bits == 0xFF { f32::NAN } else { (f64::from(bits) - 127.0).exp2() as f32 }
+    if bits == 0xFF { f32::NAN } else { power_of_two(i32::from(bits) - F32_BIAS) as f32 }
 }
 
 /// The nearest power of two as `f8E8M0FNU`. Values that are not positive become the smallest one, and too large ones NaN.
