@@ -19,6 +19,9 @@ impl SimdLevel {
     /// Every level, the lowest first.
     pub const ALL: [SimdLevel; 4] = [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512, SimdLevel::Avx512Vnni];
 
+    /// The highest level.
+    pub const MAX: SimdLevel = SimdLevel::Avx512Vnni;
+
     /// The highest level of this processor.
     pub fn detect() -> SimdLevel {
         static DETECTED: OnceLock<SimdLevel> = OnceLock::new();

@@ -61,7 +61,7 @@ macro_rules! module {
                         MatrixView { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] };
                     let (output, input) = (output.writable(4, sizes)?, input.readable(4, sizes)?);
                     // SAFETY: the views were checked, their buffers outlive the call, and the level was detected.
-                    unsafe { kernels::unary::<$unary_kernel>(self.level, input, output, in_memory(sizes)) };
+                    unsafe { kernels::unary::<$unary_kernel>(self.level(), input, output, in_memory(sizes)) };
                     Ok(())
                 }
             )*
@@ -107,7 +107,7 @@ macro_rules! module {
                     let output = output.writable(4, sizes)?;
                     let (lhs, rhs) = (lhs.readable(4, sizes)?, rhs.readable(4, sizes)?);
                     // SAFETY: the views were checked, their buffers outlive the call, and the level was detected.
-                    unsafe { kernels::binary::<$binary_kernel>(self.level, lhs, rhs, output, in_memory(sizes)) }?;
+                    unsafe { kernels::binary::<$binary_kernel>(self.level(), lhs, rhs, output, in_memory(sizes)) }?;
                     Ok(())
                 }
             )*
@@ -232,7 +232,7 @@ module! {
                 tile: [m0, n0, k0].map(u64::from),
                 flags,
             };
-            product.run(self.level, scratch)
+            product.run(self.level(), scratch)
         }
 
         #[vm_export("pack")]
@@ -268,7 +268,7 @@ module! {
 
         #[vm_export("query_tile_sizes.2d")]
         fn query_tile_sizes_2d(&self, _size0: u64, _size1: u64, flags: u32) -> Result<(u64, u64)> {
-            mmt4d::tile_sizes(self.level, flags)
+            mmt4d::tile_sizes(self.level(), flags)
         }
 
         #[vm_export("unpack")]

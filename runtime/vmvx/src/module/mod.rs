@@ -9,18 +9,23 @@ use super::kernels::SimdLevel;
 /// The module. One may serve many contexts.
 #[derive(Debug)]
 pub struct VmvxModule {
-    level: SimdLevel,
+    limit: SimdLevel,
 }
 
 impl Default for VmvxModule {
     fn default() -> VmvxModule {
-        VmvxModule::with_level(SimdLevel::detect())
+        VmvxModule::with_level(SimdLevel::MAX)
     }
 }
 
 impl VmvxModule {
     /// A module whose kernels use at most `level`, and at most what the processor has.
     pub fn with_level(level: SimdLevel) -> VmvxModule {
-        VmvxModule { level: level.min(SimdLevel::detect()) }
+        VmvxModule { limit: level }
+    }
+
+    /// What kernels use. The processor is asked at the first kernel, since many programs have none.
+    fn level(&self) -> SimdLevel {
+        self.limit.min(SimdLevel::detect())
     }
 }
