@@ -321,7 +321,7 @@ fn aggregated(aggregate: &str, values: &[f64]) -> f64 {
 
 /// Four significant digits, without an exponent.
 fn significant(value: f64) -> String {
-    let magnitude = if value > 0.0 { value.log10().floor() } else { 0.0 };
+    let magnitude = if value > 0.0 { libm::log10(value).floor() } else { 0.0 };
     let decimals = (3.0 - magnitude).clamp(0.0, 9.0) as usize;
     format!("{value:.decimals$}")
 }
