@@ -3,7 +3,7 @@
 
 TOOLS is the bin folder of an environment with the released IREE tools (3.13.0). Each round runs all commands in turn on the same
 program, pinned to one processor; the table shows the fastest run of each, and how many times as long it takes as machine code of Vireo.
-Build first: `cargo build --profile dist --bin vireo`.
+Build first: `cargo xtask dist`.
 
 Columns: `jit` and `interp`, the tiers of Vireo; `IREE`; and for orientation the same programs in WebAssembly on Wasmtime (Cranelift) and on
 wasmi, and in Rust (`native`), if they have been built: `cargo build --release --manifest-path benches/others/Cargo.toml`. What is missing is
@@ -40,8 +40,8 @@ def flags(name, argument):
 def columns(tools, vireo, processor):
     """The commands by column, what each says of itself, and why those that are left out are."""
     candidates = {
-        "jit": ([str(vireo), "benchmark", "--tier=jit"], "cargo build --profile dist --bin vireo"),
-        "interp": ([str(vireo), "benchmark", "--tier=interp"], "cargo build --profile dist --bin vireo"),
+        "jit": ([str(vireo), "benchmark", "--tier=jit"], "cargo xtask dist"),
+        "interp": ([str(vireo), "benchmark", "--tier=interp"], "cargo xtask dist"),
         "IREE": ([str(tools / "iree-benchmark-module")], "install the IREE tools"),
         "wasmtime": ([str(OTHERS / "vireo-bench-wasmtime")], OTHERS_BUILD),
         "wasmi": ([str(OTHERS / "vireo-bench-wasmi")], OTHERS_BUILD),

@@ -2,7 +2,7 @@
 """Prints how long one call takes from the start of the command to its end, and how much memory: `benches/compare_start.py TOOLS FOLDER`.
 
 TOOLS is the bin folder of an environment with the released IREE tools (3.13.0), FOLDER what `benches/models/build.py` has written. Build
-first: `cargo build --profile dist --bin vireo`. Each round runs `vireo run` and `iree-run-module` in turn; files are in the page cache after the
+first: `cargo xtask dist`. Each round runs `vireo run` and `iree-run-module` in turn; files are in the page cache after the
 first round, which is not counted. Memory is the peak of the resident set, in which the touched pages of mapped files count.
 """
 
@@ -31,7 +31,7 @@ def main():
     if not reference.exists():
         sys.exit(f"skipped: there is no {reference}")
     if not arguments.vireo.exists():
-        sys.exit("build first: cargo build --profile dist --bin vireo")
+        sys.exit("build first: cargo xtask dist")
     manifest = arguments.folder / "models.json"
     if not manifest.exists():
         sys.exit(f"build the networks first: benches/models/build.py {arguments.tools} {arguments.folder}")

@@ -7,7 +7,7 @@ and wasmi and as native Rust, as far as they are there, and the networks whose k
 other file. The measurements are beside it as JSON; `--from report.json` draws the page again without measuring.
 
 Build first:
-  cargo build --profile dist --bin vireo
+  cargo xtask dist
   cargo build --release --manifest-path benches/others/Cargo.toml
   RUSTFLAGS=-Ctarget-cpu=native cargo build --release --manifest-path benches/others/Cargo.toml -p vireo-bench-native
 """

@@ -174,9 +174,6 @@ pub mod vm {
 #[cfg(feature = "hal")]
 pub mod hal {
     // Layouts of packets and descriptors, for a driver that is not there yet.
-    #[cfg(feature = "amdgpu")]
-    #[doc(hidden)]
-    pub use vireo_hsa as hsa;
     pub use vireo_hal::forward::*;
     pub use vireo_hal::traits::*;
     pub use vireo_hal::types::*;
@@ -191,6 +188,9 @@ pub mod hal {
         executable_plugin, format_elements, format_view, kernel_functions, observe, pool, require_access,
         require_usage, subspan, vmvx_format, wait_all, wait_any, wrap_allocator,
     };
+    #[cfg(feature = "amdgpu")]
+    #[doc(hidden)]
+    pub use vireo_hsa as hsa;
     // Layouts and names of the specs, for the command line.
     #[doc(hidden)]
     pub use vireo_hal::{cpu_features, elf_format, narrow_float, types};

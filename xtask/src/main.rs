@@ -3,11 +3,12 @@
 //! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
 //! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded
 //! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, `facts` at literals that repeat the specs,
-//! `semver` at what users see of the library. `opcodes` writes the table of the instruction decoder. `cross` builds and runs for other
-//! machines, `package` what is published. Specs are read from disk, so that an edit of one does not build this crate again.
+//! `semver` at what users see of the library. `opcodes` writes the table of the instruction decoder. `dist` builds what is shipped, `cross`
+//! builds and runs for other machines, `package` what is published. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod cross;
+mod dist;
 mod docs;
 mod facts;
 mod features;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test
        cargo xtask cross [--suite] [TARGET]
+       cargo xtask dist
        cargo xtask docs [--out DIRECTORY]
        cargo xtask facts
        cargo xtask features
@@ -40,6 +42,7 @@ op         after an edit of the op NAME in spec/vm/ops: builds, runs its example
            snapshots/ and shows what changed; `cargo xtask op --help` says more
 cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, with --suite the tests
            too, as far as compiler, linker and emulator are here; TARGET is a part of the name of a target
+dist       builds the command as it is shipped, target/dist/vireo
 facts      fails for literals in hand-written Rust that repeat what spec/ says
 docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         ["cross", "--suite"] => cross::cross(None, true).map_err(Failure::Wrong),
         ["cross", "--suite", target] => cross::cross(Some(target), true).map_err(Failure::Wrong),
         ["cross", target] => cross::cross(Some(target), false).map_err(Failure::Wrong),
+        ["dist"] => dist::dist().map_err(Failure::Wrong),
         ["facts"] => facts::facts(),
         ["docs"] => docs::docs(None),
         ["docs", "--out", directory] => docs::docs(Some(Path::new(directory))),

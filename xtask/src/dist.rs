@@ -1,0 +1,63 @@
+//! `cargo xtask dist`: the command as it is shipped. The profile `dist` alone makes a program of the same speed; what a profile cannot say is
+//! here.
+
+use std::fs;
+use std::process::Command;
+
+use super::{target, workspace};
+
+/// The command handles text, and is optimised for size.
+const COMMAND_FOR_SIZE: &str = "profile.dist.package.vireo-cli.opt-level='s'";
+
+/// What links decides the level at which all crates are optimised together: at "s" no loop becomes a vector loop.
+const PROGRAM: &[&str] = &["-Copt-level=2", "-Cstrip=symbols"];
+
+/// Where the tools of Rust put a program that starts at any address and shares the unwinder of the system, the shipped command has fixed
+/// addresses, so that nothing is relocated when it starts, and its own unwinder, so that one library less is loaded. Functions with the same
+/// machine code are one. `docs/decisions.md` has the figures.
+const GNU_LINUX: Flags =
+    Flags { all: &["-Crelocation-model=static", "-Clink-arg=-Wl,--icf=all"], program: &["-lstatic:-bundle=gcc_eh"] };
+
+/// Elsewhere what the system's tools do.
+const OTHERS: Flags = Flags { all: &[], program: &[] };
+
+/// What the compiler is told besides the profile.
+struct Flags {
+    /// For all crates.
+    all: &'static [&'static str],
+    /// For the program, which links.
+    program: &'static [&'static str],
+}
+
+/// Builds the command for this machine, as `target/dist/vireo`.
+pub fn dist() -> Result<(), String> {
+    let host = host()?;
+    // The linker that Rust brings along for this target has the flags.
+    let flags = if host == "x86_64-unknown-linux-gnu" { GNU_LINUX } else { OTHERS };
+    let target = target();
+    let mut cargo = Command::new("cargo");
+    cargo.args(["rustc", "--locked", "--profile=dist", "--package=vireo-cli", "--bin=vireo", "--target", &host]);
+    cargo.arg("--target-dir").arg(&target).args(["--config", COMMAND_FOR_SIZE, "--"]).args(PROGRAM).args(flags.program);
+    cargo.env("CARGO_PROFILE_DIST_DEBUG", "none").env("CARGO_ENCODED_RUSTFLAGS", flags.all.join("\x1f"));
+    let status = cargo.current_dir(workspace()).status().map_err(|error| format!("cargo: {error}"))?;
+    if !status.success() {
+        return Err("the command does not build".into());
+    }
+    let name = format!("vireo{}", std::env::consts::EXE_SUFFIX);
+    let (built, shipped) = (target.join(host).join("dist").join(&name), target.join("dist").join(&name));
+    let copied = fs::create_dir_all(target.join("dist"))
+        // A command that runs cannot be written to, but replaced.
+        .and_then(|()| if shipped.exists() { fs::remove_file(&shipped) } else { Ok(()) })
+        .and_then(|()| fs::copy(&built, &shipped));
+    let bytes = copied.map_err(|error| format!("{}: {error}", shipped.display()))?;
+    println!("{}: {bytes} bytes", shipped.display());
+    Ok(())
+}
+
+/// The name of this machine for the compiler.
+fn host() -> Result<String, String> {
+    let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".into())
+}
