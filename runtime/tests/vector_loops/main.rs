@@ -1,0 +1,18 @@
+//! Vectorised loops on both tiers: random nests of them (`nests`, `program`), which loops become vectors (`shape`), and their fuel (`fuel`).
+
+mod fuel;
+mod nests;
+mod program;
+mod shape;
+#[path = "../support/skip.rs"]
+mod skip;
+
+fn has_lanes(lanes: u8) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return match lanes {
+        16 => std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512dq"),
+        _ => std::is_x86_feature_detected!("avx2"),
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    return lanes == 0;
+}

@@ -1,0 +1,262 @@
+//! The text of random programs, each a nest of loops over three buffers. `nests` runs them.
+
+use std::fmt::Write;
+
+/// Random numbers that are the same each time.
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Elements of a buffer.
+pub const LENGTH: u64 = 1200;
+/// Where the loop's numbers are: what each loop counts with, and what it stays below.
+const COUNTERS: [u32; 3] = [20, 22, 24];
+const BOUNDS: [u32; 3] = [0, 2, 4];
+/// More arguments: a stride, and a distance.
+const STRIDE: u32 = 6;
+const SHIFT: u32 = 8;
+
+/// Writes one program.
+struct Writer<'a> {
+    random: &'a mut Random,
+    text: String,
+    /// Registers of `f32` and `i32` that hold something.
+    floats: Vec<u32>,
+    ints: Vec<u32>,
+    next: u32,
+    loops: usize,
+    counts: [(u64, bool); 3],
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &str) {
+        writeln!(self.text, "  {line}").expect("a string takes it");
+    }
+
+    fn fresh(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn pair(&mut self) -> u32 {
+        self.next = self.next.next_multiple_of(2) + 2;
+        self.next - 2
+    }
+
+    /// An index: what some of the loops count with, times constants or an argument, and a constant.
+    fn index(&mut self, innermost: bool) -> u32 {
+        let into = self.pair();
+        let last = COUNTERS[self.loops - 1];
+        let mut has_any = false;
+        if innermost || !self.random.below(4).eq(&0) {
+            self.line(&format!("%i{into}:{} = vm.add.i64 %i{last}:{}, %i10:11", into + 1, last + 1));
+            has_any = true;
+        }
+        for own in COUNTERS.into_iter().take(self.loops - 1) {
+            if self.random.below(3) == 0 {
+                continue;
+            }
+            let factor = [STRIDE, 12, 14][self.random.below(3) as usize];
+            let addend = if has_any { into } else { 10 };
+            self.line(&format!(
+                "%i{into}:{} = vm.fma.i64 %i{own}:{}, %i{factor}:{}, %i{addend}:{}",
+                into + 1,
+                own + 1,
+                factor + 1,
+                addend + 1
+            ));
+            has_any = true;
+        }
+        if !has_any {
+            self.line(&format!("%i{into}:{} = vm.add.i64 %i10:11, %i14:15", into + 1));
+        }
+        if self.random.below(3) == 0 {
+            self.line(&format!("%i{into}:{} = vm.add.i64 %i{into}:{}, %i{SHIFT}:{}", into + 1, into + 1, SHIFT + 1));
+        }
+        into
+    }
+
+    fn some(&mut self, of: &str) -> u32 {
+        let all = if of == "f32" { &self.floats } else { &self.ints };
+        all[self.random.below(all.len() as u64) as usize]
+    }
+
+    fn compute(&mut self) {
+        let of = if self.random.below(3) > 0 { "f32" } else { "i32" };
+        let (a, b, c) = (self.some(of), self.some(of), self.some(of));
+        let into = self.fresh();
+        let float = of == "f32";
+        match self.random.below(8) {
+            0 => self.line(&format!("%i{into} = vm.fma.{of} %i{a}, %i{b}, %i{c}")),
+            1 => {
+                let test = self.fresh();
+                let compare = if float {
+                    ["lt.f32.o", "lt.f32.u", "lte.f32.o", "eq.f32.u", "ne.f32.o"][self.random.below(5) as usize]
+                } else {
+                    ["lt.i32.s", "lt.i32.u", "eq.i32", "ne.i32"][self.random.below(4) as usize]
+                };
+                self.line(&format!("%i{test} = vm.cmp.{compare} %i{a}, %i{b}"));
+                self.line(&format!("%i{into} = vm.select.{of} %i{test} ? %i{c} : %i{a}"));
+                self.ints.push(test);
+            }
+            2 if float => {
+                let op = ["exp", "tanh", "abs", "neg", "sqrt"][self.random.below(5) as usize];
+                self.line(&format!("%i{into} = vm.{op}.f32 %i{a}"));
+            }
+            2 => {
+                let amount = self.fresh();
+                let op = ["shl.i32", "shr.i32.s", "shr.i32.u"][self.random.below(3) as usize];
+                let by = self.random.below(40);
+                self.line(&format!("%i{amount} = vm.const.i32 {by}"));
+                self.line(&format!("%i{into} = vm.{op} %i{a}, %i{amount}"));
+            }
+            _ => {
+                let op = if float {
+                    ["add.f32", "sub.f32", "mul.f32", "div.f32", "min.f32", "max.f32"][self.random.below(6) as usize]
+                } else {
+                    ["add.i32", "sub.i32", "mul.i32", "and.i32", "xor.i32", "min.i32.s", "max.i32.u"]
+                        [self.random.below(7) as usize]
+                };
+                self.line(&format!("%i{into} = vm.{op} %i{a}, %i{b}"));
+            }
+        }
+        if float { self.floats.push(into) } else { self.ints.push(into) }
+    }
+
+    fn load(&mut self, innermost: bool) {
+        let index = self.index(innermost);
+        let (buffer, into) = (self.random.below(3), self.fresh());
+        match self.random.below(5) {
+            0 => {
+                self.line(&format!("%i{into} = vm.buffer.load.i32 %r{buffer}, %i{index}:{}", index + 1));
+                self.ints.push(into);
+            }
+            1 => {
+                let kind = ["i8.s", "i8.u", "i16.s", "i16.u"][self.random.below(4) as usize];
+                self.line(&format!("%i{into} = vm.buffer.load.{kind} %r{buffer}, %i{index}:{}", index + 1));
+                self.ints.push(into);
+            }
+            _ => {
+                self.line(&format!("%i{into} = vm.buffer.load.f32 %r{buffer}, %i{index}:{}", index + 1));
+                self.floats.push(into);
+            }
+        }
+    }
+
+    /// Adds to an element, or to what is carried in registers, or stores what was computed.
+    fn finish(&mut self) {
+        match self.random.below(4) {
+            0 => {
+                let index = self.index(false);
+                let (old, value) = (self.fresh(), self.some("f32"));
+                let sum = self.fresh();
+                self.line(&format!("%i{old} = vm.buffer.load.f32 %r0, %i{index}:{}", index + 1));
+                let op = ["add", "max"][self.random.below(2) as usize];
+                self.line(&format!("%i{sum} = vm.{op}.f32 %i{old}, %i{value}"));
+                self.line(&format!("vm.buffer.store.f32 %i{sum}, %r0, %i{index}:{}", index + 1));
+            }
+            1 => {
+                let value = self.some("i32");
+                self.line(&format!("%i18 = vm.add.i32 %i18, %i{value}"));
+            }
+            2 => {
+                let value = self.some("f32");
+                self.line(&format!("%i19 = vm.add.f32 %i19, %i{value}"));
+            }
+            _ => {
+                let index = self.index(true);
+                let (of, buffer) = (["f32", "f32", "i32"][self.random.below(3) as usize], self.random.below(2));
+                let value = self.some(of);
+                self.line(&format!("vm.buffer.store.{of} %i{value}, %r{buffer}, %i{index}:{}", index + 1));
+            }
+        }
+    }
+
+    /// Loop number `depth` and those inside. `at` is the number of its blocks.
+    fn nest(&mut self, depth: usize) {
+        let (counter, (start, is_first)) = (COUNTERS[depth], self.counts[depth]);
+        let bound = BOUNDS[depth];
+        let (head, body, after) = (depth * 3 + 1, depth * 3 + 2, depth * 3 + 3);
+        self.line(&format!("%i{counter}:{} = vm.const.i64 {start}", counter + 1));
+        let test = format!("%i16 = vm.cmp.lt.i64.s %i{counter}:{}, %i{bound}:{}", counter + 1, bound + 1);
+        self.line(&format!("vm.br ^bb{head}()"));
+        writeln!(self.text, "^bb{head}:").expect("a string takes it");
+        if is_first {
+            self.line(&test);
+            self.line(&format!("vm.cond_br %i16, ^bb{body}(), ^bb{after}()"));
+            writeln!(self.text, "^bb{body}:").expect("a string takes it");
+        }
+        let kept = (self.floats.len(), self.ints.len());
+        self.loops = depth + 1;
+        if depth + 1 < self.counts.len() && self.counts[depth + 1].0 != u64::MAX {
+            if self.random.below(2) == 0 {
+                self.load(false);
+                self.compute();
+            }
+            self.nest(depth + 1);
+            self.loops = depth + 1;
+            if self.random.below(2) == 0 {
+                self.finish();
+            }
+        } else {
+            for _ in 0..1 + self.random.below(3) {
+                self.load(true);
+            }
+            for _ in 0..self.random.below(5) {
+                self.compute();
+            }
+            for _ in 0..1 + self.random.below(2) {
+                self.finish();
+            }
+        }
+        // A value that a loop computes which may not run is not known after it.
+        self.floats.truncate(kept.0);
+        self.ints.truncate(kept.1);
+        self.line(&format!("%i{counter}:{} = vm.add.i64 %i{counter}:{}, %i12:13", counter + 1, counter + 1));
+        if is_first {
+            self.line(&format!("vm.br ^bb{head}()"));
+        } else {
+            self.line(&test);
+            self.line(&format!("vm.cond_br %i16, ^bb{head}(), ^bb{after}()"));
+        }
+        writeln!(self.text, "^bb{after}:").expect("a string takes it");
+    }
+}
+
+/// A program of one nest of loops, and the text of it.
+pub fn program(random: &mut Random) -> String {
+    let loops = 1 + random.below(3) as usize;
+    let mut counts = [(u64::MAX, true); 3];
+    for count in &mut counts[..loops] {
+        *count = (random.below(3) / 2 * random.below(4), random.below(2) == 0);
+    }
+    let constant = [3, 40, 64][random.below(3) as usize];
+    let step = if random.below(6) == 0 { 2 } else { 1 };
+    let text = format!(
+        "vm.module @m version 0\nvm.type i32\nvm.type f32\nvm.type i64\nvm.type !vm.buffer\n\nvm.export @f\n\
+         vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, \
+         %i6:7: i64, %i8:9: i64) -> (i32, f32) {{\n^bb0:\n  \
+         %i10:11 = vm.const.i64.zero\n  %i12:13 = vm.const.i64 {step}\n  %i14:15 = vm.const.i64 {constant}\n  \
+         %i18 = vm.const.i32.zero\n  %i19 = vm.const.f32.zero\n  %i30 = vm.const.f32 1.5\n  \
+         %i31 = vm.const.i32 -7\n"
+    );
+    let mut text = text;
+    for bound in BOUNDS {
+        if random.below(3) == 0 {
+            // Known when the loop is compiled.
+            let iterations = [5, 8, 15, 16, 17, 24, 31, 40, 64, 73, 90][random.below(11) as usize];
+            writeln!(text, "  %i{bound}:{} = vm.const.i64 {iterations}", bound + 1).expect("a string takes it");
+        }
+    }
+    let mut writer = Writer { random, text, floats: vec![30], ints: vec![31], next: 32, loops: 0, counts };
+    writer.nest(0);
+    writer.line("vm.return %i18, %i19");
+    writer.text.push_str("}\n");
+    writer.text
+}

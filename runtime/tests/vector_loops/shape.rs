@@ -1,0 +1,74 @@
+//! Which loops become vectors, and what is known after them.
+
+use vireo::asm::assemble;
+use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
+use vireo::vm::{Buffer, Context, Module, Obj, Value};
+
+use super::has_lanes;
+use super::skip::{Need, skipped};
+
+/// A loop whose test is needed where code is left after it, and nowhere else.
+const TEST_BEHIND: &str = "
+vm.module @m version 0
+vm.type i32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @f
+vm.func @f(%r0: !vm.buffer, %i0:1: i64) -> (i32) {
+^bb0:
+  %i2:3 = vm.const.i64 0
+  %i4:5 = vm.const.i64 1
+  %i6 = vm.const.i32 7
+  vm.br ^bb1()
+^bb1:
+  %i7 = vm.cmp.lt.i64.s %i2:3, %i0:1
+  vm.cond_br %i7, ^bb2(), ^bb3()
+^bb2:
+  vm.buffer.store.i32 %i6, %r0, %i2:3
+  %i2:3 = vm.add.i64 %i2:3, %i4:5
+  vm.br ^bb1()
+^bb3:
+  vm.return %i7
+}
+";
+
+#[test]
+fn the_test_of_a_vector_loop_is_known_after_it() {
+    verify_between_passes();
+    let module = Module::from_bytes(&assemble(TEST_BEHIND).expect("it is a program")).expect("it is a module");
+    let context = Context::new([module]).expect("it needs nothing");
+    let function = context.function("f").expect("it is exported");
+    for length in [0_i64, 1, 7, 8, 64, 100, 128] {
+        for dispatch in [Dispatch::Loop, Dispatch::Compiled] {
+            let buffer = Obj::new(Buffer::copy_of(&[0; 512]).expect("there is memory"));
+            let args = [Value::Ref(Some(buffer.into_ref())), Value::I64(length)];
+            let results = function.call_with(&args, Limits { dispatch, ..Limits::default() }).expect("it succeeds");
+            assert_eq!(format!("{results:?}"), "[I32(0)]", "{length} elements, {dispatch:?}");
+        }
+    }
+}
+
+#[test]
+fn products_and_sums_become_vectors() {
+    let mut module = Module::from_bytes(include_bytes!("../../../fixtures/bench/vm.vmfb")).expect("it is a module");
+    for lanes in [16, 8] {
+        if !has_lanes(lanes) {
+            let needed = if lanes == 16 { "avx512dq" } else { "avx2" };
+            skipped(Need::Processor(needed), format_args!("there are no vectors of {lanes} lanes"));
+            continue;
+        }
+        module.set_code_shape(CodeShape { max_lanes: lanes, ..CodeShape::default() });
+        for name in ["matmul", "buffer_reduce"] {
+            let ordinal = (0..module.functions().len()).find(|ordinal| module.function_name(*ordinal) == name);
+            let Ok(Some(compiled)) = module.compiled(ordinal.expect("it is there")) else {
+                skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+                return;
+            };
+            let register = if lanes == 16 { "zmm" } else { "ymm" };
+            let is_load = |text: &str| text.contains("LoadLanes") && text.contains(register);
+            let loads = compiled.parts.iter().filter(|part| is_load(&part.text)).count();
+            assert!(loads >= 4, "{name} loads {loads} vectors of {lanes} lanes");
+        }
+    }
+}
