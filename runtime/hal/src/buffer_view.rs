@@ -136,10 +136,13 @@ pub fn dense_byte_length(shape: &[u64], element_type: ElementType) -> Result<u64
         .ok_or_else(|| Status::out_of_range(format!("the size of {} overflows", ShapeAndType { shape, element_type })))
 }
 
-/// `2x3xf32`
-pub(super) struct ShapeAndType<'a> {
-    pub(super) shape: &'a [u64],
-    pub(super) element_type: ElementType,
+/// A shape and an element type as tools write them: `2x3xf32`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShapeAndType<'a> {
+    /// The size of each dimension, outermost first.
+    pub shape: &'a [u64],
+    /// The type of the elements.
+    pub element_type: ElementType,
 }
 
 impl fmt::Display for ShapeAndType<'_> {

@@ -29,6 +29,12 @@ impl ElementType {
         self.bit_count().div_ceil(8) as usize
     }
 
+    /// Bytes of one element among others; none if elements share bytes or have no width.
+    pub fn byte_size(self) -> Option<usize> {
+        let bits = self.bit_count();
+        (bits > 0 && bits.is_multiple_of(8)).then(|| self.byte_count())
+    }
+
     /// Bytes of `count` elements, narrow ones packed; none if that is more than 64 bits can count.
     pub fn packed_byte_count(self, count: u64) -> Option<u64> {
         // Widths are below 256, so the product fits 128 bits.

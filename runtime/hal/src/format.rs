@@ -96,29 +96,43 @@ impl Printer<'_> {
     }
 
     fn element(&mut self, index: usize) {
-        if self.element_type.is_packed() {
-            return format_packed(self.bytes, self.element_type, index, self.out);
+        if format_at(self.bytes, self.element_type, index, self.out).is_none() {
+            self.out.push('?');
         }
-        let size = self.element_type.byte_count();
-        let start = index.saturating_mul(size);
-        format_element(self.bytes.get(start..start.saturating_add(size)).unwrap_or(&[]), self.element_type, self.out);
+    }
+}
+
+/// Appends element `index` of a dense tensor; nothing if it is not within `bytes`, or shares bytes and has more than 64 bits.
+fn format_at(bytes: &[u8], element_type: ElementType, index: usize, out: &mut String) -> Option<()> {
+    if element_type.is_packed() {
+        return format_packed(bytes, element_type, index, out);
+    }
+    let size = element_type.byte_count();
+    let start = index.checked_mul(size)?;
+    format_element(bytes.get(start..start.checked_add(size)?)?, element_type, out);
+    Some(())
+}
+
+impl ElementType {
+    /// The text of element `index` of a dense tensor, as [`format_elements`] writes it; none if it is not within `bytes`, or shares
+    /// bytes with others and has more than 64 bits.
+    pub fn text_at(self, bytes: &[u8], index: usize) -> Option<String> {
+        let mut text = String::new();
+        format_at(bytes, self, index, &mut text).map(|()| text)
     }
 }
 
 /// Appends an element that shares its bytes with others: a number if it is one, else its bits as a hexadecimal number. The reference
 /// prints none of these types.
-fn format_packed(bytes: &[u8], element_type: ElementType, index: usize, out: &mut String) {
+fn format_packed(bytes: &[u8], element_type: ElementType, index: usize, out: &mut String) -> Option<()> {
+    let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, element_type.bit_count() as u8);
     // Writing to a string does not fail.
-    let _ = match element_type.value_at(bytes, index) {
-        Some(value) => write!(out, "{value}"),
-        None => {
-            let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, element_type.bit_count() as u8);
-            match bits.value_at(bytes, index) {
-                Some(ElementValue::Integer(bits)) => write!(out, "{bits:X}"),
-                _ => write!(out, "?"),
-            }
-        }
+    let _ = match (element_type.value_at(bytes, index), bits.value_at(bytes, index)) {
+        (Some(value), _) => write!(out, "{value}"),
+        (None, Some(ElementValue::Integer(bits))) => write!(out, "{bits:X}"),
+        _ => return None,
     };
+    Some(())
 }
 
 /// The first `N` bytes, zero where there are fewer.

@@ -56,7 +56,7 @@ pub use allocators::{
     LiveAllocation, wrap_allocator,
 };
 pub use buffer::{HeapBuffer, Subspan, subspan};
-pub use buffer_view::{BufferView, BufferViewRef, dense_byte_length};
+pub use buffer_view::{BufferView, BufferViewRef, ShapeAndType, dense_byte_length};
 pub use element_value::{BitPacker, ElementValue};
 pub use exclusive::{ExclusiveBytes, overwrite_exclusive};
 pub use fence::{Fence, Timepoints};

@@ -28,6 +28,7 @@ mod session;
 mod signature;
 mod tasks;
 mod tensor;
+mod tensor_text;
 
 #[cfg(feature = "local")]
 pub use builtin::{

@@ -9,8 +9,8 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{
-    BufferView, Device, ElementType, ExclusiveBytes, HostElement, bytes_of, check_readable, dense_byte_length,
-    elements_of, overwrite_exclusive,
+    BufferView, Device, ElementType, ElementValue, ExclusiveBytes, HostElement, NumericalType, bytes_of,
+    check_readable, dense_byte_length, elements_of, overwrite_exclusive,
 };
 use vireo_vm::{Obj, Ref};
 
@@ -114,6 +114,29 @@ impl<'a> HostTensor<'a> {
         &self.bytes
     }
 
+    /// How many elements it has.
+    pub fn element_count(&self) -> usize {
+        // The elements fit memory, so the product can only overflow where a dimension is zero.
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().product::<u64>() as usize }
+    }
+
+    /// The value of element `index`, row by row; none if there is no such element, or if its type has no numerical meaning.
+    pub fn element(&self, index: usize) -> Option<ElementValue> {
+        self.element_type.value_at(&self.bytes, index).filter(|_| index < self.element_count())
+    }
+
+    /// True if element `index` of two tensors of one type has the same bits, or neither has such an element.
+    pub fn same_bits(&self, other: &HostTensor<'_>, index: usize) -> bool {
+        let Some(size) = self.element_type.byte_size() else {
+            // What the bits mean does not matter.
+            let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, self.element_type.bit_count() as u8);
+            return bits.value_at(&self.bytes, index) == bits.value_at(&other.bytes, index);
+        };
+        let (start, end) = (index.checked_mul(size), index.checked_add(1).and_then(|end| end.checked_mul(size)));
+        let Some((start, end)) = start.zip(end) else { return true };
+        self.bytes.get(start..end) == other.bytes.get(start..end)
+    }
+
     /// The elements as bytes of their own.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes.into_owned()
@@ -135,6 +158,13 @@ impl<'a> HostTensor<'a> {
     /// The same with elements that are taken for `element_type`.
     pub(crate) fn to_device_as(&self, element_type: ElementType, device: &dyn Device) -> Result<Tensor> {
         BufferView::from_bytes(device, &self.shape, element_type, &self.bytes).map(|view| Tensor(Obj::new(view)))
+    }
+}
+
+/// Equal in shape, type and bits.
+impl PartialEq for HostTensor<'_> {
+    fn eq(&self, other: &HostTensor<'_>) -> bool {
+        self.shape == other.shape && self.element_type == other.element_type && self.bytes == other.bytes
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use vireo_core::status::{Result, Status, StatusCode};
-use vireo_hal::{ElementType, dense_byte_length};
+use vireo_hal::{ElementType, ShapeAndType, dense_byte_length};
 
 pub use collection::{CollectionFormat, TensorCollection, write_collection};
 pub use npy::{pack, read_npy, write_npy};
@@ -54,7 +54,7 @@ fn byte_length(shape: &[u64], element: ElementType, max_bytes: u64) -> Result<u6
         let needed = length.map_or_else(|| "more than can be counted".to_string(), |length| format!("{length} bytes"));
         Status::resource_exhausted(format!(
             "{} needs {needed}, and the limit is {max_bytes} bytes",
-            type_text(shape, element)
+            ShapeAndType { shape, element_type: element }
         ))
     })
 }
@@ -71,14 +71,8 @@ fn read_bytes(reader: &mut dyn Read, shape: &[u64], element: ElementType, max_by
     Err(Status::invalid_argument(format!(
         "the file ends after {} of {needed} bytes of {}",
         bytes.len(),
-        type_text(shape, element)
+        ShapeAndType { shape, element_type: element }
     )))
-}
-
-/// `2x3xf32`
-fn type_text(shape: &[u64], element: ElementType) -> String {
-    let dimensions = shape.iter().map(|dimension| format!("{dimension}x")).collect::<String>();
-    format!("{dimensions}{element}")
 }
 
 #[cfg(test)]

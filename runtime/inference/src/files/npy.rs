@@ -75,19 +75,13 @@ impl NpyHeader {
     /// The array of which these are the stored bytes.
     fn array(self, mut bytes: Vec<u8>) -> Result<HostTensor<'static>> {
         if self.is_fortran && self.shape.len() > 1 {
-            bytes = row_by_row(&self.shape, byte_size(self.stored()).unwrap_or(1), &bytes);
+            bytes = row_by_row(&self.shape, self.stored().byte_size().unwrap_or(1), &bytes);
         }
         if self.element.is_packed() {
             bytes = pack(self.element, &bytes);
         }
         HostTensor::from_bytes(&self.shape, self.element, bytes)
     }
-}
-
-/// The bytes of an element; none for those that are no whole bytes.
-fn byte_size(element: ElementType) -> Option<usize> {
-    let bits = element.bit_count();
-    (bits > 0 && bits.is_multiple_of(8)).then(|| element.byte_count())
 }
 
 /// An array that is malformed, with what was expected.
@@ -261,7 +255,7 @@ fn descriptor(element: ElementType) -> Option<TypeStr> {
         NumericalType::FLOAT_COMPLEX => 'c',
         _ => return None,
     };
-    let size = byte_size(element)?;
+    let size = element.byte_size()?;
     format!("{}{kind}{size}", if size == 1 { '|' } else { '<' }).parse().ok()
 }
 
