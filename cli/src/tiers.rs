@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use vireo::inference::Function;
+use vireo::hal::ElementValue;
+use vireo::inference::{Function, HostTensor};
 use vireo::interp::{Tier, verify_between_passes};
 use vireo::{Result, Status};
 
@@ -10,9 +11,7 @@ use crate::arguments::TierChoice;
 use crate::engine::{Others, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::values::element::approximate;
-use crate::values::tensor::TypeText;
-use crate::values::{Datum, Tensor};
+use crate::values::Datum;
 
 /// The tier of a choice; of both the one that runs first. If the program is traced it is the interpreter.
 pub fn first(choice: TierChoice, is_traced: bool) -> Result<Tier, Failure> {
@@ -189,19 +188,19 @@ fn datum_difference(what: &str, one: &Datum, other: &Datum) -> Option<Difference
     }
 }
 
-fn tensor_difference(what: &str, one: &Tensor, other: &Tensor) -> Option<Difference> {
-    let text = |tensor: &Tensor| TypeText(&tensor.shape, tensor.element).to_string();
-    if text(one) != text(other) {
-        return Some(Difference::new(what, &text(one), &text(other)));
+fn tensor_difference(what: &str, one: &HostTensor<'_>, other: &HostTensor<'_>) -> Option<Difference> {
+    let (ours, theirs) = (one.shape_and_type().to_string(), other.shape_and_type().to_string());
+    if ours != theirs {
+        return Some(Difference::new(what, &ours, &theirs));
     }
-    let element = one.element;
-    let is_nan = |tensor: &Tensor, index: usize| {
-        let bytes = tensor.element_bytes(index);
-        !bytes.is_empty() && approximate(element, bytes).is_some_and(f64::is_nan)
+    let is_nan = |tensor: &HostTensor<'_>, index: usize| match tensor.element(index) {
+        Some(ElementValue::F32(value)) => value.is_nan(),
+        Some(ElementValue::F64(value)) => value.is_nan(),
+        _ => false,
     };
-    let same = |index: usize| one.same_element(other, index) || (is_nan(one, index) && is_nan(other, index));
+    let same = |index: usize| one.same_bits(other, index) || (is_nan(one, index) && is_nan(other, index));
     let index = (0..one.element_count()).find(|index| !same(*index))?;
-    let text = |tensor: &Tensor| tensor.element_text(index).unwrap_or_else(|status| status.to_string());
+    let text = |tensor: &HostTensor<'_>| tensor.element_text(index).unwrap_or_default();
     Some(Difference::new(&format!("{what}: element {index}:"), &text(one), &text(other)))
 }
 

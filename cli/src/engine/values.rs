@@ -44,7 +44,7 @@ pub(super) fn to_value(session: &Session, datum: Datum) -> Result<Value> {
         Datum::F64(value) => value.into(),
         Datum::Null => Value::NULL,
         Datum::View(tensor) => {
-            let tensor = session.tensor(&tensor.as_host()?)?;
+            let tensor = session.tensor(&tensor)?;
             Obj::<hal::BufferView>::from(tensor).into_ref().into()
         }
         Datum::Buffer { bytes, .. } => {
@@ -66,7 +66,7 @@ fn to_datum(value: &Value, depth: usize, budget: &mut ResultBudget) -> Result<Da
         Output::Reference(Some(reference)) => object(&reference, depth, budget)?,
         Output::Tensor(tensor) => {
             budget.take(tensor.view().buffer().byte_length())?;
-            Datum::View(tensor.to_host()?.into())
+            Datum::View(tensor.to_host()?)
         }
     })
 }

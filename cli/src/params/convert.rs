@@ -11,7 +11,7 @@ use crate::arguments::ConvertArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::parameters;
-use crate::values::element::{byte_size, parse_element};
+use crate::values::element::parse_element;
 
 /// Does what the flags say and returns what is to be printed.
 pub fn convert(arguments: &ConvertArguments) -> Result<String, Failure> {
@@ -83,7 +83,7 @@ fn splat(flag: &str) -> Result<(&str, Splat), Failure> {
 /// The bytes of an element.
 pub fn pattern(ty: &str, value: &str) -> VireoResult<Splat> {
     let element = ElementType::parse(ty)?;
-    if byte_size(element).is_none() {
+    if element.byte_size().is_none() {
         return Err(Status::unimplemented(format!(
             "elements of type {element}, which are not whole bytes, as a pattern"
         )));

@@ -12,7 +12,6 @@ use super::write::{self, Source};
 use crate::arguments::CreateArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::values::element::byte_size;
 use crate::values::spec::{parse_shape, parse_values};
 use crate::values::{Datum, Limits};
 
@@ -71,13 +70,13 @@ impl Declared {
             let [Datum::View(tensor)] = values.as_slice() else {
                 return Err(invalid(&"expected exactly one tensor"));
             };
-            let bytes = tensor.bytes.clone();
+            let bytes = tensor.bytes().to_vec();
             return Ok(Declared { name: name.into(), length: bytes.len() as u64, source: Source::Bytes(bytes) });
         }
         let (ty, value) = spec.split_once('=').unwrap_or((spec, ""));
         let (shape, element) = ty.rsplit_once('x').unwrap_or(("", ty));
         let shape = parse_shape(shape).map_err(|error| invalid(&error))?;
-        let size = byte_size(ElementType::parse(element)?);
+        let size = ElementType::parse(element)?.byte_size();
         let size = size.ok_or_else(|| {
             let message = format!("elements of type {element}, which are not whole bytes; use i8 of the same size");
             Status::unimplemented(message)

@@ -1,10 +1,11 @@
 //! Files with several named tensors as values: `file.npz`, or `file.npz:name` for one of its tensors. The library reads and writes them.
 
 use vireo::Status;
+use vireo::inference::HostTensor;
 use vireo::inference::files::{CollectionFormat, TensorCollection};
 
+use super::Limits;
 use super::error::ValueError;
-use super::{Limits, Tensor};
 
 /// A file of a value: `file.npz`, or `file.npz:name` for one of its tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl Collection {
     }
 
     /// Reads the tensor called `key`, or the next one.
-    pub fn read(&mut self, key: Option<&str>, limits: Limits) -> Result<Tensor, ValueError> {
+    pub fn read(&mut self, key: Option<&str>, limits: Limits) -> Result<HostTensor<'static>, ValueError> {
         let failed = |source| ValueError::Archive { path: self.path.clone(), source };
         let names = self.file.names();
         let index = match key {
@@ -72,7 +73,7 @@ impl Collection {
         self.next = index + 1;
         let name = names[index].clone();
         let tensor = self.file.read(&name, limits.max_tensor_bytes);
-        tensor.map(Tensor::from).map_err(|source| {
+        tensor.map_err(|source| {
             ValueError::of_file(self.path.clone(), source, |path, source| ValueError::Archive { path, source })
         })
     }
@@ -93,7 +94,6 @@ mod tests {
 
     #[test]
     fn tensors_are_read_in_order_or_by_name() {
-        use vireo::inference::HostTensor;
         use vireo::inference::files::write_collection;
 
         const LIMITS: Limits = Limits { max_tensor_bytes: 1 << 20 };
@@ -104,14 +104,14 @@ mod tests {
             let path = path.to_str().unwrap();
             std::fs::write(path, write_collection(format, &[("b", &one), ("a", &two)]).unwrap()).unwrap();
             let mut collection = Collection::open(Name::parse(path).unwrap()).unwrap();
-            assert_eq!(collection.read(None, LIMITS).unwrap().bytes, [1]);
+            assert_eq!(collection.read(None, LIMITS).unwrap().bytes(), [1]);
             assert!(!collection.at_end());
-            assert_eq!(collection.read(None, LIMITS).unwrap().bytes, [2, 3]);
+            assert_eq!(collection.read(None, LIMITS).unwrap().bytes(), [2, 3]);
             assert!(collection.at_end());
             let text = |error: ValueError| std::error::Error::source(&error).unwrap().to_string();
             let missing = text(collection.read(None, LIMITS).unwrap_err());
             assert!(missing.contains("further tensor") && missing.contains("b, a"), "{missing}");
-            assert_eq!(collection.read(Some("b"), LIMITS).unwrap().bytes, [1]);
+            assert_eq!(collection.read(Some("b"), LIMITS).unwrap().bytes(), [1]);
             assert!(text(collection.read(Some("c"), LIMITS).unwrap_err()).contains("tensor `c`"));
             collection.restart();
             let small = Limits { max_tensor_bytes: 0 };

@@ -2,15 +2,14 @@
 
 use std::fmt::Write;
 
-use vireo::hal::{ElementType, NumericalType};
+use vireo::hal::{ElementType, ElementValue, NumericalType};
+use vireo::inference::HostTensor;
 use vireo::number_text::general;
 use vireo::{Result, Status};
 
+use super::Datum;
 use super::datum::FLOAT_DIGITS;
 use super::differences::Differences;
-use super::element::approximate;
-use super::tensor::TypeText;
-use super::{Datum, Tensor};
 
 /// When two floats are equal: `|actual - expected| <= absolute + relative * |expected|`, or both NaN, or exactly equal.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +60,12 @@ pub fn compare(expected: &[Datum], actual: &[Datum], tolerance: Tolerance, max_e
 }
 
 /// The elements that differ of two tensors of one type.
-fn differences<'a>(expected: &'a Tensor, actual: &'a Tensor, tolerance: Tolerance) -> Option<Differences<'a>> {
-    let is_comparable = expected.shape == actual.shape && same_type(expected.element, actual.element);
+fn differences<'a>(
+    expected: &'a HostTensor<'a>,
+    actual: &'a HostTensor<'a>,
+    tolerance: Tolerance,
+) -> Option<Differences<'a>> {
+    let is_comparable = expected.shape() == actual.shape() && same_type(expected.element_type(), actual.element_type());
     let differs = |index: usize| !elements_equal(expected, actual, index, tolerance);
     is_comparable.then(|| Differences::of(expected, actual, differs)).flatten()
 }
@@ -99,15 +102,20 @@ fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance, max_elemen
     }
 }
 
-fn tensor_difference(expected: &Tensor, actual: &Tensor, tolerance: Tolerance, max_elements: usize) -> Option<String> {
-    let expected_type = TypeText(&expected.shape, expected.element);
-    let reason = if expected.shape != actual.shape || !same_type(expected.element, actual.element) {
-        let actual_type = TypeText(&actual.shape, actual.element);
+fn tensor_difference(
+    expected: &HostTensor<'_>,
+    actual: &HostTensor<'_>,
+    tolerance: Tolerance,
+    max_elements: usize,
+) -> Option<String> {
+    let expected_type = expected.shape_and_type();
+    let reason = if expected.shape() != actual.shape() || !same_type(expected.element_type(), actual.element_type()) {
+        let actual_type = actual.shape_and_type();
         format!("metadata is {actual_type}; expected that the view matches {expected_type}")
     } else {
         let differs = |index: &usize| !elements_equal(expected, actual, *index, tolerance);
         let index = (0..expected.element_count()).find(differs)?;
-        let text = |tensor: &Tensor| or_status(tensor.element_text(index));
+        let text = |tensor: &HostTensor<'_>| tensor.element_text(index).unwrap_or_default();
         format!("element at index {index} ({}) does not match the expected ({})", text(actual), text(expected))
     };
     Some(format!(
@@ -139,19 +147,23 @@ fn same_type(expected: ElementType, actual: ElementType) -> bool {
     expected == actual || (integers && expected.bit_count() == actual.bit_count())
 }
 
-fn elements_equal(expected: &Tensor, actual: &Tensor, index: usize, tolerance: Tolerance) -> bool {
-    if expected.same_element(actual, index) {
+fn elements_equal(expected: &HostTensor<'_>, actual: &HostTensor<'_>, index: usize, tolerance: Tolerance) -> bool {
+    if expected.same_bits(actual, index) {
         return true;
     }
-    let (e, a) = (expected.element_bytes(index), actual.element_bytes(index));
-    let element = expected.element;
-    let absolute = match element {
+    let absolute = match expected.element_type() {
         ElementType::FLOAT_16 => tolerance.f16,
         ElementType::BFLOAT_16 => tolerance.bf16,
         ElementType::FLOAT_64 => tolerance.f64,
-        _ => tolerance.f32,
+        ElementType::FLOAT_32 => tolerance.f32,
+        _ => return false,
     };
-    match (approximate(element, e), approximate(element, a)) {
+    let value = |tensor: &HostTensor<'_>| match tensor.element(index)? {
+        ElementValue::F32(value) => Some(f64::from(value)),
+        ElementValue::F64(value) => Some(value),
+        _ => None,
+    };
+    match (value(expected), value(actual)) {
         (Some(e), Some(a)) if !tolerance.exact => tolerance.equal(e, a, absolute),
         _ => false,
     }

@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use vireo::Result;
+use vireo::inference::HostTensor;
 use vireo::number_text::general;
 pub use vireo::vm::type_names::{HAL_BUFFER, HAL_BUFFER_VIEW, VM_BUFFER, VM_LIST};
-
-use super::Tensor;
 
 /// An argument or a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +27,7 @@ pub enum Datum {
     /// A float of 64 bits.
     F64(f64),
     /// A `hal.buffer_view`.
-    View(Tensor),
+    View(HostTensor<'static>),
     /// A `hal.buffer` or a `vm.buffer`: bytes without a type.
     Buffer {
         /// Which of the two.
@@ -92,11 +91,10 @@ pub fn list_text(name: &str, items: &[Datum], max_elements: usize) -> Result<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vireo::hal::ElementType;
 
     #[test]
     fn printed_as_the_reference_tools_print() {
-        let view = Tensor { element: ElementType::INT_8, shape: vec![2], bytes: vec![1, 255] };
+        let view = HostTensor::from_slice(&[1i8, -1]);
         let results = [
             Datum::I32(1),
             Datum::F32(1e20),

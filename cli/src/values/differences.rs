@@ -3,15 +3,15 @@
 use std::fmt;
 
 use vireo::hal::ElementValue;
+use vireo::inference::HostTensor;
 use vireo::number_text::general;
 
-use super::Tensor;
 use super::datum::FLOAT_DIGITS;
 
 /// The differences of two tensors of one type.
 pub struct Differences<'a> {
-    expected: &'a Tensor,
-    actual: &'a Tensor,
+    expected: &'a HostTensor<'a>,
+    actual: &'a HostTensor<'a>,
     /// How many elements differ.
     count: usize,
     /// The first of them.
@@ -24,7 +24,11 @@ pub struct Differences<'a> {
 
 impl<'a> Differences<'a> {
     /// The differences of the elements for which `differs`, if there is one.
-    pub fn of(expected: &'a Tensor, actual: &'a Tensor, differs: impl Fn(usize) -> bool) -> Option<Differences<'a>> {
+    pub fn of(
+        expected: &'a HostTensor<'a>,
+        actual: &'a HostTensor<'a>,
+        differs: impl Fn(usize) -> bool,
+    ) -> Option<Differences<'a>> {
         let mut found: Option<Differences<'a>> = None;
         for index in (0..expected.element_count()).filter(|index| differs(*index)) {
             let first = Differences { expected, actual, count: 0, first: index, absolute: None, relative: None };
@@ -41,8 +45,8 @@ impl<'a> Differences<'a> {
 
     fn place(&self, index: usize) -> String {
         let mut rest = index as u64;
-        let mut place = vec![0; self.expected.shape.len()];
-        for (at, length) in place.iter_mut().zip(&self.expected.shape).rev() {
+        let mut place = vec![0; self.expected.shape().len()];
+        for (at, length) in place.iter_mut().zip(self.expected.shape()).rev() {
             (*at, rest) = (rest % length, rest / length);
         }
         format!("{place:?}")
@@ -50,7 +54,7 @@ impl<'a> Differences<'a> {
 
     fn line(&self, f: &mut fmt::Formatter<'_>, what: &str, largest: Option<(f64, usize)>) -> fmt::Result {
         let Some((distance, index)) = largest else { return Ok(()) };
-        let text = |tensor: &Tensor| tensor.element_text(index).unwrap_or_else(|status| status.to_string());
+        let text = |tensor: &HostTensor<'_>| tensor.element_text(index).unwrap_or_default();
         let (place, distance) = (self.place(index), general(distance, FLOAT_DIGITS));
         let (expected, actual) = (text(self.expected), text(self.actual));
         write!(f, "\n  largest {what} difference: {distance} at {place}, expected {expected}, actual {actual}")
@@ -65,8 +69,8 @@ fn keep_largest(largest: &mut Option<(f64, usize)>, distance: f64, index: usize)
     }
 }
 
-fn number(tensor: &Tensor, index: usize) -> Option<f64> {
-    match tensor.element.value_at(&tensor.bytes, index)? {
+fn number(tensor: &HostTensor<'_>, index: usize) -> Option<f64> {
+    match tensor.element(index)? {
         ElementValue::F32(value) => Some(value.into()),
         ElementValue::F64(value) => Some(value),
         ElementValue::Integer(value) => Some(value as f64),

@@ -1,20 +1,14 @@
-//! Elements of tensors: parses them from text, and converts them to numbers for comparisons.
+//! Elements of tensors: parses them from text.
 //!
 //! Element types, their names and their printed form are the runtime's; reading text is the command's.
 
-use vireo::hal::{ElementType, ElementValue, narrow_float};
+use vireo::hal::{ElementType, narrow_float};
 
 use super::number::{self, NumberError};
 
-/// Bytes of one element; `None` for types whose elements are packed into bytes or which have no width at all.
-pub fn byte_size(element: ElementType) -> Option<usize> {
-    let bits = element.bit_count();
-    (bits > 0 && bits.is_multiple_of(8)).then(|| element.byte_count())
-}
-
 /// Appends the bytes of the element that is written as `text`. The type must have a byte size.
 pub fn parse_element(element: ElementType, text: &str, out: &mut Vec<u8>) -> Result<(), NumberError> {
-    let size = byte_size(element).unwrap_or(0);
+    let size = element.byte_size().unwrap_or(0);
     // Integers of other widths are written as the bytes that they are, as the reference tools have it.
     if let (1 | 2 | 4 | 8, Some((low, high))) = (size, element.integer_range()) {
         out.extend_from_slice(&number::parse_integer(text, low, high)?.to_le_bytes()[..size]);
@@ -72,28 +66,18 @@ fn parse_bytes(text: &str, size: usize, out: &mut Vec<u8>) -> Result<(), NumberE
     Ok(())
 }
 
-/// The value of an element whose type is compared with a tolerance; `None` for types that are compared by bytes.
-pub fn approximate(element: ElementType, bytes: &[u8]) -> Option<f64> {
-    let compared = [ElementType::FLOAT_16, ElementType::BFLOAT_16, ElementType::FLOAT_32, ElementType::FLOAT_64];
-    match element.value_at(bytes, 0)? {
-        ElementValue::F32(value) if compared.contains(&element) => Some(value.into()),
-        ElementValue::F64(value) => Some(value),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::Tensor;
+    use vireo::inference::HostTensor;
 
     fn round_trip(name: &str, texts: &str) -> String {
         let element = ElementType::parse(name).unwrap();
         assert_eq!(element.to_string(), name);
         let mut bytes = Vec::new();
         texts.split(' ').for_each(|text| parse_element(element, text, &mut bytes).unwrap());
-        let shape = vec![(bytes.len() / byte_size(element).unwrap()) as u64];
-        let text = Tensor { element, shape, bytes }.to_text(usize::MAX).unwrap();
+        let shape = [(bytes.len() / element.byte_size().unwrap()) as u64];
+        let text = HostTensor::from_bytes(&shape, element, bytes).unwrap().to_text(usize::MAX).unwrap();
         text.split_once('=').unwrap().1.to_string()
     }
 
@@ -130,7 +114,7 @@ mod tests {
     #[test]
     fn packed_types_have_no_byte_size() {
         for name in ["i4", "ui2", "f4", "i0", "*0"] {
-            assert_eq!(byte_size(ElementType::parse(name).unwrap()), None, "{name}");
+            assert_eq!(ElementType::parse(name).unwrap().byte_size(), None, "{name}");
         }
     }
 

@@ -2,12 +2,11 @@
 
 use std::io;
 
-use vireo::hal::ElementType;
+use vireo::hal::{ElementType, ShapeAndType};
 use vireo::vm::Kind;
 use vireo::{Status, StatusCode};
 
 use super::number::NumberError;
-use super::tensor::TypeText;
 
 /// Why a value was refused.
 #[derive(Debug, thiserror::Error)]
@@ -176,6 +175,9 @@ pub enum ValueError {
     /// A file with several tensors cannot be appended to.
     #[error("`{0}` cannot be appended to; expected `@{0}` once for each result that belongs in it")]
     Append(String),
+    /// Bytes that do not make a tensor.
+    #[error("cannot make a tensor")]
+    Tensor(#[source] Status),
     /// A result that cannot be printed.
     #[error("cannot print a result")]
     Print(#[from] Status),
@@ -209,7 +211,7 @@ impl ValueError {
 
     /// A tensor that exceeds the limit.
     pub fn too_large(shape: &[u64], element: ElementType, bytes: Option<u64>, limit: u64) -> ValueError {
-        ValueError::TooLarge { what: TypeText(shape, element).to_string(), bytes, limit }
+        ValueError::TooLarge { what: ShapeAndType { shape, element_type: element }.to_string(), bytes, limit }
     }
 }
 

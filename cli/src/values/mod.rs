@@ -10,11 +10,9 @@ pub mod number;
 pub mod output;
 pub mod spec;
 pub mod streams;
-pub mod tensor;
 
 pub use datum::Datum;
 pub use error::ValueError;
-pub use tensor::Tensor;
 
 use vireo::hal::ElementType;
 

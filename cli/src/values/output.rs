@@ -1,13 +1,13 @@
 //! `--output=`: prints a result, drops it, or writes it to a file. Called by `run`.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use vireo::hal::ElementType;
-use vireo::inference::files;
+use vireo::inference::{HostTensor, files};
 
-use super::Tensor;
 use super::collection::Name;
 use super::datum::Datum;
 use super::error::ValueError;
@@ -21,7 +21,7 @@ pub fn write_outputs(
 ) -> Result<(), ValueError> {
     check_outputs(specs, results.len())?;
     // Results that go to one file with several tensors are written together.
-    let mut files: Vec<(Name<'_>, Vec<(String, Tensor)>)> = Vec::new();
+    let mut files: Vec<(Name<'_>, Vec<(String, Cow<'_, HostTensor<'static>>)>)> = Vec::new();
     for (index, (result, spec)) in results.iter().zip(specs).enumerate() {
         let name = spec.strip_prefix(['@', '+']).and_then(Name::parse);
         if let Some(name) = name {
@@ -87,9 +87,8 @@ fn check_writable(path: &str) -> Result<(), ValueError> {
     }
 }
 
-fn encode(name: Name<'_>, tensors: &[(String, Tensor)]) -> vireo::Result<Vec<u8>> {
-    let host = tensors.iter().map(|(_, tensor)| tensor.as_host()).collect::<vireo::Result<Vec<_>>>()?;
-    let named: Vec<_> = tensors.iter().map(|(key, _)| key.as_str()).zip(&host).collect();
+fn encode(name: Name<'_>, tensors: &[(String, Cow<'_, HostTensor<'static>>)]) -> vireo::Result<Vec<u8>> {
+    let named: Vec<_> = tensors.iter().map(|(key, tensor)| (key.as_str(), &**tensor)).collect();
     files::write_collection(name.format, &named)
 }
 
@@ -97,10 +96,10 @@ fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError
     let tensor = as_tensor(result)?;
     // Encoding comes first, so that a result that cannot be encoded leaves no truncated file.
     let contents = if path.ends_with(".npy") {
-        let array = tensor.as_host().and_then(|tensor| files::write_npy(&tensor));
-        array.map_err(|source| ValueError::Npy { path: path.into(), offset: 0, source })?
+        let array = files::write_npy(&tensor);
+        Cow::Owned(array.map_err(|source| ValueError::Npy { path: path.into(), offset: 0, source })?)
     } else {
-        tensor.bytes
+        Cow::Borrowed(tensor.bytes())
     };
     let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path);
     let mut file = file.map_err(|source| ValueError::File { action: "open", path: path.into(), source })?;
@@ -108,22 +107,22 @@ fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError
 }
 
 /// A result as a tensor: numbers have rank 0, buffers are bytes, and null is an empty array that keeps the place of the result.
-fn as_tensor(result: &Datum) -> Result<Tensor, ValueError> {
-    let scalar = |element, bytes: &[u8]| Ok(Tensor { element, shape: Vec::new(), bytes: bytes.to_vec() });
-    match result {
-        Datum::Null | Datum::Ignored => Ok(Tensor { element: ElementType::INT_8, shape: vec![0], bytes: Vec::new() }),
-        Datum::I8(value) => scalar(ElementType::INT_8, &value.to_le_bytes()),
-        Datum::I16(value) => scalar(ElementType::INT_16, &value.to_le_bytes()),
-        Datum::I32(value) => scalar(ElementType::INT_32, &value.to_le_bytes()),
-        Datum::I64(value) => scalar(ElementType::INT_64, &value.to_le_bytes()),
-        Datum::F32(value) => scalar(ElementType::FLOAT_32, &value.to_le_bytes()),
-        Datum::F64(value) => scalar(ElementType::FLOAT_64, &value.to_le_bytes()),
-        Datum::View(tensor) => Ok(tensor.clone()),
+fn as_tensor(result: &Datum) -> Result<Cow<'_, HostTensor<'static>>, ValueError> {
+    Ok(Cow::Owned(match result {
+        Datum::Null | Datum::Ignored => HostTensor::from_slice::<i8>(&[]),
+        Datum::I8(value) => HostTensor::from_scalar(*value),
+        Datum::I16(value) => HostTensor::from_scalar(*value),
+        Datum::I32(value) => HostTensor::from_scalar(*value),
+        Datum::I64(value) => HostTensor::from_scalar(*value),
+        Datum::F32(value) => HostTensor::from_scalar(*value),
+        Datum::F64(value) => HostTensor::from_scalar(*value),
+        Datum::View(tensor) => return Ok(Cow::Borrowed(tensor)),
         Datum::Buffer { bytes, .. } => {
-            Ok(Tensor { element: ElementType::INT_8, shape: vec![bytes.len() as u64], bytes: bytes.clone() })
+            let tensor = HostTensor::from_bytes(&[bytes.len() as u64], ElementType::INT_8, bytes.clone());
+            tensor.map_err(ValueError::Tensor)?
         }
-        Datum::List(_) | Datum::Object(_) => Err(ValueError::NotWritable(result.type_name().into())),
-    }
+        Datum::List(_) | Datum::Object(_) => return Err(ValueError::NotWritable(result.type_name().into())),
+    }))
 }
 
 #[cfg(test)]
@@ -159,8 +158,8 @@ mod tests {
             let name = Name::parse(path).unwrap();
             let mut file = Collection::open(name).unwrap();
             let limits = super::super::Limits { max_tensor_bytes: 8 };
-            assert_eq!(file.read(Some("first"), limits).unwrap().bytes, 1_i32.to_le_bytes());
-            assert_eq!(file.read(Some("result_2"), limits).unwrap().bytes, 3_f64.to_le_bytes());
+            assert_eq!(file.read(Some("first"), limits).unwrap().bytes(), 1_i32.to_le_bytes());
+            assert_eq!(file.read(Some("result_2"), limits).unwrap().bytes(), 3_f64.to_le_bytes());
             assert!(matches!(write(&[Datum::I32(1)], &[format!("+{path}")]), Err(ValueError::Append(_))));
         }
     }
@@ -181,7 +180,7 @@ mod tests {
             write(&[Datum::Object("hal.fence")], std::slice::from_ref(&spec)),
             Err(ValueError::NotWritable(_))
         ));
-        let i12 = Tensor { element: ElementType::parse("i12").unwrap(), shape: vec![], bytes: vec![0, 0] };
+        let i12 = HostTensor::from_bytes(&[], ElementType::parse("i12").unwrap(), vec![0, 0]).unwrap();
         assert!(matches!(write(&[Datum::View(i12)], &[spec]), Err(ValueError::Npy { .. })));
         assert!(!path.exists());
     }

@@ -1,16 +1,15 @@
 //! The parser of `--input=` and `--expected_output=`: from text, and the files it names, to values.
 
-use vireo::hal::{BitPacker, ElementType, NumericalType};
-use vireo::inference::files;
+use vireo::hal::{BitPacker, ElementType, NumericalType, ShapeAndType};
+use vireo::inference::{HostTensor, files};
 use vireo::vm::Kind;
 
 use super::collection::Name;
 use super::datum::HAL_BUFFER;
-use super::element::{byte_size, parse_element, parse_packed};
+use super::element::{parse_element, parse_packed};
 use super::error::{MAX_RANK, ValueError};
 use super::streams::Streams;
-use super::tensor::TypeText;
-use super::{Datum, Limits, Tensor, number};
+use super::{Datum, Limits, number};
 
 /// The flag of arguments; those of the other flags are expected results and parameters.
 pub const INPUT: &str = "input";
@@ -81,7 +80,7 @@ impl Parser<'_> {
             }
             b'&' => {
                 self.expect_reference("a buffer")?;
-                Datum::Buffer { type_name: HAL_BUFFER, bytes: self.tensor(&text[1..])?.bytes }
+                Datum::Buffer { type_name: HAL_BUFFER, bytes: self.tensor(&text[1..])?.into_bytes() }
             }
             _ => match self.next_kind()? {
                 Kind::Ref => Datum::View(self.tensor(text)?),
@@ -145,7 +144,7 @@ impl Parser<'_> {
         }
     }
 
-    fn tensor(&mut self, text: &str) -> Result<Tensor, ValueError> {
+    fn tensor(&mut self, text: &str) -> Result<HostTensor<'static>, ValueError> {
         if !text.contains(['=', 'x']) {
             return Err(ValueError::NotATensor(text.into()));
         }
@@ -162,12 +161,12 @@ impl Parser<'_> {
                 self.limits.byte_length(&shape, element)?;
                 let stream = self.streams.open(path, restart)?;
                 if path.ends_with(".npy") {
-                    return retype(stream.read_array(self.limits)?, shape, element, path);
+                    return retype(stream.read_array(self.limits)?, &shape, element, path);
                 }
                 self.raw_file = Some(path.into());
-                stream.read_elements(element, shape, self.limits)
+                stream.read_elements(element, &shape, self.limits)
             }
-            None => inline_tensor(shape, element, contents, self.limits),
+            None => inline_tensor(&shape, element, contents, self.limits),
         }
     }
 }
@@ -211,21 +210,30 @@ pub fn parse_shape(text: &str) -> Result<Vec<u64>, ValueError> {
     text.split('x').enumerate().map(dimension).collect()
 }
 
-fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limits) -> Result<Tensor, ValueError> {
-    let length = limits.byte_length(&shape, element)?;
-    let expected = element_count(&shape)?;
+fn inline_tensor(
+    shape: &[u64],
+    element: ElementType,
+    text: &str,
+    limits: Limits,
+) -> Result<HostTensor<'static>, ValueError> {
+    let length = limits.byte_length(shape, element)?;
+    let expected = element_count(shape)?;
     let separator = |c: char| c.is_ascii_whitespace() || matches!(c, '\u{b}' | ',' | '[' | ']');
     let tokens = || text.split(separator).filter(|token| !token.is_empty());
     let found = tokens().count();
     if found > expected || (found > 1 && found < expected) {
-        return Err(ValueError::ElementCount { what: TypeText(&shape, element).to_string(), expected, found });
+        return Err(ValueError::ElementCount {
+            what: ShapeAndType { shape, element_type: element }.to_string(),
+            expected,
+            found,
+        });
     }
     let mut bytes = Vec::new();
-    let no_memory = |_| ValueError::too_large(&shape, element, Some(length as u64), limits.max_tensor_bytes);
+    let no_memory = |_| ValueError::too_large(shape, element, Some(length as u64), limits.max_tensor_bytes);
     bytes.try_reserve_exact(length).map_err(no_memory)?;
     let wrong =
         |index: usize, token: &str, reason| ValueError::Element { index, text: shorten(token), element, reason };
-    let Some(size) = byte_size(element) else {
+    let Some(size) = element.byte_size() else {
         let mut packer = BitPacker::new(bytes);
         let repeats = if found == 1 { expected } else { 1 };
         for (index, token) in tokens().enumerate() {
@@ -234,7 +242,7 @@ fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limi
         }
         let mut bytes = packer.finish();
         bytes.resize(length, 0);
-        return Ok(Tensor { element, shape, bytes });
+        return HostTensor::from_bytes(shape, element, bytes).map_err(ValueError::Tensor);
     };
     for (index, token) in tokens().enumerate() {
         parse_element(element, token, &mut bytes).map_err(|reason| wrong(index, token, reason))?;
@@ -244,26 +252,29 @@ fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limi
         1 => (1..expected).for_each(|_| bytes.extend_from_within(..size)),
         _ => {}
     }
-    Ok(Tensor { element, shape, bytes })
+    HostTensor::from_bytes(shape, element, bytes).map_err(ValueError::Tensor)
 }
 
 /// An array of a file as the type that precedes it. NumPy keeps no names of types that it does not know (`bf16`,
 /// eight-bit floats), so what it calls bytes may be any type of that width.
-fn retype(array: Tensor, shape: Vec<u64>, element: ElementType, path: &str) -> Result<Tensor, ValueError> {
-    let same_width = array.element.bit_count() == element.bit_count();
-    let is_untyped = array.element.numerical() == NumericalType::UNKNOWN;
-    let are_integers = array.element.integer_range().is_some() && element.integer_range().is_some();
-    if array.shape == shape && array.element == ElementType::OPAQUE_8 && element.is_packed() && element.bit_count() < 8
-    {
-        return Ok(Tensor { element, shape, bytes: files::pack(element, &array.bytes) });
+fn retype(
+    array: HostTensor<'static>,
+    shape: &[u64],
+    element: ElementType,
+    path: &str,
+) -> Result<HostTensor<'static>, ValueError> {
+    let found = array.element_type();
+    let same_width = found.bit_count() == element.bit_count();
+    let is_untyped = found.numerical() == NumericalType::UNKNOWN;
+    let are_integers = found.integer_range().is_some() && element.integer_range().is_some();
+    let is_packed = found == ElementType::OPAQUE_8 && element.is_packed() && element.bit_count() < 8;
+    let is_type = found == element || same_width && (is_untyped || are_integers);
+    if array.shape() != shape || !(is_packed || is_type) {
+        let expected = ShapeAndType { shape, element_type: element }.to_string();
+        return Err(ValueError::Array { path: path.into(), found: array.shape_and_type().to_string(), expected });
     }
-    let is_type = array.element == element || same_width && (is_untyped || are_integers);
-    if array.shape != shape || !is_type {
-        let found = TypeText(&array.shape, array.element).to_string();
-        let expected = TypeText(&shape, element).to_string();
-        return Err(ValueError::Array { path: path.into(), found, expected });
-    }
-    Ok(Tensor { element, ..array })
+    let bytes = if is_packed { files::pack(element, array.bytes()) } else { array.into_bytes() };
+    HostTensor::from_bytes(shape, element, bytes).map_err(ValueError::Tensor)
 }
 
 /// Elements of a shape whose bytes can be counted.
@@ -474,8 +485,7 @@ mod tests {
         let arrays = folder.path().join("two.npy");
         let mut file = Vec::new();
         for value in [1_u8, 2] {
-            let tensor = Tensor { element: ElementType::INT_8, shape: vec![1], bytes: vec![value] };
-            file.extend(files::write_npy(&tensor.as_host().unwrap()).unwrap());
+            file.extend(files::write_npy(&HostTensor::from_slice(&[value as i8])).unwrap());
         }
         std::fs::write(&arrays, file).unwrap();
         let arrays = arrays.display();

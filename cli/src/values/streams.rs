@@ -5,13 +5,12 @@ use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
-use vireo::hal::ElementType;
-use vireo::inference::files;
+use vireo::hal::{ElementType, ShapeAndType};
+use vireo::inference::{HostTensor, files};
 
+use super::Limits;
 use super::collection::{Collection, Name};
 use super::error::ValueError;
-use super::tensor::TypeText;
-use super::{Limits, Tensor};
 
 /// The open files by the path as it was given.
 #[derive(Default)]
@@ -87,17 +86,17 @@ impl Stream {
     pub fn read_elements(
         &mut self,
         element: ElementType,
-        shape: Vec<u64>,
+        shape: &[u64],
         limits: Limits,
-    ) -> Result<Tensor, ValueError> {
-        let needed = limits.byte_length(&shape, element)? as u64;
+    ) -> Result<HostTensor<'static>, ValueError> {
+        let needed = limits.byte_length(shape, element)? as u64;
         let start = self.position;
         let short = |found| ValueError::ShortFile {
             path: self.path.clone(),
             offset: start + found,
             found,
             needed,
-            what: TypeText(&shape, element).to_string(),
+            what: ShapeAndType { shape, element_type: element }.to_string(),
         };
         // The length of a regular file is known, so that a shape too large for it is refused before memory is taken.
         if let Some(left) = self.length.map(|length| length.saturating_sub(start))
@@ -112,14 +111,14 @@ impl Stream {
         if (bytes.len() as u64) < needed {
             return Err(short(bytes.len() as u64));
         }
-        Ok(Tensor { element, shape, bytes })
+        HostTensor::from_bytes(shape, element, bytes).map_err(ValueError::Tensor)
     }
 
     /// Reads one `.npy` array.
-    pub fn read_array(&mut self, limits: Limits) -> Result<Tensor, ValueError> {
+    pub fn read_array(&mut self, limits: Limits) -> Result<HostTensor<'static>, ValueError> {
         let offset = self.position;
         let array = files::read_npy(self, limits.max_tensor_bytes);
         let refused = |path, source| ValueError::Npy { path, offset, source };
-        array.map(Tensor::from).map_err(|source| ValueError::of_file(self.path.clone(), source, refused))
+        array.map_err(|source| ValueError::of_file(self.path.clone(), source, refused))
     }
 }
