@@ -88,6 +88,9 @@ pub use vireo_bind::bind;
 pub mod inference {
     #[cfg(feature = "files")]
     pub use vireo_inference::files;
+    // Numbers and elements in texts, for the command line.
+    #[doc(hidden)]
+    pub use vireo_inference::tensor_text;
     pub use vireo_inference::{
         Call, CallBatch, Calls, Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder,
         Output, Outputs, PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use vireo::hal::ElementType;
+use vireo::inference::tensor_text::element::parse_element;
 use vireo::io::{ParameterStorage, Splat, irpa};
 use vireo::{Result as VireoResult, Status};
 
@@ -11,7 +12,6 @@ use crate::arguments::ConvertArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::parameters;
-use crate::values::element::parse_element;
 
 /// Does what the flags say and returns what is to be printed.
 pub fn convert(arguments: &ConvertArguments) -> Result<String, Failure> {

@@ -3,10 +3,9 @@
 use std::io;
 
 use vireo::hal::{ElementType, ShapeAndType};
+use vireo::inference::tensor_text::number::NumberError;
 use vireo::vm::Kind;
 use vireo::{Status, StatusCode};
-
-use super::number::NumberError;
 
 /// Why a value was refused.
 #[derive(Debug, thiserror::Error)]

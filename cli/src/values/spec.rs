@@ -1,15 +1,16 @@
 //! The parser of `--input=` and `--expected_output=`: from text, and the files it names, to values.
 
 use vireo::hal::{BitPacker, ElementType, NumericalType, ShapeAndType};
+use vireo::inference::tensor_text::element::{parse_element, parse_packed};
+use vireo::inference::tensor_text::number;
 use vireo::inference::{HostTensor, files};
 use vireo::vm::Kind;
 
 use super::collection::Name;
 use super::datum::HAL_BUFFER;
-use super::element::{parse_element, parse_packed};
 use super::error::{MAX_RANK, ValueError};
 use super::streams::Streams;
-use super::{Datum, Limits, number};
+use super::{Datum, Limits};
 
 /// The flag of arguments; those of the other flags are expected results and parameters.
 pub const INPUT: &str = "input";

@@ -28,7 +28,9 @@ mod session;
 mod signature;
 mod tasks;
 mod tensor;
-mod tensor_text;
+// Parts of texts, for the command line.
+#[doc(hidden)]
+pub mod tensor_text;
 
 #[cfg(feature = "local")]
 pub use builtin::{

@@ -1,5 +1,8 @@
 //! Tensors of the host as text, `2x2xf32=[1 2][3 4]`: the form in which the tools print and read them.
 
+pub mod element;
+pub mod number;
+
 use vireo_core::status::Result;
 use vireo_hal::{ShapeAndType, format_elements};
 

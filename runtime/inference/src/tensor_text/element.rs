@@ -1,8 +1,6 @@
 //! Elements of tensors: parses them from text.
-//!
-//! Element types, their names and their printed form are the runtime's; reading text is the command's.
 
-use vireo::hal::{ElementType, narrow_float};
+use vireo_hal::{ElementType, narrow_float};
 
 use super::number::{self, NumberError};
 
@@ -69,7 +67,7 @@ fn parse_bytes(text: &str, size: usize, out: &mut Vec<u8>) -> Result<(), NumberE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vireo::inference::HostTensor;
+    use crate::tensor::HostTensor;
 
     fn round_trip(name: &str, texts: &str) -> String {
         let element = ElementType::parse(name).unwrap();

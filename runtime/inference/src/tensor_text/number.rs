@@ -1,11 +1,11 @@
-//! Numbers in text: the integers and floats that value syntax accepts.
+//! Numbers in text: the integers and floats that tensors and the values of the command are written with.
 //!
 //! What C's `strtol` and `strtof` read completely is read here too (`0x` and octal integers, hexadecimal floats, `inf`, `nan`); what
 //! they would read only in part, such as `1.5` as an integer or `1.0abc`, is refused.
 
 use std::fmt;
 
-use vireo::number_text::{hexadecimal_f32, hexadecimal_f64};
+use vireo_core::number_text::{hexadecimal_f32, hexadecimal_f64};
 
 /// Why a text is not the number it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
