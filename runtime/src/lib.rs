@@ -92,8 +92,9 @@ pub mod inference {
     #[doc(hidden)]
     pub use vireo_inference::tensor_text;
     pub use vireo_inference::{
-        Call, CallBatch, Calls, Elements, FromOutput, FromOutputs, Function, HostTensor, Input, Model, ModelBuilder,
-        Output, Outputs, PreparedCall, Session, Signature, Tensor, TensorType, ValueInfo, ValueType,
+        Call, CallBatch, Calls, ElementDifferences, Elements, FromOutput, FromOutputs, Function, HostTensor, Input,
+        Model, ModelBuilder, NumberError, Output, Outputs, PreparedCall, Session, Signature, Tensor, TensorDifference,
+        TensorTextError, TensorType, Tolerance, ValueInfo, ValueType,
     };
     #[cfg(feature = "local")]
     pub use vireo_inference::{RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements};

@@ -14,6 +14,7 @@
 
 #[cfg(feature = "local")]
 mod builtin;
+mod compare;
 #[cfg(feature = "files")]
 pub mod files;
 mod input;
@@ -36,6 +37,7 @@ pub mod tensor_text;
 pub use builtin::{
     BuiltinOptions, create_device, default_loaders, global_drivers, list_devices, load_executable_plugin, loaders_for,
 };
+pub use compare::{ElementDifferences, TensorDifference, Tolerance};
 pub use input::Input;
 pub use model::{Model, ModelBuilder};
 pub use output::{FromOutput, FromOutputs, Output, Outputs};
@@ -46,3 +48,4 @@ pub use session::{Function, Session};
 pub use signature::{Signature, TensorType, ValueInfo, ValueType};
 pub use tasks::{Call, Calls};
 pub use tensor::{Elements, HostTensor, Tensor};
+pub use tensor_text::{NumberError, TensorTextError};

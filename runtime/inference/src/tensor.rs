@@ -80,6 +80,11 @@ impl<'a> HostTensor<'a> {
         Ok(tensor)
     }
 
+    /// A tensor of bytes whose number is that of the shape.
+    pub(crate) fn dense(shape: &[u64], element_type: ElementType, bytes: Vec<u8>) -> HostTensor<'static> {
+        HostTensor { shape: shape.iter().copied().collect(), element_type, readable: &[], bytes: Cow::Owned(bytes) }
+    }
+
     /// The elements of an array, row by row. They are copied if the array has them in another order.
     #[cfg(feature = "ndarray")]
     pub fn from_array<T, S, D>(array: &'a ndarray::ArrayBase<S, D>) -> HostTensor<'a>

@@ -2,9 +2,13 @@
 
 pub mod element;
 pub mod number;
+mod parse;
 
 use vireo_core::status::Result;
 use vireo_hal::{ShapeAndType, format_elements};
+
+pub use number::NumberError;
+pub use parse::{TensorTextError, byte_length, shorten, split};
 
 use crate::tensor::HostTensor;
 
