@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use vireo::inference::Tolerance;
 
 use super::{ListingArguments, ProgramArguments, examples};
 use crate::exit;
-use crate::values::compare::Tolerance;
 
 const RUN_HELP: &str = "\
 Values (--input, --expected-output):

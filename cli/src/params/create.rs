@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use vireo::Status;
-use vireo::hal::ElementType;
+use vireo::inference::tensor_text::split;
 use vireo::io::{Splat, irpa};
 use vireo::vm::Kind;
 
@@ -12,7 +12,7 @@ use super::write::{self, Source};
 use crate::arguments::CreateArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::values::spec::{parse_shape, parse_values};
+use crate::values::spec::parse_values;
 use crate::values::{Datum, Limits};
 
 /// Most bytes of values that are given one by one or in a file.
@@ -73,17 +73,15 @@ impl Declared {
             let bytes = tensor.bytes().to_vec();
             return Ok(Declared { name: name.into(), length: bytes.len() as u64, source: Source::Bytes(bytes) });
         }
-        let (ty, value) = spec.split_once('=').unwrap_or((spec, ""));
-        let (shape, element) = ty.rsplit_once('x').unwrap_or(("", ty));
-        let shape = parse_shape(shape).map_err(|error| invalid(&error))?;
-        let size = ElementType::parse(element)?.byte_size();
-        let size = size.ok_or_else(|| {
+        let (shape, element, value) = split(spec)?;
+        let size = element.byte_size().ok_or_else(|| {
             let message = format!("elements of type {element}, which are not whole bytes; use i8 of the same size");
             Status::unimplemented(message)
         })?;
         let length = shape.iter().try_fold(size as u64, |bytes, dimension| bytes.checked_mul(*dimension));
-        let length = length.ok_or_else(|| invalid(&format!("{ty} has too many elements")))?;
-        let source = if value.is_empty() { Source::Zeros } else { Source::Pattern(pattern(element, value)?) };
+        let length = length.ok_or_else(|| invalid(&format!("`{spec}` has too many elements")))?;
+        let source =
+            if value.is_empty() { Source::Zeros } else { Source::Pattern(pattern(&element.to_string(), value)?) };
         Ok(Declared { name: name.into(), length, source })
     }
 }

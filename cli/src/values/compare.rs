@@ -2,31 +2,13 @@
 
 use std::fmt::Write;
 
-use vireo::hal::{ElementType, ElementValue, NumericalType};
-use vireo::inference::HostTensor;
+use vireo::hal::ElementType;
+use vireo::inference::{HostTensor, TensorDifference, Tolerance};
 use vireo::number_text::general;
 use vireo::{Result, Status};
 
 use super::Datum;
 use super::datum::FLOAT_DIGITS;
-use super::differences::Differences;
-
-/// When two floats are equal: `|actual - expected| <= absolute + relative * |expected|`, or both NaN, or exactly equal.
-#[derive(Clone, Copy, Debug)]
-pub struct Tolerance {
-    /// Compare bytes, ignoring everything below.
-    pub exact: bool,
-    /// Absolute tolerance of `f16`.
-    pub f16: f64,
-    /// Absolute tolerance of `f32`.
-    pub f32: f64,
-    /// Absolute tolerance of `f64`.
-    pub f64: f64,
-    /// Absolute tolerance of `bf16`.
-    pub bf16: f64,
-    /// Relative tolerance of all of them.
-    pub relative: f64,
-}
 
 /// How results differ from the expected ones.
 #[derive(Debug, PartialEq)]
@@ -46,46 +28,37 @@ pub fn compare(expected: &[Datum], actual: &[Datum], tolerance: Tolerance, max_e
         return Some(Mismatch { report, details });
     }
     for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-        if let Some(difference) = difference(expected, actual, tolerance, max_elements) {
-            // Writing to a string cannot fail.
+        // Writing to a string cannot fail.
+        if let (Datum::View(expected), Datum::View(actual)) = (expected, actual) {
+            let Some(found) = actual.difference(expected, &tolerance) else { continue };
+            let text = tensor_difference(expected, actual, &found, max_elements);
+            let _ = writeln!(report, "[FAILED] result[{index}]: {text}");
+            if let TensorDifference::Elements(elements) = &found {
+                let _ = writeln!(details, "result[{index}]: {elements}");
+            }
+        } else if let Some(difference) = difference(expected, actual, tolerance) {
             let _ = writeln!(report, "[FAILED] result[{index}]: {difference}");
-        }
-        if let (Datum::View(expected), Datum::View(actual)) = (expected, actual)
-            && let Some(differences) = differences(expected, actual, tolerance)
-        {
-            let _ = writeln!(details, "result[{index}]: {differences}");
         }
     }
     (!report.is_empty()).then_some(Mismatch { report, details })
 }
 
-/// The elements that differ of two tensors of one type.
-fn differences<'a>(
-    expected: &'a HostTensor<'a>,
-    actual: &'a HostTensor<'a>,
-    tolerance: Tolerance,
-) -> Option<Differences<'a>> {
-    let is_comparable = expected.shape() == actual.shape() && same_type(expected.element_type(), actual.element_type());
-    let differs = |index: usize| !elements_equal(expected, actual, index, tolerance);
-    is_comparable.then(|| Differences::of(expected, actual, differs)).flatten()
-}
-
-fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance, max_elements: usize) -> Option<String> {
+/// How two values that are not both tensors differ.
+fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance) -> Option<String> {
     let values = |name: &str, expected: String, actual: String| {
         Some(format!("{name} values differ\n  expected: {expected}\n  actual: {actual}"))
     };
     match (expected, actual) {
         (Datum::Ignored, _) => None,
-        (Datum::View(expected), Datum::View(actual)) => tensor_difference(expected, actual, tolerance, max_elements),
         (Datum::I32(e), Datum::I32(a)) if e != a => values("i32", e.to_string(), a.to_string()),
         (Datum::I64(e), Datum::I64(a)) if e != a => values("i64", e.to_string(), a.to_string()),
         (Datum::F32(e), Datum::F32(a)) => {
             let (e, a) = (f64::from(*e), f64::from(*a));
-            let same = tolerance.equal(e, a, tolerance.f32);
+            let same = tolerance.allows(ElementType::FLOAT_32, e, a);
             if same { None } else { values("f32", upper(e), upper(a)) }
         }
         (Datum::F64(e), Datum::F64(a)) => {
-            let same = tolerance.equal(*e, *a, tolerance.f64);
+            let same = tolerance.allows(ElementType::FLOAT_64, *e, *a);
             if same { None } else { values("f64", upper(*e), upper(*a)) }
         }
         (Datum::Buffer { bytes: e, .. }, Datum::Buffer { bytes: a, .. }) if e.len() != a.len() => {
@@ -105,24 +78,25 @@ fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance, max_elemen
 fn tensor_difference(
     expected: &HostTensor<'_>,
     actual: &HostTensor<'_>,
-    tolerance: Tolerance,
+    found: &TensorDifference<'_>,
     max_elements: usize,
-) -> Option<String> {
+) -> String {
     let expected_type = expected.shape_and_type();
-    let reason = if expected.shape() != actual.shape() || !same_type(expected.element_type(), actual.element_type()) {
-        let actual_type = actual.shape_and_type();
-        format!("metadata is {actual_type}; expected that the view matches {expected_type}")
-    } else {
-        let differs = |index: &usize| !elements_equal(expected, actual, *index, tolerance);
-        let index = (0..expected.element_count()).find(differs)?;
-        let text = |tensor: &HostTensor<'_>| tensor.element_text(index).unwrap_or_default();
-        format!("element at index {index} ({}) does not match the expected ({})", text(actual), text(expected))
+    let reason = match found {
+        TensorDifference::Type => {
+            format!("metadata is {}; expected that the view matches {expected_type}", actual.shape_and_type())
+        }
+        TensorDifference::Elements(elements) => {
+            let index = elements.first();
+            let text = |tensor: &HostTensor<'_>| tensor.element_text(index).unwrap_or_default();
+            format!("element at index {index} ({}) does not match the expected ({})", text(actual), text(expected))
+        }
     };
-    Some(format!(
+    format!(
         "{reason}; expected that the view is equal to contents of a view of {expected_type}\n  expected:\n{}\n  actual:\n{}",
         or_status(expected.to_text(max_elements)),
         or_status(actual.to_text(max_elements))
-    ))
+    )
 }
 
 /// A float as the comparison of the reference tools writes it.
@@ -133,50 +107,6 @@ fn upper(value: f64) -> String {
 /// The text of a value, or the reason why it has none: a mismatch is reported even if a value cannot be printed.
 fn or_status(text: Result<String>) -> String {
     text.unwrap_or_else(|status: Status| status.to_string())
-}
-
-/// True for equal types, and for integers of one width of which one has no sign of its own: `.npy` files know only signed and
-/// unsigned ones, and a result that was written to such a file has to be equal to itself.
-fn same_type(expected: ElementType, actual: ElementType) -> bool {
-    let is_integer = |element: ElementType| {
-        let class = element.numerical();
-        [NumericalType::INTEGER, NumericalType::INTEGER_SIGNED, NumericalType::INTEGER_UNSIGNED].contains(&class)
-    };
-    let signless = |element: ElementType| element.numerical() == NumericalType::INTEGER;
-    let integers = is_integer(expected) && is_integer(actual) && (signless(expected) || signless(actual));
-    expected == actual || (integers && expected.bit_count() == actual.bit_count())
-}
-
-fn elements_equal(expected: &HostTensor<'_>, actual: &HostTensor<'_>, index: usize, tolerance: Tolerance) -> bool {
-    if expected.same_bits(actual, index) {
-        return true;
-    }
-    let absolute = match expected.element_type() {
-        ElementType::FLOAT_16 => tolerance.f16,
-        ElementType::BFLOAT_16 => tolerance.bf16,
-        ElementType::FLOAT_64 => tolerance.f64,
-        ElementType::FLOAT_32 => tolerance.f32,
-        _ => return false,
-    };
-    let value = |tensor: &HostTensor<'_>| match tensor.element(index)? {
-        ElementValue::F32(value) => Some(f64::from(value)),
-        ElementValue::F64(value) => Some(value),
-        _ => None,
-    };
-    match (value(expected), value(actual)) {
-        (Some(e), Some(a)) if !tolerance.exact => tolerance.equal(e, a, absolute),
-        _ => false,
-    }
-}
-
-impl Tolerance {
-    fn equal(&self, expected: f64, actual: f64, absolute: f64) -> bool {
-        if self.exact {
-            return expected.to_bits() == actual.to_bits();
-        }
-        let close = (actual - expected).abs() <= absolute + self.relative * expected.abs();
-        expected == actual || (expected.is_nan() && actual.is_nan()) || (expected.is_finite() && close)
-    }
 }
 
 #[cfg(test)]

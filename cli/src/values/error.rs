@@ -2,8 +2,7 @@
 
 use std::io;
 
-use vireo::hal::{ElementType, ShapeAndType};
-use vireo::inference::tensor_text::number::NumberError;
+use vireo::inference::{NumberError, TensorTextError};
 use vireo::vm::Kind;
 use vireo::{Status, StatusCode};
 
@@ -39,30 +38,9 @@ pub enum ValueError {
         /// What was given.
         got: &'static str,
     },
-    /// Neither a shape nor `=`.
-    #[error(
-        "`{0}` is not a tensor; expected at least a shape and a type, like `4x2xf32=...`, or `f32=...` for one element"
-    )]
-    NotATensor(String),
-    /// A wrong dimension.
-    #[error("dimension {index} is `{text}`; expected a length from 0 to {}", i64::MAX)]
-    Dimension {
-        /// From 0, outermost first.
-        index: usize,
-        /// What was given.
-        text: String,
-    },
-    /// Too many dimensions.
-    #[error("the shape has {0} dimensions; at most {MAX_RANK} are supported")]
-    Rank(usize),
-    /// An unknown element type.
-    #[error(
-        "`{0}` is not an element type; expected one like i1, i8, ui8, i32, si64, f16, bf16, f32, f64, cf64, f8E4M3FN"
-    )]
-    ElementType(String),
-    /// An element type without a width, or one whose elements cannot be separated.
-    #[error("elements of type {0} have no width")]
-    NoWidth(ElementType),
+    /// A text that is not a tensor.
+    #[error("{0}{hint}", hint = limit_hint(.0))]
+    Text(TensorTextError),
     /// The array in a file is another one than was asked for.
     #[error("the array in `{path}` is {found}; expected {expected}, or bytes without a type of that shape and width")]
     Array {
@@ -72,40 +50,6 @@ pub enum ValueError {
         found: String,
         /// The type that was given.
         expected: String,
-    },
-    /// More bytes than allowed or representable.
-    #[error("{what} needs {} bytes, more than the limit of {limit}; --max-tensor-bytes raises it", bytes_text(*.bytes))]
-    TooLarge {
-        /// The type of the tensor.
-        what: String,
-        /// `None` if the number overflows.
-        bytes: Option<u64>,
-        /// The limit.
-        limit: u64,
-    },
-    /// A wrong element.
-    #[error("element {index} is `{text}`, which is not of type {element}: {reason}")]
-    Element {
-        /// From 0.
-        index: usize,
-        /// What was given.
-        text: String,
-        /// The element type.
-        element: ElementType,
-        /// Why not.
-        reason: NumberError,
-    },
-    /// The wrong number of elements.
-    #[error(
-        "{what} has {expected} elements, but {found} are given; expected all of them, or one for all, or none for zeros"
-    )]
-    ElementCount {
-        /// The type of the tensor.
-        what: String,
-        /// Elements of the shape.
-        expected: usize,
-        /// Elements in the text; `or more` is not counted.
-        found: usize,
     },
     /// A file operation failed.
     #[error("cannot {action} `{path}`")]
@@ -196,9 +140,6 @@ pub enum ValueError {
     },
 }
 
-/// Most dimensions of a tensor.
-pub const MAX_RANK: usize = 128;
-
 impl ValueError {
     /// The failure of the library to read a tensor from a file: `other`, unless the tensor is larger than the flag allows.
     pub fn of_file(path: String, source: Status, other: impl FnOnce(String, Status) -> ValueError) -> ValueError {
@@ -206,11 +147,6 @@ impl ValueError {
             StatusCode::ResourceExhausted => ValueError::LargeFile { path, source },
             _ => other(path, source),
         }
-    }
-
-    /// A tensor that exceeds the limit.
-    pub fn too_large(shape: &[u64], element: ElementType, bytes: Option<u64>, limit: u64) -> ValueError {
-        ValueError::TooLarge { what: ShapeAndType { shape, element_type: element }.to_string(), bytes, limit }
     }
 }
 
@@ -221,6 +157,17 @@ fn scalar_or_reference(kind: Kind) -> String {
     }
 }
 
-fn bytes_text(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "more than 18446744073709551615".into(), |bytes| bytes.to_string())
+/// Its text is part of that of the value, so it is no further cause.
+impl From<TensorTextError> for ValueError {
+    fn from(error: TensorTextError) -> ValueError {
+        ValueError::Text(error)
+    }
+}
+
+/// What to do with a tensor that is larger than a flag allows.
+fn limit_hint(error: &TensorTextError) -> &'static str {
+    match error {
+        TensorTextError::TooLarge { .. } => "; --max-tensor-bytes raises it",
+        _ => "",
+    }
 }

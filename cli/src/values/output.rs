@@ -12,6 +12,9 @@ use super::collection::Name;
 use super::datum::Datum;
 use super::error::ValueError;
 
+/// A result in a file with several tensors, and what it is called there.
+type Named<'a> = (String, Cow<'a, HostTensor<'static>>);
+
 /// Handles `results` as `specs` say, one for each. Printed text goes to `out`.
 pub fn write_outputs(
     results: &[Datum],
@@ -21,7 +24,7 @@ pub fn write_outputs(
 ) -> Result<(), ValueError> {
     check_outputs(specs, results.len())?;
     // Results that go to one file with several tensors are written together.
-    let mut files: Vec<(Name<'_>, Vec<(String, Cow<'_, HostTensor<'static>>)>)> = Vec::new();
+    let mut files: Vec<(Name<'_>, Vec<Named<'_>>)> = Vec::new();
     for (index, (result, spec)) in results.iter().zip(specs).enumerate() {
         let name = spec.strip_prefix(['@', '+']).and_then(Name::parse);
         if let Some(name) = name {
@@ -87,7 +90,7 @@ fn check_writable(path: &str) -> Result<(), ValueError> {
     }
 }
 
-fn encode(name: Name<'_>, tensors: &[(String, Cow<'_, HostTensor<'static>>)]) -> vireo::Result<Vec<u8>> {
+fn encode(name: Name<'_>, tensors: &[Named<'_>]) -> vireo::Result<Vec<u8>> {
     let named: Vec<_> = tensors.iter().map(|(key, tensor)| (key.as_str(), &**tensor)).collect();
     files::write_collection(name.format, &named)
 }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
 use vireo::hal::{ElementType, ShapeAndType};
+use vireo::inference::tensor_text::byte_length;
 use vireo::inference::{HostTensor, files};
 
 use super::Limits;
@@ -89,7 +90,7 @@ impl Stream {
         shape: &[u64],
         limits: Limits,
     ) -> Result<HostTensor<'static>, ValueError> {
-        let needed = limits.byte_length(shape, element)? as u64;
+        let needed = byte_length(shape, element, limits.max_tensor_bytes)? as u64;
         let start = self.position;
         let short = |found| ValueError::ShortFile {
             path: self.path.clone(),
