@@ -6,16 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::contents::Contents;
 use super::index::{ParameterIndex, ParameterStorage};
 use super::locator::{Location, Locator, provide_by_location};
-use crate::hal::{Buffer, Device, File, MemoryAccess, ParameterProviderSignal, QueueAffinity};
+use crate::hal::{Buffer, Device, File, MemoryAccess, ParameterProviderSignal, Progress, QueueAffinity};
 use crate::status::{Result, Status};
-
-/// Progress of transfers from files, reported on the threads that run them.
-pub trait Progress: fmt::Debug + Send + Sync {
-    /// `bytes` more bytes are going to be read.
-    fn scheduled(&self, bytes: u64);
-    /// `bytes` of them have been read.
-    fn done(&self, bytes: u64);
-}
 
 /// Provides the parameters of an index as one scope.
 pub struct IndexProvider {

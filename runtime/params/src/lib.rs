@@ -35,5 +35,7 @@ pub use generated::schema;
 
 pub use contents::{Contents, ContentsMode};
 pub use index::{ArchiveFormat, Parameter, ParameterIndex, ParameterStorage, Splat, TensorType};
-pub use index_provider::{IndexProvider, Progress};
+pub use index_provider::IndexProvider;
+// How far the transfers of a provider have come.
+pub use hal::Progress;
 pub use source_provider::{ParameterSource, SourceProvider};
