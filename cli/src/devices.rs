@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use vireo::hal::local::ImportProvider;
 use vireo::hal::{
-    AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType,
+    AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType, Progress,
     QueryCategory, QueryKey, load_driver_library, load_executable_plugin,
 };
 use vireo::{Result, SecurityPolicy, Status, StatusCode};
@@ -13,6 +13,7 @@ use vireo::{Result, SecurityPolicy, Status, StatusCode};
 use crate::arguments::{DeviceArguments, DevicesArguments, DevicesFormat};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::progress::Bar;
 use crate::suggest::{closest, did_you_mean};
 use crate::table::{Table, visible};
 
@@ -26,7 +27,9 @@ impl Drivers {
     /// Loads the driver libraries and the executable plugins, if `policy` allows them. Programs on the devices are held to it.
     #[expect(unsafe_code, reason = "libraries are native code, which only the user can vouch for")]
     pub fn load(arguments: &DeviceArguments, policy: SecurityPolicy) -> Result<Drivers, Failure> {
-        let options = BuiltinOptions { local_task: arguments.task.config()?, policy, ..BuiltinOptions::default() };
+        let kernel_progress = Bar::on_terminal("loading kernels").map(|bar| Arc::new(bar) as Arc<dyn Progress>);
+        let local_task = arguments.task.config()?;
+        let options = BuiltinOptions { local_task, policy, kernel_progress, ..BuiltinOptions::default() };
         let registry = options.registry();
         for path in &arguments.driver_plugin {
             // SAFETY: the user named the library in a flag that says that its code is run.

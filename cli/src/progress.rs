@@ -1,12 +1,12 @@
-//! Progress of what can take long, as a bar on the terminal: loading and writing parameters, verifying modules. Called by `parameters`, `params`
-//! and `engine`.
+//! Progress of what can take long, as a bar on the terminal: loading and writing parameters, verifying modules, loading kernels, compiling
+//! functions. Called by `parameters`, `params`, `engine`, `devices` and `dump`.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use vireo::io::Progress;
+use vireo::hal::Progress;
 
 /// What takes longer than this shows a bar.
 const PATIENCE: Duration = Duration::from_secs(1);

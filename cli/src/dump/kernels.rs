@@ -78,12 +78,7 @@ impl Executable {
         if ordinals.is_empty() {
             return Ok(None);
         }
-        let texts = with_names(&self.summary, |names| {
-            ordinals
-                .iter()
-                .map(|ordinal| machine::function(&self.module, names, *ordinal))
-                .collect::<Result<Vec<_>, _>>()
-        })?;
+        let texts = with_names(&self.summary, |names| machine::functions(&self.module, names, &ordinals))?;
         let title = format!("// executable @{} in vm.rodata[{}]\n", visible(&self.summary.name), self.segment);
         Ok(Some(format!("{title}{}", texts.join("\n"))))
     }

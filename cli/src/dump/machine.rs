@@ -6,14 +6,37 @@ use std::fmt::Write;
 use vireo::Result;
 use vireo::asm::signature;
 use vireo::bytecode::{Decoded, Names, disassemble_op};
+use vireo::hal::Progress;
 use vireo::interp::CompiledFunction;
 use vireo::vm::Module;
+use vireo::vmfb::Archive;
+
+use crate::progress::Bar;
 
 /// Where the text beside instructions begins.
 const BESIDE: usize = 56;
 
+/// The functions with these ordinals. A terminal shows how far their compilation has come if it takes long.
+pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize]) -> Result<Vec<String>> {
+    let lengths: Vec<u64> =
+        module.archive().into_iter().flat_map(Archive::functions).map(|f| f.code.len() as u64).collect();
+    let length = |ordinal: usize| lengths.get(ordinal).copied().unwrap_or(0);
+    let bar = Bar::on_terminal("compiling functions");
+    if let Some(bar) = &bar {
+        bar.scheduled(ordinals.iter().map(|ordinal| length(*ordinal)).sum());
+    }
+    let function = |ordinal: &usize| {
+        let text = function(module, names, *ordinal)?;
+        if let Some(bar) = &bar {
+            bar.done(length(*ordinal));
+        }
+        Ok(text)
+    };
+    ordinals.iter().map(function).collect()
+}
+
 /// Function `ordinal`: under each op its instructions, with the values they make and where those are.
-pub fn function(module: &Module, names: Names<'_>, ordinal: usize) -> Result<String> {
+fn function(module: &Module, names: Names<'_>, ordinal: usize) -> Result<String> {
     let compiled = module.compiled(ordinal)?;
     let Some(function) = module.functions().get(ordinal) else { return Ok(String::new()) };
     let name = names.functions.get(ordinal).map_or("", String::as_str);

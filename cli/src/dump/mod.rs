@@ -77,10 +77,8 @@ fn machine_code(archive: &Archive, summary: &Summary, names: &[String]) -> Resul
     let ordinals =
         if functions.is_empty() && !names.is_empty() { Vec::new() } else { chosen(summary, &functions, &executables)? };
     let module = engine::verify(archive.clone())?;
-    let mut texts = with_names(summary, |names| {
-        ordinals.iter().map(|ordinal| machine::function(&module, names, *ordinal)).collect::<vireo::Result<Vec<_>>>()
-    })
-    .map_err(no_machine_code)?;
+    let texts = with_names(summary, |names| machine::functions(&module, names, &ordinals));
+    let mut texts = texts.map_err(no_machine_code)?;
     if names.is_empty() || !kernels.is_empty() {
         for executable in &executables {
             texts.extend(executable.machine_code(&kernels).map_err(no_machine_code)?);

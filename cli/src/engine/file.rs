@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use vireo::io::Progress;
+use vireo::hal::report_count;
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 use vireo::{Status, StatusCode};
@@ -40,17 +40,12 @@ pub fn open_archive(path: &Path, mode: ModuleMode) -> Result<Archive, Failure> {
 
 /// Verifies the functions of a module, and shows on a terminal how far it has come if that takes long.
 pub fn verify(archive: Archive) -> Result<Module, Failure> {
-    let bar = Bar::on_terminal("verifying the module");
-    let mut before = None;
-    let progress = |done: u64, all: u64| {
-        let Some(bar) = &bar else { return };
-        if before.is_none() {
-            bar.scheduled(all);
-        }
-        bar.done(done - before.replace(done).unwrap_or(0));
-    };
     let failed = Failure::new(Exit::LoadFailure, format!("cannot load the module `{}`", archive.file_name()));
-    Module::from_archive_with(archive, progress).map_err(|status| failed.because(status))
+    let module = match Bar::on_terminal("verifying the module") {
+        Some(bar) => Module::from_archive_with(archive, report_count(&bar)),
+        None => Module::from_archive(archive),
+    };
+    module.map_err(|status| failed.because(status))
 }
 
 fn cannot_load(path: &Path) -> Failure {

@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use tempfile::NamedTempFile;
-use vireo::io::{ArchiveFormat, Contents, ContentsMode, ParameterIndex, Progress, Splat, irpa};
+use vireo::hal::Progress;
+use vireo::io::{ArchiveFormat, Contents, ContentsMode, ParameterIndex, Splat, irpa};
 use vireo::{Result as VireoResult, Status};
 
 use crate::exit::Exit;

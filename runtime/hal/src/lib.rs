@@ -78,7 +78,7 @@ pub use host_element::{HostElement, bytes_of, check_readable, elements_of};
 pub use host_kernels::HostKernels;
 pub use multi_wait::{MultiWait, wait_all, wait_any};
 pub use policy::SecurityPolicy;
-pub use progress::Progress;
+pub use progress::{Progress, report_count};
 pub use registry::{AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry};
 pub use semaphore::HostSemaphore;
 pub use statistics::{DispatchStatistics, ExecutionStatistics, OperationCount};

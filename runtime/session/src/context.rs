@@ -169,8 +169,22 @@ impl Context {
     /// Compiles all functions of bytecode module `module` now, instead of each when its tier-up counter is full.
     #[doc(hidden)]
     pub fn compile(&self, module: usize) {
+        self.compile_with(module, |_, _| {});
+    }
+
+    /// As [`Context::compile`]. After each function `progress` gets the bytes of bytecode that are compiled, and how many there are in all.
+    #[doc(hidden)]
+    pub fn compile_with(&self, module: usize, mut progress: impl FnMut(u64, u64)) {
         let Some(tier_up) = self.0.tier_up(module) else { return };
-        (0..tier_up.module.functions.len()).for_each(|ordinal| _ = tier_up.compile(ordinal as u32));
+        let Some(archive) = self.modules().get(module).and_then(Module::archive) else { return };
+        let lengths = || archive.functions().map(|function| function.code.len() as u64);
+        let (all, mut done) = (lengths().sum(), 0);
+        for (ordinal, length) in (0..tier_up.module.functions.len()).zip(lengths()) {
+            // Functions without machine code are left to the interpreter.
+            let _ = tier_up.compile(ordinal as u32);
+            done += length;
+            progress(done, all);
+        }
     }
 
     /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that has one.

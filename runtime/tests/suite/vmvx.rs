@@ -3,12 +3,15 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo::asm::assemble;
 use vireo::hal::local::VmvxLoader;
 use vireo::hal::*;
+use vireo::interp::Tier;
 use vireo::modules::vmvx::{SimdLevel, VmvxModule};
 use vireo::vm::{Argument, Buffer, Context, Kind, Module, Obj, Value};
+use vireo::vmfb::Archive;
 use vireo::{Result, StatusCode};
 
 const HEADER: &str = r#"
@@ -87,6 +90,39 @@ fn every_workgroup_runs_once_with_its_place() {
     // One workgroup is outside of the binding.
     let error = run(&executable, "places", [13, 1, 1], &[0], 12).expect_err("writes out of range");
     assert!(error.code() == StatusCode::OutOfRange && error.message().contains("workgroup 12,0,0"), "{error}");
+}
+
+/// Counts what it is told: bytes that are scheduled, those that are done, and reports of the latter.
+#[derive(Debug, Default)]
+struct Counts([AtomicU64; 3]);
+
+impl Progress for Counts {
+    fn scheduled(&self, bytes: u64) {
+        self.0[0].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn done(&self, bytes: u64) {
+        self.0[1].fetch_add(bytes, Ordering::Relaxed);
+        self.0[2].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn loading_tells_how_far_it_has_come() {
+    let bytes = module(&format!("{PLACES}{}", PLACES.replace("@places", "@again")));
+    let archive = Archive::from_bytes(&bytes).expect("is a module");
+    let code: u64 = archive.functions().map(|function| function.code.len() as u64).sum();
+    let functions = archive.functions().len() as u64;
+    let mut tiers = vec![(Tier::Interpreter, 1)];
+    // Compiled kernels are counted once more.
+    tiers.extend(Tier::Compiled.check().is_ok().then_some((Tier::Auto, 2)));
+    for (tier, times) in tiers {
+        let counts = Arc::new(Counts::default());
+        let loader = VmvxLoader::default().with_tier(tier).with_progress(counts.clone());
+        loader.load(ExecutableCachingMode::empty(), "vmvx-bytecode-fb", &bytes, &[]).expect("loads");
+        let told = counts.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(told, [code, code, functions].map(|count| count * times), "{tier:?}");
+    }
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use super::loaders_for;
+use super::loaders::loaders;
 use vireo_core::status::{Result, Status};
 use vireo_hal::host_kernels::{ImportProvider, ImportProviders};
 use vireo_hal::registry::driver::{SingleDeviceDriver, expect_no_params};
 use vireo_hal::{
-    AvailableDevice, Device, Driver, DriverFactory, DriverInfo, DriverRegistry, HeapAllocator, SecurityPolicy,
-    StringPair,
+    AvailableDevice, Device, Driver, DriverFactory, DriverInfo, DriverRegistry, HeapAllocator, Progress,
+    SecurityPolicy, StringPair,
 };
 use vireo_local::null::null_device_on;
 use vireo_local::task::TaskConfig;
@@ -28,6 +28,8 @@ pub struct BuiltinOptions {
     pub imports: Arc<ImportProviders>,
     /// What programs may do, and what runs kernels of local devices that are portable bytecode.
     pub policy: SecurityPolicy,
+    /// What is told how far local devices have come with verifying and compiling kernels that are portable bytecode.
+    pub kernel_progress: Option<Arc<dyn Progress>>,
 }
 
 /// Creates the device of a driver, as the parameters of its URI say.
@@ -82,7 +84,7 @@ fn workers(options: &BuiltinOptions) -> Result<String> {
 
 fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
     let imports: Arc<dyn ImportProvider> = options.imports.clone();
-    LocalDevice::with_policy(id, &options.policy, loaders_for(&options.policy, &imports))
+    LocalDevice::with_policy(id, &options.policy, loaders(&options.policy, &imports, options.kernel_progress.as_ref()))
 }
 
 fn null(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {

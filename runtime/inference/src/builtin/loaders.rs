@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vireo_hal::host_kernels::ImportProvider;
-use vireo_hal::{ExecutableLoader, SecurityPolicy};
+use vireo_hal::{ExecutableLoader, Progress, SecurityPolicy};
 use vireo_local::EmbeddedElfLoader;
 #[cfg(feature = "vmvx")]
 use vireo_vmvx::VmvxLoader;
@@ -16,6 +16,16 @@ pub fn default_loaders(imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn Executa
 
 /// The loaders of local devices for programs under `policy`, for kernels that may import what `imports` provides.
 pub fn loaders_for(policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn ExecutableLoader>> {
+    loaders(policy, imports, None)
+}
+
+/// The same, which report to `progress` how far the loading of kernels has come.
+#[cfg_attr(not(feature = "vmvx"), expect(unused_variables, reason = "machine code is loaded as it is"))]
+pub(super) fn loaders(
+    policy: &SecurityPolicy,
+    imports: &Arc<dyn ImportProvider>,
+    progress: Option<&Arc<dyn Progress>>,
+) -> Vec<Arc<dyn ExecutableLoader>> {
     let mut loaders: Vec<Arc<dyn ExecutableLoader>> = Vec::new();
     if policy.native_code {
         loaders.push(Arc::new(EmbeddedElfLoader::new(imports.clone())));
@@ -23,6 +33,12 @@ pub fn loaders_for(policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -
         loaders.push(Arc::new(vireo_local::SystemLibraryLoader::new(imports.clone())));
     }
     #[cfg(feature = "vmvx")]
-    loaders.push(Arc::new(VmvxLoader::default().with_limits(policy.limits.clone())));
+    {
+        let loader = VmvxLoader::default().with_limits(policy.limits.clone());
+        loaders.push(Arc::new(match progress {
+            Some(progress) => loader.with_progress(progress.clone()),
+            None => loader,
+        }));
+    }
     loaders
 }

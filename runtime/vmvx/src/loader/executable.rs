@@ -8,7 +8,9 @@ use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
 use crate::hal::host_kernels::{Arguments, HostKernels, KernelTiming, WorkgroupMemory};
 use crate::hal::vmvx_format::{BINDING_COUNT_ATTRIBUTE, CONSTANT_COUNT_ATTRIBUTE, LOCAL_MEMORY_ATTRIBUTE};
-use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo};
+use crate::hal::{
+    Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, Progress, report_count,
+};
 use crate::limits::Charge;
 use crate::limits::{Limits, Tier};
 use crate::status::{Result, Status};
@@ -64,6 +66,7 @@ impl VmvxExecutable {
         module: Module,
         constants: &[u32],
         limits: Limits,
+        progress: Option<&dyn Progress>,
         charge: Charge,
     ) -> Result<VmvxExecutable> {
         let name = module.name().to_string();
@@ -89,7 +92,10 @@ impl VmvxExecutable {
         let linked = LinkedModules::new([vmvx, module])?;
         let first = linked.context(limits.clone())?;
         if compiles {
-            first.compile(OWN_MODULE);
+            match progress {
+                Some(progress) => first.compile_with(OWN_MODULE, report_count(progress)),
+                None => first.compile(OWN_MODULE),
+            }
         }
         // Errors of the constants should show now, not at the first dispatch.
         let idle: [Padded<Mutex<Vec<KernelContext>>>; SHARDS] = Default::default();

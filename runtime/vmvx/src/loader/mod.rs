@@ -13,7 +13,7 @@ pub use executable::VmvxExecutable;
 
 use crate::VmvxModule;
 use crate::hal::ExecutableFormat;
-use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
+use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader, Progress, report_count};
 use crate::limits::Charge;
 use crate::limits::{Limits, Tier};
 use crate::status::Result;
@@ -30,12 +30,14 @@ pub struct VmvxLoader {
     module: Arc<VmvxModule>,
     /// The limits of their kernels, and the tier that runs them.
     limits: Limits,
+    /// What is told how far the verification and the compilation of kernels have come.
+    progress: Option<Arc<dyn Progress>>,
 }
 
 impl VmvxLoader {
     /// A loader whose executables import `module`.
     pub fn new(module: VmvxModule) -> VmvxLoader {
-        VmvxLoader { module: Arc::new(module), limits: Limits::default() }
+        VmvxLoader { module: Arc::new(module), ..VmvxLoader::default() }
     }
 
     /// The same loader with another tier. Kernels run often or long, so with `Auto` they are compiled when they are loaded, as with `Compiled`.
@@ -48,6 +50,12 @@ impl VmvxLoader {
     /// The same loader with other limits. Their tier means what it means in [`VmvxLoader::with_tier`].
     pub fn with_limits(self, limits: Limits) -> VmvxLoader {
         VmvxLoader { limits, ..self }
+    }
+
+    /// The same loader, which reports to `progress` how far it has come: each byte of bytecode counts once when it is verified, and once more when
+    /// it is compiled.
+    pub fn with_progress(self, progress: Arc<dyn Progress>) -> VmvxLoader {
+        VmvxLoader { progress: Some(progress), ..self }
     }
 }
 
@@ -77,8 +85,14 @@ impl ExecutableLoader for VmvxLoader {
             tier => tier,
         };
         let charge = Charge::of_call(MEMORY_PER_BYTE * data.len() as u64, "an executable")?;
-        let executable = Module::from_bytes(data)
-            .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits, charge))
+        let progress = self.progress.as_deref();
+        let verify = |archive| match progress {
+            Some(progress) => Module::from_archive_with(archive, report_count(progress)),
+            None => Module::from_archive(archive),
+        };
+        let executable = Archive::from_bytes(data)
+            .and_then(verify)
+            .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits, progress, charge))
             .map_err(|status| status.context(format!("executable `{format}`")))?;
         Ok(Arc::new(executable))
     }
