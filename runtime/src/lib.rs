@@ -121,8 +121,8 @@ pub mod bytecode {
     pub use vireo_module::bytecode::{
         AnyReg, Block, BlockId, CallForm, CallId, CallSite, Callee, CasesId, Decoded, Edge, EdgeId, F32Bits, F64Bits,
         FunctionId, FunctionInfo, GlobalOffset, GlobalRef, ImportId, ListId, Liveness, Marshal, ModuleInfo, Names, Op,
-        OperandVisitor, Passing, Placement, Printer, Reader, RefReg, Reg, Remap, RodataId, Rules, SegmentsId, StringId,
-        TypeId, Word, disassemble, disassemble_op, opcode, steps, verify_function,
+        OperandVisitor, Passing, Placement, Printer, RefReg, Reg, Remap, RodataId, Rules, SegmentsId, StringId, TypeId,
+        Word, disassemble, disassemble_op, opcode, steps, verify_function,
     };
     pub use vireo_module::bytecode::{VerifiedFunction, VerifyError};
 }

@@ -24,7 +24,10 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let tokens = quote! {
         #modules
 
-        #[doc = " Walks over the operands of `op`: reads before writes."]
+        /// Walks over the operands of `op`: reads before writes.
+        ///
+        /// # Errors
+        /// The first error of the visitor, which ends the walk.
         pub fn visit_operands<V: OperandVisitor>(op: Op, visitor: &mut V) -> Result<(), V::Error> {
             match op { #(#arms)* }
         }

@@ -9,6 +9,9 @@
 //!
 //! It stands on `vireo-core` alone. Users take the crate `vireo`, which has the public part of this.
 
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 pub mod asm;
 pub mod bytecode;
 pub mod convention;

@@ -19,10 +19,10 @@ mod statement;
 use thiserror::Error;
 
 pub use crate::generated::names::assembly::{Directive, Keyword};
-pub use code_writer::CodeWriter;
-pub use operands::ListKind;
+pub(crate) use code_writer::CodeWriter;
+pub(crate) use operands::ListKind;
 pub use print::{disassemble, signature};
-pub use statement::Statement;
+pub(crate) use statement::Statement;
 
 /// A location in the text, counted from 1; columns are characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ pub struct AsmError {
 }
 
 /// One op of the generated table.
-pub struct AsmOp {
+pub(crate) struct AsmOp {
     /// The mnemonic without `vm.`.
     pub mnemonic: &'static str,
     /// True if it ends its block.

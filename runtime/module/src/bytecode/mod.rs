@@ -33,7 +33,7 @@ pub use operands::{
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
 };
 pub use placement::{Placement, PlacementEvidence, Rules};
-pub use reader::Reader;
+pub(crate) use reader::Reader;
 pub use verifier::nameable;
 pub use verifier::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
 pub use visit::{CallForm, OperandVisitor};

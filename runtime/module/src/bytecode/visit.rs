@@ -19,6 +19,13 @@ pub struct CallForm {
 ///
 /// Most analyses ignore operands that are not in the frame, so those methods have an empty default. A method for a new kind of operand should
 /// not have one, because the verifier must not miss it.
+///
+/// # Errors
+/// A method that fails ends the visit with its error.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "what an error means is the same for all methods, and each visitor has its own"
+)]
 pub trait OperandVisitor {
     /// The error that stops the visit.
     type Error;

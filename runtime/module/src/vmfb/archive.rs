@@ -97,7 +97,10 @@ impl Segment {
         self.archive.slice(self.range.clone()).unwrap_or_default()
     }
 
-    /// A private, writable copy of a range of the segment. `OUT_OF_RANGE` if it is not inside.
+    /// A private, writable copy of a range of the segment.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the range is not inside, `RESOURCE_EXHAUSTED` if there is no memory for the copy.
     pub fn writable(&self, offset: u64, length: u64) -> Result<PrivateMemory> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.range.len() as u64);
         if !inside {
@@ -337,7 +340,10 @@ impl Archive {
         })
     }
 
-    /// A range of the file, which keeps the archive alive. `OUT_OF_RANGE` if it is not inside.
+    /// A range of the file, which keeps the archive alive.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the range is not inside.
     #[doc(hidden)]
     pub fn segment(&self, range: Range<usize>) -> Result<Segment> {
         if self.0.slice(range.clone()).is_none() {

@@ -4,10 +4,10 @@
 //! and ordinal in the tables is in range; [`crate::bytecode`] verifies the code of the functions. The readers of tables and headers are generated
 //! from `spec/schema`.
 
-pub mod archive;
+pub(crate) mod archive;
 pub mod bytes;
 mod debug;
-pub mod flatbuffer;
+pub(crate) mod flatbuffer;
 mod metadata;
 
 pub use archive::Archive;
