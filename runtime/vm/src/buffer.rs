@@ -58,6 +58,9 @@ pub struct BufferLayout {
 
 impl BufferLayout {
     /// For `length` bytes. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the alignment is no power of two, or if both together exceed the address space.
     pub fn new(length: usize, alignment: usize) -> Result<BufferLayout> {
         let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
         // A larger alignment in the layout would make the allocator write zeros even into fresh pages; with slack it does not.
@@ -86,11 +89,17 @@ impl Buffer {
     pub const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
 
     /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the alignment is no power of two, or if the length exceeds the address space; `RESOURCE_EXHAUSTED` if there is no memory.
     pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
         Buffer::zeroed(BufferLayout::new(length, alignment)?)
     }
 
     /// A mutable buffer of zeros.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory.
     #[doc(hidden)]
     pub fn zeroed(layout: BufferLayout) -> Result<Buffer> {
         // SAFETY: the layout's size is at least one.
@@ -98,6 +107,9 @@ impl Buffer {
     }
 
     /// A mutable buffer of uninitialised bytes.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory.
     ///
     /// # Safety
     /// All bytes must be written before any is read.
@@ -129,6 +141,9 @@ impl Buffer {
     }
 
     /// A new mutable buffer with a copy of `bytes`.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory.
     pub fn copy_of(bytes: &[u8]) -> Result<Buffer> {
         let layout = BufferLayout::new(bytes.len(), 0)?;
         // SAFETY: the new buffer is written next. It is as long as `bytes` and does not overlap it.
@@ -196,6 +211,9 @@ impl Buffer {
     }
 
     /// Checks that `offset..offset + length` lies inside and returns the address of its first byte.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the range is not inside.
     #[inline]
     pub fn range(&self, offset: u64, length: u64) -> Result<*mut u8> {
         match offset.checked_add(length) {
@@ -209,6 +227,9 @@ impl Buffer {
     }
 
     /// As [`Buffer::range`], for writing.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` if the buffer is read-only, `OUT_OF_RANGE` if the range is not inside.
     #[inline]
     pub fn range_mut(&self, offset: u64, length: u64) -> Result<*mut u8> {
         if !self.mutable {
@@ -218,6 +239,9 @@ impl Buffer {
     }
 
     /// Copies `out.len()` bytes at `offset` into `out`.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if there are not as many bytes at the offset.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let source = self.range(offset, out.len() as u64)?;
         // SAFETY: the range was checked; `out` is exclusively ours and cannot overlap it.
@@ -226,6 +250,9 @@ impl Buffer {
     }
 
     /// Copies `bytes` into the buffer at `offset`.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` if the buffer is read-only, `OUT_OF_RANGE` if the bytes do not fit at the offset.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let target = self.range_mut(offset, bytes.len() as u64)?;
         // SAFETY: the range was checked; no Rust reference to the buffer's bytes exists, so `bytes` cannot overlap it.

@@ -34,12 +34,18 @@ impl Buffer {
 
 impl Constant {
     /// A private copy of a range of the constant, for kernels, which may write to it although the program may not: compilers let kernels compute in
-    /// place of a constant that is dead afterwards. `OUT_OF_RANGE` if the range is not inside.
+    /// place of a constant that is dead afterwards.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the range is not inside, `RESOURCE_EXHAUSTED` if there is no memory for the copy.
     pub fn writable_copy(&self, offset: u64, length: u64) -> Result<Buffer> {
         self.segment.writable(offset, length).map(mutable_buffer)
     }
 
     /// The copy that all kernels share which get the whole constant. It is made on the first call.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory for the copy.
     pub fn kernel_copy(&self) -> Result<&Buffer> {
         let kernel_copy = self.kernel_copy.get_or_init(|| self.writable_copy(0, self.segment.bytes().len() as u64));
         kernel_copy.as_ref().map_err(Status::clone)

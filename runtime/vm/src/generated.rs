@@ -59,7 +59,11 @@ pub mod abi {
     }
 
     /// One typed shim for each calling convention of those modules.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if a call does not match the convention, else the failure of the function.
     #[expect(non_snake_case, reason = "shims are named after their calling conventions")]
+    #[expect(clippy::missing_errors_doc, reason = "all shims fail alike, as the documentation of the module says")]
     pub mod shims {
         // Paths of shims are those of the crate `vireo`, for which the macros emit shims as well.
         use crate::{self as vm, Result, abi};

@@ -7,6 +7,9 @@
 //! It stands on `vireo-core` and `vireo-module`. The compiler, devices and the modules of programs are above. Users take the crate
 //! `vireo`, which has the public part of this.
 
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 pub mod abi;
 pub mod buffer;
 mod constant;

@@ -67,8 +67,14 @@ pub trait NativeModule: Send + Sync + 'static {
     fn exports(&self) -> &[NativeExport];
 
     /// Makes the state of one context.
+    ///
+    /// # Errors
+    /// The failures of the module, which end the creation of the context.
     fn create_state(&self) -> Result<Box<dyn Any + Send>>;
 
     /// Calls export `ordinal`.
+    ///
+    /// # Errors
+    /// The failures of the export, which become those of the program; `INVALID_ARGUMENT` if the arguments do not match its calling convention.
     fn call(&self, ordinal: usize, state: &mut dyn Any, call: &mut Call) -> Result<Outcome>;
 }

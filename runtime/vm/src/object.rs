@@ -232,11 +232,17 @@ impl Ref {
     }
 
     /// The object as a typed reference, or an error that names both types.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the names of both types, if the object is no `T`.
     pub fn cast<T: Object>(self) -> Result<Obj<T>> {
         if self.is::<T>() { Ok(Obj { reference: self, object: PhantomData }) } else { Err(self.mismatch::<T>()) }
     }
 
     /// As [`Ref::cast`], borrowed, so that no reference is counted.
+    ///
+    /// # Errors
+    /// As [`Ref::cast`].
     pub fn cast_ref<T: Object>(&self) -> Result<&Obj<T>> {
         if self.is::<T>() {
             // SAFETY: `Obj<T>` is a `Ref` and nothing else, and the type identity says that the object is a `T`.

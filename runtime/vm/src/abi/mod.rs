@@ -74,30 +74,45 @@ impl<'call> Arguments<'call> {
     }
 
     /// The next `i`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if no value is left.
     #[inline]
     pub fn i32(&mut self) -> Result<i32> {
         Ok(self.word()? as i32)
     }
 
     /// The next `I`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if no value is left.
     #[inline]
     pub fn i64(&mut self) -> Result<i64> {
         Ok(self.word()? as i64)
     }
 
     /// The next `f`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if no value is left.
     #[inline]
     pub fn f32(&mut self) -> Result<f32> {
         Ok(f32::from_bits(self.word()? as u32))
     }
 
     /// The next `F`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if no value is left.
     #[inline]
     pub fn f64(&mut self) -> Result<f64> {
         Ok(f64::from_bits(self.word()?))
     }
 
     /// The next `r`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if no reference is left.
     #[inline]
     pub fn reference(&mut self) -> Result<RefArgument<'call>> {
         let refs = std::mem::take(&mut self.refs);
@@ -108,7 +123,10 @@ impl<'call> Arguments<'call> {
         Ok(RefArgument { reference: first, keep })
     }
 
-    /// The next span, whose tuples have `words` values and `refs` references each. Fails if the call has fewer than its count of tuples needs.
+    /// The next span, whose tuples have `words` values and `refs` references each.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the call has fewer values or references than its count of tuples needs.
     #[inline]
     pub fn span(&mut self, words: usize, refs: usize) -> Result<RawSpan<'call>> {
         let count = usize::try_from(self.word()?).map_err(|_| mismatch("span too long"))?;
@@ -127,6 +145,9 @@ impl<'call> Arguments<'call> {
     }
 
     /// Checks that all arguments have been read.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if some are left.
     #[inline]
     pub fn finish(self) -> Result<()> {
         if self.words.is_empty() && self.refs.is_empty() { Ok(()) } else { Err(mismatch("too many arguments")) }
@@ -145,7 +166,10 @@ fn null_argument(name: &str) -> Status {
 
 /// Conversion of a reference argument to the type of a parameter. `name` is the argument's name in messages.
 pub trait FromRef<'call>: Sized {
-    /// Converts, or fails with a message that names the argument.
+    /// Converts.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the name of the argument, for null where an object is needed and for an object of another type.
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self>;
 }
 
@@ -212,7 +236,10 @@ impl<'call, T: Object> FromRef<'call> for &'call Obj<T> {
 
 /// Conversion of a number argument to the type that `as` in `spec/abi/modules` gives it. `N` is the type in the call, `i32` or `i64`.
 pub trait FromNumber<N>: Sized {
-    /// Converts, or fails with a message that names the argument.
+    /// Converts.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a number that is no value of the type.
     fn from_argument(number: N) -> Result<Self>;
 }
 
@@ -227,12 +254,18 @@ pub struct TextArgument(SmallVec<[u8; 128]>);
 
 impl TextArgument {
     /// The bytes of an argument that is not null.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the name, if it is null or no buffer.
     #[inline]
     pub fn new(argument: RefArgument<'_>, name: &str) -> Result<TextArgument> {
         TextArgument::of(<&Obj<Buffer>>::from_ref(argument, name)?)
     }
 
     /// The bytes of an argument that may be null.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the name, if it is an object other than a buffer.
     #[inline]
     pub fn optional(argument: RefArgument<'_>, name: &str) -> Result<Option<TextArgument>> {
         Option::<&Obj<Buffer>>::from_ref(argument, name)?.map(|buffer| TextArgument::of(buffer)).transpose()
@@ -245,6 +278,9 @@ impl TextArgument {
     }
 
     /// The text; `name` is the argument's name in messages.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the name, if it is no UTF-8.
     pub fn text(&self, name: &str) -> Result<&str> {
         str::from_utf8(&self.0).map_err(|_| not_text(name))
     }
@@ -283,6 +319,9 @@ impl<T: IntoRef> IntoRef for Option<T> {
 }
 
 /// The state of a native module, downcast to the type that the module declared.
+///
+/// # Errors
+/// `INTERNAL` if it is of another type.
 #[inline]
 pub fn state<T: 'static>(state: &mut dyn std::any::Any) -> Result<&mut T> {
     state.downcast_mut().ok_or_else(|| Status::internal("the state of a native module is not of the module's type"))

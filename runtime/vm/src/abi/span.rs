@@ -23,6 +23,9 @@ impl<'call> RawSpan<'call> {
     }
 
     /// The reference of a span of single references that has at most one; null if it has none. `name` is the argument's name in messages.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED`, with the name of the argument, if there are more.
     pub fn at_most_one(&self, name: &str) -> Result<Option<Ref>> {
         match self.refs {
             [] => Ok(None),
@@ -124,7 +127,10 @@ fn next<'call, T: Tuple<'call>>(raw: &mut RawSpan<'call>, name: &str) -> Option<
 
 /// Conversion of a span argument to the type of a parameter. `name` is the argument's name in messages.
 pub trait FromSpan<'call>: Sized {
-    /// Converts, or fails with a message that names the argument.
+    /// Converts.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the name of the argument, if a reference in a tuple is null where an object is needed or of another type.
     fn from_span(span: RawSpan<'call>, name: &str) -> Result<Self>;
 }
 
@@ -161,6 +167,9 @@ pub trait Tuple<'call>: Sized {
     const CAN_FAIL: bool;
 
     /// Reads an element from exactly that many words and references.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the name of the argument, if a reference is null where an object is needed or of another type.
     fn read(words: &[u64], refs: &'call [Option<Ref>], name: &str) -> Result<Self>;
 }
 

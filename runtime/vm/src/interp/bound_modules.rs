@@ -175,6 +175,9 @@ pub enum ModuleState {
 
 impl ContextState {
     /// New state for the modules of `module_list`: zero globals, null references, new native states. No initialiser runs.
+    ///
+    /// # Errors
+    /// As [`ModuleState::new`].
     pub fn new(module_list: &ModuleList) -> Result<ContextState> {
         let modules = module_list.modules.iter().map(ModuleState::new).collect::<Result<_>>()?;
         Ok(ContextState { modules, ..ContextState::default() })
@@ -183,6 +186,10 @@ impl ContextState {
 
 impl ModuleState {
     /// New state for one module.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory for the globals or the budget of the call has not as much left, and those of
+    /// [`NativeModule::create_state`](crate::NativeModule::create_state).
     pub fn new(module: &BoundModule) -> Result<ModuleState> {
         match module {
             BoundModule::Bytecode(module) => {

@@ -160,6 +160,9 @@ impl<'a> Machine<'a> {
     }
 
     /// Makes the frame on top of the stack the running one.
+    ///
+    /// # Errors
+    /// `INTERNAL` if there is none, which a verified program does not come to.
     pub fn select_top(&mut self) -> Result<()> {
         let (Some(header), Some(frame)) = (self.stack.header(), self.stack.registers()) else {
             return Err(Status::internal("the stack has no frame"));
@@ -229,6 +232,9 @@ impl<'a> Machine<'a> {
     }
 
     /// The list in a register.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for null and for an object that is no list.
     pub fn list(&self, reg: RefReg) -> Result<&List> {
         match self.reference(reg) {
             None => Err(Status::invalid_argument("the list is null")),
@@ -239,12 +245,18 @@ impl<'a> Machine<'a> {
     }
 
     /// An entry of the module's type table.
+    ///
+    /// # Errors
+    /// `INTERNAL` if there is no such entry, which the verifier excludes.
     pub fn type_of(&self, id: TypeId) -> Result<&'a ListType> {
         let module: &'a BytecodeModule = self.module;
         module.types.get(id.index()).ok_or_else(|| Status::internal(format!("type {} does not exist", id.index())))
     }
 
     /// Counts a backward branch or a call, and checks the limits when the countdown is over.
+    ///
+    /// # Errors
+    /// As [`Machine::check_limits`].
     #[inline(always)]
     pub fn tick(&mut self) -> Result<()> {
         match self.countdown.checked_sub(1) {
@@ -257,12 +269,18 @@ impl<'a> Machine<'a> {
     }
 
     /// Checks the limits after a native function, which may take as long as many ops and allocate objects that could not be refused.
+    ///
+    /// # Errors
+    /// `DEADLINE_EXCEEDED` or `CANCELLED` if the limits of the call say so.
     #[inline]
     pub fn check_after_call(&self) -> Result<()> {
         if self.is_limited { self.limits.check_time() } else { Ok(()) }
     }
 
     /// Checks the limits for a step that the countdown does not have, and starts the countdown again.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` without fuel, `DEADLINE_EXCEEDED` or `CANCELLED` by the other limits of the call.
     #[cold]
     pub fn check_limits(&mut self) -> Result<()> {
         if !self.count_many(1)? {
@@ -378,6 +396,9 @@ pub(super) struct RunningFrame<'a> {
 }
 
 /// The function `function` of bytecode module `module`.
+///
+/// # Errors
+/// `INTERNAL` if there is no such function, which the verifier and the binding of imports exclude.
 #[inline]
 pub fn lookup(
     module_list: &ModuleList,

@@ -124,11 +124,17 @@ fn out_of_range(index: usize, length: usize) -> Status {
 
 impl List {
     /// An empty list with room for `capacity` elements.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if the elements would take more than [`MAX_LIST_BYTES`], or if there is no memory.
     pub fn new(element_type: ListType, capacity: usize) -> Result<List> {
         List::with_budget(element_type, capacity, None)
     }
 
     /// As [`List::new`], with its memory charged to a budget.
+    ///
+    /// # Errors
+    /// As [`List::new`], and `RESOURCE_EXHAUSTED` if the budget has not as much left.
     #[doc(hidden)]
     pub fn with_budget(element_type: ListType, capacity: usize, budget: Option<&MemoryBudget>) -> Result<List> {
         let storage = match &element_type {
@@ -185,11 +191,18 @@ impl List {
     }
 
     /// Reserves memory for `capacity` elements in total.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if the elements would take more than [`MAX_LIST_BYTES`], if there is no memory, or if the budget of the list has not as
+    /// much left.
     pub fn reserve(&self, capacity: usize) -> Result<()> {
         self.lock().reserve(capacity)
     }
 
     /// Cuts the list to `length` elements, or extends it by zeros, nulls or unset elements.
+    ///
+    /// # Errors
+    /// As [`List::reserve`].
     pub fn resize(&self, length: usize) -> Result<()> {
         // References that are cut off are released after the lock, because that can run any destructor.
         let mut released = Storage::Ref(Vec::new());
@@ -208,6 +221,9 @@ impl List {
     }
 
     /// A copy of element `index`.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if there is no such element.
     pub fn get(&self, index: usize) -> Result<Element> {
         let counted = self.lock();
         let storage = &counted.storage;

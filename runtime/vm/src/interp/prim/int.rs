@@ -15,12 +15,24 @@ pub trait Int: Copy {
     /// `self * b + c`, wraps.
     fn wrapping_mul_add(self, b: Self, c: Self) -> Self;
     /// Signed quotient, truncated toward zero.
+    ///
+    /// # Errors
+    /// [`Trap::DivisionByZero`], and [`Trap::DivisionOverflow`] for a quotient that the type does not have.
     fn checked_div_s(self, rhs: Self) -> Result<Self, Trap>;
     /// Unsigned quotient.
+    ///
+    /// # Errors
+    /// [`Trap::DivisionByZero`] for a divisor of zero.
     fn checked_div_u(self, rhs: Self) -> Result<Self, Trap>;
     /// Signed remainder with the sign of the dividend; `MIN % -1` is 0.
+    ///
+    /// # Errors
+    /// [`Trap::DivisionByZero`] for a divisor of zero.
     fn checked_rem_s(self, rhs: Self) -> Result<Self, Trap>;
     /// Unsigned remainder.
+    ///
+    /// # Errors
+    /// [`Trap::DivisionByZero`] for a divisor of zero.
     fn checked_rem_u(self, rhs: Self) -> Result<Self, Trap>;
     /// Complement of all bits.
     fn not(self) -> Self;

@@ -11,6 +11,9 @@ use crate::{Buffer, Ref};
 const BULK_BYTES: usize = 64 << 10;
 
 /// The buffer in a ref register.
+///
+/// # Errors
+/// [`Trap::NullBuffer`] for null, [`Trap::NotABuffer`] for another object.
 #[inline]
 pub fn expect_buffer(reference: Option<&Ref>) -> Result<&Buffer, Trap> {
     match reference {
@@ -84,6 +87,9 @@ fn is_over_limits() -> bool {
 macro_rules! elements {
     ($($load:ident: $element:ident => $value:ident,)*; $($store:ident $fill:ident: $from:ident => $to:ident,)*) => {
         $(
+            ///
+            /// # Errors
+            /// [`Trap::Elements`] if the element is not inside.
             #[doc = concat!("Loads the `", stringify!($element), "` at element `index`.")]
             #[inline]
             pub fn $load(buffer: &Buffer, index: i64) -> Result<$value, Trap> {
@@ -91,12 +97,19 @@ macro_rules! elements {
             }
         )*
         $(
+            ///
+            /// # Errors
+            /// [`Trap::Elements`] if the element is not inside, [`Trap::ReadOnly`] for a buffer that is read-only.
             #[doc = concat!("Stores the low bits of `value` as the `", stringify!($to), "` at element `index`.")]
             #[inline]
             pub fn $store(buffer: &Buffer, index: i64, value: $from) -> Result<(), Trap> {
                 store(buffer, index, (value as $to).to_le_bytes())
             }
 
+            ///
+            /// # Errors
+            /// [`Trap::Elements`] if the elements are not all inside, [`Trap::ReadOnly`] for a buffer that is read-only, [`Trap::Limits`] for a long fill
+            /// of a call that is over its limits.
             #[doc = concat!("Fills `count` elements of type `", stringify!($to), "` from element `index` on.")]
             #[inline]
             pub fn $fill(buffer: &Buffer, index: i64, count: i64, value: $from) -> Result<(), Trap> {
@@ -124,7 +137,10 @@ elements! {
     store_f64 fill_f64: f64 => f64,
 }
 
-/// Length of a buffer in bytes. Never a trap; the type is that of the other accesses.
+/// Length of a buffer in bytes.
+///
+/// # Errors
+/// None: the type of the result is that of the other accesses.
 #[inline]
 pub fn buffer_len(buffer: &Buffer) -> Result<i64, Trap> {
     Ok(buffer.len() as i64)
@@ -158,12 +174,18 @@ macro_rules! globals {
         }
 
         #[doc = concat!("Reads the `", stringify!($value), "` at a computed byte offset, unsigned.")]
+        ///
+        /// # Errors
+        /// [`Trap::Globals`] if it is not inside the globals.
         #[inline]
         pub fn $indirect_load(globals: &[u8], offset: i32) -> Result<$value, Trap> {
             Ok($value::from_le_bytes(global(globals, offset as u32)?))
         }
 
         #[doc = concat!("Writes the `", stringify!($value), "` at a computed byte offset, unsigned.")]
+        ///
+        /// # Errors
+        /// [`Trap::Globals`] if it is not inside the globals.
         #[inline]
         pub fn $indirect_store(globals: &mut [u8], offset: i32, value: $value) -> Result<(), Trap> {
             set_global(globals, offset as u32, value.to_le_bytes())

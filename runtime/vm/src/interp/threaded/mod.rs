@@ -59,7 +59,10 @@ pub trait OpBody {
     /// The handler that reads all operands from slots, then for each value operand the handler that takes that one from the carry.
     const HANDLERS: &'static [Handler];
 
-    /// Executes the op. Value operand number `CARRIED`, counted from 1, is the carry; 0 is none. An op that fails has changed nothing.
+    /// Executes the op. Value operand number `CARRIED`, counted from 1, is the carry; 0 is none.
+    ///
+    /// # Errors
+    /// The trap of a primitive. Nothing has been changed then.
     fn run<F: Frame, const CARRIED: usize>(frame: &mut F, operands: &Self::Operands) -> Result<(), F::Error>;
 }
 
