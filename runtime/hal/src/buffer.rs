@@ -286,6 +286,9 @@ pub struct Subspan {
 }
 
 /// A buffer that covers a range of `buffer` and shares its memory; `buffer` itself if the range is all of it.
+///
+/// # Errors
+/// `OUT_OF_RANGE` if the range is not inside.
 pub fn subspan(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<Arc<dyn Buffer>> {
     let length = check_range(buffer.byte_length(), offset, length)?;
     if offset == 0 && length == buffer.byte_length() {

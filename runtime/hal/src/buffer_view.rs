@@ -28,6 +28,9 @@ pub struct BufferView {
 
 impl BufferView {
     /// A view of `buffer`. The elements must fit the buffer if the encoding is dense.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for more than 128 dimensions, `OUT_OF_RANGE` if the elements do not fit the buffer or their size overflows.
     pub fn new(
         buffer: Arc<dyn Buffer>,
         shape: &[u64],
@@ -38,6 +41,9 @@ impl BufferView {
     }
 
     /// The same, of a buffer that a program refers to.
+    ///
+    /// # Errors
+    /// As [`BufferView::new`].
     pub fn of(
         buffer: Obj<BufferRefObject>,
         shape: &[u64],
@@ -59,6 +65,9 @@ impl BufferView {
     }
 
     /// A dense tensor on `device`, row by row, with a copy of the elements in `bytes` (little-endian).
+    ///
+    /// # Errors
+    /// Those of the allocator of the device, and as [`BufferView::new`] for the bytes that are given.
     pub fn from_bytes(
         device: &dyn Device,
         shape: &[u64],
@@ -70,6 +79,9 @@ impl BufferView {
     }
 
     /// A copy of the elements as bytes.
+    ///
+    /// # Errors
+    /// As [`buffer_to_vec`]; `OUT_OF_RANGE` also if the buffer is smaller than a dense tensor, as for another encoding.
     pub fn to_vec(&self) -> Result<Vec<u8>> {
         buffer_to_vec(&*self.buffer.0, self.byte_length)
     }
@@ -126,7 +138,10 @@ impl BufferView {
     }
 }
 
-/// Bytes of a dense tensor, narrow elements packed; OUT_OF_RANGE if that overflows.
+/// Bytes of a dense tensor, narrow elements packed.
+///
+/// # Errors
+/// `OUT_OF_RANGE` if they are more than 64 bits can count.
 pub fn dense_byte_length(shape: &[u64], element_type: ElementType) -> Result<u64> {
     // A zero makes the product zero, however large the others are.
     let count =

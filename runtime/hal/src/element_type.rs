@@ -42,6 +42,9 @@ impl ElementType {
     }
 
     /// The element type that tools write as `text`: `f32`, `i1`, `bf16`, `cf64`, `f8E4M3FN`, `*16`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if it is none of them.
     pub fn parse(text: &str) -> Result<ElementType> {
         if let Some((element_type, _)) = Self::NAMED.iter().find(|(_, name)| *name == text) {
             return Ok(*element_type);

@@ -98,7 +98,10 @@ impl Fence {
         self.0.into_iter()
     }
 
-    /// True if it is reached; the root cause if a timeline failed.
+    /// True if it is reached.
+    ///
+    /// # Errors
+    /// The failure of a timeline.
     pub fn query(&self) -> Result<bool> {
         let mut reached = true;
         for point in &self.0 {
@@ -108,6 +111,9 @@ impl Fence {
     }
 
     /// Signals every point.
+    ///
+    /// # Errors
+    /// Those of [`Semaphore::signal`](super::Semaphore::signal) for the first point that cannot be signalled; points before it are.
     pub fn signal(&self) -> Result<()> {
         self.0.iter().try_for_each(|point| point.semaphore.signal(point.value))
     }
@@ -120,6 +126,9 @@ impl Fence {
     }
 
     /// Blocks until it is reached, a timeline fails, or the deadline passes.
+    ///
+    /// # Errors
+    /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that waits, such as its cancellation.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
         wait_all(&self.0, deadline)
     }

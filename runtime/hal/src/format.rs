@@ -20,6 +20,9 @@ const PRECISION: usize = 6;
 const MAX_EMPTY_ROWS: u64 = 1 << 20;
 
 /// The shape, the element type and at most `max_elements` elements of a view; `...` stands where elements are left out.
+///
+/// # Errors
+/// As [`buffer_read`] and [`format_elements`]; `OUT_OF_RANGE` for a buffer that does not fit the address space.
 pub fn format_view(view: &BufferView, max_elements: usize) -> Result<String> {
     let mut out = view.shape_and_type();
     out.push('=');
@@ -32,6 +35,9 @@ pub fn format_view(view: &BufferView, max_elements: usize) -> Result<String> {
 }
 
 /// Appends at most `max_elements` elements of a dense tensor to `out`.
+///
+/// # Errors
+/// `OUT_OF_RANGE` if there are fewer bytes than the shape has, `RESOURCE_EXHAUSTED` for a shape with very many rows without elements.
 pub fn format_elements(
     bytes: &[u8],
     shape: &[u64],

@@ -113,7 +113,10 @@ pub fn elements_of<T: HostElement>(bytes: &[u8]) -> Result<Cow<'_, [T]>> {
     T::read_all(count, fill).map(Cow::Owned)
 }
 
-/// Fails unless elements of a type can be read as `T`; `what` are the elements.
+/// Checks that elements of a type can be read as `T`; `what` are the elements.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if they cannot.
 pub fn check_readable<T: HostElement>(element_type: ElementType, what: impl FnOnce() -> String) -> Result<()> {
     if T::READABLE.contains(&element_type) {
         return Ok(());

@@ -103,11 +103,17 @@ impl MultiWait {
     }
 
     /// The outcome, once there is one.
+    ///
+    /// # Errors
+    /// The failure of a timeline.
     pub fn outcome(&self) -> Option<Result<()>> {
         self.0.lock().outcome()
     }
 
-    /// Blocks until there is an outcome; DEADLINE_EXCEEDED if the deadline passes first. A wait on behalf of a call ends at its limits, too.
+    /// Blocks until there is an outcome. A wait on behalf of a call ends at its limits, too.
+    ///
+    /// # Errors
+    /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that waits.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
         if let Some(outcome) = self.outcome() {
             return outcome;
@@ -183,6 +189,9 @@ impl Drop for MultiWait {
 
 impl MultiWait {
     /// The outcome if there is one; else wakes a task once there is one, instead of the task that was given before.
+    ///
+    /// # Errors
+    /// The failure of a timeline.
     pub fn poll_outcome(&self, waker: &Waker) -> Poll<Result<()>> {
         let mut state = self.0.lock();
         if let Some(outcome) = state.outcome() {
@@ -224,6 +233,9 @@ impl WaitSource for MultiWait {
 }
 
 /// Blocks until all points are reached, one fails, or the deadline passes. A wait on behalf of a call ends at its limits, too.
+///
+/// # Errors
+/// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that waits.
 pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
     match points {
         [] => Ok(()),
@@ -234,6 +246,9 @@ pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
 }
 
 /// Blocks until any of the points is reached, one fails before, or the deadline passes. A wait on behalf of a call ends at its limits, too.
+///
+/// # Errors
+/// As [`wait_all`].
 pub fn wait_any(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
     match points {
         [] => Ok(()),

@@ -76,7 +76,10 @@ impl SecurityPolicy {
         self.limits.memory.clone().map_or_else(HeapAllocator::new, HeapAllocator::with_budget)
     }
 
-    /// Fails if `what`, which is machine code, may not be loaded.
+    /// Checks that `what`, which is machine code, may be loaded.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` if the policy allows none.
     pub fn allow_native_code(&self, what: impl FnOnce() -> String) -> Result<()> {
         if self.native_code {
             return Ok(());

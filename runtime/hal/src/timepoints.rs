@@ -57,6 +57,9 @@ pub fn continue_after<T: Continuation>(
 }
 
 /// True if all points are reached.
+///
+/// # Errors
+/// The failure of a timeline.
 pub fn reached(points: &[Timepoint]) -> Result<bool> {
     for point in points {
         if point.semaphore.query()? < point.value {

@@ -7,6 +7,9 @@ use super::{Buffer, BufferParams, BufferUsage, Device, Mapping, MappingMode, Mem
 use crate::status::{Result, Status};
 
 /// Checks `offset..offset + length` against a buffer of `available` bytes and returns the length; `WHOLE_BUFFER` is what is left.
+///
+/// # Errors
+/// `OUT_OF_RANGE` if the range is not inside.
 pub fn check_range(available: u64, offset: u64, length: u64) -> Result<u64> {
     let left = available.checked_sub(offset).ok_or_else(|| {
         Status::out_of_range(format!("offset {offset} is past the end of a buffer of {available} bytes"))
@@ -21,6 +24,9 @@ pub fn check_range(available: u64, offset: u64, length: u64) -> Result<u64> {
 }
 
 /// Checks that `buffer` may be used for all of `usage`.
+///
+/// # Errors
+/// `PERMISSION_DENIED` if one of them is not allowed.
 pub fn require_usage(buffer: &dyn Buffer, usage: BufferUsage) -> Result<()> {
     let allowed = buffer.allowed_usage();
     if allowed.contains(usage) {
@@ -31,6 +37,9 @@ pub fn require_usage(buffer: &dyn Buffer, usage: BufferUsage) -> Result<()> {
 }
 
 /// Checks that all of `access` may be done with `buffer`. `ANY` is not checked.
+///
+/// # Errors
+/// `PERMISSION_DENIED` if one of them is not allowed.
 pub fn require_access(buffer: &dyn Buffer, access: MemoryAccess) -> Result<()> {
     let allowed = buffer.allowed_access();
     let modifiers = MemoryAccess::MAY_ALIAS | MemoryAccess::UNALIGNED;
@@ -49,6 +58,9 @@ fn map(buffer: &dyn Buffer, access: MemoryAccess, offset: u64, length: u64) -> R
 }
 
 /// A new buffer of `device` with a copy of `bytes`, which the host can map and programs can use for anything.
+///
+/// # Errors
+/// Those of the allocator of the device, such as `RESOURCE_EXHAUSTED`.
 pub fn buffer_from_bytes(device: &dyn Device, bytes: &[u8]) -> Result<Arc<dyn Buffer>> {
     let params = BufferParams {
         usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
@@ -62,6 +74,9 @@ pub fn buffer_from_bytes(device: &dyn Device, bytes: &[u8]) -> Result<Arc<dyn Bu
 }
 
 /// A copy of the first `length` bytes of `buffer`.
+///
+/// # Errors
+/// `OUT_OF_RANGE` if the buffer is shorter, `RESOURCE_EXHAUSTED` if there is no memory for the copy, and as [`buffer_read`].
 pub fn buffer_to_vec(buffer: &dyn Buffer, length: u64) -> Result<Vec<u8>> {
     // The range comes first, so that no more memory is taken than the buffer has.
     check_range(buffer.byte_length(), 0, length)?;
@@ -74,6 +89,9 @@ pub fn buffer_to_vec(buffer: &dyn Buffer, length: u64) -> Result<Vec<u8>> {
 }
 
 /// Copies `out.len()` bytes at `offset` into `out`.
+///
+/// # Errors
+/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or read, and other failures of mapping it.
 pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<()> {
     let (mapping, length) = map(buffer, MemoryAccess::READ, offset, out.len() as u64)?;
     // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping; `out` is exclusively ours, so it
@@ -83,6 +101,9 @@ pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<(
 }
 
 /// Copies `bytes` into the buffer at `offset`.
+///
+/// # Errors
+/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or written, and other failures of mapping it.
 pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
     let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, bytes.len() as u64)?;
     // SAFETY: as in `buffer_read`. Memory that buffers write has no Rust references to it, so `bytes` cannot be part of it.
@@ -91,6 +112,9 @@ pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()
 }
 
 /// Fills a range with a repeated pattern of 1, 2, 4 or 8 bytes. Offset and length must be multiples of the pattern's length.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a pattern of another length, or a range that is no multiple of it, and as [`buffer_write`].
 pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]) -> Result<()> {
     let step = check_pattern(pattern)?;
     let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, length)?;
@@ -119,6 +143,9 @@ pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]
 }
 
 /// Checks that a fill pattern is 1, 2, 4 or 8 bytes long and returns its length.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for another length.
 pub fn check_pattern(pattern: &[u8]) -> Result<u64> {
     match pattern.len() {
         1 | 2 | 4 | 8 => Ok(pattern.len() as u64),
@@ -127,6 +154,9 @@ pub fn check_pattern(pattern: &[u8]) -> Result<u64> {
 }
 
 /// Copies a range. Overlapping ranges are copied as if through a temporary buffer (`memmove`).
+///
+/// # Errors
+/// As [`buffer_read`] for the source and [`buffer_write`] for the target.
 pub fn buffer_copy(
     source: &dyn Buffer,
     source_offset: u64,

@@ -26,6 +26,9 @@ pub trait Abi<S: Side> {
 
     /// The value. It has references of its own to what `raw` refers to.
     ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if `raw` is no value of the kind, such as null for an object or text that is no UTF-8, and as [`import`] for objects.
+    ///
     /// # Safety
     /// `raw` is a valid value of the kind.
     unsafe fn decode(raw: &Self::Raw) -> Result<Self::Value>;
@@ -46,6 +49,9 @@ pub fn encode<S: Side, M: Abi<S>>(value: &M::Value) -> M::Raw {
 
 /// Decodes a value of kind `M`.
 ///
+/// # Errors
+/// As [`Abi::decode`].
+///
 /// # Safety
 /// As for [`Abi::decode`].
 pub unsafe fn decode<S: Side, M: Abi<S>>(raw: &M::Raw) -> Result<M::Value> {
@@ -54,6 +60,9 @@ pub unsafe fn decode<S: Side, M: Abi<S>>(raw: &M::Raw) -> Result<M::Value> {
 }
 
 /// Decodes what a pointer points to.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if it is null, and as [`Abi::decode`].
 ///
 /// # Safety
 /// `raw` is null or points to a valid value of the kind.
@@ -66,6 +75,9 @@ pub unsafe fn decode_at<S: Side, M: Abi<S>>(raw: *const M::Raw) -> Result<M::Val
 
 /// Decodes a list.
 ///
+/// # Errors
+/// As [`RawSlice::get`] for the list and [`Abi::decode`] for its values.
+///
 /// # Safety
 /// The slice points to valid values of the kind.
 pub unsafe fn decode_list<S: Side, M: Abi<S>>(raw: RawSlice<M::Raw>) -> Result<Vec<M::Value>> {
@@ -77,6 +89,9 @@ pub unsafe fn decode_list<S: Side, M: Abi<S>>(raw: RawSlice<M::Raw>) -> Result<V
 
 /// What a pointer points to.
 ///
+/// # Errors
+/// `INVALID_ARGUMENT` if it is null.
+///
 /// # Safety
 /// `pointer` is null or points to a valid value for `'a`.
 pub unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T> {
@@ -85,6 +100,9 @@ pub unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T> {
 }
 
 /// The slices of a list of slices.
+///
+/// # Errors
+/// As [`RawSlice::get`], for the list and each of its slices.
 ///
 /// # Safety
 /// As for [`RawSlice::get`], for the list and each of its slices.
@@ -119,6 +137,9 @@ impl<S: Side, M: Abi<S>> Lent<S, M> {
     }
 
     /// The value.
+    ///
+    /// # Errors
+    /// As [`Abi::decode`].
     pub fn decode(&self) -> Result<M::Value> {
         // SAFETY: `new` made a valid value, and `returned` requires one.
         unsafe { M::decode(&self.0) }

@@ -46,6 +46,9 @@ pub fn exported<T: ?Sized + Interface<OtherLibrary>>(object: &Arc<T>) -> RawObje
 }
 
 /// `object` exported by the other side and imported by this one.
+///
+/// # Errors
+/// As [`import`].
 pub fn through<T: ?Sized + Interface<ThisLibrary> + Interface<OtherLibrary>>(object: &Arc<T>) -> Result<Arc<T>> {
     let raw = export::<OtherLibrary, T>(object);
     // SAFETY: the object was exported just now.

@@ -137,12 +137,18 @@ impl DriverPlugin {
     }
 
     /// The name of the driver.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the library gives null or no UTF-8.
     pub fn name(&self) -> Result<&str> {
         // SAFETY: the name is as static as the descriptor.
         unsafe { self.name.text() }.map_err(|status| status.context("the name of a driver"))
     }
 
     /// Creates the driver.
+    ///
+    /// # Errors
+    /// Those of the library; `INVALID_ARGUMENT` or `INCOMPATIBLE` if what it creates is no driver of this version of the interface.
     pub fn create_driver(&self) -> Result<Arc<dyn Driver>> {
         let mut out = RawObject::NULL;
         // SAFETY: it is a function of this type, which writes an object unless it fails.

@@ -91,6 +91,10 @@ pub fn export<S: Side, T: ?Sized + Interface<S>>(object: &Arc<T>) -> RawObject {
 
 /// The object of `raw` if it is of this side, or a wrapper of it. The caller keeps its reference.
 ///
+/// # Errors
+/// `INVALID_ARGUMENT` for null and for an object of another kind, `INCOMPATIBLE` for one of another version of the driver interface or with a vtable
+/// that lacks required methods.
+///
 /// # Safety
 /// `raw` is null or a valid reference to an object.
 pub unsafe fn import<S: Side, T: ?Sized + Interface<S>>(raw: RawObject) -> Result<Arc<T>> {
@@ -244,6 +248,9 @@ pub fn broken(method: &str, status: Status) -> ! {
 }
 
 /// A text that is borrowed from the object whose method returned it.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if it is null and not empty, or no UTF-8.
 ///
 /// # Safety
 /// The text stays as it is for `'a`.

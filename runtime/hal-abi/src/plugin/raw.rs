@@ -85,6 +85,9 @@ impl<T: Copy> RawList<T> {
 
     /// The values.
     ///
+    /// # Errors
+    /// As [`RawSlice::get`].
+    ///
     /// # Safety
     /// As for [`RawSlice::get`].
     pub unsafe fn get<'a>(self) -> Result<&'a [T]> {

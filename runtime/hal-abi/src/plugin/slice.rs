@@ -28,6 +28,9 @@ impl<T> RawSlice<T> {
 
     /// The values.
     ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the list is null and not empty, or larger than memory.
+    ///
     /// # Safety
     /// `data` points to `length` values that stay as they are for `'a`, or is null.
     pub unsafe fn get<'a>(self) -> Result<&'a [T]> {
@@ -42,6 +45,9 @@ impl<T> RawSlice<T> {
 
 impl RawSlice<u8> {
     /// The text.
+    ///
+    /// # Errors
+    /// As [`RawSlice::get`], and `INVALID_ARGUMENT` if it is no UTF-8.
     ///
     /// # Safety
     /// As for [`RawSlice::get`].

@@ -84,6 +84,9 @@ fn new(code: u32, message: &str, source: *mut RawStatus) -> *mut RawStatus {
 
 /// Takes an error over.
 ///
+/// # Errors
+/// The error, unless `status` is null.
+///
 /// # Safety
 /// `status` is null, or was handed to the caller, who takes it once.
 pub unsafe fn take(status: *mut RawStatus) -> Result<()> {

@@ -15,6 +15,9 @@ pub struct Grid {
 
 impl Grid {
     /// Number of workgroups.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if there are more than 16 bits can count in z, or 64 bits in all.
     pub fn workgroups(&self) -> Result<u64> {
         let [x, y, z] = self.count;
         check_z(z, "workgroup count")?;
@@ -34,6 +37,9 @@ impl Grid {
 }
 
 /// The third dimension of sizes and counts has 16 bits.
+///
+/// # Errors
+/// `OUT_OF_RANGE` if it has more.
 pub fn check_z(z: u32, what: &str) -> Result<u16> {
     u16::try_from(z).map_err(|_| Status::out_of_range(format!("{what} of {z} in z: at most {}", u16::MAX)))
 }

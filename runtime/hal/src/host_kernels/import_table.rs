@@ -91,6 +91,9 @@ pub struct ImportTable {
 
 impl ImportTable {
     /// Resolves every name. A leading `?` marks an import that may be missing.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with the name of a function that is neither found nor optional, and those of the provider.
     pub fn resolve(names: Vec<CString>, provider: &dyn ImportProvider) -> Result<ImportTable> {
         let (functions, contexts) = (vec![None; names.len()], vec![std::ptr::null_mut(); names.len()]);
         let mut table = ImportTable { names, functions, contexts };

@@ -45,13 +45,19 @@ pub struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// Local memory for one workgroup at a time. RESOURCE_EXHAUSTED if it exceeds the limit.
+    /// Local memory for one workgroup at a time.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if it exceeds the limit, or if there is not so much memory.
     pub fn local_memory(&self, workgroup_memory: &mut WorkgroupMemory, size: u32) -> Result<*mut u8> {
         self.check_local_memory(size)?;
         workgroup_memory.local_memory(size)
     }
 
     /// The same, with zeros in it.
+    ///
+    /// # Errors
+    /// As [`Arguments::local_memory`].
     pub fn zeroed_local_memory(&self, workgroup_memory: &mut WorkgroupMemory, size: u32) -> Result<*mut u8> {
         self.check_local_memory(size)?;
         workgroup_memory.zeroed_local_memory(size)
@@ -73,6 +79,9 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
     fn name(&self, function: ExecutableFunction) -> &str;
 
     /// Checks that the function exists and takes so many constants and bindings.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if there is no such function, `INVALID_ARGUMENT` if it takes other numbers of them.
     fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()>;
 
     /// Whether its functions do nothing, as those of the null device, which runs no others.
@@ -110,8 +119,10 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
     ) -> Result<()>;
 }
 
-/// The kernels of an executable, for the null device (`null`) or for devices that run kernels. INVALID_ARGUMENT if the executable is for
-/// another kind of device.
+/// The kernels of an executable, for the null device (`null`) or for devices that run kernels.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if the executable is for another kind of device.
 pub fn kernels_of(executable: &Arc<dyn Executable>, null: bool) -> Result<Arc<dyn HostKernels>> {
     let kernels = executable.clone().host_kernels().filter(|kernels| kernels.is_null() == null);
     kernels.ok_or_else(|| Status::invalid_argument("the executable was prepared for another kind of device"))

@@ -34,7 +34,10 @@ impl WorkgroupMemory {
     }
 
     /// Memory of at least `size` bytes for one workgroup at a time, until the next call; null if `size` is zero. Its contents are those of
-    /// the workgroup before. RESOURCE_EXHAUSTED if there is not so much memory.
+    /// the workgroup before.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is not so much memory.
     pub fn local_memory(&mut self, size: u32) -> Result<*mut u8> {
         if size == 0 {
             return Ok(std::ptr::null_mut());
@@ -48,6 +51,9 @@ impl WorkgroupMemory {
     }
 
     /// The same, with zeros in it.
+    ///
+    /// # Errors
+    /// As [`WorkgroupMemory::local_memory`].
     pub fn zeroed_local_memory(&mut self, size: u32) -> Result<*mut u8> {
         if size > MAX_ZEROED_SIZE {
             return self.new_local_memory(size);

@@ -58,14 +58,20 @@ use crate::{Device, Result, Status};
 
 /// Is shown calls. Any thread may call it, also from within another call: a queue that calls the host does.
 pub trait Observer: Debug + Send + Sync + 'static {
-    /// Called before the object is. A failure is that of the call, and the object is not called. Methods that cannot fail have none.
+    /// Called before the object is.
+    ///
+    /// # Errors
+    /// A failure is that of the call, and the object is not called. Methods that cannot fail have none.
     fn before(&self, call: &Called<'_>) -> Result<()> {
         let _ = call;
         Ok(())
     }
 
-    /// Called after [`Observer::before`] for an operation of a queue that returns nothing. A failure is that of the operation, which the
-    /// device does not get: it goes to the points that the operation signals, once those it waits for are reached.
+    /// Called after [`Observer::before`] for an operation of a queue that returns nothing.
+    ///
+    /// # Errors
+    /// A failure is that of the operation, which the device does not get: it goes to the points that the operation signals, once those it waits
+    /// for are reached.
     fn submitting(&self, call: &Called<'_>) -> Result<()> {
         let _ = call;
         Ok(())

@@ -11,11 +11,17 @@ use crate::{Device, DeviceId, DeviceInfo, Driver, StringPair};
 
 impl dyn Driver {
     /// Creates the device that the driver chooses.
+    ///
+    /// # Errors
+    /// Those of the driver.
     pub fn create_default_device(&self) -> Result<Arc<dyn Device>> {
         self.create_device_by_id(DeviceId::default(), &[])
     }
 
     /// Creates a device by its position in the list of devices, which may differ from one driver and process to the next.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the driver has no such device, and those of the driver.
     pub fn create_device_by_ordinal(&self, ordinal: usize, params: &[StringPair]) -> Result<Arc<dyn Device>> {
         let devices = self.query_available_devices()?;
         let info = devices.get(ordinal).ok_or_else(|| {
@@ -25,6 +31,9 @@ impl dyn Driver {
     }
 
     /// Creates a device by its URI, whose driver is taken to be this one.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if the driver has no such device, and those of the driver.
     pub fn create_device_by_uri(&self, uri: &str) -> Result<Arc<dyn Device>> {
         let DeviceUri { driver, path, params } = DeviceUri::parse(uri)?;
         self.create_device_by_path(&driver, &path, &params)
@@ -90,6 +99,9 @@ impl SingleDeviceDriver {
 }
 
 /// Refuses the parameters of a URI for a driver that has none.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, with the name of the first one.
 pub fn expect_no_params(name: &str, params: &[StringPair]) -> Result<()> {
     let Some(StringPair { key, .. }) = params.first() else { return Ok(()) };
     Err(Status::invalid_argument(format!("driver `{name}` has no parameter `{}`: it has none", printable(key))))

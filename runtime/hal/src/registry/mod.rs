@@ -45,6 +45,9 @@ pub trait DriverFactory: fmt::Debug + Send + Sync {
     fn drivers(&self) -> Vec<DriverInfo>;
 
     /// Creates one of them, or returns one that was created before.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if it is none of them, and what keeps it from working here, such as a missing library.
     fn create(&self, name: &str) -> Result<Arc<dyn Driver>>;
 }
 
@@ -100,7 +103,9 @@ impl DriverRegistry {
     }
 
     /// Adds the drivers of a factory. Of several factories with a driver of one name, the newest creates it.
-    /// ALREADY_EXISTS if this very factory is registered, INVALID_ARGUMENT if a URI could not name one of its drivers.
+    ///
+    /// # Errors
+    /// `ALREADY_EXISTS` if this very factory is registered, `INVALID_ARGUMENT` if a URI could not name one of its drivers.
     pub fn register(&self, factory: Arc<dyn DriverFactory>) -> Result<()> {
         for info in factory.drivers() {
             check_driver_name(&info.name).map_err(Status::invalid_argument)?;
@@ -114,6 +119,9 @@ impl DriverRegistry {
     }
 
     /// Adds one driver, which `create` creates each time it is asked for.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if a URI could not name the driver.
     pub fn register_driver(
         &self,
         info: DriverInfo,
@@ -122,7 +130,10 @@ impl DriverRegistry {
         self.register(Arc::new(OneDriver { info, create }))
     }
 
-    /// Removes a factory. Drivers and devices that it created stay valid. NOT_FOUND if it is not registered.
+    /// Removes a factory. Drivers and devices that it created stay valid.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if it is not registered.
     pub fn unregister(&self, factory: &Arc<dyn DriverFactory>) -> Result<()> {
         let mut factories = self.factories.write().unwrap_or_else(PoisonError::into_inner);
         let index = factories.iter().position(|other| same(other, factory));
@@ -143,7 +154,10 @@ impl DriverRegistry {
         drivers
     }
 
-    /// Creates a driver. NOT_FOUND lists the drivers of the registry.
+    /// Creates a driver.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with the drivers of the registry, if it is none of them, and those of its factory.
     pub fn create_driver(&self, name: &str) -> Result<Arc<dyn Driver>> {
         // Factories are called without the lock, since creating a driver may take long, or use the registry.
         let factories = self.factories();
@@ -159,12 +173,18 @@ impl DriverRegistry {
 
     /// Creates a device by its URI, such as `local-sync` or `driver://path?key=value`. Each call may create a driver: for several devices of
     /// one driver, create that first and the devices with it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if there is no such driver or device, and those of the driver.
     pub fn create_device(&self, uri: &str) -> Result<Arc<dyn Device>> {
         let driver = self.create_driver(&DeviceUri::parse(uri)?.driver)?;
         driver.create_device_by_uri(uri)
     }
 
     /// The devices of a driver.
+    ///
+    /// # Errors
+    /// As [`DriverRegistry::create_driver`], and those of the driver.
     pub fn devices_of(&self, driver: &str) -> Result<Vec<AvailableDevice>> {
         let devices = self.create_driver(driver)?.query_available_devices()?;
         Ok(devices.into_iter().map(|info| AvailableDevice { driver: driver.to_string(), info }).collect())

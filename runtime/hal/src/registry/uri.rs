@@ -24,8 +24,10 @@ pub struct DeviceUri {
 
 impl DeviceUri {
     /// Parses a URI. The driver ends at the first `:`; the path follows after up to two slashes and ends at the first `?`; parameters are
-    /// separated by `&`, with an empty value if they have no `=`. Nothing is percent-decoded. INVALID_ARGUMENT if it is malformed or too
-    /// long.
+    /// separated by `&`, with an empty value if they have no `=`. Nothing is percent-decoded.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if it is malformed or too long.
     pub fn parse(text: &str) -> Result<DeviceUri> {
         let problem =
             |problem: String| Err(Status::invalid_argument(format!("device `{}`: {problem}", printable(text))));
