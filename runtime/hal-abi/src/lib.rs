@@ -7,6 +7,9 @@
 //! It stands on `vireo-hal`, whose objects it exchanges. Hosts that load driver libraries and the libraries themselves use it, through the
 //! crate `vireo`.
 
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 mod generated;
 mod library;
 pub mod plugin;

@@ -44,7 +44,9 @@ mod tests {
     fn counts_become_steps() {
         let told = Told::default();
         let mut count = report_count(&told);
-        [2, 2, 5].map(|done| count(done, 5));
+        for done in [2, 2, 5] {
+            count(done, 5);
+        }
         drop(count);
         assert_eq!(*told.0.lock().unwrap(), [("scheduled", 5), ("done", 2), ("done", 0), ("done", 3)]);
     }

@@ -241,7 +241,10 @@ pub fn guard_infallible(method: &str, body: impl FnOnce() -> Result<()>) {
     }
 }
 
-/// Panics because a method that cannot fail returned a value that the interface does not allow.
+/// Ends a call of a method that cannot fail and returned a value that the interface does not allow.
+///
+/// # Panics
+/// Always, with the method and the status.
 #[cold]
 pub fn broken(method: &str, status: Status) -> ! {
     panic!("a driver broke the interface: `{method}` returned {status}")

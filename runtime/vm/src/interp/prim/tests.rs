@@ -31,12 +31,18 @@ values! {
 }
 
 /// Asserts that an example has the expected value.
+///
+/// # Panics
+/// If it is another one.
 #[track_caller]
 pub fn is<T: Value>(example: &str, value: T, expected: T) {
     assert!(value.is(expected), "{example}: {value:?}, not {expected:?}");
 }
 
 /// Asserts that an example traps with the expected status.
+///
+/// # Panics
+/// If it is a value, or a trap of another code.
 #[track_caller]
 pub fn traps<T: Debug>(example: &str, value: Result<T, Trap>, expected: StatusCode) {
     assert_eq!(value.map_err(Trap::code).unwrap_err(), expected, "{example}");
