@@ -9,6 +9,7 @@
 //! another compiler than the one of the workspace; cargo's own variables name another linker (`CARGO_TARGET_..._LINKER`).
 
 mod models;
+mod programs;
 mod suite;
 mod targets;
 
@@ -18,6 +19,7 @@ use std::process::Command;
 
 use crate::workspace;
 use models::{ANYWHERE, COMMAND};
+use programs::Wine;
 use targets::{NODE, Run, TARGETS, Target};
 
 /// The workspace of the program that runs WebAssembly with Wasmtime, and the program.
@@ -75,6 +77,10 @@ fn try_target(target: &Target, with_suite: bool) -> Result<Vec<Outcome>, String>
     if !succeeds(&mut build)? {
         return Ok(vec![Outcome::Failed("does not build".to_string())]);
     }
+    let _kept = match target.run {
+        Run::InWine(_) => Some(Wine::start(&runners[0])?),
+        _ => None,
+    };
     let mut outcomes = Vec::new();
     for runner in &runners {
         outcomes.push(models::run_example(target, runner)?);
@@ -133,7 +139,7 @@ fn runners(target: &Target) -> Result<Result<Vec<Vec<String>>, String>, String> 
     let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
     Ok(match target.run {
         Run::Directly | Run::CheckOnly => Ok(vec![Vec::new()]),
-        Run::With(commands) => match commands.iter().find(|command| on_path(command[0])) {
+        Run::With(commands) | Run::InWine(commands) => match commands.iter().find(|command| on_path(command[0])) {
             Some(command) => Ok(vec![words(command)]),
             None => {
                 let names: Vec<&str> = commands.iter().map(|command| command[0]).collect();

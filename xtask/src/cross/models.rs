@@ -2,10 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use super::Outcome;
+use super::programs::{Output, output, started};
 use super::targets::Target;
 use crate::workspace;
 
@@ -26,6 +30,13 @@ struct Case<'a> {
     expected: &'a str,
 }
 
+/// A command that runs a case, and what tells it from others of the case.
+struct Job<'a> {
+    case: &'a Case<'a>,
+    how: &'a str,
+    command: Command,
+}
+
 /// Runs the cases whose inputs `examples/anywhere` can read.
 pub fn run_example(target: &Target, runner: &[String]) -> Result<Outcome, String> {
     let manifest = manifest()?;
@@ -36,33 +47,69 @@ pub fn run_example(target: &Target, runner: &[String]) -> Result<Outcome, String
     let program = program(target, ANYWHERE);
     // Programs in WebAssembly see the folder that their host is told as the root.
     let sees: &[&str] = if target.suffix == ".wasm" { &["."] } else { &[] };
-    let wrong = cases.iter().filter_map(|case| {
+    let jobs = cases.iter().map(|case| {
         let file = format!("{MODELS}/{}", case.file);
         let mut command = started(runner, &program);
         command.current_dir(workspace()).args(sees).args([&file, case.function]).args(&case.inputs);
-        compare(case, "", &mut command)
+        Job { case, how: "", command }
     });
     let how = runner.first().map_or(String::new(), |runner| format!(" in {}", name_of(runner)));
-    outcome(cases.len(), &format!("{ANYWHERE}{how}"), wrong.collect())
+    let what = format!("{ANYWHERE}{how}");
+    let wrong = wrong(target, &what, jobs.collect());
+    outcome(cases.len(), &what, wrong)
 }
 
 /// Runs all cases with `vireo run`, on the devices with and without workers.
 pub fn run_command(target: &Target, runner: &[String]) -> Result<Outcome, String> {
     let manifest = manifest()?;
-    let cases = cases(&manifest, target);
-    let program = program(target, COMMAND.1);
-    let mut wrong = Vec::new();
+    let (cases, program) = (&cases(&manifest, target), &program(target, COMMAND.1));
     const DEVICES: [&str; 2] = ["local-sync", "local-task"];
-    for device in DEVICES {
-        wrong.extend(cases.iter().filter_map(|case| {
-            let mut command = started(runner, &program);
+    let jobs = DEVICES.iter().flat_map(|device| {
+        cases.iter().map(move |case| {
+            let mut command = started(runner, program);
             command.current_dir(workspace().join(MODELS)).arg("run").arg(format!("--device={device}"));
             command.arg(format!("--module={}", case.file)).arg(format!("--function={}", case.function));
             command.args(case.inputs.iter().map(|input| format!("--input={input}")));
-            compare(case, device, &mut command)
-        }));
-    }
+            Job { case, how: device, command }
+        })
+    });
+    let wrong = wrong(target, COMMAND.1, jobs.collect());
     outcome(cases.len(), &format!("{} on {}", COMMAND.1, DEVICES.join(" and ")), wrong)
+}
+
+/// What is wrong with what the jobs print. There is a line for each as it ends, since emulators take minutes for all of them; several run at a
+/// time, since they wait more than they compute while they start.
+fn wrong(target: &Target, what: &str, jobs: Vec<Job<'_>>) -> Vec<String> {
+    let total = jobs.len();
+    let jobs = Mutex::new(jobs.into_iter().enumerate());
+    let ended = Mutex::new((0, Vec::new()));
+    let work = || {
+        loop {
+            // The lock is not held while the job runs.
+            let next = locked(&jobs).next();
+            let Some((index, mut job)) = next else { return };
+            let start = Instant::now();
+            let problem = compare(&mut job);
+            let mut ended = locked(&ended);
+            ended.0 += 1;
+            let verdict = if problem.is_some() { ", WRONG" } else { "" };
+            let (Job { case, how, .. }, seconds) = (job, start.elapsed().as_secs_f64());
+            eprintln!("{}: {what}: {} of {total}: {} {how} ({seconds:.1} s{verdict})", target.name, ended.0, case.name);
+            ended.1.extend(problem.map(|problem| (index, problem)));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let (_, mut wrong) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    wrong.sort();
+    wrong.into_iter().map(|(_, problem)| problem).collect()
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn manifest() -> Result<Value, String> {
@@ -111,35 +158,25 @@ fn program(target: &Target, name: &str) -> PathBuf {
     crate::target().join(target.name).join("debug").join(format!("{name}{}", target.suffix))
 }
 
-fn started(runner: &[String], program: &Path) -> Command {
-    match runner {
-        [] => Command::new(program),
-        [runner, arguments @ ..] => {
-            let mut command = Command::new(runner);
-            command.args(arguments).arg(program);
-            command
-        }
-    }
-}
-
 fn name_of(program: &str) -> String {
     Path::new(program).file_name().map_or_else(|| program.to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// What is wrong with what a command prints for a case.
-fn compare(case: &Case<'_>, how: &str, command: &mut Command) -> Option<String> {
-    let output = match command.output() {
+/// What is wrong with what the command of a job prints.
+fn compare(job: &mut Job<'_>) -> Option<String> {
+    let Job { case: Case { name, expected, .. }, how, command } = job;
+    let output = match output(command) {
         Ok(output) => output,
-        Err(error) => return Some(format!("{}: {}: {error}", case.name, command.get_program().to_string_lossy())),
+        Err(error) => return Some(format!("{name} {how}: {error}")),
     };
-    let printed = String::from_utf8_lossy(&output.stdout);
     // What sign a new NaN has is up to the processor, and answers of kernels in bytecode were recorded on x86-64.
-    let normal = |text: &str| text.replace("-NAN", "NAN");
-    if normal(&printed) == normal(case.expected) && output.status.success() {
+    let unsigned = |text: &str| text.replace("-NAN", "NAN");
+    let same = unsigned(&output.stdout) == unsigned(expected);
+    if same && output.status.success() {
         return None;
     }
-    let (name, expected, errors) = (case.name, case.expected, String::from_utf8_lossy(&output.stderr));
-    Some(format!("{name} {how}: {}, printed\n{printed}{errors}expected\n{expected}", output.status))
+    let Output { status, stdout, stderr } = output;
+    Some(format!("{name} {how}: {status}, printed\n{stdout}{stderr}expected\n{expected}"))
 }
 
 fn outcome(cases: usize, what: &str, wrong: Vec<String>) -> Result<Outcome, String> {

@@ -22,6 +22,8 @@ pub enum Run {
     Directly,
     /// By the first of these commands that is there; the last words are arguments of it.
     With(&'static [&'static [&'static str]]),
+    /// By Wine, which is the first of these commands that is there.
+    InWine(&'static [&'static [&'static str]]),
     /// By the host in `examples/wasm`, and by Node if it is there.
     InWasm,
     /// Not at all: no emulator is known.
@@ -67,7 +69,7 @@ pub const TARGETS: [Target; 7] = [
         name: "x86_64-pc-windows-gnu",
         linker: Some("x86_64-w64-mingw32-gcc"),
         flags: "",
-        run: Run::With(&[&["wine"], &["wine64"]]),
+        run: Run::InWine(&[&["wine"], &["wine64"]]),
         processors: &["x86-64", "x86-64-v3", "vmvx"],
         has_command: true,
         suffix: ".exe",
