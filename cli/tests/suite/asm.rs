@@ -1,11 +1,11 @@
 //! `vireo asm` and `vireo disasm`: modules from text and back.
 
-use crate::common::{folder, vireo};
+use crate::common::{folder, model, vireo};
 
 #[test]
 fn a_module_and_back() {
     let temporary = tempfile::tempdir().unwrap();
-    let module = folder("../fixtures/models/state.vmfb");
+    let module = folder("../fixtures/models").join(model("state"));
     let outcome = vireo(temporary.path(), ["disasm", module.to_str().unwrap(), "-o", "state.vmasm"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (0, ""), "{}", outcome.stderr);
     let outcome = vireo(temporary.path(), ["asm", "state.vmasm", "-o", "state.vmfb"]);
@@ -14,8 +14,7 @@ fn a_module_and_back() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert_eq!(
         outcome.stdout,
-        vireo(&folder("../fixtures/models"), ["run", "--module=state.vmfb", "--function=increment", "--input=5"])
-            .stdout
+        vireo(temporary.path(), ["run", module.to_str().unwrap(), "--function=increment", "--input=5"]).stdout
     );
     let text = std::fs::read_to_string(temporary.path().join("state.vmasm")).unwrap();
     assert_eq!(vireo(temporary.path(), ["disasm", "state.vmfb"]).stdout, text);

@@ -44,8 +44,8 @@ fn all_is_metadata_and_code() {
         (dump(&["--output=all"]), dump(&["--output=metadata"]), dump(&["--output=disassembly"]));
     assert_eq!(all.stdout, format!("{}\n{}", metadata.stdout, code.stdout));
     assert!(code.stdout.starts_with("vm.module @module version 0\nvm.type f32\n"));
-    assert!(code.stdout.contains("vm.rodata[5] = 01020304\n"));
-    assert!(code.stdout.contains("// vm.rodata[4] has 2840 bytes"));
+    assert!(code.stdout.contains("vm.rodata[7] = 01020304\n"));
+    assert!(code.stdout.contains("// vm.rodata[5] has 3768 bytes"));
 }
 
 #[test]

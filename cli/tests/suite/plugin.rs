@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Outcome, example_library, folder, vireo};
+use crate::common::{Outcome, example_library, folder, model, vireo};
 use crate::skip::{Need, skipped};
 
 fn run(arguments: &[&str]) -> Outcome {
@@ -16,8 +16,8 @@ fn programs_run_on_devices_of_a_plugin() {
         skipped(Need::Platform("x86_64"), "the kernels are for x86-64 and 64-bit Arm");
         return;
     }
-    let module = if cfg!(target_arch = "aarch64") { "--module=aarch64_abs.vmfb" } else { "--module=abs.vmfb" };
-    let abs = ["run", module, "--function=abs", "--input=f32=-2"];
+    let module = model("abs");
+    let abs = ["run", &module, "--function=abs", "--input=f32=-2"];
     let outcome = run(&[&abs[..], &["--device=counting://cpu?log=1"]].concat());
     assert_eq!(outcome.stdout, "EXEC @abs\nresult[0]: hal.buffer_view\nf32=2\n", "{}", outcome.stderr);
     assert!(outcome.code == 0 && outcome.stderr.contains("counting: execute 1\n"), "{}", outcome.stderr);

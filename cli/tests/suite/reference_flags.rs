@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{folder, vireo};
+use crate::common::{folder, model, vireo};
 use crate::skip::{Need, skipped};
 
 const LIST: &str = include_str!("../../src/reference_flags.txt");
@@ -53,7 +53,7 @@ fn the_defaults_of_the_tools_are_accepted() {
             text.lines().filter(|line| line.starts_with("--")).map(|line| format!("{line}\n")).collect();
         std::fs::write(&file, flags).unwrap();
         let flagfile = format!("--flagfile={}", file.display());
-        let model = folder("../fixtures/models/abs.vmfb");
+        let model = folder("../fixtures/models").join(model("abs"));
         let flags = ["--function=abs", "--input=f32=-2"];
         let outcome = vireo(temporary.path(), [command, model.to_str().unwrap(), &flagfile].into_iter().chain(flags));
         assert_eq!(outcome.code, 0, "{tool}: {}", outcome.stderr);

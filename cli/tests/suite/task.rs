@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, model, vireo};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tempfile::TempDir;
 
@@ -56,7 +56,8 @@ fn workers_are_shown() {
 
 #[test]
 fn a_uri_wins_over_flags() {
-    let program = ["run", "--module=abs.vmfb", "--function=abs", "--input=f32=-2", "--task_topology_cpu_ids=8191"];
+    let abs = model("abs");
+    let program = ["run", &abs, "--function=abs", "--input=f32=-2", "--task_topology_cpu_ids=8191"];
     let run = |device: &str| vireo(&folder("../fixtures/models"), program.iter().chain(&[device]));
     let flags = run("--device=local-task");
     assert!(flags.code != 0 && flags.stderr.contains("processor 8191"), "{}", flags.stderr);

@@ -48,7 +48,7 @@ fn tiers() -> &'static [&'static str] {
 }
 
 /// Whether the command makes machine code.
-fn has_jit() -> bool {
+pub fn has_jit() -> bool {
     let available = cfg!(target_arch = "x86_64");
     if !available {
         skipped(Need::Platform("x86_64"), "there is no machine code but for x86-64");

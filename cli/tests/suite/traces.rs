@@ -1,14 +1,19 @@
 //! `--trace_execution`, `--device_trace` and `--device_validate`: stdout stays what it is, and the traces are those of what ran.
 
-use crate::common::{folder, vireo};
+use crate::common::{Outcome, folder, model, vireo};
 
-const FLAGS: [&str; 4] = ["run", "--module=abs.vmfb", "--function=abs", "--input=f32=-2"];
 const STDOUT: &str = "EXEC @abs\nresult[0]: hal.buffer_view\nf32=2\n";
+
+/// Calls a model that prints [`STDOUT`], with flags.
+fn abs(flags: &[&str]) -> Outcome {
+    let model = model("abs");
+    let call = ["run", &model, "--function=abs", "--input=f32=-2"];
+    vireo(&folder("../fixtures/models"), call.iter().chain(flags))
+}
 
 #[test]
 fn ops_are_written_to_stderr() {
-    let models = folder("../fixtures/models");
-    let outcome = vireo(&models, FLAGS.iter().chain(&["--trace_execution"]));
+    let outcome = abs(&["--trace_execution"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (0, STDOUT), "{}", outcome.stderr);
     let lines: Vec<&str> = outcome.stderr.lines().collect();
     assert!(lines.iter().all(|line| line.starts_with("[module") && line.contains("]    ")), "{}", outcome.stderr);
@@ -17,15 +22,14 @@ fn ops_are_written_to_stderr() {
     assert!(lines.iter().any(|line| line.ends_with(call)), "{}", outcome.stderr);
     assert!(lines.last().unwrap().contains("    vm.return %R"), "{}", outcome.stderr);
     // Off is as without it.
-    let outcome = vireo(&models, FLAGS.iter().chain(&["--trace_execution=false"]));
+    let outcome = abs(&["--trace_execution=false"]);
     assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, STDOUT, ""));
 }
 
 #[test]
 fn the_interpreter_is_what_is_traced() {
-    let models = folder("../fixtures/models");
-    let with = |tier: &'static str| vireo(&models, FLAGS.iter().chain(&["--trace_execution", tier]));
-    let (alone, interpreted) = (vireo(&models, FLAGS.iter().chain(&["--trace_execution"])), with("--tier=interp"));
+    let with = |tier: &'static str| abs(&["--trace_execution", tier]);
+    let (alone, interpreted) = (abs(&["--trace_execution"]), with("--tier=interp"));
     assert_eq!((interpreted.code, interpreted.stderr), (0, alone.stderr));
     for tier in ["--tier=jit", "--tier=both"] {
         let refused = with(tier);
@@ -36,8 +40,7 @@ fn the_interpreter_is_what_is_traced() {
 
 #[test]
 fn calls_of_devices_are_written_to_stderr_or_a_file() {
-    let models = folder("../fixtures/models");
-    let outcome = vireo(&models, FLAGS.iter().chain(&["--device_trace"]));
+    let outcome = abs(&["--device_trace"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (0, STDOUT), "{}", outcome.stderr);
     let lines: Vec<&str> = outcome.stderr.lines().collect();
     assert!(lines.iter().all(|line| line.contains("#") && line.contains(") -> ")), "{}", outcome.stderr);
@@ -50,18 +53,18 @@ fn calls_of_devices_are_written_to_stderr_or_a_file() {
         assert!(lines.iter().any(|line| line.contains(part)), "{part}: {}", outcome.stderr);
     }
     // Everything the trace says is the same in each run.
-    let again = vireo(&models, FLAGS.iter().chain(&["--device_trace"]));
+    let again = abs(&["--device_trace"]);
     assert_eq!(again.stderr, outcome.stderr);
 
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("trace.txt");
     let flag = format!("--device_trace={}", path.display());
-    let to_file = vireo(&models, FLAGS.iter().copied().chain([flag.as_str()]));
+    let to_file = abs(&[&flag]);
     assert_eq!((to_file.code, to_file.stdout.as_str(), to_file.stderr.as_str()), (0, STDOUT, ""));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), outcome.stderr);
 
     let nowhere = format!("--device_trace={}", temporary.path().join("no/trace.txt").display());
-    let refused = vireo(&models, FLAGS.iter().copied().chain([nowhere.as_str()]));
+    let refused = abs(&[&nowhere]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
     assert!(refused.stderr.contains("cannot write --device_trace="), "{}", refused.stderr);
 }
@@ -113,7 +116,6 @@ fn calls_of_devices_are_validated_first() {
         traced.stderr
     );
     // What is right is as without it.
-    let models = folder("../fixtures/models");
-    let outcome = vireo(&models, FLAGS.iter().chain(&["--device_validate"]));
+    let outcome = abs(&["--device_validate"]);
     assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, STDOUT, ""));
 }

@@ -37,6 +37,11 @@ pub fn folder(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
 
+/// The file of a model of `fixtures/models`, of those whose kernels are for the machine that the tests run on.
+pub fn model(name: &str) -> String {
+    if cfg!(target_arch = "aarch64") { format!("aarch64_{name}.vmfb") } else { format!("{name}.vmfb") }
+}
+
 /// The library of an example, which cargo builds next to the tests because this package depends on it.
 pub fn example_library(name: &str) -> PathBuf {
     let tests = std::env::current_exe().expect("the path of the tests");
