@@ -50,8 +50,7 @@ mod old;
 mod parameters;
 mod pools;
 mod queries;
-// Its model is for x86-64.
-#[cfg(all(feature = "ndarray", target_arch = "x86_64"))]
+#[cfg(feature = "ndarray")]
 mod readme;
 mod recording;
 mod reference;

@@ -1,5 +1,8 @@
 //! The program that the README shows compiles and runs, word for word.
 
+use crate::machine::MACHINE;
+use crate::skip::{Need, skipped};
+
 fn program() -> vireo::Result<()> {
     // From here on as in the README, seen from this package.
     use vireo::ndarray::Array2;
@@ -22,7 +25,11 @@ fn lines_between<'a>(text: &'a str, first: &str, end: &str) -> Vec<&'a str> {
 
 #[test]
 fn the_program_of_the_readme_runs() {
-    program().expect("runs");
+    if MACHINE == "x86_64" {
+        program().expect("runs");
+    } else {
+        skipped(Need::Platform("x86_64"), "the kernels of its model are for x86-64");
+    }
     let readme = include_str!("../../../README.md").replace("fixtures/", "../fixtures/");
     let shown = lines_between(&readme, "```rust", "```");
     let first = "// From here on as in the README, seen from this package.";

@@ -19,8 +19,6 @@ use vireo::{Result, Status, StatusCode};
 
 use super::{fixture, floats};
 use crate::device;
-use crate::machine::MACHINE;
-use crate::skip::{Need, skipped};
 
 const ARCHIVES: [&str; 3] = ["weights.irpa", "weights.gguf", "weights.safetensors"];
 
@@ -61,10 +59,6 @@ fn contents(buffer: &Arc<dyn Buffer>) -> Vec<u8> {
 
 #[test]
 fn programs_compute_with_parameters() -> Result<()> {
-    if MACHINE != "x86_64" {
-        skipped(Need::Platform("x86_64"), "the kernels are for x86-64");
-        return Ok(());
-    }
     let device = device();
     for name in ARCHIVES {
         for mode in [ContentsMode::Mmap, ContentsMode::File, ContentsMode::Preload] {
@@ -94,10 +88,6 @@ fn programs_compute_with_parameters() -> Result<()> {
 
 #[test]
 fn programs_without_a_provider_say_so() -> Result<()> {
-    if MACHINE != "x86_64" {
-        skipped(Need::Platform("x86_64"), "the kernels are for x86-64");
-        return Ok(());
-    }
     let modules = [
         Module::native(HalModule::new(vec![device()]))?,
         Module::native(IoParameters::new([]))?,
