@@ -8,15 +8,34 @@ use std::{env, fs, io};
 
 /// Prints what was skipped, and fails if something could have run here. A file that does not exist says that nothing was skipped.
 pub fn skipped(file: &Path) -> Result<(), String> {
-    let text = match fs::read_to_string(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        other => other.map_err(|error| format!("{}: {error}", file.display()))?,
-    };
+    let text = read(file)?;
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let machine = Machine::new(&cpuinfo, env::var_os("PATH").as_deref().map(env::split_paths).into_iter().flatten());
-    let (report, problems) = judge(&text, &machine)?;
-    print!("{report}");
+    let problems = judge(&text, &machine)?;
+    print!("{}", report(&text)?);
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+/// The lines of a file of skips, which does not exist if there were none.
+pub fn read(file: &Path) -> Result<String, String> {
+    match fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        other => other.map_err(|error| format!("{}: {error}", file.display())),
+    }
+}
+
+/// How many skips the text has, and which tests had them for what.
+pub fn report(text: &str) -> Result<String, String> {
+    let needs = skips(text)?;
+    let count: usize = needs.values().map(Vec::len).sum();
+    let mut report = format!("{count} skipped\n");
+    for (need, tests) in needs {
+        report.push_str(&format!("{:>5} for {need}\n", tests.len()));
+        for (test, why) in tests {
+            report.push_str(&format!("{:6}{test}: {why}\n", ""));
+        }
+    }
+    Ok(report)
 }
 
 /// What a machine can do, as far as tests ask for it.
@@ -56,9 +75,25 @@ impl Machine {
     }
 }
 
-/// The report on `text`, and what should have run.
-fn judge(text: &str, machine: &Machine) -> Result<(String, Vec<String>), String> {
-    let mut needs: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+/// What of `text` should have run on the machine.
+fn judge(text: &str, machine: &Machine) -> Result<Vec<String>, String> {
+    let mut problems = Vec::new();
+    for (need, tests) in skips(text)? {
+        if machine.can(need)? {
+            for (test, why) in tests {
+                problems.push(format!("`{test}` was skipped for {need}, which this machine has: {why}"));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// The tests that were skipped for each need, and why.
+type Skips<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a str)>>;
+
+/// The skips that the lines of a text are of.
+fn skips(text: &str) -> Result<Skips<'_>, String> {
+    let mut needs = Skips::new();
     for (index, line) in text.lines().enumerate() {
         let mut parts = line.split('\t');
         let (Some(need), Some(test), Some(why), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -66,20 +101,7 @@ fn judge(text: &str, machine: &Machine) -> Result<(String, Vec<String>), String>
         };
         needs.entry(need).or_default().push((test, why));
     }
-    let (mut report, mut problems) = (String::new(), Vec::new());
-    let count: usize = needs.values().map(Vec::len).sum();
-    report.push_str(&format!("{count} skipped\n"));
-    for (need, tests) in needs {
-        let can = machine.can(need)?;
-        report.push_str(&format!("{:>5} for {need}\n", tests.len()));
-        for (test, why) in tests {
-            report.push_str(&format!("{:6}{test}: {why}\n", ""));
-            if can {
-                problems.push(format!("`{test}` was skipped for {need}, which this machine has: {why}"));
-            }
-        }
-    }
-    Ok((report, problems))
+    Ok(needs)
 }
 
 #[cfg(test)]
@@ -94,21 +116,21 @@ mod tests {
     fn what_is_not_here_may_be_skipped() {
         let text =
             "processor avx512f\tlanes\tno lanes\nprocessor avx512f\tothers\tno lanes\ntool c++\theader\tno compiler\n";
-        let (report, problems) = judge(text, &machine()).unwrap();
+        let problems = judge(text, &machine()).unwrap();
         assert_eq!(
-            report,
+            report(text).unwrap(),
             "3 skipped\n    2 for processor avx512f\n      lanes: no lanes\n      others: no lanes\n    1 for tool c++\n      \
              header: no compiler\n"
         );
         assert!(problems.is_empty(), "{problems:?}");
-        assert_eq!(judge("", &machine()).unwrap().0, "0 skipped\n");
+        assert_eq!(report("").unwrap(), "0 skipped\n");
     }
 
     #[test]
     fn what_is_here_may_not_be_skipped() {
         let arch = format!("platform {}\tcode\tno code", env::consts::ARCH);
         for line in ["processor avx2\tlanes\tno lanes", "no-processor fma4\told\tnew", "tool cc\theader\tnone", &arch] {
-            let (_, problems) = judge(line, &machine()).unwrap();
+            let problems = judge(line, &machine()).unwrap();
             assert_eq!(problems.len(), 1, "{line}");
         }
     }

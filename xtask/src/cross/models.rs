@@ -154,7 +154,7 @@ fn has_features(processor: &str) -> bool {
 }
 
 /// Where cargo puts a program of a target.
-fn program(target: &Target, name: &str) -> PathBuf {
+pub fn program(target: &Target, name: &str) -> PathBuf {
     crate::target().join(target.name).join("debug").join(format!("{name}{}", target.suffix))
 }
 

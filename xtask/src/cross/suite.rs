@@ -1,12 +1,16 @@
-//! Runs the tests of the workspace on a target, by its emulator.
+//! Runs the tests of the workspace on a target, by its emulator, and for WebAssembly those of its host.
 
-use super::targets::Target;
-use super::{Linker, Outcome, cargo, succeeds, variable};
+use std::fs;
+use std::path::Path;
 
-/// The packages whose tests run. The rest is of tools for this machine; the tests of the command and of
-/// some examples have models for x86-64.
-const PACKAGES: [&str; 15] = [
+use super::targets::{Run, Target};
+use super::{Linker, Outcome, cargo, models, succeeds, variable, wasm_host};
+use crate::skipped;
+
+/// The packages whose tests run. The rest is of tools for this machine.
+const PACKAGES: [&str; 16] = [
     "vireo",
+    "vireo-cli",
     "vireo-core",
     "vireo-module",
     "vireo-vm",
@@ -25,15 +29,35 @@ const PACKAGES: [&str; 15] = [
 
 /// Runs the tests. Those that start programs of the target start them by the words of `VIREO_RUNNER`.
 pub fn run(target: &Target, linker: &Linker, runner: &[String]) -> Result<Outcome, String> {
+    if let Some(why) = target.no_suite {
+        return Ok(Outcome::Skipped(format!("its tests: {why}")));
+    }
+    if let Run::InWasm = target.run {
+        let mut test = wasm_host("test");
+        test.env("VIREO_ANYWHERE", models::program(target, models::ANYWHERE));
+        return Ok(match succeeds(&mut test)? {
+            true => Outcome::Passed("the tests of its host pass".to_string()),
+            false => Outcome::Failed("tests of its host fail".to_string()),
+        });
+    }
+    let skips = crate::target().join(target.name).join("skipped.txt");
+    if skips.exists() {
+        fs::remove_file(&skips).map_err(|error| format!("{}: {error}", skips.display()))?;
+    }
     let mut test = cargo(target, "test", linker);
-    test.args(["--no-fail-fast", "--lib", "--bins", "--tests"]);
+    test.args(["--no-fail-fast", "--lib", "--bins", "--tests"]).env("VIREO_SKIPPED", &skips);
     test.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
     if !runner.is_empty() {
         let words = runner.join(" ");
         test.env(variable(target, "RUNNER"), &words).env("VIREO_RUNNER", words);
     }
     Ok(match succeeds(&mut test)? {
-        true => Outcome::Passed("the tests pass".to_string()),
+        true => Outcome::Passed(format!("the tests pass, {}", counted(&skips)?)),
         false => Outcome::Failed("tests fail".to_string()),
     })
+}
+
+/// How many tests left something out, and why.
+fn counted(file: &Path) -> Result<String, String> {
+    skipped::report(&skipped::read(file)?)
 }

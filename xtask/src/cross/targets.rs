@@ -14,6 +14,8 @@ pub struct Target {
     pub nans_as_recorded: bool,
     /// What is built: the command as well, or only `examples/anywhere`.
     pub has_command: bool,
+    /// Why the tests are not run there, if they are not.
+    pub no_suite: Option<&'static str>,
     /// What the name of a program ends with.
     pub suffix: &'static str,
 }
@@ -47,6 +49,7 @@ pub const TARGETS: [Target; 7] = [
         processors: &["aarch64", "vmvx"],
         nans_as_recorded: false,
         has_command: true,
+        no_suite: None,
         suffix: "",
     },
     // Static: there is no loader of libraries in it, and kernels come from embedded ELF libraries all the same.
@@ -58,6 +61,7 @@ pub const TARGETS: [Target; 7] = [
         processors: &["x86-64", "x86-64-v3", "vmvx"],
         nans_as_recorded: true,
         has_command: true,
+        no_suite: Some("a static program loads no libraries, as those of plugins do"),
         suffix: "",
     },
     Target {
@@ -69,6 +73,7 @@ pub const TARGETS: [Target; 7] = [
         // WebAssembly leaves the sign to its host, and the hosts to the processor.
         nans_as_recorded: true,
         has_command: false,
+        no_suite: None,
         suffix: ".wasm",
     },
     Target {
@@ -79,6 +84,7 @@ pub const TARGETS: [Target; 7] = [
         processors: &["x86-64", "x86-64-v3", "vmvx"],
         nans_as_recorded: true,
         has_command: true,
+        no_suite: Some("some call functions of Linux"),
         suffix: ".exe",
     },
     checked("x86_64-pc-windows-msvc"),
@@ -96,6 +102,7 @@ const fn checked(name: &'static str) -> Target {
         processors: &[],
         nans_as_recorded: true,
         has_command: true,
+        no_suite: None,
         suffix: "",
     }
 }
