@@ -1,6 +1,7 @@
 //! `--device_allocator`, with the texts that the tools of the reference runtime read.
 
 use crate::common::{Outcome, folder, vireo};
+use crate::tiers::every_tier;
 
 fn run(rest: &[&str]) -> Outcome {
     let flags = ["run", "vmvx_mlp.vmfb", "--input=8x64xf32=0.5", "--output=-"];
@@ -15,7 +16,7 @@ fn allocators_change_no_results() {
         &["--device_allocator=caching"][..],
         &["--device_allocator=caching:device_local=1gib;*;16", "--device=local-task"],
         &["--device_allocator=debug"],
-        &["--device_allocator=caching:*;transfer=;1mib", "--device-allocator", "debug", "--tier=both"],
+        &["--device_allocator=caching:*;transfer=;1mib", "--device-allocator", "debug", every_tier()],
         &["--device_allocator=caching", "--untrusted"],
     ] {
         let outcome = run(flags);

@@ -56,6 +56,11 @@ pub fn has_jit() -> bool {
     available
 }
 
+/// The flag by which a program runs on every tier that there is here.
+pub fn every_tier() -> &'static str {
+    if has_jit() { "--tier=both" } else { "--tier=interp" }
+}
+
 fn run(folder: &Path, tier: &str, flags: &[&str]) -> Outcome {
     let tier = format!("--tier={tier}");
     vireo(folder, ["run", "--module=tiers.vmfb", &tier].iter().chain(flags))

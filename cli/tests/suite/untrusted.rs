@@ -1,7 +1,7 @@
 //! `--untrusted` and the limits that flags set.
 
 use crate::common::{Outcome, folder, vireo};
-use crate::tiers::has_jit;
+use crate::tiers::every_tier;
 
 fn run(arguments: &[&str]) -> Outcome {
     vireo(&folder("../fixtures/models"), arguments)
@@ -14,8 +14,7 @@ fn kernels_in_portable_bytecode_run_as_they_do_without_it() {
     let dump = run(&["dump", "--output=metadata", "vmvx_softmax.vmfb"]);
     assert_eq!(dump.code, 0, "{}", dump.stderr);
     let trusted = run(&PORTABLE);
-    let tier = if has_jit() { "--tier=both" } else { "--tier=interp" };
-    for more in [&["--untrusted"][..], &["--untrusted", tier], &["--untrusted", "--device=local-task"]] {
+    for more in [&["--untrusted"][..], &["--untrusted", every_tier()], &["--untrusted", "--device=local-task"]] {
         let untrusted = run(&[&PORTABLE[..], more].concat());
         assert_eq!((untrusted.code, &untrusted.stdout), (trusted.code, &trusted.stdout), "{}", untrusted.stderr);
     }
