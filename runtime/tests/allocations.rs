@@ -1,9 +1,12 @@
 //! Counts what calls allocate. A program of its own, because it replaces the allocator of the process: all threads are counted.
 
+#[expect(dead_code, reason = "only models are loaded")]
+#[path = "support/machine.rs"]
+mod machine;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::Cell;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -165,8 +168,7 @@ fn call_polled(function: &Function, arguments: &[Value]) -> Vec<Value> {
 
 fn count_calls(device: &Arc<dyn Device>, case: &Case, how: How) -> u64 {
     let trace = std::env::var_os("VIREO_TRACE_ALLOCATIONS").is_some();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/models");
-    let module = Module::from_file(folder.join(case.model).with_extension("vmfb")).expect("a module");
+    let module = Module::from_file(machine::model(case.model)).expect("a module");
     let hal = Module::native(HalModule::new(vec![device.clone()])).expect("a native module");
     let context = Context::new([hal, module]).expect("a context");
     let function = context.function(case.function).expect("the function");
@@ -210,7 +212,7 @@ fn count_calls(device: &Arc<dyn Device>, case: &Case, how: How) -> u64 {
 
 /// Typed calls of the first case on a device, whose argument and result are tensors.
 fn count_typed_calls(device: &Arc<dyn Device>) -> u64 {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/models/abs.vmfb");
+    let path = machine::model("abs");
     let hal = Module::native(HalModule::new(vec![device.clone()])).expect("a native module");
     let context = Context::new([hal, Module::from_file(path).expect("a module")]).expect("a context");
     let abs = context.function("abs").expect("the function").typed::<Ref, Ref>().expect("it takes a tensor");
