@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicPtr;
 
 use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
 use super::code::{Entry, NO_INSTRUCTION, ThreadedCode};
-use super::handlers::{self, ANY, CARRIED, ONE, TickWhen};
+use super::handlers::{self, ANY, CARRIED, ONE, PAIR, TickWhen};
 use super::instruction::{
     ConditionalBranch, FusedBranch, Handler, ImportCall, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
     WordReturn, instructions_of, operands_of,
@@ -466,6 +466,11 @@ impl<'a> CodeBuilder<'a> {
                 let handler: Handler =
                     if carried { handlers::return_word::<CARRIED> } else { handlers::return_word::<ONE> };
                 return self.stream.push(handler, WordReturn { reg: Reg(*word), list: operands });
+            }
+            // Two words of one result, which are a pair in the caller, too.
+            [word, _] if results.len() == 1 => {
+                let operands = WordReturn { reg: Reg(*word), list: operands };
+                return self.stream.push(handlers::return_word::<PAIR>, operands);
             }
             _ => {}
         }

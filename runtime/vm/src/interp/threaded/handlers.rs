@@ -387,6 +387,8 @@ pub(super) const CARRIED: usize = 2;
 pub(super) const ONE: usize = 1;
 /// Any number of words is passed.
 pub(super) const ANY: usize = 3;
+/// One 64-bit value is returned, which is in a pair of slots.
+pub(super) const PAIR: usize = 4;
 
 /// A call of a function of the module that passes `WORDS`: none, [`ONE`], [`CARRIED`] or [`ANY`]. `PLAIN` if no register has to be made null or
 /// zero, and no reference is passed.
@@ -436,7 +438,7 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
     }
 }
 
-/// Returns `WORDS` (nothing, [`ONE`] slot, or the [`CARRIED`] value) from a frame without references.
+/// Returns `WORDS` (nothing, [`ONE`] slot, the [`CARRIED`] value, or a [`PAIR`] of slots) from a frame without references.
 pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
@@ -453,7 +455,12 @@ pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
         }
         let caller = (*header).caller;
         let mut carry = 0;
-        if WORDS != 0 {
+        if WORDS == PAIR {
+            let value = registers(slots).wide(reg);
+            registers(caller).set_wide(usize::from((*site).first_result), value);
+            // As in `pop_frame`, the first word.
+            carry = u64::from(value as u32);
+        } else if WORDS != 0 {
             let word = if WORDS == CARRIED { carried.carry as u32 } else { registers(slots).word(reg.index()) };
             registers(caller).set_word(usize::from((*site).first_result), word);
             carry = u64::from(word);

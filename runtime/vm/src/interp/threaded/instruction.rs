@@ -137,7 +137,8 @@ pub(super) struct ImportCall {
     pub call: CallId,
 }
 
-/// The operands of [`return_word`](super::handlers::return_word): the slot of the result, if there is one, and the list of results.
+/// The operands of [`return_word`](super::handlers::return_word): the slot of the result, or the first one of it, if there is a result, and
+/// the list of results.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct WordReturn {
