@@ -4,20 +4,20 @@
 //! Each handler returns a [`Flow`]: where execution continues. A call pushes a frame and never recurses, so the depth of a program is
 //! bounded by the limit of its stack alone.
 
-use super::bound_modules::{BoundModule, BytecodeModule, ImportTarget};
+use super::bound_modules::{BoundModule, BytecodeModule, ImportTarget, ModuleState};
 use super::frame::Frame;
-use super::invocation::{call_native, fail_code};
+use super::invocation::{fail_code, in_native_frame};
 use super::machine::{ArgumentLayout, Machine, lookup};
 use super::stack::FrameDescriptor;
 use super::threaded::{self, FunctionEntry};
 use crate::bytecode::{
-    AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
+    AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
 };
 use crate::convention::Kind;
 use crate::generated::vm::interp::dispatch as ops;
 use crate::limits::{Dispatch, Limits, Tier};
 use crate::status::{Result, Status};
-use crate::{BoxedWaitSource, Call, Outcome, Value};
+use crate::{BoxedWaitSource, Call, NativeModule, Outcome, Value};
 
 /// Where execution continues after a control op.
 pub enum Flow {
@@ -144,7 +144,7 @@ pub(super) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
         )));
     };
     match cx.module_list.modules.get(target.module) {
-        Some(BoundModule::Native(..)) => cx.call_native(target, import, call),
+        Some(BoundModule::Native(module, _)) => cx.call_native(&**module, target, import, (call, site)),
         Some(BoundModule::Bytecode(_)) if site.segments.is_some() => Err(Status::unimplemented(format!(
             "a variadic call of `{}` ({}), which is a bytecode function",
             import.name, import.convention
@@ -273,31 +273,28 @@ impl<'a> Machine<'a> {
         Ok(Flow::Frame)
     }
 
-    fn value(&mut self, kind: Kind, source: AnyReg) -> Value {
-        match kind {
-            Kind::I32 => Value::I32(self.i32(source.reg())),
-            Kind::I64 => Value::I64(self.i64(source.reg())),
-            Kind::F32 => Value::F32(self.f32(source.reg())),
-            Kind::F64 => Value::F64(self.f64(source.reg())),
-            Kind::Ref => Value::Ref(self.take(source.ref_reg())),
-        }
-    }
-
     /// Moves the results of the outermost function, which it returns in these registers, out of its frame.
     pub fn take_results(&mut self, operands: ListId, results: &mut Vec<Value>) {
         let kinds = &self.function.convention().results;
         let sources = self.code().list(operands);
-        results.extend(kinds.iter().zip(sources).map(|(kind, source)| self.value(*kind, *source)));
+        results.extend(kinds.iter().zip(sources).map(|(kind, source)| self.frame.value(*kind, *source)));
     }
 
     /// The operands of a report; references with the MOVE bit are moved out of their registers.
     fn reported(&mut self, operands: ListId) -> Vec<Value> {
         let kind = |source: &AnyReg| if source.is_ref() { Kind::Ref } else { Kind::I32 };
-        self.code().list(operands).iter().map(|source| self.value(kind(source), *source)).collect()
+        self.code().list(operands).iter().map(|source| self.frame.value(kind(source), *source)).collect()
     }
 
     /// Calls a native function. If it waits, the call is kept as pending and the op is executed again at the next poll.
-    fn call_native(&mut self, target: ImportTarget, import: &super::Import, id: CallId) -> Result<Flow> {
+    #[inline(always)]
+    fn call_native(
+        &mut self,
+        module: &dyn NativeModule,
+        target: ImportTarget,
+        import: &super::Import,
+        (id, site): (CallId, &CallSite),
+    ) -> Result<Flow> {
         // The function may run programs that use the same fuel.
         let released = self.release_steps();
         let marshal = self.function.marshal(id);
@@ -305,24 +302,22 @@ impl<'a> Machine<'a> {
             Some(call) => call,
             None => self.marshal(marshal),
         };
-        match call_native(self.module_list, self.state, target, &mut call)? {
-            Outcome::Return => {
-                self.check_after_call()?;
-                self.reclaim_steps(released);
-            }
-            Outcome::Wait(wait) => {
-                self.stack.pending = Some(call);
-                self.suspend_at(self.pc);
-                return Ok(self.exit(Exit::Waiting(wait)));
-            }
+        let Some(ModuleState::Native(state)) = self.state.modules.get_mut(target.module) else {
+            return Err(Status::internal(format!("module {} has no state of a native module", target.module)));
+        };
+        match module.call(target.function, &mut **state, &mut call) {
+            Ok(Outcome::Return) => {}
+            Ok(Outcome::Wait(wait)) => return Ok(self.wait_for(call, wait)),
+            Err(status) => return Err(in_native_frame(module, target, status)),
         }
-        // Lent references return before the results are written, because a result may go to the same register.
-        let mut lent = marshal.lent;
-        while lent != 0 {
-            let index = lent.trailing_zeros() as usize;
-            lent &= lent - 1;
-            let (reg, _) = marshal.refs[index];
-            *self.frame.reference_mut(reg.index()) = call.refs[index].take();
+        self.check_after_call()?;
+        self.reclaim_steps(released);
+        // Lent references return before the results are written, because a result may go to the same register. The others are released.
+        for (reg, passing) in marshal.refs.iter().rev() {
+            let reference = call.refs.pop().flatten();
+            if *passing == Passing::Lend {
+                *self.frame.reference_mut(reg.index()) = reference;
+            }
         }
         if call.result_words.len() < marshal.result_words.len() || call.result_refs.len() < marshal.result_refs.len() {
             return Err(Status::internal(format!("`{}` returned fewer results than its convention has", import.name)));
@@ -340,13 +335,22 @@ impl<'a> Machine<'a> {
         }
         call.clear();
         self.state.recycled_call = Some(call);
-        Ok(match self.code().call(id).resume {
+        Ok(match site.resume {
             Some(block) => Flow::Jump(self.code().entry(block)),
             None => Flow::Next,
         })
     }
 
+    /// Suspends the invocation until the callee of a native call is ready to go on.
+    #[cold]
+    fn wait_for(&mut self, call: Box<Call>, wait: BoxedWaitSource) -> Flow {
+        self.stack.pending = Some(call);
+        self.suspend_at(self.pc);
+        self.exit(Exit::Waiting(wait))
+    }
+
     /// The two argument streams of a native call, in the recycled memory of the last call.
+    #[inline(always)]
     fn marshal(&mut self, marshal: &Marshal) -> Box<Call> {
         let mut call = self.state.recycled_call.take().unwrap_or_default();
         let frame = self.frame;

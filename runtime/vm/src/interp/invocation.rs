@@ -12,7 +12,7 @@ use crate::convention::{Convention, Kind};
 use crate::limits::Charge;
 use crate::limits::Limits;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
-use crate::{BoxedWaitSource, Call, Outcome, Value, WaitSource};
+use crate::{BoxedWaitSource, Call, NativeModule, Outcome, Value, WaitSource};
 use vireo_core::blocking;
 
 /// The outcome of polling an invocation.
@@ -174,7 +174,7 @@ impl Machine<'_> {
 }
 
 /// Calls a native export, and adds its frame to the backtrace of an error.
-pub fn call_native(
+fn call_native(
     module_list: &ModuleList,
     state: &mut ContextState,
     target: ImportTarget,
@@ -185,20 +185,24 @@ pub fn call_native(
     else {
         return Err(Status::internal(format!("module {} is not a native module of this program", target.module)));
     };
-    module.call(target.function, &mut **state, call).map_err(|status| {
-        let function = module.exports().get(target.function).map_or("", |export| export.name);
-        status.with_frame(BacktraceFrame {
-            module: module.name().to_string(),
-            function: function.to_string(),
-            offset: None,
-            op: "",
-            location: None,
-        })
+    module.call(target.function, &mut **state, call).map_err(|status| in_native_frame(&**module, target, status))
+}
+
+/// Adds the frame of a native function to the backtrace of its error.
+#[cold]
+pub(super) fn in_native_frame(module: &dyn NativeModule, target: ImportTarget, status: Status) -> Status {
+    let function = module.exports().get(target.function).map_or("", |export| export.name);
+    status.with_frame(BacktraceFrame {
+        module: module.name().to_string(),
+        function: function.to_string(),
+        offset: None,
+        op: "",
+        location: None,
     })
 }
 
 /// Fails if `args` are not those of `convention`.
-fn check_arguments(convention: &Convention, args: &[Value]) -> Result<()> {
+pub(super) fn check_arguments(convention: &Convention, args: &[Value]) -> Result<()> {
     if convention.is_variadic() {
         return Err(Status::unimplemented(format!(
             "a call of a variadic function `{convention}` from outside of a program"
@@ -236,7 +240,7 @@ fn kind_of(value: &Value) -> Kind {
 
 /// Writes the arguments to the first frame. The verifier has proven that it has room for them.
 #[inline(always)]
-fn place_arguments(frame: &mut Registers, args: &[Value]) {
+pub(super) fn place_arguments(frame: &mut Registers, args: &[Value]) {
     let mut layout = ArgumentLayout::default();
     for value in args {
         let index = layout.place(kind_of(value));

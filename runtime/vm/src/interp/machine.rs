@@ -178,10 +178,10 @@ impl<'a> Machine<'a> {
     }
 
     /// True if the frame on top is of the running function and `frame` has its registers, which are at these slots.
+    #[inline]
     pub fn is_running(&self, slots: *mut u32) -> bool {
         let running = (self.module_index as u32, self.function.ordinal());
-        self.stack.header().is_some_and(|header| (header.descriptor.module, header.descriptor.function) == running)
-            && self.frame.slots() == slots
+        self.frame.slots() == slots && self.stack.function() == Some(running)
     }
 
     /// The code of the running function.

@@ -4,9 +4,9 @@
 //! verifier makes one. Debug builds check bounds all the same.
 
 use super::stack::header_of;
-use crate::Ref;
 use crate::bytecode::{AnyReg, RefReg, Reg};
 use crate::convention::Kind;
+use crate::{Ref, Value};
 
 /// A pointer to the registers of a frame. Valid until the frame is popped.
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +135,18 @@ impl Registers {
     pub fn assign(&mut self, index: usize, value: Option<Ref>) {
         let old = std::mem::replace(self.reference_mut(index), value);
         drop(old);
+    }
+
+    /// The value in a register: a reference is moved out if the register has the MOVE bit.
+    #[inline]
+    pub fn value(&mut self, kind: Kind, source: AnyReg) -> Value {
+        match kind {
+            Kind::I32 => Value::I32(self.word(source.reg().index()) as i32),
+            Kind::I64 => Value::I64(self.wide(source.reg()) as i64),
+            Kind::F32 => Value::F32(f32::from_bits(self.word(source.reg().index()))),
+            Kind::F64 => Value::F64(f64::from_bits(self.wide(source.reg()))),
+            Kind::Ref => Value::Ref(self.take(source.ref_reg())),
+        }
     }
 
     /// Copies a value to a register of another frame, or of the same one.

@@ -157,6 +157,23 @@ impl Stack {
         (!self.top.is_null()).then(|| unsafe { FrameHeader::of(self.top) })
     }
 
+    /// The index of the module and the ordinal of the function whose frame is on top.
+    #[inline]
+    pub fn function(&self) -> Option<(u32, u32)> {
+        if self.top.is_null() {
+            return None;
+        }
+        // SAFETY: as in `FrameHeader::of`; `top` is the slots of a frame. Nothing is copied that is not needed.
+        let descriptor = unsafe {
+            let header = header_of(self.top);
+            match (*header).site.as_ref() {
+                Some(site) => &site.descriptor,
+                None => &(*header).descriptor,
+            }
+        };
+        Some((descriptor.module, descriptor.function))
+    }
+
     /// The headers of the frames, innermost first.
     pub fn headers(&self) -> impl Iterator<Item = FrameHeader> {
         std::iter::successors(self.header(), |header| {

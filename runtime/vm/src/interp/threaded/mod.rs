@@ -329,17 +329,23 @@ impl<'a> Machine<'a> {
 
     /// Executes op `pc` of the frame with these slots by the loop dispatcher.
     fn execute(&mut self, slots: *mut u32, pc: usize) -> After {
-        self.execute_by(slots, pc, |machine| dispatch::run(machine, true))
+        let selected = self.select_frame(slots);
+        self.pc = pc;
+        let result = selected.and_then(|()| dispatch::run(self, true));
+        self.after_op(slots, pc, result)
     }
 
-    /// As `execute`, with `op` in place of the loop dispatcher; it sets where execution continues.
+    /// Makes the frame with these slots, in which a handler runs, the one on top and the running one.
     #[inline(always)]
-    fn execute_by(&mut self, slots: *mut u32, pc: usize, op: impl FnOnce(&mut Self) -> Result<()>) -> After {
-        // SAFETY: as in `thread`.
+    fn select_frame(&mut self, slots: *mut u32) -> Result<()> {
+        // SAFETY: as in `after_handlers`.
         unsafe { self.stack.set_top(slots) };
-        let selected = if self.is_running(slots) { Ok(()) } else { self.select_top() };
-        self.pc = pc;
-        let result = selected.and_then(|()| op(self));
+        if self.is_running(slots) { Ok(()) } else { self.select_top() }
+    }
+
+    /// Finds out where execution continues after op `pc` of the frame with these slots.
+    #[inline(always)]
+    fn after_op(&mut self, slots: *mut u32, pc: usize, result: Result<()>) -> After {
         let top = self.stack.top();
         if let Err(status) = result {
             self.failure = Some(status);
@@ -392,21 +398,31 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
 unsafe fn execute_import_call(cx: *mut Machine<'_>, slots: *mut u32, pc: usize, call: CallId) -> After {
     // SAFETY: the machine is the handler's to use.
     let cx = unsafe { &mut *cx };
-    cx.execute_by(slots, pc, |machine| {
-        machine.tick()?;
-        call_import_counted(machine, call)
-    })
+    cx.execute_import_call(slots, pc, call, true)
 }
 
-/// Calls an import in a step that has been counted, and sets where execution continues.
-#[inline(always)]
-fn call_import_counted(machine: &mut Machine<'_>, call: CallId) -> Result<()> {
-    match control::call_counted(machine, call)? {
-        Flow::Next => machine.pc += 1,
-        Flow::Jump(pc) => machine.pc = pc,
-        Flow::Frame | Flow::Exit => {}
+impl Machine<'_> {
+    /// Calls an import, op `pc` of the frame with these slots; `counts` if the step has not been counted.
+    #[inline(always)]
+    fn execute_import_call(&mut self, slots: *mut u32, pc: usize, call: CallId, counts: bool) -> After {
+        let selected = self.select_frame(slots);
+        self.pc = pc;
+        let counted = selected.and_then(|()| if counts { self.tick() } else { Ok(()) });
+        match counted.and_then(|()| control::call_counted(self, call)) {
+            // A native function has returned, so the frame is that on top, and the op is no terminator.
+            Ok(Flow::Next) => After::Next,
+            flow => self.after_import_call(slots, pc, flow),
+        }
     }
-    Ok(())
+
+    /// Finds out where execution continues after a call of an import that does not go on at the next op.
+    #[inline(never)]
+    fn after_import_call(&mut self, slots: *mut u32, pc: usize, flow: Result<Flow>) -> After {
+        if let Ok(Flow::Jump(target)) = flow {
+            self.pc = target;
+        }
+        self.after_op(slots, pc, flow.map(drop))
+    }
 }
 
 /// How a function is entered at its first op: by the instruction, with the loop header and the carried register.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::handlers::After;
-use super::{Continuation, Machine, call_import_counted};
+use super::{Continuation, Machine};
 use crate::bytecode::CallId;
 use crate::status::Status;
 
@@ -37,8 +37,7 @@ pub unsafe extern "C" fn allocate(cx: *mut Machine<'_>, slots: *mut u32, pc: usi
 pub unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: usize, call: u32) -> bool {
     // SAFETY: as in `execute`.
     let cx = unsafe { &mut *cx };
-    let op = |machine: &mut Machine<'_>| call_import_counted(machine, CallId(call));
-    cx.execute_for_code(slots, |machine| machine.execute_by(slots, pc, op))
+    cx.execute_for_code(slots, |machine| machine.execute_import_call(slots, pc, CallId(call), false))
 }
 
 /// Checks the limits and starts the countdown again. False if a limit is reached: op `pc` of the frame with these slots has then failed. If `pc`
