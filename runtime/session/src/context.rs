@@ -13,7 +13,7 @@ use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::TierUp;
 use crate::interp::{
     self, ContextState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Stderr, Suspended, TraceSink,
-    TypedPoll, TypedTarget,
+    TypedPoll, TypedTarget, ValueTarget,
 };
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
@@ -254,7 +254,13 @@ impl Inner {
         self.run(&mut Invocation::new(&*self.linked.module_list, target, args, limits)?)
     }
 
-    /// As `call`, with the results in `results`, whose memory is reused.
+    /// Whether calls that are made without limits have some all the same: those of the context, or of an outer call.
+    #[inline]
+    pub fn is_limited(&self) -> bool {
+        self.is_limited || scope::is_armed()
+    }
+
+    /// As `call`, with the results in `results`, which is empty and whose memory is reused.
     pub fn call_into(
         &self,
         target: ImportTarget,
@@ -262,8 +268,6 @@ impl Inner {
         results: &mut Vec<Value>,
         limits: &Limits,
     ) -> Result<()> {
-        // The results of the last call are dropped first, so that this call can reuse their memory.
-        results.clear();
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
         let mut invocation = Invocation::new(&*self.linked.module_list, target, args, limits)?;
@@ -272,10 +276,22 @@ impl Inner {
         Ok(())
     }
 
+    /// As `call_into`, without limits.
+    pub fn call_values(&self, target: &ValueTarget, args: &[Value], results: &mut Vec<Value>) -> Result<()> {
+        let _blocking = Blocking::enter();
+        // A statement of its own: the state is free again when it ends.
+        let called = target.call(&mut self.state.take(), args, results)?;
+        if let TypedPoll::Suspended(suspended) = called {
+            let (mut invocation, poll) = *suspended;
+            *results = self.go_on(&mut invocation, poll)?;
+        }
+        Ok(())
+    }
+
     /// As `call`, with arguments and results of known types, and without limits.
     #[inline]
     pub fn call_typed<P: PassedList, R: PassedList>(&self, target: &TypedTarget<P, R>, params: P) -> Result<R> {
-        if self.is_limited || scope::is_armed() {
+        if self.is_limited() {
             return self.call_typed_with(target, params, &self.limits);
         }
         let _blocking = Blocking::enter();

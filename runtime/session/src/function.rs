@@ -1,12 +1,12 @@
 //! [`Function`]: an exported function of a context, which hosts call, and [`PendingCall`], a call that they poll.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::context::Context;
 use super::module::Module;
-use crate::interp::{ImportTarget, Invocation, Limits, ModuleList, Poll};
+use crate::interp::{ImportTarget, Invocation, Limits, ModuleList, Poll, ValueTarget};
 use crate::limits::scope::Scope;
 use crate::limits::{Cancellation, check_available};
 use crate::status::Result;
@@ -20,11 +20,13 @@ pub struct Function {
     module: usize,
     ordinal: usize,
     name: Arc<str>,
+    /// For calls without limits; made by the first one.
+    values: OnceLock<ValueTarget>,
 }
 
 impl Function {
     pub(super) fn new(context: Context, module: usize, name: &str, ordinal: usize) -> Function {
-        Function { context, module, ordinal, name: name.into() }
+        Function { context, module, ordinal, name: name.into(), values: OnceLock::new() }
     }
 
     /// The module that exports it.
@@ -71,7 +73,9 @@ impl Function {
     /// # Errors
     /// `INVALID_ARGUMENT` if `args` do not match the convention, else the error of the program.
     pub fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
-        self.context.0.call(self.target(), args, self.context.0.limits())
+        let mut results = Vec::new();
+        self.call_into(args, &mut results)?;
+        Ok(results)
     }
 
     /// As [`Function::call`], and replaces the contents of `results` by the results.
@@ -96,7 +100,13 @@ impl Function {
     /// # Errors
     /// As [`Function::call`]; there are no results then.
     pub fn call_into(&self, args: &[Value], results: &mut Vec<Value>) -> Result<()> {
-        self.context.0.call_into(self.target(), args, results, self.context.0.limits())
+        // The results of the last call are dropped first, so that this call can reuse their memory.
+        results.clear();
+        let context = &self.context.0;
+        if context.is_limited() {
+            return context.call_into(self.target(), args, results, context.limits());
+        }
+        context.call_values(self.value_target()?, args, results)
     }
 
     /// As [`Function::call`], within `limits`.
@@ -117,6 +127,15 @@ impl Function {
         let scope = Scope::of(&limits);
         let invocation = Invocation::new(program, self.target(), args, limits)?;
         Ok(PendingCall { context: self.context.clone(), invocation, scope })
+    }
+
+    fn value_target(&self) -> Result<&ValueTarget> {
+        if let Some(target) = self.values.get() {
+            return Ok(target);
+        }
+        let context = &self.context.0;
+        let target = ValueTarget::new(Arc::clone(&context.linked.module_list), self.target(), context.limits())?;
+        Ok(self.values.get_or_init(|| target))
     }
 
     pub(super) fn target(&self) -> ImportTarget {

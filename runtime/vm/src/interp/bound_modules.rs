@@ -150,9 +150,9 @@ pub struct ContextState {
     pub modules: Vec<ModuleState>,
     /// The call object of the last native call, which the next one reuses.
     pub recycled_call: Option<Box<Call>>,
-    /// A typed call that is ready to run.
+    /// A call that is ready to run.
     pub(super) ready: Option<Box<ReadyCall>>,
-    /// Typed calls of other functions since it was made ready.
+    /// Calls that were not ready since one was made ready.
     pub(super) unready_calls: u32,
 }
 

@@ -22,6 +22,7 @@ mod trace_sink;
 #[cfg(feature = "trace")]
 mod traced_dispatcher;
 mod typed_call;
+mod value_call;
 
 #[doc(hidden)]
 pub use crate::limits::Dispatch;
@@ -39,5 +40,6 @@ pub use trace_sink::{Recorder, Stderr, TraceSink};
 pub use bound_modules::{BoundModule, BytecodeModule, ContextState, Import, ImportTarget, ModuleList, ModuleState};
 pub use invocation::Invocation;
 pub use typed_call::{Passed, PassedList, Suspended, TypedPoll, TypedTarget};
+pub use value_call::ValueTarget;
 
 pub use control::Exit;

@@ -1,5 +1,5 @@
-//! Ready calls: the machine and the stack of a typed call, which a context keeps as they are for the next call of the same function. That one only
-//! writes its arguments to the frame, which is there, runs the handlers, and reads the results.
+//! Ready calls: the machine and the stack of a call without limits, which a context keeps as they are for the next call of the same function.
+//! That one only writes its arguments to the frame, which is there, runs the handlers, and reads the results.
 //!
 //! A ready call is taken out of the state of the context while it runs. It is put back if the function returned by a handler; otherwise the
 //! call continues as any other, and nothing is ready any more.
@@ -13,7 +13,7 @@ use super::machine::{Machine, RunningFrame, lookup};
 use super::registers::Registers;
 use super::stack::{CallStack, Stack};
 use super::threaded::FunctionEntry;
-use super::typed_call::{PassedList, PreparedCall, TypedPoll};
+use super::typed_call::{PreparedCall, TypedPoll};
 use super::{Exit, control};
 use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
 use crate::limits::Charge;
@@ -28,6 +28,8 @@ pub struct ReadyCall {
     function: &'static VerifiedFunction,
     /// The registers of the outermost frame, which is always there.
     frame: Registers,
+    /// The list of the results of the last run, and its registers: a function with one return always returns the same.
+    results: (ListId, &'static [AnyReg]),
     /// Dropped after the machine, which refers to it.
     stack: ReadyStack,
     /// Dropped last: the function and the limits are in it.
@@ -68,7 +70,8 @@ impl ReadyCall {
         let (module, function) = lookup(&shared.module_list, target.module, target.function)?;
         let running = RunningFrame { index: target.module, module, function, frame };
         let machine = Machine::new(&shared.module_list, running, stack_ref, state, &shared.limits);
-        Ok(Some(Box::new(ReadyCall { machine, entry, function, frame, stack, prepared })))
+        let results = (ListId(u32::MAX), &[][..]);
+        Ok(Some(Box::new(ReadyCall { machine, entry, function, frame, results, stack, prepared })))
     }
 
     /// True if it is a call of this function.
@@ -83,10 +86,13 @@ impl ReadyCall {
         self.frame
     }
 
-    /// A list of registers of the function.
+    /// The registers of the results that a run has returned.
     #[inline(always)]
-    pub fn list(&self, id: ListId) -> &[AnyReg] {
-        self.function.decoded().list(id)
+    pub fn results(&mut self, id: ListId) -> &[AnyReg] {
+        if self.results.0 != id {
+            self.results = (id, self.function.decoded().list(id));
+        }
+        self.results.1
     }
 
     /// Runs the function, whose arguments are in the frame, and returns the registers of the results. None if handlers alone did not get to the
@@ -123,21 +129,22 @@ impl ReadyCall {
         self.machine.frame.slots() == slots || self.machine.select_top().is_ok()
     }
 
-    /// Goes on after a run that has not returned. `_state` is that of the run.
+    /// Goes on after a run that has not returned; `load` takes the results out of the frame. `_state` is that of the run.
     ///
     /// # Errors
     /// As for a call.
     #[cold]
-    pub fn go_on<'a, R: PassedList>(
+    pub fn go_on<'a, R>(
         self: Box<Self>,
         prepared: &'a PreparedCall,
         _state: &mut ContextState,
+        load: impl FnOnce(&mut Registers, &[AnyReg]) -> Result<R>,
     ) -> Result<TypedPoll<'a, R>> {
         let mut ready = *self;
         control::go_on(&mut ready.machine)?;
         if let Some(Exit::Returned(results)) = ready.machine.exit {
             let mut frame = ready.frame;
-            return R::load(&mut frame, ready.list(results)).map(TypedPoll::Done);
+            return load(&mut frame, ready.results(results)).map(TypedPoll::Done);
         }
         let poll = ready.machine.suspension()?;
         let ReadyCall { machine, stack, .. } = ready;

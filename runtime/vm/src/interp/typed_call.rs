@@ -319,7 +319,7 @@ pub struct TypedTarget<P, R> {
     types: PhantomData<fn(P) -> R>,
 }
 
-/// What all typed calls of a function have in common.
+/// What all calls of a function have in common.
 pub struct PreparedCall {
     pub module_list: Arc<ModuleList>,
     pub target: ImportTarget,
@@ -340,9 +340,54 @@ pub enum TypedPoll<'a, R> {
 /// A typed call that has been suspended: the invocation that continues, and the reason.
 pub type Suspended<'a> = (Invocation<&'a ModuleList, &'a Limits>, Poll);
 
-/// So many typed calls of other functions make a context forget the one that is ready: functions that are called in turn would spend their time
-/// on being made ready.
+/// So many calls of other functions make a context forget the one that is ready: functions that are called in turn would spend their time on
+/// being made ready.
 const MAX_UNREADY_CALLS: u32 = 16;
+
+impl PreparedCall {
+    /// Calls of `target`.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` and `INTERNAL` for a target that does not exist.
+    pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<PreparedCall> {
+        let frame = match module_list.modules.get(target.module) {
+            Some(BoundModule::Native(..)) => None,
+            _ => {
+                let (_, function) = lookup(&module_list, target.module, target.function)?;
+                let descriptor = FrameDescriptor::new(target.module, function, 0, CallId(0));
+                Some((descriptor, function.reads_unwritten_slots()))
+            }
+        };
+        Ok(PreparedCall { module_list, target, frame, limits: limits.clone() })
+    }
+
+    /// The convention of the function.
+    ///
+    /// # Errors
+    /// As [`PreparedCall::new`].
+    pub fn convention(&self) -> Result<&Convention> {
+        let PreparedCall { module_list, target, .. } = self;
+        match module_list.modules.get(target.module) {
+            Some(BoundModule::Native(module, conventions)) => conventions.get(target.function).ok_or_else(|| {
+                Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
+            }),
+            _ => Ok(lookup(module_list, target.module, target.function)?.1.convention()),
+        }
+    }
+
+    /// Counts a call that was not ready, and makes the next one ready after many of them; `at_once` if there is no other that is ready.
+    ///
+    /// # Errors
+    /// As for a call.
+    pub fn count_unready(self: &Arc<Self>, state: &mut ContextState, at_once: bool) -> Result<()> {
+        state.unready_calls += 1;
+        if at_once && state.ready.is_none() || state.unready_calls > MAX_UNREADY_CALLS {
+            state.unready_calls = 0;
+            state.ready = ReadyCall::new(self, state)?;
+        }
+        Ok(())
+    }
+}
 
 impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// Checks the types against the convention of the function.
@@ -351,22 +396,8 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// `INVALID_ARGUMENT` with the argument or result that differs, `UNIMPLEMENTED` for variadic functions, and `NOT_FOUND` and `INTERNAL` for a
     /// target that does not exist.
     pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<TypedTarget<P, R>> {
-        let frame = match module_list.modules.get(target.module) {
-            Some(BoundModule::Native(module, conventions)) => {
-                let convention = conventions.get(target.function).ok_or_else(|| {
-                    Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
-                })?;
-                check_types::<P, R>(convention)?;
-                None
-            }
-            _ => {
-                let (_, function) = lookup(&module_list, target.module, target.function)?;
-                check_types::<P, R>(function.convention())?;
-                let descriptor = FrameDescriptor::new(target.module, function, 0, CallId(0));
-                Some((descriptor, function.reads_unwritten_slots()))
-            }
-        };
-        let prepared = PreparedCall { module_list, target, frame, limits: limits.clone() };
+        let prepared = PreparedCall::new(module_list, target, limits)?;
+        check_types::<P, R>(prepared.convention()?)?;
         Ok(TypedTarget { prepared: Arc::new(prepared), types: PhantomData })
     }
 
@@ -382,8 +413,8 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
         };
         let mut frame = ready.frame();
         params.store(&mut frame);
-        let Some(registers) = ready.run(state) else { return ready.go_on(&self.prepared, state) };
-        let results = R::load(&mut frame, if R::KINDS.is_empty() { &[] } else { ready.list(registers) });
+        let Some(registers) = ready.run(state) else { return ready.go_on(&self.prepared, state, R::load) };
+        let results = R::load(&mut frame, if R::KINDS.is_empty() { &[] } else { ready.results(registers) });
         if ready.reset() {
             state.ready = Some(ready);
         }
@@ -394,11 +425,7 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     #[cold]
     fn call_unready(&self, state: &mut ContextState, params: P) -> Result<TypedPoll<'_, R>> {
         let called = self.call(state, params, &self.prepared.limits)?;
-        state.unready_calls += 1;
-        if state.ready.is_none() || state.unready_calls > MAX_UNREADY_CALLS {
-            state.unready_calls = 0;
-            state.ready = ReadyCall::new(&self.prepared, state)?;
-        }
+        self.prepared.count_unready(state, true)?;
         Ok(called)
     }
 
