@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::LocalKey;
@@ -128,29 +129,62 @@ fn push_within<T>(objects: &mut Vec<T>, capacity: usize, object: T) -> Option<T>
     None
 }
 
+/// An object without other references, weak ones included. It is checked once, when the object is recycled, which takes an atomic operation; using
+/// it again then takes none.
+pub struct Unshared<T>(Arc<T>);
+
+impl<T> Unshared<T> {
+    /// The object, if there is no other reference to it; otherwise this one is dropped.
+    #[inline]
+    pub fn new(mut object: Arc<T>) -> Option<Unshared<T>> {
+        Arc::get_mut(&mut object)?;
+        Some(Unshared(object))
+    }
+
+    /// The object, to be shared again.
+    #[inline]
+    pub fn into_shared(self) -> Arc<T> {
+        self.0
+    }
+}
+
+impl<T> Deref for Unshared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Unshared<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: `new` found no other reference, and none was made since: that takes this one, which nobody else can reach.
+        unsafe { &mut *Arc::as_ptr(&self.0).cast_mut() }
+    }
+}
+
 /// The memory of an object that was moved out.
-pub type Uninit<T> = Arc<MaybeUninit<T>>;
+pub type Uninit<T> = Unshared<MaybeUninit<T>>;
 
 /// Moves `value` to memory from the free list, or to new memory.
 pub fn new_arc<T>(free_list: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
-    if let Some(mut memory) = free_list.pop(0)
-        && let Some(slot) = Arc::get_mut(&mut memory)
-    {
-        slot.write(value);
-        // SAFETY: it was just written.
-        return unsafe { memory.assume_init() };
-    }
-    Arc::new(value)
+    let Some(mut memory) = free_list.pop(0) else { return Arc::new(value) };
+    memory.write(value);
+    // SAFETY: it was just written.
+    unsafe { memory.into_shared().assume_init() }
 }
 
 /// Moves an object out if there is no other reference to it, and adds its memory to the free list.
-pub fn into_inner<T>(free_list: &FreeList<Uninit<T>>, mut object: Arc<T>) -> Option<T> {
-    let value = std::ptr::from_mut(Arc::get_mut(&mut object)?);
+pub fn into_inner<T>(free_list: &FreeList<Uninit<T>>, object: Arc<T>) -> Option<T> {
+    let mut object = Unshared::new(object)?;
+    let value = std::ptr::from_mut(&mut *object);
     // SAFETY: there is no other reference to the object. It is moved out, and its memory becomes `MaybeUninit` of the same layout, so it is
     // neither read nor dropped again.
     let (value, memory) = unsafe {
         let value = value.read();
-        (value, Arc::from_raw(Arc::into_raw(object).cast::<MaybeUninit<T>>()))
+        (value, Unshared(Arc::from_raw(Arc::into_raw(object.into_shared()).cast::<MaybeUninit<T>>())))
     };
     free_list.push(0, memory);
     Some(value)

@@ -11,21 +11,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
-use super::recycle::{MAX_FREE, free_list};
+use super::recycle::{MAX_FREE, Unshared, free_list};
 use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
 use crate::blocking;
 use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status, StatusCode};
 
-free_list! { static TIMELINES: Arc<HostSemaphore>, MAX_FREE }
+free_list! { static TIMELINES: Unshared<HostSemaphore>, MAX_FREE }
 
 /// A timeline that starts at `initial_value`, from the free list if it has one.
 pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
-    if let Some(mut timeline) = TIMELINES.pop(0)
-        && let Some(unused) = Arc::get_mut(&mut timeline)
-    {
+    if let Some(mut unused) = TIMELINES.pop(0) {
         unused.start_at(initial_value);
-        return timeline;
+        return unused.into_shared();
     }
     Arc::new(HostSemaphore::new(initial_value))
 }
@@ -330,11 +328,10 @@ impl Semaphore for HostSemaphore {
     }
 
     fn recycle(self: Arc<Self>) {
-        let mut timeline = self;
-        let Some(unused) = Arc::get_mut(&mut timeline) else { return };
+        let Some(mut unused) = Unshared::new(self) else { return };
         // Resetting runs code of subscribers, so no free list is borrowed meanwhile.
         unused.reset();
-        TIMELINES.push(0, timeline);
+        TIMELINES.push(0, unused);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::buffer::{AllocationState, allocation_methods};
 use crate::pool::Reservation;
 use crate::pool::block_cache::{Block, BlockCache};
-use crate::recycle::free_list;
+use crate::recycle::{Unshared, free_list};
 use crate::status::{Result, Status};
 use crate::transfer::check_range;
 use crate::{Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
@@ -52,7 +52,7 @@ const CAPACITIES: [usize; SIZE_CLASSES + 1] = {
 
 free_list! {
     /// Free buffers by the size class of their resident memory; the last kind has none.
-    static FREE_BUFFERS: [Arc<TransientBuffer>; SIZE_CLASSES + 1], CAPACITIES
+    static FREE_BUFFERS: [Unshared<TransientBuffer>; SIZE_CLASSES + 1], CAPACITIES
 }
 
 /// A transient buffer.
@@ -136,12 +136,10 @@ fn state_of(params: BufferParams, length: u64) -> AllocationState {
 impl TransientBuffer {
     /// A buffer with this memory, which may be none yet. `params` are resolved.
     pub fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
-        if let Some(mut recycled) = FREE_BUFFERS.pop(SIZE_CLASSES)
-            && let Some(buffer) = Arc::get_mut(&mut recycled)
-        {
+        if let Some(mut buffer) = FREE_BUFFERS.pop(SIZE_CLASSES) {
             buffer.reset(params, length);
             *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = memory;
-            return recycled;
+            return buffer.into_shared();
         }
         Arc::new(TransientBuffer::of(params, length, None, memory))
     }
@@ -163,8 +161,7 @@ impl TransientBuffer {
         }
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
         let size = length.div_ceil(MIN_CLASS_SIZE).next_power_of_two().trailing_zeros() as usize;
-        if let Some(mut recycled) = FREE_BUFFERS.pop(size)
-            && let Some(buffer) = Arc::get_mut(&mut recycled)
+        if let Some(mut buffer) = FREE_BUFFERS.pop(size)
             && let Some(resident) = &mut buffer.resident
         {
             let BufferParams { memory_type, access, usage, .. } = params;
@@ -176,7 +173,7 @@ impl TransientBuffer {
             }
             heap.recount(&mut resident.accounted, length, host_local);
             buffer.reset(params, length);
-            return Ok(recycled);
+            return Ok(buffer.into_shared());
         }
         let block = Arc::new(Block::new(MIN_CLASS_SIZE << size, HEAP_BUFFER_ALIGNMENT)?);
         let resident = ResidentMemory {
@@ -283,8 +280,8 @@ impl Buffer for TransientBuffer {
         }
     }
 
-    fn recycle(mut self: Arc<Self>) {
-        let Some(buffer) = Arc::get_mut(&mut self) else { return };
+    fn recycle(self: Arc<Self>) {
+        let Some(mut buffer) = Unshared::new(self) else { return };
         *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
         if let Some(resident) = &mut buffer.resident {
             resident.accounted.release();
@@ -294,7 +291,7 @@ impl Buffer for TransientBuffer {
             }
         }
         let kind = buffer.resident.as_ref().map_or(SIZE_CLASSES, |resident| resident.size);
-        FREE_BUFFERS.push(kind, self);
+        FREE_BUFFERS.push(kind, buffer);
     }
 }
 
