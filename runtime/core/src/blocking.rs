@@ -17,7 +17,7 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use crate::limits::Limits;
+use crate::limits::{Limits, scope};
 use crate::status::Result;
 
 thread_local! {
@@ -61,6 +61,7 @@ pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
         }
     }
 
+    scope::give_back_lent_fuel();
     let guard = SectionGuard(POOL.with_borrow(Clone::clone));
     if let Some(pool) = &guard.0 {
         pool.begin_blocking();

@@ -177,7 +177,7 @@ impl Ref {
         // SAFETY: the memory is that of a heap object, and nothing else has its address.
         unsafe { object.write(HeapObject { header: ObjectHeader { count: AtomicUsize::new(1), vtable }, value }) };
         // Buffers have a charge of their own, and machine code identifies them by their one vtable.
-        if scope::is_armed() && !is_buffer::<T>() {
+        if scope::counts_memory() && !is_buffer::<T>() {
             // SAFETY: as above, and now it is initialised.
             return unsafe { Ref::counted(object) };
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::grouped;
-use super::scope::{Scope, is_armed};
+use super::scope::{Scope, counts_memory};
 use crate::status::{Result, Status};
 
 /// Bytes that are charged for a small host object: a few words, and about as much for the memory that it owns.
@@ -28,6 +28,11 @@ struct Inner {
 }
 
 impl MemoryBudget {
+    /// True if both are clones of one value.
+    pub(super) fn is_same(&self, other: &MemoryBudget) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// A budget of `limit` bytes.
     pub fn new(limit: u64) -> MemoryBudget {
         MemoryBudget(Arc::new(Inner { limit, used: AtomicU64::new(0), peak: AtomicU64::new(0) }))
@@ -124,20 +129,20 @@ impl Charge {
     /// Charges the budget of the call that the thread runs for, if it has one.
     #[inline]
     pub fn of_call(bytes: u64, what: &str) -> Result<Charge> {
-        if !is_armed() {
+        if !counts_memory() {
             return Ok(Charge::default());
         }
-        let scope = Scope::current();
+        let scope = Scope::of_thread();
         Charge::new(scope.limits().and_then(|limits| limits.memory.as_ref()), bytes, what)
     }
 
     /// As [`Charge::of_call`], even beyond the limit.
     #[inline]
     pub fn of_call_anyway(bytes: u64) -> Charge {
-        if !is_armed() {
+        if !counts_memory() {
             return Charge::default();
         }
-        let scope = Scope::current();
+        let scope = Scope::of_thread();
         let budget = scope.limits().and_then(|limits| limits.memory.as_ref());
         budget.map_or_else(Charge::default, |budget| budget.charge_anyway(bytes))
     }

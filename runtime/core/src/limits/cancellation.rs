@@ -21,6 +21,11 @@ struct Inner {
 }
 
 impl Cancellation {
+    /// True if both are clones of one value.
+    pub(super) fn is_same(&self, other: &Cancellation) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// One that nobody has used yet.
     pub fn new() -> Cancellation {
         Cancellation::default()

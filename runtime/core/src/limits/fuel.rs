@@ -1,8 +1,13 @@
 //! Fuel: a shared limit of the steps that programs take, and what is left of it. A step is a backward branch or a call.
 //!
-//! A running program takes steps in advance, many at a time, so that counting one costs a subtraction. What it has not used when it ends, waits or
-//! calls a native function is given back, so the fuel that is used is exact: on every tier it is the number of steps that the program took.
+//! A running program takes steps in advance, many at a time, so that counting one costs a subtraction. What it has not used when it ends or waits
+//! is given back, so the fuel that is used is exact: on every tier it is the number of steps that the program took.
+//!
+//! While a program calls a native function, it lends the steps that it has not used to the thread ([`Fuel::lend`]): programs that the function runs
+//! take them, and give back what they do not use. So native calls and kernels need no atomic operation, of which there would be two for each.
+//! Before limits are handed to another thread, the steps that are lent go back to the fuel.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +28,50 @@ struct Inner {
     left: AtomicU64,
 }
 
+thread_local! {
+    static LENT: Cell<Lent> = const { Cell::new(Lent { fuel: std::ptr::null(), steps: 0 }) };
+}
+
+/// Steps that a program of this thread has taken and lent to it.
+#[derive(Clone, Copy)]
+struct Lent {
+    /// The address of the fuel, which is only compared. Null if nothing is lent.
+    fuel: *const Inner,
+    steps: u32,
+}
+
+/// The time in which steps are lent to the thread. What is left of them afterwards is given back.
+#[doc(hidden)]
+pub struct LentSteps<'a> {
+    fuel: &'a Fuel,
+    /// What was lent before, by an outer program.
+    outer: Lent,
+}
+
+impl LentSteps<'_> {
+    /// Ends the time and returns what is left, at most `most` steps.
+    pub fn reclaim(self, most: u32) -> u32 {
+        let lent = LENT.get();
+        let steps = lent.steps.min(most);
+        LENT.set(Lent { steps: lent.steps - steps, ..lent });
+        steps
+    }
+}
+
+impl Drop for LentSteps<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let rest = LENT.replace(self.outer);
+        self.fuel.give_back(rest.steps);
+    }
+}
+
 impl Fuel {
+    /// True if both are clones of one value.
+    pub(super) fn is_same(&self, other: &Fuel) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Fuel for so many steps: backward branches and calls.
     pub fn new(steps: u64) -> Fuel {
         Fuel(Arc::new(Inner { limit: AtomicU64::new(steps), left: AtomicU64::new(steps) }))
@@ -42,20 +90,52 @@ impl Fuel {
         self.0.limit.load(Ordering::Relaxed)
     }
 
-    /// The steps that were taken. While programs run, this includes those that they have taken in advance.
+    /// The steps that were taken. While programs run, this includes those that they have taken in advance, apart from those that are lent to this
+    /// thread.
     pub fn used(&self) -> u64 {
         self.limit().saturating_sub(self.left())
     }
 
     /// The steps that are left.
     pub fn left(&self) -> u64 {
-        self.0.left.load(Ordering::Relaxed)
+        self.0.left.load(Ordering::Relaxed).saturating_add(self.lent().steps.into())
+    }
+
+    /// What is lent to this thread of this fuel.
+    #[inline]
+    fn lent(&self) -> Lent {
+        let fuel = Arc::as_ptr(&self.0);
+        let lent = LENT.get();
+        if std::ptr::eq(lent.fuel, fuel) { lent } else { Lent { fuel, steps: 0 } }
+    }
+
+    /// Lends `steps` that were taken to the thread, until the result is dropped.
+    #[doc(hidden)]
+    #[inline]
+    pub fn lend(&self, steps: u32) -> LentSteps<'_> {
+        LentSteps { fuel: self, outer: LENT.replace(Lent { fuel: Arc::as_ptr(&self.0), steps }) }
+    }
+
+    /// Gives back what is lent to this thread, for others.
+    pub(super) fn give_back_lent(&self) {
+        let lent = self.lent();
+        if lent.steps > 0 {
+            LENT.set(Lent { steps: 0, ..lent });
+            self.grow(lent.steps);
+        }
     }
 
     /// Takes at least `needed` steps, and up to `wanted` if there are plenty. None if fewer than `needed` are left.
     #[doc(hidden)]
     pub fn take(&self, needed: u32, wanted: u32) -> Option<u32> {
         let granted = |left: u64| u64::from(needed).max(u64::from(wanted).min(left / SHARE));
+        let lent = self.lent();
+        if lent.steps > 0 && lent.steps >= needed {
+            let steps = u64::from(lent.steps).min(granted(self.left())) as u32;
+            LENT.set(Lent { steps: lent.steps - steps, ..lent });
+            return Some(steps);
+        }
+        self.give_back_lent();
         let spend = |left: u64| left.checked_sub(granted(left));
         let before = self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
         // It is no more than the larger one of two numbers of 32 bits.
@@ -65,10 +145,20 @@ impl Fuel {
     /// Gives back steps that were taken and not used.
     #[doc(hidden)]
     pub fn give_back(&self, steps: u32) {
-        if steps > 0 {
-            let grow = |left: u64| Some(left.saturating_add(u64::from(steps)));
-            let _ = self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
+        if steps == 0 {
+            return;
         }
+        let lent = LENT.get();
+        match lent.steps.checked_add(steps) {
+            // An outer program gets them.
+            Some(steps) if std::ptr::eq(lent.fuel, Arc::as_ptr(&self.0)) => LENT.set(Lent { steps, ..lent }),
+            _ => self.grow(steps),
+        }
+    }
+
+    fn grow(&self, steps: u32) {
+        let grow = |left: u64| Some(left.saturating_add(u64::from(steps)));
+        let _ = self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
     }
 
     /// The error of an invocation that needs a step more than there are.
@@ -105,6 +195,28 @@ mod tests {
         assert_eq!(fuel.take(1, 8192), Some(8192));
         fuel.add(u64::MAX);
         assert_eq!(format!("{fuel:?}"), "fuel(0 of 18446744073709551615 units used)");
+    }
+
+    #[test]
+    fn steps_that_are_lent_to_the_thread_are_left() {
+        let (fuel, other) = (Fuel::new(1000), Fuel::new(1000));
+        let taken = fuel.take(40, 40).expect("there is enough");
+        let lent = fuel.lend(taken);
+        assert_eq!((fuel.used(), fuel.0.left.load(Ordering::Relaxed)), (0, 960));
+        // An inner program takes some of them, and calls a function itself.
+        let inner = fuel.take(1, 25).expect("they are lent");
+        assert_eq!((inner, fuel.used()), (25, 25));
+        drop(fuel.lend(inner - 5));
+        let elsewhere = other.lend(other.take(1, 50).expect("there is enough"));
+        assert_eq!((other.used(), elsewhere.reclaim(10)), (0, 10));
+        assert_eq!((other.used(), fuel.used()), (10, 5));
+        // More than is lent comes from the fuel, and so does what another thread takes.
+        assert_eq!((fuel.take(36, 36), fuel.used()), (Some(36), 41));
+        fuel.give_back(36);
+        assert_eq!((fuel.used(), fuel.0.left.load(Ordering::Relaxed)), (5, 959));
+        fuel.give_back_lent();
+        assert_eq!((fuel.used(), fuel.0.left.load(Ordering::Relaxed)), (5, 995));
+        assert_eq!((lent.reclaim(100), fuel.used()), (0, 5));
     }
 
     #[test]

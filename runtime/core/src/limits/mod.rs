@@ -9,6 +9,8 @@ pub mod scope;
 pub use budget::{Charge, MemoryBudget, OBJECT_BYTES};
 pub use cancellation::{CancelSubscription, Cancellation};
 pub use fuel::Fuel;
+#[doc(hidden)]
+pub use fuel::LentSteps;
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -145,7 +147,7 @@ impl Limits {
     /// limits of that one as well.
     #[doc(hidden)]
     pub fn started(&self) -> Cow<'_, Limits> {
-        let outer = Scope::current();
+        let outer = Scope::of_thread();
         let has_started = self.timeout.is_none() && (self.deadline.is_none() || self.started_at.is_some());
         if has_started && outer.limits().is_none() {
             return Cow::Borrowed(self);
@@ -168,6 +170,26 @@ impl Limits {
             limits.deadline = [limits.deadline, end].into_iter().flatten().min();
         }
         Cow::Owned(limits)
+    }
+
+    /// True if an invocation inside one with the limits `outer` is held to nothing more by these, apart from sizes.
+    fn adds_nothing_to(&self, outer: &Limits) -> bool {
+        fn adds_nothing<T>(own: &Option<T>, outer: &Option<T>, is_same: fn(&T, &T) -> bool) -> bool {
+            own.is_none() || is_same_option(own, outer, is_same)
+        }
+        self.timeout.is_none()
+            && self.deadline.is_none()
+            && adds_nothing(&self.cancellation, &outer.cancellation, Cancellation::is_same)
+            && adds_nothing(&self.fuel, &outer.fuel, Fuel::is_same)
+            && adds_nothing(&self.memory, &outer.memory, MemoryBudget::is_same)
+    }
+
+    /// True if both end invocations at the same time, and count with the same fuel and memory.
+    fn ends_as(&self, other: &Limits) -> bool {
+        (self.deadline, self.started_at) == (other.deadline, other.started_at)
+            && is_same_option(&self.cancellation, &other.cancellation, Cancellation::is_same)
+            && is_same_option(&self.fuel, &other.fuel, Fuel::is_same)
+            && is_same_option(&self.memory, &other.memory, MemoryBudget::is_same)
     }
 
     /// Fails if the time is up, the memory is used up, or the invocation was cancelled.
@@ -240,6 +262,14 @@ impl Limits {
         }
         let limit = self.allocation_bytes;
         Err(Status::resource_exhausted(format!("a {what} of {bytes} bytes is over the limit of {limit} bytes")))
+    }
+}
+
+fn is_same_option<T>(one: &Option<T>, other: &Option<T>, is_same: fn(&T, &T) -> bool) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => is_same(one, other),
+        (None, None) => true,
+        _ => false,
     }
 }
 

@@ -13,6 +13,8 @@ use crate::status::Result;
 thread_local! {
     /// Whether `CURRENT` has limits. It is read often, so it is a flag of its own.
     static ARMED: Cell<bool> = const { Cell::new(false) };
+    /// Whether these limits have a budget for memory, which each object that a program creates is charged to.
+    static COUNTS_MEMORY: Cell<bool> = const { Cell::new(false) };
     static CURRENT: RefCell<Scope> = const { RefCell::new(Scope(None)) };
 }
 
@@ -27,8 +29,15 @@ pub struct ScopeGuard {
 }
 
 impl Scope {
-    /// The scope that the thread is in.
+    /// The scope that the thread is in, which others may enter. They may need the fuel that is lent to this thread.
     pub fn current() -> Scope {
+        let scope = Scope::of_thread();
+        scope.give_back_lent();
+        scope
+    }
+
+    /// The scope that the thread is in, for this thread.
+    pub(super) fn of_thread() -> Scope {
         if ARMED.get() { CURRENT.with_borrow(Clone::clone) } else { Scope::default() }
     }
 
@@ -37,15 +46,27 @@ impl Scope {
         Scope(limits.is_armed().then(|| Arc::new(limits.clone())))
     }
 
+    /// Gives back the fuel that is lent to this thread.
+    fn give_back_lent(&self) {
+        if let Some(fuel) = self.limits().and_then(|limits| limits.fuel.as_ref()) {
+            fuel.give_back_lent();
+        }
+    }
+
     /// Puts the scope in force on this thread until the value is dropped. One without limits changes nothing.
     #[inline]
     pub fn enter(self) -> ScopeGuard {
         if self.0.is_none() {
             return ScopeGuard { before: None };
         }
-        let before = CURRENT.replace(self);
-        ARMED.set(true);
-        ScopeGuard { before: Some(before) }
+        self.set_flags();
+        ScopeGuard { before: Some(CURRENT.replace(self)) }
+    }
+
+    /// Sets the flags of a thread that is about to enter it.
+    fn set_flags(&self) {
+        ARMED.set(self.0.is_some());
+        COUNTS_MEMORY.set(self.limits().is_some_and(|limits| limits.memory.is_some()));
     }
 
     /// The limits.
@@ -64,9 +85,11 @@ impl Drop for ScopeGuard {
     #[inline]
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
-            ARMED.set(before.0.is_some());
+            before.set_flags();
             // The old scope is dropped after the cell is no longer borrowed.
-            drop(CURRENT.replace(before));
+            let own = CURRENT.replace(before);
+            // Other threads may work for the same call.
+            own.give_back_lent();
         }
     }
 }
@@ -92,6 +115,24 @@ fn start_armed(limits: &Limits) -> StartedLimits {
     StartedLimits { limits, _entered }
 }
 
+/// As [`start`], for a callee that is called again and again within the same `limits`. `last` has the limits of an earlier call: they are taken
+/// if they are in force already, as those of a kernel are that shares them with the call which it runs for. So nothing is allocated.
+#[inline]
+pub fn start_again(limits: &Limits, last: &mut Option<Arc<Limits>>) -> Option<StartedLimits> {
+    if !is_armed() && !limits.is_armed() {
+        return None;
+    }
+    let in_force = |last: &mut Arc<Limits>| {
+        CURRENT.with_borrow(|scope| {
+            scope.limits().is_some_and(|outer| limits.adds_nothing_to(outer) && last.ends_as(outer))
+        })
+    };
+    match last.take_if(in_force) {
+        Some(limits) => Some(StartedLimits { limits, _entered: ScopeGuard { before: None } }),
+        None => Some(start_armed(limits)),
+    }
+}
+
 /// Fails if the time or the memory of the call that the thread runs for is used up.
 #[inline(always)]
 pub fn check() -> Result<()> {
@@ -100,7 +141,22 @@ pub fn check() -> Result<()> {
 
 #[cold]
 fn check_armed() -> Result<()> {
-    Scope::current().check()
+    // Borrowed, since counting references of the limits would take longer than to check them.
+    CURRENT.with_borrow(Scope::check)
+}
+
+/// Gives back the fuel that is lent to the thread, which is about to wait for others that may need it.
+#[inline]
+pub fn give_back_lent_fuel() {
+    if is_armed() {
+        CURRENT.with_borrow(Scope::give_back_lent);
+    }
+}
+
+/// True if the thread runs for a call whose memory is limited.
+#[inline(always)]
+pub fn counts_memory() -> bool {
+    COUNTS_MEMORY.get()
 }
 
 /// True if the thread runs for a call that has limits.

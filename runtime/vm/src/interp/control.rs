@@ -296,7 +296,7 @@ impl<'a> Machine<'a> {
         (id, site): (CallId, &CallSite),
     ) -> Result<Flow> {
         // The function may run programs that use the same fuel.
-        let released = self.release_steps();
+        let lent = self.lend_steps();
         let marshal = self.function.marshal(id);
         let mut call = match self.stack.pending.take() {
             Some(call) => call,
@@ -311,7 +311,7 @@ impl<'a> Machine<'a> {
             Err(status) => return Err(in_native_frame(module, target, status)),
         }
         self.check_after_call()?;
-        self.reclaim_steps(released);
+        self.reclaim_steps(lent);
         // Lent references return before the results are written, because a result may go to the same register. The others are released.
         for (reg, passing) in marshal.refs.iter().rev() {
             let reference = call.refs.pop().flatten();

@@ -13,7 +13,7 @@ use super::threaded::Continuation;
 use super::{Exit, Limits};
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction};
 use crate::convention::Kind;
-use crate::limits::{Granted, check_interval};
+use crate::limits::{Granted, LentSteps, check_interval};
 use crate::list::ListType;
 use crate::status::{BacktraceFrame, Result, Status};
 use crate::{List, Ref};
@@ -317,25 +317,31 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Gives the steps of the countdown back to the fuel, if that is counted: before others may need them, and before nobody counts them any
-    /// more. Returns how many they were.
+    /// Gives the steps of the countdown back to the fuel, if that is counted, before nobody counts them any more.
     #[inline]
-    pub fn release_steps(&mut self) -> u32 {
-        match &self.limits.fuel {
-            Some(fuel) if self.is_limited => {
-                let steps = std::mem::take(&mut self.countdown);
-                fuel.give_back(steps);
-                steps
-            }
-            _ => 0,
+    fn release_steps(&mut self) {
+        if self.is_limited
+            && let Some(fuel) = &self.limits.fuel
+        {
+            fuel.give_back(std::mem::take(&mut self.countdown));
         }
     }
 
-    /// Takes steps that were released again, or as many of them as the fuel allows.
-    #[inline]
-    pub fn reclaim_steps(&mut self, steps: u32) {
-        if steps > 0 {
-            self.countdown = self.limits.fuel.as_ref().and_then(|fuel| fuel.take(0, steps)).unwrap_or(0);
+    /// Lends the steps of the countdown to programs that a native function may run with the same fuel.
+    #[inline(always)]
+    pub fn lend_steps(&mut self) -> Option<LentSteps<'a>> {
+        if !self.is_limited {
+            return None;
+        }
+        let fuel = self.limits.fuel.as_ref()?;
+        Some(fuel.lend(std::mem::take(&mut self.countdown)))
+    }
+
+    /// Takes what is left of the steps that were lent.
+    #[inline(always)]
+    pub fn reclaim_steps(&mut self, lent: Option<LentSteps<'_>>) {
+        if let Some(lent) = lent {
+            self.countdown = lent.reclaim(check_interval(0));
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::hal::host_kernels::{Arguments, FloatState};
-use crate::limits::{StepCounter, scope};
+use crate::limits::{Limits, StepCounter, scope};
 use crate::status::{Result, Status};
 use crate::vm::list::ListType;
 use crate::vm::{Buffer, Context, List, Obj, Object};
@@ -19,6 +20,8 @@ pub(super) struct KernelContext {
     lent: LentBuffers,
     arguments: KernelArguments,
     list: Obj<List>,
+    /// The limits of the last run, if it had some.
+    last_limits: Option<Arc<Limits>>,
     // Dropped last: its de-initialisers may use buffers that the program kept, which are empty by then.
     context: Context,
 }
@@ -90,7 +93,7 @@ impl KernelContext {
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
         let (memory, constants) = (lent.local_memory.object().clone(), lent.constants.object().clone());
         let arguments = KernelArguments::new(memory, constants, list.clone());
-        Ok(KernelContext { lent, arguments, list, context })
+        Ok(KernelContext { lent, arguments, list, last_limits: None, context })
     }
 
     /// Calls the function that takes the constants of the executable.
@@ -117,7 +120,7 @@ impl KernelContext {
         self.arguments.set_workgroup_size(grid.size.map(|size| size.max(1) as i32));
         self.arguments.set_workgroup_count(grid.count.map(|count| count as i32));
         let _float_state = FloatState::for_kernels();
-        let started = scope::start(self.context.limits());
+        let started = scope::start_again(self.context.limits(), &mut self.last_limits);
         let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
         // A workgroup without loops checks no limits itself.
         let mut counter = started.is_some().then(|| StepCounter::new(limits, LIMITS_INTERVAL));
@@ -133,6 +136,8 @@ impl KernelContext {
                 .call_within(module, kernel, self.arguments.values(), limits)
                 .map_err(|status| in_workgroup(status, position))?;
         }
+        drop(counter);
+        self.last_limits = started.map(|started| started.limits);
         Ok(())
     }
 }
