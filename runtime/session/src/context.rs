@@ -33,7 +33,7 @@ pub struct Context(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub linked: LinkedModules,
     state: Turns<ContextState>,
-    limits: Limits,
+    limits: Arc<Limits>,
     /// Whether the limits are more than sizes.
     is_limited: bool,
     /// How many modules have been initialised, from the first.
@@ -89,6 +89,7 @@ impl LinkedModules {
             Turns::new(ContextState::new(&self.module_list)?)
         };
         let is_limited = limits.is_armed();
+        let limits = Arc::new(limits);
         let mut inner = Inner { linked: self.clone(), state, limits, is_limited, initialized: 0 };
         while inner.initialized < inner.linked.modules.len() {
             let index = inner.initialized;
@@ -260,17 +261,11 @@ impl Inner {
         self.is_limited || scope::is_armed()
     }
 
-    /// As `call`, with the results in `results`, which is empty and whose memory is reused.
-    pub fn call_into(
-        &self,
-        target: ImportTarget,
-        args: &[Value],
-        results: &mut Vec<Value>,
-        limits: &Limits,
-    ) -> Result<()> {
-        let started = scope::start(limits);
-        let limits = started.as_ref().map_or(limits, |started| &started.limits);
-        let mut invocation = Invocation::new(&*self.linked.module_list, target, args, limits)?;
+    /// As `call`, within the limits of the context and with the results in `results`, which is empty and whose memory is reused.
+    pub fn call_into(&self, target: ImportTarget, args: &[Value], results: &mut Vec<Value>) -> Result<()> {
+        let started = scope::start_shared(&self.limits);
+        let limits = started.as_ref().map_or(&self.limits, |started| &started.limits);
+        let mut invocation = Invocation::new(&*self.linked.module_list, target, args, &**limits)?;
         invocation.return_into(std::mem::take(results));
         *results = self.run(&mut invocation)?;
         Ok(())

@@ -104,7 +104,7 @@ impl Function {
         results.clear();
         let context = &self.context.0;
         if context.is_limited() {
-            return context.call_into(self.target(), args, results, context.limits());
+            return context.call_into(self.target(), args, results);
         }
         context.call_values(self.value_target()?, args, results)
     }

@@ -50,10 +50,13 @@ pub struct LentSteps<'a> {
 
 impl LentSteps<'_> {
     /// Ends the time and returns what is left, at most `most` steps.
+    #[inline]
     pub fn reclaim(self, most: u32) -> u32 {
-        let lent = LENT.get();
+        let lent = LENT.replace(self.outer);
         let steps = lent.steps.min(most);
-        LENT.set(Lent { steps: lent.steps - steps, ..lent });
+        self.fuel.give_back(lent.steps - steps);
+        // It has ended.
+        std::mem::forget(self);
         steps
     }
 }
@@ -127,6 +130,7 @@ impl Fuel {
 
     /// Takes at least `needed` steps, and up to `wanted` if there are plenty. None if fewer than `needed` are left.
     #[doc(hidden)]
+    #[inline]
     pub fn take(&self, needed: u32, wanted: u32) -> Option<u32> {
         let granted = |left: u64| u64::from(needed).max(u64::from(wanted).min(left / SHARE));
         let lent = self.lent();
@@ -144,6 +148,7 @@ impl Fuel {
 
     /// Gives back steps that were taken and not used.
     #[doc(hidden)]
+    #[inline]
     pub fn give_back(&self, steps: u32) {
         if steps == 0 {
             return;

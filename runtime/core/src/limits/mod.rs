@@ -194,6 +194,7 @@ impl Limits {
 
     /// Fails if the time is up, the memory is used up, or the invocation was cancelled.
     #[doc(hidden)]
+    #[inline]
     pub fn check_time(&self) -> Result<()> {
         if self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled) {
             return Err(Status::new(StatusCode::Cancelled, "the invocation was cancelled"));
@@ -229,6 +230,7 @@ impl Limits {
     /// # Errors
     /// As [`Limits::check_time`].
     #[doc(hidden)]
+    #[inline]
     pub fn grant(&self, counted: u32, needed: u32) -> Result<Granted> {
         self.check_time()?;
         let wanted = check_interval(counted).max(needed);

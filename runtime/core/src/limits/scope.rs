@@ -115,6 +115,16 @@ fn start_armed(limits: &Limits) -> StartedLimits {
     StartedLimits { limits, _entered }
 }
 
+/// As [`start`], for limits that many calls share: they are not copied if the call adds nothing to them, such as a point in time.
+#[inline]
+pub fn start_shared(limits: &Arc<Limits>) -> Option<StartedLimits> {
+    if is_armed() || !limits.is_armed() || limits.timeout.is_some() || limits.deadline.is_some() {
+        return start(limits);
+    }
+    let _entered = Scope(Some(Arc::clone(limits))).enter();
+    Some(StartedLimits { limits: Arc::clone(limits), _entered })
+}
+
 /// As [`start`], for a callee that is called again and again within the same `limits`. `last` has the limits of an earlier call: they are taken
 /// if they are in force already, as those of a kernel are that shares them with the call which it runs for. So nothing is allocated.
 #[inline]
