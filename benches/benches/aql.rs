@@ -7,10 +7,10 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use vireo::hal::amdgpu::packet::{BarrierAndPacket, KernelDispatchPacket, Packet};
-use vireo::hal::amdgpu::packets::Order;
-use vireo::hal::amdgpu::ring::{Ring, Slot};
-use vireo::hal::amdgpu::signal::Signal;
+use vireo::hal::hsa::packet::{BarrierAndPacket, KernelDispatchPacket, Packet};
+use vireo::hal::hsa::packets::Order;
+use vireo::hal::hsa::ring::{Ring, Slot};
+use vireo::hal::hsa::signal::Signal;
 
 /// Packets that one iteration of the ring benchmarks publishes.
 const BATCH: usize = 64;
