@@ -90,7 +90,7 @@ pub mod inference {
     pub use vireo_inference::files;
     // Numbers and elements in texts, for the command line.
     #[doc(hidden)]
-    pub use vireo_inference::tensor_text;
+    pub use vireo_inference::text_parts;
     pub use vireo_inference::{
         Call, CallBatch, Calls, ElementDifferences, Elements, FromOutput, FromOutputs, Function, HostTensor, Input,
         Model, ModelBuilder, NumberError, Output, Outputs, PreparedCall, Session, Signature, Tensor, TensorDifference,

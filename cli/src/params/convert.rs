@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use vireo::hal::ElementType;
-use vireo::inference::tensor_text::element::parse_element;
+use vireo::inference::text_parts::parse_element;
 use vireo::io::{ParameterStorage, Splat, irpa};
 use vireo::{Result as VireoResult, Status};
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use vireo::Status;
-use vireo::inference::tensor_text::split;
+use vireo::inference::text_parts::split;
 use vireo::io::{Splat, irpa};
 use vireo::vm::Kind;
 

@@ -1,7 +1,7 @@
 //! The parser of `--input=` and `--expected_output=`: from text, and the files it names, to values.
 
 use vireo::hal::{ElementType, NumericalType, ShapeAndType};
-use vireo::inference::tensor_text::{byte_length, number, shorten, split};
+use vireo::inference::text_parts::{byte_length, number, shorten, split};
 use vireo::inference::{HostTensor, files};
 use vireo::vm::Kind;
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
 use vireo::hal::{ElementType, ShapeAndType};
-use vireo::inference::tensor_text::byte_length;
+use vireo::inference::text_parts::byte_length;
 use vireo::inference::{HostTensor, files};
 
 use super::Limits;

@@ -29,9 +29,7 @@ mod session;
 mod signature;
 mod tasks;
 mod tensor;
-// Parts of texts, for the command line.
-#[doc(hidden)]
-pub mod tensor_text;
+mod tensor_text;
 
 #[cfg(feature = "local")]
 pub use builtin::{
@@ -49,3 +47,11 @@ pub use signature::{Signature, TensorType, ValueInfo, ValueType};
 pub use tasks::{Call, Calls};
 pub use tensor::{Elements, HostTensor, Tensor};
 pub use tensor_text::{NumberError, TensorTextError};
+
+// Parts of texts, for the command line.
+#[doc(hidden)]
+pub mod text_parts {
+    pub use crate::tensor_text::element::parse_element;
+    pub use crate::tensor_text::number;
+    pub use crate::tensor_text::{byte_length, shorten, split};
+}

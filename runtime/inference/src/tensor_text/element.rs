@@ -5,6 +5,9 @@ use vireo_hal::{ElementType, narrow_float};
 use super::number::{self, NumberError};
 
 /// Appends the bytes of the element that is written as `text`. The type must have a byte size.
+///
+/// # Errors
+/// If the text is no element of the type: another kind of number, or one out of range.
 pub fn parse_element(element: ElementType, text: &str, out: &mut Vec<u8>) -> Result<(), NumberError> {
     let size = element.byte_size().unwrap_or(0);
     // Integers of other widths are written as the bytes that they are, as the reference tools have it.

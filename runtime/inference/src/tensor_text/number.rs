@@ -52,6 +52,9 @@ impl fmt::Display for NumberError {
 impl std::error::Error for NumberError {}
 
 /// Reads an integer from `low` to `high`. A leading `0x` means hexadecimal, a leading `0` octal.
+///
+/// # Errors
+/// If the text is no integer, or one out of range.
 pub fn parse_integer(text: &str, low: i128, high: i128) -> Result<i128, NumberError> {
     let (negative, magnitude) = split_sign(text);
     let (digits, radix) = match hexadecimal_digits(text) {
@@ -68,7 +71,10 @@ pub fn parse_integer(text: &str, low: i128, high: i128) -> Result<i128, NumberEr
     if (low..=high).contains(&value) { Ok(value) } else { Err(out_of_range) }
 }
 
-/// Reads an `f32`.
+/// Reads an `f32`, also in hexadecimal.
+///
+/// # Errors
+/// If the text is no number of this kind.
 pub fn parse_f32(text: &str) -> Result<f32, NumberError> {
     match hexadecimal_digits(text) {
         Some((sign, digits)) => hexadecimal_f32(digits).map(|value| if sign { -value } else { value }),
@@ -77,7 +83,10 @@ pub fn parse_f32(text: &str) -> Result<f32, NumberError> {
     .ok_or(NumberError::NotAFloat)
 }
 
-/// Reads an `f64`.
+/// Reads an `f64`, also in hexadecimal.
+///
+/// # Errors
+/// If the text is no number of this kind.
 pub fn parse_f64(text: &str) -> Result<f64, NumberError> {
     match hexadecimal_digits(text) {
         Some((sign, digits)) => hexadecimal_f64(digits).map(|value| if sign { -value } else { value }),
@@ -87,6 +96,9 @@ pub fn parse_f64(text: &str) -> Result<f64, NumberError> {
 }
 
 /// Reads `1.5`, `2i`, `1.5+2i` or `1e-3-2e-3i`: a real part, an imaginary part, or both.
+///
+/// # Errors
+/// If a part is missing or `parse` refuses it.
 pub fn parse_complex<T: Default>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, NumberError>,

@@ -112,6 +112,9 @@ impl HostTensor<'static> {
 }
 
 /// Splits the text of a tensor: the shape, the element type, and what follows `=`.
+///
+/// # Errors
+/// If the shape or the element type is none.
 pub fn split(text: &str) -> Result<(Vec<u64>, ElementType, &str), TensorTextError> {
     let (type_text, elements) = text.split_once('=').unwrap_or((text, ""));
     let (shape, element) = type_text.rsplit_once('x').unwrap_or(("", type_text));
@@ -137,6 +140,9 @@ fn parse_shape(text: &str) -> Result<Vec<u64>, TensorTextError> {
 }
 
 /// Bytes of a tensor, checked against the limit before anything is allocated.
+///
+/// # Errors
+/// If elements of the type have no width, or the tensor has more than `max_bytes`.
 pub fn byte_length(shape: &[u64], element_type: ElementType, max_bytes: u64) -> Result<usize, TensorTextError> {
     if element_type.bit_count() == 0 {
         return Err(TensorTextError::NoWidth(element_type));
