@@ -14,9 +14,12 @@ const PROGRAM: &[&str] = &["-Copt-level=2", "-Cstrip=symbols"];
 
 /// Where the tools of Rust put a program that starts at any address and shares the unwinder of the system, the shipped command has fixed
 /// addresses, so that nothing is relocated when it starts, and its own unwinder, so that one library less is loaded. Functions with the same
-/// machine code are one. `docs/decisions.md` has the figures.
-const GNU_LINUX: Flags =
-    Flags { all: &["-Crelocation-model=static", "-Clink-arg=-Wl,--icf=all"], program: &["-lstatic:-bundle=gcc_eh"] };
+/// machine code are one. Nothing is unwound where panics abort, and a backtrace of a program without names says nothing, so the index of
+/// unwind tables goes too. `docs/decisions.md` has the figures.
+const GNU_LINUX: Flags = Flags {
+    all: &["-Crelocation-model=static", "-Clink-arg=-Wl,--icf=all"],
+    program: &["-lstatic:-bundle=gcc_eh", "-Clink-arg=-Wl,--no-eh-frame-hdr"],
+};
 
 /// Elsewhere what the system's tools do.
 const OTHERS: Flags = Flags { all: &[], program: &[] };
