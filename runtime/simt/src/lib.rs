@@ -1,0 +1,16 @@
+//! What interpreters of GPU code share: rows of 32 lanes and their masks ([`row`]), checked accesses to device memory ([`memory`]), waves that
+//! wait at barriers ([`group`]), work-groups spread over cores ([`grid`]), and traps ([`trap`]).
+//!
+//! It knows no instruction set and no driver: `gfx` runs RDNA3 code on it. **Who checks**: every access to memory goes through a [`memory::Port`],
+//! which looks the allocation up, so an address of a kernel may be anything. The owner of the memory vouches for the allocations ([`Memory`]).
+
+pub mod grid;
+pub mod group;
+pub mod memory;
+pub mod row;
+pub mod trap;
+
+pub use grid::Stop;
+pub use memory::{Access, AccessHook, Fault, Memory, Port, Region};
+pub use row::{LANES, Mask, Row};
+pub use trap::{Trap, TrapKind};

@@ -1,0 +1,372 @@
+//! Device memory with checks: allocations ([`Memory`], [`Region`]), and the accesses of a kernel to them ([`Port`]).
+//!
+//! A port keeps the allocations that it used last, so that most accesses cost two comparisons. Kernels on several cores and the host share
+//! memory, so every access is atomic without an order: of a whole word where it is aligned, else of single bytes. The hook of the sanitizer
+//! sees each access before it happens.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// It reads.
+    Load,
+    /// It writes.
+    Store,
+    /// It reads and writes in one step.
+    Atomic,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Access::Load => "load",
+            Access::Store => "store",
+            Access::Atomic => "atomic access",
+        })
+    }
+}
+
+/// An access that was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The first byte.
+    pub address: u64,
+    /// How many bytes.
+    pub length: u32,
+    /// What it would have done.
+    pub access: Access,
+    /// The bytes are there, but may only be read.
+    pub read_only: bool,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = if self.read_only { "the allocation is read-only" } else { "no allocation" };
+        write!(f, "{} of {} bytes at 0x{:x}: {why}", self.access, self.length, self.address)
+    }
+}
+
+/// An allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// The address of its first byte as kernels see it.
+    pub start: u64,
+    /// Its length in bytes; zero for no allocation.
+    pub length: u64,
+    /// The host's address of its first byte.
+    pub host: *mut u8,
+    /// False if kernels may only read it.
+    pub writable: bool,
+}
+
+impl Region {
+    const NONE: Region = Region { start: 0, length: 0, host: std::ptr::null_mut(), writable: false };
+
+    /// The host's address of the bytes, if all of them are in the allocation.
+    #[inline(always)]
+    fn at(&self, address: u64, length: u64) -> Option<*mut u8> {
+        let offset = address.wrapping_sub(self.start);
+        (offset < self.length && self.length - offset >= length).then(|| self.host.wrapping_add(offset as usize))
+    }
+}
+
+/// The allocations that a kernel may access.
+///
+/// # Safety
+/// A [`Region`] that was returned stays mapped, readable, and writable if it says so, until the last [`Port`] to this memory is dropped.
+/// Nobody has Rust references to its bytes meanwhile, except to atomics.
+pub unsafe trait Memory: Sync {
+    /// The allocation that `address` is in.
+    fn region(&self, address: u64) -> Option<Region>;
+}
+
+/// The hook of a sanitizer.
+pub trait AccessHook: Sync {
+    /// An access of `lane` to bytes that are in an allocation; an error refuses it.
+    ///
+    /// # Errors
+    /// What is wrong with the access.
+    fn access(&self, address: u64, length: u32, access: Access) -> Result<(), Fault>;
+}
+
+/// Allocations that a port remembers.
+const REMEMBERED: usize = 4;
+
+/// The accesses of one thread to device memory.
+pub struct Port<'a> {
+    memory: &'a dyn Memory,
+    hook: Option<&'a dyn AccessHook>,
+    recent: [Region; REMEMBERED],
+    next: usize,
+}
+
+impl<'a> Port<'a> {
+    /// A port to `memory`.
+    pub fn new(memory: &'a dyn Memory, hook: Option<&'a dyn AccessHook>) -> Self {
+        Port { memory, hook, recent: [Region::NONE; REMEMBERED], next: 0 }
+    }
+
+    /// The host's address of bytes that may be accessed in this way.
+    #[inline(always)]
+    fn bytes(&mut self, address: u64, length: u32, access: Access) -> Result<*mut u8, Fault> {
+        let first = &self.recent[0];
+        if let Some(host) = first.at(address, u64::from(length))
+            && (access == Access::Load || first.writable)
+            && self.hook.is_none()
+        {
+            return Ok(host);
+        }
+        self.find(address, length, access)
+    }
+
+    #[inline(never)]
+    fn find(&mut self, address: u64, length: u32, access: Access) -> Result<*mut u8, Fault> {
+        let fault = |read_only| Fault { address, length, access, read_only };
+        let known = self.recent.iter().position(|region| region.at(address, u64::from(length)).is_some());
+        if let Some(known) = known {
+            self.recent.swap(0, known);
+        } else {
+            let region = self.memory.region(address).ok_or(fault(false))?;
+            self.next = self.next % (REMEMBERED - 1) + 1;
+            self.recent[self.next] = self.recent[0];
+            self.recent[0] = region;
+        }
+        let region = &self.recent[0];
+        let host = region.at(address, u64::from(length)).ok_or(fault(false))?;
+        if access != Access::Load && !region.writable {
+            return Err(fault(true));
+        }
+        if let Some(hook) = self.hook {
+            hook.access(address, length, access)?;
+        }
+        Ok(host)
+    }
+
+    /// Loads a byte.
+    ///
+    /// # Errors
+    /// If it is in no allocation.
+    #[inline(always)]
+    pub fn load_u8(&mut self, address: u64) -> Result<u8, Fault> {
+        let host = self.bytes(address, 1, Access::Load)?;
+        Ok(byte(host))
+    }
+
+    /// Loads two bytes.
+    ///
+    /// # Errors
+    /// If they are not in one allocation.
+    #[inline(always)]
+    pub fn load_u16(&mut self, address: u64) -> Result<u16, Fault> {
+        let host = self.bytes(address, 2, Access::Load)?;
+        if host.addr().is_multiple_of(2) {
+            // SAFETY: `bytes` found an allocation with these bytes, which the owner keeps mapped; they are aligned.
+            return Ok(unsafe { AtomicU16::from_ptr(host.cast()) }.load(Ordering::Relaxed));
+        }
+        Ok(u16::from_le_bytes([byte(host), byte(host.wrapping_add(1))]))
+    }
+
+    /// Loads `N` words of four bytes, in ascending order.
+    ///
+    /// # Errors
+    /// If they are not in one allocation.
+    #[inline(always)]
+    pub fn load_words<const N: usize>(&mut self, address: u64) -> Result<[u32; N], Fault> {
+        let host = self.bytes(address, 4 * N as u32, Access::Load)?;
+        let mut words = [0; N];
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = load_word(host.wrapping_add(4 * index));
+        }
+        Ok(words)
+    }
+
+    /// Stores a byte.
+    ///
+    /// # Errors
+    /// If it is in no allocation that can be written.
+    #[inline(always)]
+    pub fn store_u8(&mut self, address: u64, value: u8) -> Result<(), Fault> {
+        let host = self.bytes(address, 1, Access::Store)?;
+        set_byte(host, value);
+        Ok(())
+    }
+
+    /// Stores two bytes.
+    ///
+    /// # Errors
+    /// If they are not in one allocation that can be written.
+    #[inline(always)]
+    pub fn store_u16(&mut self, address: u64, value: u16) -> Result<(), Fault> {
+        let host = self.bytes(address, 2, Access::Store)?;
+        if host.addr().is_multiple_of(2) {
+            // SAFETY: As in `load_u16`; the allocation can be written.
+            unsafe { AtomicU16::from_ptr(host.cast()) }.store(value, Ordering::Relaxed);
+        } else {
+            let [low, high] = value.to_le_bytes();
+            set_byte(host, low);
+            set_byte(host.wrapping_add(1), high);
+        }
+        Ok(())
+    }
+
+    /// Stores `N` words of four bytes, in ascending order.
+    ///
+    /// # Errors
+    /// If they are not in one allocation that can be written.
+    #[inline(always)]
+    pub fn store_words<const N: usize>(&mut self, address: u64, words: [u32; N]) -> Result<(), Fault> {
+        let host = self.bytes(address, 4 * N as u32, Access::Store)?;
+        for (index, word) in words.into_iter().enumerate() {
+            store_word(host.wrapping_add(4 * index), word);
+        }
+        Ok(())
+    }
+
+    /// Replaces an aligned word by `change` of it in one step, and returns the old one.
+    ///
+    /// # Errors
+    /// If it is not in an allocation that can be written, or not aligned.
+    pub fn atomic_u32(&mut self, address: u64, change: impl Fn(u32) -> u32) -> Result<u32, Fault> {
+        let host = self.bytes(address, 4, Access::Atomic)?;
+        if !host.addr().is_multiple_of(4) {
+            return Err(Fault { address, length: 4, access: Access::Atomic, read_only: false });
+        }
+        // SAFETY: As in `load_u16`; the word is aligned.
+        let word = unsafe { AtomicU32::from_ptr(host.cast()) };
+        let (Ok(old) | Err(old)) = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(change(old)));
+        Ok(old)
+    }
+
+    /// Replaces an aligned pair of words by `change` of it in one step, and returns the old one.
+    ///
+    /// # Errors
+    /// If it is not in an allocation that can be written, or not aligned.
+    pub fn atomic_u64(&mut self, address: u64, change: impl Fn(u64) -> u64) -> Result<u64, Fault> {
+        let host = self.bytes(address, 8, Access::Atomic)?;
+        if !host.addr().is_multiple_of(8) {
+            return Err(Fault { address, length: 8, access: Access::Atomic, read_only: false });
+        }
+        // SAFETY: As in `load_u16`; the pair is aligned.
+        let pair = unsafe { AtomicU64::from_ptr(host.cast()) };
+        let (Ok(old) | Err(old)) = pair.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(change(old)));
+        Ok(old)
+    }
+}
+
+/// The functions below are called by a port with addresses that `bytes` returned.
+#[inline(always)]
+fn byte(host: *mut u8) -> u8 {
+    // SAFETY: The byte is in an allocation that its owner keeps mapped.
+    unsafe { AtomicU8::from_ptr(host) }.load(Ordering::Relaxed)
+}
+
+#[inline(always)]
+fn set_byte(host: *mut u8, value: u8) {
+    // SAFETY: As in `byte`; the allocation can be written.
+    unsafe { AtomicU8::from_ptr(host) }.store(value, Ordering::Relaxed);
+}
+
+#[inline(always)]
+fn load_word(host: *mut u8) -> u32 {
+    if host.addr().is_multiple_of(4) {
+        // SAFETY: As in `byte`; the word is aligned.
+        return unsafe { AtomicU32::from_ptr(host.cast()) }.load(Ordering::Relaxed);
+    }
+    u32::from_le_bytes([0, 1, 2, 3].map(|index| byte(host.wrapping_add(index))))
+}
+
+#[inline(always)]
+fn store_word(host: *mut u8, value: u32) {
+    if host.addr().is_multiple_of(4) {
+        // SAFETY: As in `set_byte`; the word is aligned.
+        unsafe { AtomicU32::from_ptr(host.cast()) }.store(value, Ordering::Relaxed);
+    } else {
+        for (index, value) in value.to_le_bytes().into_iter().enumerate() {
+            set_byte(host.wrapping_add(index), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    /// Words at an address of their own, the second half of them read-only.
+    struct Words(Box<[AtomicU64]>);
+
+    // SAFETY: The words are atomics, and live as long as the value.
+    unsafe impl Memory for Words {
+        fn region(&self, address: u64) -> Option<Region> {
+            let length = self.0.len() as u64 * 4;
+            let half = u64::from(address >= 0x1000 + length);
+            let start = 0x1000 + half * length;
+            let host = self.0.as_ptr().cast::<u8>().cast_mut().wrapping_add((half * length) as usize);
+            let region = Region { start, length, host, writable: half == 0 };
+            region.at(address, 1).map(|_| region)
+        }
+    }
+
+    fn words(count: usize) -> Words {
+        Words((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    #[test]
+    fn values_of_all_sizes_are_stored_and_loaded_at_any_address() {
+        let memory = words(8);
+        let mut port = Port::new(&memory, None);
+        for address in 0x1000..0x1008 {
+            port.store_words(address, [0x0403_0201, 0x0807_0605]).unwrap();
+            assert_eq!(port.load_words(address), Ok([0x0403_0201, 0x0807_0605]));
+            assert_eq!(port.load_u8(address + 7), Ok(8));
+            assert_eq!(port.load_u16(address + 1), Ok(0x0302));
+            port.store_u16(address + 1, 0xABCD).unwrap();
+            port.store_u8(address + 3, 0xEE).unwrap();
+            assert_eq!(port.load_words(address), Ok([0xEEAB_CD01]));
+        }
+    }
+
+    #[test]
+    fn bytes_outside_of_an_allocation_are_refused() {
+        let memory = words(8);
+        let mut port = Port::new(&memory, None);
+        let refused = |address, length, access, read_only| Fault { address, length, access, read_only };
+        assert_eq!(port.load_u8(0xFFF), Err(refused(0xFFF, 1, Access::Load, false)));
+        assert_eq!(port.load_words::<4>(0x1000), Ok([0; 4]));
+        assert_eq!(port.load_words::<4>(0x1014), Err(refused(0x1014, 16, Access::Load, false)), "two allocations");
+        assert_eq!(port.load_words::<1>(0x1020), Ok([0]));
+        assert_eq!(port.store_words(0x1020, [1]), Err(refused(0x1020, 4, Access::Store, true)));
+        assert_eq!(port.store_u8(0x101F, 1), Ok(()));
+        assert_eq!(port.load_words::<1>(0x103D), Err(refused(0x103D, 4, Access::Load, false)));
+        assert_eq!(port.load_words::<2>(u64::MAX - 3), Err(refused(u64::MAX - 3, 8, Access::Load, false)));
+        assert_eq!(port.atomic_u32(0x1002, |old| old), Err(refused(0x1002, 4, Access::Atomic, false)));
+    }
+
+    #[test]
+    fn atomics_return_the_old_value() {
+        let memory = words(2);
+        let mut port = Port::new(&memory, None);
+        assert_eq!(port.atomic_u32(0x1004, |old| old + 3), Ok(0));
+        assert_eq!(port.atomic_u64(0x1000, |old| old | 1), Ok(3 << 32));
+        assert_eq!(port.load_words(0x1000), Ok([1, 3]));
+    }
+
+    #[test]
+    fn the_hook_sees_each_access_and_can_refuse_it() {
+        struct Count(AtomicU32);
+        impl AccessHook for Count {
+            fn access(&self, address: u64, length: u32, access: Access) -> Result<(), Fault> {
+                self.0.fetch_add(length, Ordering::Relaxed);
+                if address == 0x1008 { Err(Fault { address, length, access, read_only: false }) } else { Ok(()) }
+            }
+        }
+        let (memory, hook) = (words(8), Count(AtomicU32::new(0)));
+        let mut port = Port::new(&memory, Some(&hook));
+        port.load_words::<2>(0x1000).unwrap();
+        port.store_u8(0x1000, 1).unwrap();
+        assert!(port.load_u8(0x1008).is_err());
+        assert_eq!(hook.0.load(Ordering::Relaxed), 10);
+    }
+}
