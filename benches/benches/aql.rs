@@ -67,7 +67,8 @@ fn ring(criterion: &mut Criterion) {
             let reservation = ring.try_reserve(BATCH as u64).expect("the ring is empty");
             ring.publish(reservation, black_box(&batch));
             for _ in 0..BATCH {
-                black_box(ring.consume().expect("it is published").expect("it is a dispatch"));
+                black_box(ring.peek(0).expect("it is published").expect("it is a dispatch"));
+                ring.retire();
             }
         });
     });

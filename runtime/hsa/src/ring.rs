@@ -123,13 +123,13 @@ impl<'a> Ring<'a> {
         reservation.last()
     }
 
-    /// Consumes the next packet, as a packet processor does; none if it is not published yet.
+    /// The packet after `ahead` others, as a packet processor reads it; none if it is not published yet. It stays in its slot until
+    /// [`Ring::retire`].
     ///
     /// # Errors
-    /// If the packet is of an unknown type; it stays in its slot.
-    pub fn consume(&self) -> Option<Result<Packet, ReadError>> {
-        let index = self.read.load(Ordering::Relaxed);
-        let slot = self.slot(index);
+    /// If the packet is of an unknown type.
+    pub fn peek(&self, ahead: u64) -> Option<Result<Packet, ReadError>> {
+        let slot = self.slot(self.read.load(Ordering::Relaxed).wrapping_add(ahead));
         let first = slot.0[0].load(Ordering::Acquire);
         // The header is the low half.
         if PacketHeader(first as u16).r#type() == PacketType::INVALID {
@@ -139,12 +139,15 @@ impl<'a> Ring<'a> {
         for (chunk, dword) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(&slot.0) {
             *chunk = dword.load(Ordering::Relaxed).to_le_bytes();
         }
-        let packet = match Packet::read(&bytes) {
-            Ok(packet) => packet,
-            Err(error) => return Some(Err(error)),
-        };
-        slot.0[0].store(u32::from(PacketType::INVALID.0), Ordering::Relaxed);
+        // Another thread may write the header of a packet that it never publishes; what was acquired is what counts.
+        bytes[..4].copy_from_slice(&first.to_le_bytes());
+        Some(Packet::read(&bytes))
+    }
+
+    /// Frees the slot of the next packet, which has been processed. Only the packet processor may call it.
+    pub fn retire(&self) {
+        let index = self.read.load(Ordering::Relaxed);
+        self.slot(index).0[0].store(u32::from(PacketType::INVALID.0), Ordering::Relaxed);
         self.read.store(index.wrapping_add(1), Ordering::Release);
-        Some(Ok(packet))
     }
 }
