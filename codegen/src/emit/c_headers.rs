@@ -15,9 +15,16 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         (
             Header::Hsa,
             "compare_hsa",
-            ["hsa.h", "hsa_ext_amd.h", "amd_hsa_kernel_code.h", "amd_hsa_queue.h", "amd_hsa_signal.h"]
-                .map(|name| format!("hsa/{name}"))
-                .to_vec(),
+            [
+                "hsa.h",
+                "hsa_ext_amd.h",
+                "hsa_ven_amd_loader.h",
+                "amd_hsa_kernel_code.h",
+                "amd_hsa_queue.h",
+                "amd_hsa_signal.h",
+            ]
+            .map(|name| format!("hsa/{name}"))
+            .to_vec(),
         ),
         (
             Header::Iree,

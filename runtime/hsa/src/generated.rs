@@ -8,9 +8,16 @@ pub mod command_buffer {
     include!(concat!(env!("OUT_DIR"), "/amdgpu/command_buffer.rs"));
 }
 
+/// Code objects.
+pub mod code_object {
+    use crate::fields::{BitField, FieldError, WordDump, check_field};
+
+    include!(concat!(env!("OUT_DIR"), "/amdgpu/code_object.rs"));
+}
+
 /// Types of the HSA library.
 pub mod hsa {
-    use crate::fields::{Dump, HexRow};
+    use crate::fields::{BitField, Dump, HexRow, WordDump};
 
     include!(concat!(env!("OUT_DIR"), "/amdgpu/hsa.rs"));
 }

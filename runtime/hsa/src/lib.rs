@@ -17,7 +17,9 @@ pub mod ring;
 use vireo_core::status::Status;
 
 pub use fields::{BitField, FieldError, ReadError};
-pub use generated::{command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal};
+pub use generated::{
+    code_object, command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal,
+};
 
 /// A function of the HSA library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
