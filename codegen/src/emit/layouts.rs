@@ -22,7 +22,8 @@ pub(crate) fn file(file: &SpecFile, scope: Scope<'_>) -> TokenStream {
     items
 }
 
-fn ty(ty: &LayoutType, scope: Scope<'_>) -> TokenStream {
+/// The Rust type of a field or argument.
+pub(crate) fn ty(ty: &LayoutType, scope: Scope<'_>) -> TokenStream {
     match ty {
         LayoutType::Int(int) => {
             let name = format_ident!("{}", int.name());

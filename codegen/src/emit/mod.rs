@@ -36,6 +36,7 @@ pub mod hal_traits;
 pub mod hal_types;
 pub mod hal_vtables;
 mod handler;
+pub mod hsa_exports;
 pub mod hsa_symbols;
 pub mod interp;
 pub mod jit;
@@ -100,6 +101,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("amdgpu", amdgpu::emit),
     ("amdgpu/hsa_symbols", hsa_symbols::emit),
     ("amdgpu", c_headers::emit),
+    ("softhsa", hsa_exports::emit),
     ("names", names::emit),
 ];
 
