@@ -4,7 +4,7 @@
 use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
-use crate::model::{abi, amdgpu, hal, names, schema, vm};
+use crate::model::{abi, amdgpu, gfx, hal, names, schema, vm};
 
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct Spec {
     pub hal: hal::Hal,
     /// `spec/amdgpu/`: the data structures of AMD GPUs, and the functions of the HSA library.
     pub amdgpu: amdgpu::Amdgpu,
+    /// `spec/gfx11/`: the instruction set of RDNA3.
+    pub gfx11: gfx::Gfx,
     /// `spec/names/`: words that programs, hosts or files write.
     pub names: Vec<names::Names>,
 }
@@ -31,8 +33,9 @@ pub struct Spec {
 /// All errors of all files, sorted by place. A spec with an error is never returned.
 pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let mut rooms: [Vec<Entry>; 6] = Default::default();
-    const PREFIXES: [&str; 6] = ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/", "spec/amdgpu/", "spec/names/"];
+    let mut rooms: [Vec<Entry>; 7] = Default::default();
+    const PREFIXES: [&str; 7] =
+        ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/", "spec/amdgpu/", "spec/gfx11/", "spec/names/"];
     let mut files = files.to_vec();
     files.sort_by_key(|(path, _)| *path);
     for (path, text) in files {
@@ -46,7 +49,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         };
         rooms[room].extend(entry::split(path, text, &mut diagnostics));
     }
-    let [vm, abi, schema, hal, amdgpu, names] = &rooms;
+    let [vm, abi, schema, hal, amdgpu, gfx11, names] = &rooms;
     let abi = abi::Abi::load(abi, &mut diagnostics);
     let spec = Spec {
         vm: vm::Isa::load(vm, &abi, &mut diagnostics),
@@ -54,6 +57,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         schema: schema::Schema::load(schema, &mut diagnostics),
         hal: hal::Hal::load(hal, &mut diagnostics),
         amdgpu: amdgpu::Amdgpu::load(amdgpu, &mut diagnostics),
+        gfx11: gfx::Gfx::load(gfx11, &mut diagnostics),
         names: names::load(names, &mut diagnostics),
     };
     check::vm::check(&spec.vm, &mut diagnostics);

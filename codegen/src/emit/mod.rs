@@ -23,6 +23,8 @@ pub mod executable_library;
 pub mod executable_plugin;
 mod families;
 pub mod file;
+pub mod gfx_interp;
+pub mod gfx_tables;
 pub mod hal_arguments;
 pub mod hal_calls;
 pub mod hal_checks;
@@ -102,6 +104,8 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("amdgpu/hsa_symbols", hsa_symbols::emit),
     ("amdgpu", c_headers::emit),
     ("softhsa", hsa_exports::emit),
+    ("gfx", gfx_tables::emit),
+    ("gfx/interp", gfx_interp::emit),
     ("names", names::emit),
 ];
 

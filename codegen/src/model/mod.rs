@@ -4,6 +4,7 @@ pub mod abi;
 pub mod amdgpu;
 pub mod constant;
 pub mod example;
+pub mod gfx;
 pub mod hal;
 pub mod int;
 pub mod names;

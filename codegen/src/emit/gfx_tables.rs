@@ -1,0 +1,154 @@
+//! Emits the tables of encodings and instructions of gfx11, which the decoder, the disassembler and the encoder use.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use crate::camel_case::camel_case;
+use crate::emit::file::{GeneratedFile, source};
+use crate::load::Spec;
+use crate::model::gfx::{Body, Encoding, FieldKind, Gfx, Instruction};
+
+/// `gfx/encodings.rs` and `gfx/instructions.rs`
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let gfx = &spec.gfx11;
+    vec![
+        source("gfx/encodings.rs", "spec/gfx11/encodings.yaml", encodings(gfx)),
+        source("gfx/instructions.rs", "spec/gfx11/ops", instructions(gfx)),
+    ]
+}
+
+fn variant(name: &str) -> proc_macro2::Ident {
+    format_ident!("{}", camel_case(name))
+}
+
+fn encodings(gfx: &Gfx) -> TokenStream {
+    let names = gfx.encodings.iter().map(|encoding| {
+        let (name, doc) = (variant(&encoding.name), &encoding.doc);
+        quote!(#[doc = #doc] #name,)
+    });
+    let all_fields: BTreeSet<&str> =
+        gfx.encodings.iter().flat_map(|encoding| &encoding.fields).map(|field| field.name.as_str()).collect();
+    let fields = all_fields.iter().map(|name| {
+        let (doc, name) = (format!("`{name}`"), variant(name));
+        quote!(#[doc = #doc] #name,)
+    });
+    let operands = operand_names(gfx).into_iter().map(|name| {
+        let (doc, name) = (format!("`{name}`"), variant(name));
+        quote!(#[doc = #doc] #name,)
+    });
+    let kinds = FieldKind::NAMES.iter().map(|(name, kind, _)| {
+        let (doc, kind) = (format!("`{name}`"), format_ident!("{kind}"));
+        quote!(#[doc = #doc] #kind,)
+    });
+    let infos = gfx.encodings.iter().map(encoding_info);
+    let count = gfx.encodings.len();
+    quote! {
+        /// The encodings; those with more fixed bits first.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Encoding { #(#names)* }
+
+        /// The fields of encodings.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Field { #(#fields)* }
+
+        /// What a field means.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum FieldKind { #(#kinds)* }
+
+        /// The names of operands, and of registers that instructions read without naming them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Slot { #(#operands)* }
+
+        /// Each encoding, at its number.
+        pub static ENCODINGS: [EncodingInfo; #count] = [#(#infos),*];
+    }
+}
+
+fn operand_names(gfx: &Gfx) -> BTreeSet<&str> {
+    let named = gfx.instructions.iter().flat_map(|instruction| {
+        let operands = instruction.operands.iter().map(|operand| operand.name.as_str());
+        let reads = instruction.reads().into_iter().map(|(name, _)| name);
+        operands.chain(reads.collect::<Vec<_>>())
+    });
+    let of_encodings = gfx.encodings.iter().flat_map(|encoding| &encoding.operands).map(|(name, _)| name.as_str());
+    named.chain(of_encodings).collect()
+}
+
+fn encoding_info(encoding: &Encoding) -> TokenStream {
+    let (variant_name, words, name) = (variant(&encoding.name), encoding.words, &encoding.name);
+    let fixed = encoding.fixed.iter().map(|fixed| {
+        let (bit, width, value) = (fixed.bit, fixed.width, fixed.value);
+        quote!((#bit, #width, #value))
+    });
+    let fields = encoding.fields.iter().map(|field| {
+        let (name, bit, width) = (variant(&field.name), field.bit, field.width);
+        let kind = FieldKind::NAMES.iter().find(|(.., kind)| *kind == field.kind).map_or("", |(_, name, _)| name);
+        let kind = format_ident!("{kind}");
+        quote!(FieldInfo { field: Field::#name, bit: #bit, width: #width, kind: FieldKind::#kind })
+    });
+    let operands = encoding.operands.iter().map(|(operand, field)| {
+        let (operand, field) = (variant(operand), variant(field));
+        quote!((Slot::#operand, Field::#field))
+    });
+    quote! {
+        EncodingInfo {
+            encoding: Encoding::#variant_name,
+            name: #name,
+            words: #words,
+            fixed: &[#(#fixed),*],
+            fields: &[#(#fields),*],
+            operands: &[#(#operands),*],
+        }
+    }
+}
+
+fn instructions(gfx: &Gfx) -> TokenStream {
+    let opcodes = gfx.instructions.iter().map(|instruction| {
+        let (name, doc) = (variant(&instruction.name), &instruction.doc);
+        quote!(#[doc = #doc] #name,)
+    });
+    let infos = gfx.instructions.iter().map(instruction_info);
+    let count = gfx.instructions.len();
+    quote! {
+        /// The instructions.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum Opcode { #(#opcodes)* }
+
+        /// Each instruction, at its number.
+        pub static INSTRUCTIONS: [InstructionInfo; #count] = [#(#infos),*];
+    }
+}
+
+fn instruction_info(instruction: &Instruction) -> TokenStream {
+    let (opcode, name) = (variant(&instruction.name), &instruction.name);
+    let forms = instruction.forms.iter().map(|form| {
+        let (encoding, number) = (variant(&form.encoding), form.opcode);
+        quote!((Encoding::#encoding, #number))
+    });
+    let operands = instruction.operands.iter().map(|operand| {
+        let (name, ty) = (variant(&operand.name), format_ident!("{}", operand.ty.variant()));
+        quote!((Slot::#name, OperandType::#ty))
+    });
+    let reads = instruction.reads().into_iter().map(|(name, ty)| {
+        let (name, ty) = (variant(name), format_ident!("{}", camel_case(ty.name())));
+        quote!((Slot::#name, OperandType::#ty))
+    });
+    let writes = match &instruction.body {
+        Body::Semantics(results) => results.iter().map(|(name, _)| name.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    let sets_exec = writes.iter().any(|name| name.starts_with("exec"));
+    quote! {
+        InstructionInfo {
+            opcode: Opcode::#opcode,
+            name: #name,
+            forms: &[#(#forms),*],
+            operands: &[#(#operands),*],
+            reads: &[#(#reads),*],
+            sets_exec: #sets_exec,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The reader of `spec/gfx11/`.
+
+use serde::Deserialize;
+
+use super::expr::LaneExpr;
+use super::types::{
+    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LaneTy, Operand, OperandTy,
+    Primitive, Sig,
+};
+use crate::diag::{Diagnostics, Origin};
+use crate::entry::Entry;
+
+const KINDS: [&str; 3] = ["encoding", "primitive", "instruction"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEncoding {
+    encoding: String,
+    words: u32,
+    doc: String,
+    fixed: Vec<RawFixed>,
+    fields: Vec<RawField>,
+    operands: serde_yaml::Mapping,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFixed {
+    bit: u32,
+    width: u32,
+    value: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawField {
+    name: String,
+    bit: u32,
+    width: u32,
+    kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPrimitive {
+    primitive: String,
+    signature: String,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawInstruction {
+    instruction: String,
+    forms: serde_yaml::Mapping,
+    #[serde(default)]
+    operands: serde_yaml::Mapping,
+    doc: String,
+    semantics: Option<serde_yaml::Value>,
+    helper: Option<String>,
+    control: Option<String>,
+    access: Option<RawAccess>,
+    #[serde(default)]
+    examples: Vec<serde_yaml::Mapping>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawAccess {
+    op: String,
+    space: String,
+    value: String,
+    part: Option<String>,
+}
+
+/// Every entry; instructions after what they use.
+pub(super) fn all(entries: &[Entry], diagnostics: &mut Diagnostics) -> Gfx {
+    let mut gfx = Gfx::default();
+    for entry in entries {
+        match entry.kind.as_str() {
+            "encoding" => gfx.encodings.extend(encoding(entry, diagnostics)),
+            "primitive" => gfx.primitives.extend(primitive(entry, diagnostics)),
+            "instruction" => {}
+            kind => diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), KINDS),
+        }
+    }
+    let fixed_bits = |encoding: &Encoding| encoding.fixed.iter().map(|fixed| fixed.width).sum::<u32>();
+    gfx.encodings.sort_by_key(|encoding| std::cmp::Reverse(fixed_bits(encoding)));
+    for entry in entries.iter().filter(|entry| entry.kind == "instruction") {
+        let instruction = instruction(&gfx, entry, diagnostics);
+        gfx.instructions.extend(instruction);
+    }
+    gfx
+}
+
+fn encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encoding> {
+    let raw: RawEncoding = entry.parse(diagnostics)?;
+    entry.need_doc(&raw.doc, diagnostics);
+    let mut fields = Vec::with_capacity(raw.fields.len());
+    for (index, field) in raw.fields.into_iter().enumerate() {
+        let origin = entry.item_origin("fields", index);
+        let Some((.., kind)) = FieldKind::NAMES.iter().find(|(name, ..)| *name == field.kind) else {
+            let known = FieldKind::NAMES.iter().map(|(name, ..)| *name);
+            diagnostics.unknown(&origin, &field.kind, format!("`{}` is not a kind of field", field.kind), known);
+            continue;
+        };
+        fields.push(Field { name: field.name, bit: field.bit, width: field.width, kind: *kind });
+    }
+    let fixed = raw.fixed.into_iter().map(|RawFixed { bit, width, value }| Fixed { bit, width, value }).collect();
+    let origin = entry.origin_of("operands");
+    let operands = pairs(&raw.operands, &origin, diagnostics, |value| value.as_str().map(str::to_string));
+    Some(Encoding {
+        name: raw.encoding,
+        words: raw.words,
+        doc: raw.doc,
+        fixed,
+        fields,
+        operands,
+        origin: entry.origin.clone(),
+    })
+}
+
+fn sig(text: &str) -> Option<Sig> {
+    match text.trim() {
+        "N" => Some(Sig::N),
+        "L" => Some(Sig::L),
+        "F" => Some(Sig::F),
+        "T" => Some(Sig::T),
+        name => LaneTy::NAMES.iter().find(|(other, _)| *other == name).map(|(_, ty)| Sig::Is(*ty)),
+    }
+}
+
+fn primitive(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Primitive> {
+    let raw: RawPrimitive = entry.parse(diagnostics)?;
+    entry.need_doc(&raw.doc, diagnostics);
+    let signature = raw.signature.split_once("->").and_then(|(params, result)| {
+        let params = params.trim().strip_prefix('(')?.strip_suffix(')')?;
+        Some((params.split(',').map(sig).collect::<Option<Vec<_>>>()?, sig(result)?))
+    });
+    let Some((params, result)) = signature else {
+        diagnostics.error(&entry.origin_of("signature"), format!("`{}` is not a signature", raw.signature));
+        return None;
+    };
+    Some(Primitive { name: raw.primitive, params, result, doc: raw.doc, origin: entry.origin.clone() })
+}
+
+fn instruction(gfx: &Gfx, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Instruction> {
+    let raw: RawInstruction = entry.parse(diagnostics)?;
+    entry.need_doc(&raw.doc, diagnostics);
+    let origin = entry.origin_of("forms");
+    let forms =
+        pairs(&raw.forms, &origin, diagnostics, |value| value.as_u64().and_then(|number| number.try_into().ok()));
+    let forms = forms.into_iter().map(|(encoding, opcode)| Form { encoding, opcode }).collect();
+    let origin = entry.origin_of("operands");
+    let operands = pairs(&raw.operands, &origin, diagnostics, |value| {
+        OperandTy::NAMES.iter().find(|(name, ..)| Some(*name) == value.as_str()).map(|(.., ty)| *ty)
+    });
+    let operands: Vec<Operand> = operands.into_iter().map(|(name, ty)| Operand { name, ty }).collect();
+    let bodies = [raw.semantics.is_some(), raw.helper.is_some(), raw.control.is_some(), raw.access.is_some()];
+    if bodies.into_iter().filter(|body| *body).count() != 1 {
+        diagnostics.error(&entry.origin, "expected exactly one of `semantics`, `helper`, `control` and `access`");
+        return None;
+    }
+    let body = if let Some(semantics) = raw.semantics {
+        Body::Semantics(results(gfx, entry, &semantics, &operands, diagnostics))
+    } else if let Some(access) = raw.access {
+        let RawAccess { op, space, value, part } = access;
+        Body::Access(Access { op, space, value, part })
+    } else {
+        let control = raw.control.map(Body::Control);
+        control.or(raw.helper.map(Body::Helper))?
+    };
+    let mut examples = Vec::new();
+    for (index, example) in raw.examples.iter().enumerate() {
+        let origin = entry.item_origin("examples", index);
+        examples.push(pairs(example, &origin, diagnostics, serde_yaml::Value::as_u64));
+    }
+    let name = raw.instruction;
+    Some(Instruction { name, forms, operands, doc: raw.doc, body, examples, origin: entry.origin.clone() })
+}
+
+/// The results of `semantics`: one expression for `d`, or a map.
+fn results(
+    gfx: &Gfx,
+    entry: &Entry,
+    semantics: &serde_yaml::Value,
+    operands: &[Operand],
+    diagnostics: &mut Diagnostics,
+) -> Vec<(String, LaneExpr)> {
+    let origin = entry.origin_of("semantics");
+    let text = |value: &serde_yaml::Value| value.as_str().map(str::to_string);
+    let written = match semantics {
+        serde_yaml::Value::Mapping(map) => pairs(map, &origin, diagnostics, text),
+        single => vec![("d".to_string(), text(single).unwrap_or_default())],
+    };
+    let lanes = operands.iter().filter_map(|operand| Some((operand.name.as_str(), operand.ty.lane()?)));
+    let known: Vec<(&str, LaneTy)> = lanes.chain(IMPLICIT).collect();
+    let is_scalar = entry.name().starts_with("s_");
+    let mut results = Vec::new();
+    for (name, text) in written {
+        // A lane of a comparison makes one bit of EXEC.
+        let ty = match known.iter().find(|(other, _)| *other == name) {
+            Some(_) if name == "exec" && !is_scalar => LaneTy::Bit,
+            Some((_, ty)) => *ty,
+            None => {
+                let known = known.iter().map(|(name, _)| *name);
+                diagnostics.unknown(&origin, &name, format!("there is no result `{name}`"), known);
+                continue;
+            }
+        };
+        match LaneExpr::parse(&text, &known, &gfx.primitives, ty) {
+            Ok(expr) => results.push((name, expr)),
+            Err(message) => diagnostics.error(&origin, format!("`{name}`: {message}")),
+        }
+    }
+    results
+}
+
+/// The pairs of a map in the order of the text, with values that `value` takes.
+fn pairs<T>(
+    map: &serde_yaml::Mapping,
+    origin: &Origin,
+    diagnostics: &mut Diagnostics,
+    value: impl Fn(&serde_yaml::Value) -> Option<T>,
+) -> Vec<(String, T)> {
+    let mut pairs = Vec::with_capacity(map.len());
+    for (key, given) in map {
+        let key = key.as_str().unwrap_or_default();
+        match value(given) {
+            Some(taken) => pairs.push((key.to_string(), taken)),
+            None => diagnostics.error(origin, format!("`{key}`: unexpected value")),
+        }
+    }
+    pairs
+}

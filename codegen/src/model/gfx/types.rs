@@ -1,0 +1,343 @@
+//! The types of the model of `spec/gfx11/`.
+
+use super::expr::LaneExpr;
+use crate::diag::Origin;
+
+/// Every entry of `spec/gfx11/`.
+#[derive(Clone, Debug, Default)]
+pub struct Gfx {
+    /// Encodings; those with more fixed bits first, in which order a decoder tries them.
+    pub encodings: Vec<Encoding>,
+    /// The vocabulary of semantics.
+    pub primitives: Vec<Primitive>,
+    /// Instructions, in the order of the specs.
+    pub instructions: Vec<Instruction>,
+}
+
+/// The bits of a family of instructions.
+#[derive(Clone, Debug)]
+pub struct Encoding {
+    /// `vop3`
+    pub name: String,
+    /// How many words, without a literal.
+    pub words: u32,
+    /// Its documentation.
+    pub doc: String,
+    /// Bits with the same value in each instruction.
+    pub fixed: Vec<Fixed>,
+    /// The other bits that mean something.
+    pub fields: Vec<Field>,
+    /// The fields of operands, by the names of operands.
+    pub operands: Vec<(String, String)>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// Bits of a fixed value.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    /// The lowest bit.
+    pub bit: u32,
+    /// How many bits.
+    pub width: u32,
+    /// Their value.
+    pub value: u32,
+}
+
+/// Bits of an encoding.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// `src0`
+    pub name: String,
+    /// The lowest bit; fields do not cross words.
+    pub bit: u32,
+    /// How many bits.
+    pub width: u32,
+    /// What they mean.
+    pub kind: FieldKind,
+}
+
+/// The meaning of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// The number of the instruction in its encoding.
+    Opcode,
+    /// The number of the second instruction of two.
+    OpcodeY,
+    /// A vector register.
+    Vector,
+    /// A scalar register.
+    Scalar,
+    /// The first of two scalar registers, without the lowest bit.
+    ScalarPair,
+    /// The first of four scalar registers, without the lowest two bits.
+    ScalarQuad,
+    /// A register of either bank, a constant, or a literal.
+    Source,
+    /// A number or flags.
+    Number,
+}
+
+impl FieldKind {
+    /// The kinds, by their names in specs and in Rust.
+    pub const NAMES: [(&'static str, &'static str, FieldKind); 8] = [
+        ("opcode", "Opcode", FieldKind::Opcode),
+        ("opcode_y", "OpcodeY", FieldKind::OpcodeY),
+        ("vector", "Vector", FieldKind::Vector),
+        ("scalar", "Scalar", FieldKind::Scalar),
+        ("scalar_pair", "ScalarPair", FieldKind::ScalarPair),
+        ("scalar_quad", "ScalarQuad", FieldKind::ScalarQuad),
+        ("source", "Source", FieldKind::Source),
+        ("number", "Number", FieldKind::Number),
+    ];
+}
+
+/// The type of a value of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneTy {
+    /// 16 bits.
+    B16,
+    /// 32 bits.
+    B32,
+    /// 64 bits.
+    B64,
+    /// An IEEE half.
+    F16,
+    /// An IEEE single.
+    F32,
+    /// An IEEE double.
+    F64,
+    /// One bit.
+    Bit,
+}
+
+impl LaneTy {
+    /// The types by their names.
+    pub const NAMES: [(&'static str, LaneTy); 7] = [
+        ("b16", LaneTy::B16),
+        ("b32", LaneTy::B32),
+        ("b64", LaneTy::B64),
+        ("f16", LaneTy::F16),
+        ("f32", LaneTy::F32),
+        ("f64", LaneTy::F64),
+        ("bit", LaneTy::Bit),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, ty)| *ty == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A parameter or the result in the signature of a primitive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sig {
+    /// This type.
+    Is(LaneTy),
+    /// Any integer.
+    N,
+    /// Any integer, or one bit.
+    L,
+    /// Any float.
+    F,
+    /// Any type.
+    T,
+}
+
+impl Sig {
+    /// True if a value of type `ty` may be here.
+    pub fn allows(self, ty: LaneTy) -> bool {
+        match self {
+            Sig::Is(is) => is == ty,
+            Sig::N => matches!(ty, LaneTy::B16 | LaneTy::B32 | LaneTy::B64),
+            Sig::L => matches!(ty, LaneTy::B16 | LaneTy::B32 | LaneTy::B64 | LaneTy::Bit),
+            Sig::F => matches!(ty, LaneTy::F16 | LaneTy::F32 | LaneTy::F64),
+            Sig::T => true,
+        }
+    }
+}
+
+/// A function on the values of one lane.
+#[derive(Clone, Debug)]
+pub struct Primitive {
+    /// `wrapping_add`
+    pub name: String,
+    /// The types of its operands, receiver first.
+    pub params: Vec<Sig>,
+    /// The type of its value.
+    pub result: Sig,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// The type of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperandTy {
+    /// A value of each lane, or a scalar one.
+    Lane(LaneTy),
+    /// 64 bits, whose literal is extended with its sign.
+    I64,
+    /// A scalar register with a bit for each lane.
+    Mask,
+    /// A scalar register or constant, also where the field may name a vector register.
+    Scalar,
+    /// An immediate with a sign.
+    Imm16,
+    /// An immediate without a sign.
+    Unsigned16,
+    /// Two halves.
+    Packed16,
+    /// Four bytes.
+    Packed8,
+    /// An f32, or a half of f16.
+    Mixed,
+    /// This many registers.
+    Words(u32),
+    /// The address of a global access: 64 bits, or 32 bits next to a scalar base.
+    Address,
+    /// The offset of a scratch access, which may be off.
+    Offset,
+    /// A scalar base, which may be off.
+    Base,
+    /// The index and offset of a buffer access.
+    Buffer,
+}
+
+impl OperandTy {
+    /// The types by their names in specs, and the names of the Rust variants.
+    pub const NAMES: [(&'static str, &'static str, OperandTy); 23] = [
+        ("b16", "B16", OperandTy::Lane(LaneTy::B16)),
+        ("b32", "B32", OperandTy::Lane(LaneTy::B32)),
+        ("b64", "B64", OperandTy::Lane(LaneTy::B64)),
+        ("f16", "F16", OperandTy::Lane(LaneTy::F16)),
+        ("f32", "F32", OperandTy::Lane(LaneTy::F32)),
+        ("f64", "F64", OperandTy::Lane(LaneTy::F64)),
+        ("i64", "I64", OperandTy::I64),
+        ("mask", "Mask", OperandTy::Mask),
+        ("s32", "Scalar", OperandTy::Scalar),
+        ("i16", "Imm16", OperandTy::Imm16),
+        ("u16", "Unsigned16", OperandTy::Unsigned16),
+        ("p16", "Packed16", OperandTy::Packed16),
+        ("p8", "Packed8", OperandTy::Packed8),
+        ("mix", "Mixed", OperandTy::Mixed),
+        ("b96", "B96", OperandTy::Words(3)),
+        ("b128", "B128", OperandTy::Words(4)),
+        ("b256", "B256", OperandTy::Words(8)),
+        ("b512", "B512", OperandTy::Words(16)),
+        ("address", "Address", OperandTy::Address),
+        ("offset", "Offset", OperandTy::Offset),
+        ("base", "Base", OperandTy::Base),
+        ("buffer", "Buffer", OperandTy::Buffer),
+        ("bit", "Bit", OperandTy::Lane(LaneTy::Bit)),
+    ];
+
+    /// The type of its value in semantics, if it has one.
+    pub fn lane(self) -> Option<LaneTy> {
+        match self {
+            OperandTy::Lane(ty) => Some(ty),
+            OperandTy::I64 => Some(LaneTy::B64),
+            OperandTy::Mask => Some(LaneTy::Bit),
+            OperandTy::Scalar | OperandTy::Imm16 | OperandTy::Unsigned16 => Some(LaneTy::B32),
+            _ => None,
+        }
+    }
+
+    /// The name of the Rust variant.
+    pub fn variant(self) -> &'static str {
+        Self::NAMES.iter().find(|(.., ty)| *ty == self).map_or("", |(_, variant, _)| variant)
+    }
+}
+
+/// An operand.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// `s0`
+    pub name: String,
+    /// Its type.
+    pub ty: OperandTy,
+}
+
+/// An encoding that an instruction has.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// The name of the encoding.
+    pub encoding: String,
+    /// The number there.
+    pub opcode: u32,
+}
+
+/// What a memory instruction does.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// `load`
+    pub op: String,
+    /// `global`
+    pub space: String,
+    /// `b32`
+    pub value: String,
+    /// `low` or `high` if it is a half of a register.
+    pub part: Option<String>,
+}
+
+/// What an instruction does.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Expressions, by the name of what they set.
+    Semantics(Vec<(String, LaneExpr)>),
+    /// A function of the interpreter on whole rows.
+    Helper(String),
+    /// A function of the interpreter that may change the program counter.
+    Control(String),
+    /// An access to memory.
+    Access(Access),
+}
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub struct Instruction {
+    /// `v_add_f32`
+    pub name: String,
+    /// Its encodings.
+    pub forms: Vec<Form>,
+    /// Its operands in the order of the text form.
+    pub operands: Vec<Operand>,
+    /// Its documentation.
+    pub doc: String,
+    /// What it does.
+    pub body: Body,
+    /// Values of operands and results, as written.
+    pub examples: Vec<Vec<(String, u64)>>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// Operands that are registers by convention: their names, and their types in semantics.
+pub const IMPLICIT: [(&str, LaneTy); 5] =
+    [("scc", LaneTy::Bit), ("vcc", LaneTy::Bit), ("exec", LaneTy::B32), ("exec64", LaneTy::B64), ("pc", LaneTy::B64)];
+
+impl Instruction {
+    /// True if it computes one value for the wave, not one for each lane.
+    pub fn is_scalar(&self) -> bool {
+        self.name.starts_with("s_")
+    }
+
+    /// What its semantics read, in the order in which handlers take it: operands, then implicit ones.
+    pub fn reads(&self) -> Vec<(&str, LaneTy)> {
+        let Body::Semantics(results) = &self.body else { return Vec::new() };
+        let operands = self.operands.iter().filter_map(|operand| Some((operand.name.as_str(), operand.ty.lane()?)));
+        let order = |name: &str| (name == "d", name == "k");
+        let mut operands: Vec<_> = operands.collect();
+        operands.sort_by_key(|(name, _)| order(name));
+        let known = operands.into_iter().chain(IMPLICIT);
+        known.filter(|(name, _)| results.iter().any(|(_, expr)| expr.reads(name))).collect()
+    }
+}
+
+impl Gfx {
+    /// The encoding `name`.
+    pub fn encoding(&self, name: &str) -> Option<&Encoding> {
+        self.encodings.iter().find(|encoding| encoding.name == name)
+    }
+}
