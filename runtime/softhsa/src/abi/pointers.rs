@@ -1,0 +1,97 @@
+//! Pointers to arguments and results. The functions of the library are called with what C programs have; here it becomes values.
+
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+use vireo_hsa::hsa::{CChar, HsaStatus};
+
+use crate::status::{Result, code};
+use crate::system::{System, system};
+
+/// Elements of an array of arguments at most.
+const MAX_ELEMENTS: usize = 1 << 20;
+
+/// Runs the body of a function that needs the system.
+pub(super) fn call(body: impl FnOnce(&Arc<System>) -> Result<()>) -> HsaStatus {
+    code(system().and_then(|system| body(&system)))
+}
+
+/// Where a function puts a result.
+pub(super) struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// A place that is not null.
+    ///
+    /// # Safety
+    /// Unless it is null, the pointer is writable until the value is dropped.
+    pub(super) unsafe fn new(pointer: *mut T) -> Result<Self> {
+        if pointer.is_null() { Err(HsaStatus::ERROR_INVALID_ARGUMENT) } else { Ok(Out(pointer)) }
+    }
+
+    /// A place that may be null, where a result is not wanted.
+    ///
+    /// # Safety
+    /// As [`Out::new`].
+    pub(super) unsafe fn optional(pointer: *mut T) -> Option<Self> {
+        (!pointer.is_null()).then_some(Out(pointer))
+    }
+
+    /// Puts the result.
+    pub(super) fn set(&self, value: T) {
+        // SAFETY: `new` was promised that it is writable. C programs may put it at any address.
+        unsafe { self.0.write_unaligned(value) };
+    }
+}
+
+/// Where a function puts an attribute, whose size its documentation says.
+pub(super) struct Attribute(Out<c_void>);
+
+impl Attribute {
+    /// A place that is not null.
+    ///
+    /// # Safety
+    /// Unless it is null, as many bytes are writable as the documentation of the attribute says, until the value is dropped.
+    pub(super) unsafe fn new(pointer: *mut c_void) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { Out::new(pointer) }.map(Attribute)
+    }
+
+    /// Puts the attribute, whose bytes are as many as documented.
+    pub(super) fn set(&self, bytes: &[u8]) {
+        // SAFETY: `new` was promised that there is room; the bytes are those of another object.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.0.cast(), bytes.len()) };
+    }
+}
+
+/// The elements of an array, which may be null if there are none.
+///
+/// # Safety
+/// Unless it is null, the pointer has that many elements.
+pub(super) unsafe fn array<T: Copy>(pointer: *const T, count: usize) -> Result<Vec<T>> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if pointer.is_null() || count > MAX_ELEMENTS {
+        return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+    }
+    // SAFETY: the caller's promise, and the index is below the count.
+    Ok((0..count).map(|index| unsafe { pointer.add(index).read_unaligned() }).collect())
+}
+
+/// A text.
+///
+/// # Safety
+/// Unless it is null, the pointer has a zero at the end of the text.
+pub(super) unsafe fn text(pointer: *const CChar) -> Result<String> {
+    if pointer.is_null() {
+        return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+    }
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(pointer.cast()) };
+    text.to_str().map(str::to_string).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)
+}
+
+/// Calls back for each of some values until a call does not succeed, and returns what that one did.
+pub(super) fn iterate<T>(values: impl IntoIterator<Item = T>, mut callback: impl FnMut(T) -> HsaStatus) -> Result<()> {
+    values.into_iter().map(&mut callback).find(|status| *status != HsaStatus::SUCCESS).map_or(Ok(()), Err)
+}

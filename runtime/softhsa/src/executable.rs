@@ -1,0 +1,321 @@
+//! Executables: code objects that are loaded for agents, and their symbols.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vireo_core::pages::PageMapping;
+use vireo_hsa::code_object::{CodeObjectMachine, KERNEL_DESCRIPTOR_SUFFIX};
+use vireo_hsa::hsa::{
+    Agent as AgentHandle, CodeObjectStorage, Executable as ExecutableHandle, ExecutableSymbolInfo, HsaStatus,
+    LoadedCodeObjectInfo, LoadedCodeObjectKind, SegmentDescriptor, SymbolKind, SymbolLinkage,
+};
+use vireo_hsa::kernel_descriptor::KernelDescriptor;
+
+use crate::agents::Agent;
+use crate::code_object::elf::CodeObject;
+use crate::code_object::{CodeObjectError, metadata};
+use crate::memory::backing::{Backing, copy};
+use crate::memory::map::{Allocation, Kind, MemoryMap};
+use crate::status::Result;
+use crate::topology::Topology;
+
+/// An executable.
+#[derive(Debug, Default)]
+pub(crate) struct Executable {
+    frozen: AtomicBool,
+    objects: Mutex<Vec<Arc<LoadedObject>>>,
+    /// The handles of its symbols, which end with it.
+    pub(crate) symbols: Mutex<Vec<(u64, Arc<Symbol>)>>,
+}
+
+/// A code object in an executable.
+#[derive(Debug)]
+pub(crate) struct LoadedObject {
+    agent: AgentHandle,
+    pub(crate) executable: ExecutableHandle,
+    /// The code object as the program has it.
+    storage: (u64, u64),
+    /// The address of the first page, its address in the file, and the bytes.
+    base: u64,
+    origin: u64,
+    span: u64,
+    /// Where segments are in the code object, their addresses and their lengths.
+    segments: Vec<(u64, u64, u64)>,
+    symbols: Vec<Arc<Symbol>>,
+}
+
+/// A kernel or variable.
+#[derive(Debug)]
+pub(crate) struct Symbol {
+    name: String,
+    pub(crate) agent: AgentHandle,
+    address: u64,
+    size: u64,
+    kernel: Option<Kernel>,
+}
+
+#[derive(Debug)]
+struct Kernel {
+    kernarg_size: u32,
+    kernarg_alignment: u32,
+    group_size: u32,
+    private_size: u32,
+    dynamic_stack: bool,
+}
+
+impl Executable {
+    /// Refuses changes once it is frozen.
+    pub(crate) fn freeze(&self) -> Result<()> {
+        match self.frozen.swap(true, Ordering::AcqRel) {
+            true => Err(HsaStatus::ERROR_FROZEN_EXECUTABLE),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it can be added to.
+    pub(crate) fn check_not_frozen(&self) -> Result<()> {
+        match self.frozen.load(Ordering::Acquire) {
+            true => Err(HsaStatus::ERROR_FROZEN_EXECUTABLE),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a loaded code object.
+    pub(crate) fn add(&self, object: Arc<LoadedObject>) {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).push(object);
+    }
+
+    /// Its code objects.
+    pub(crate) fn objects(&self) -> Vec<Arc<LoadedObject>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The handle of the symbol with this name for an agent.
+    pub(crate) fn symbol(&self, name: &str, agent: Option<AgentHandle>) -> Result<u64> {
+        let symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        let found =
+            symbols.iter().find(|(_, symbol)| symbol.name == name && agent.is_none_or(|agent| symbol.agent == agent));
+        found.map(|(handle, _)| *handle).ok_or(HsaStatus::ERROR_INVALID_SYMBOL_NAME)
+    }
+
+    /// The handles of the symbols of an agent.
+    pub(crate) fn symbols_of(&self, agent: AgentHandle) -> Vec<u64> {
+        let symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        symbols.iter().filter(|(_, symbol)| symbol.agent == agent).map(|(handle, _)| *handle).collect()
+    }
+
+    /// Frees the memory of its code.
+    pub(crate) fn unload(&self, memory: &MemoryMap) {
+        for object in self.objects() {
+            for (_, address, _) in &object.segments {
+                memory.remove(*address, |allocation| matches!(allocation.kind, Kind::Code(_)));
+            }
+        }
+    }
+}
+
+/// True if code for `machine` runs on the processor `isa`.
+fn runs_on(machine: CodeObjectMachine, isa: &str) -> bool {
+    match machine {
+        CodeObjectMachine::GFX11_GENERIC => isa.starts_with("gfx11"),
+        _ => machine.name() == Some(isa),
+    }
+}
+
+impl LoadedObject {
+    /// Loads a code object for a GPU.
+    ///
+    /// # Errors
+    /// What is wrong with the code object.
+    pub(crate) fn load(
+        bytes: &[u8],
+        storage: (u64, u64),
+        agent: &Agent,
+        executable: ExecutableHandle,
+        topology: &Topology,
+        memory: &MemoryMap,
+    ) -> std::result::Result<Self, CodeObjectError> {
+        let error = |what: &str| CodeObjectError::new(what);
+        let object = CodeObject::parse(bytes)?;
+        let machine = object.flags.machine();
+        if !runs_on(machine, &topology.isa) {
+            let machine = machine.name().map_or_else(|| format!("machine {:#x}", machine.0), str::to_string);
+            return Err(error(&format!("it is for {machine}, and the agent is a {}", topology.isa)));
+        }
+        let metadata = metadata::read(&object)?;
+        if let Some(metadata) = &metadata
+            && machine != CodeObjectMachine::GFX11_GENERIC
+            && metadata.target != Agent::isa_name(topology)
+        {
+            return Err(error(&format!(
+                "its target is `{}` instead of `{}`",
+                metadata.target,
+                Agent::isa_name(topology)
+            )));
+        }
+        let kernels = metadata.map(|metadata| metadata.kernels).unwrap_or_default();
+        let span = usize::try_from(object.span).map_err(|_| error("it is too large"))?;
+        let pages = PageMapping::reserved(span.max(1), "code").map_err(|_| error("there is no memory for it"))?;
+        let base = pages.base().as_ptr().expose_provenance() as u64;
+        for segment in &object.segments {
+            let from = bytes.get(segment.file.clone()).unwrap_or_default();
+            let to = pages.base().as_ptr().wrapping_add(segment.address as usize);
+            // SAFETY: `parse` placed the segment in the span, which the mapping has, and it is not shorter in memory than in the file.
+            unsafe { copy(to, from.as_ptr(), from.len()) };
+        }
+        let mut symbols = Vec::new();
+        for symbol in &object.symbols {
+            let kernel = kernels.iter().find(|kernel| kernel.symbol == symbol.name);
+            let kernel = match kernel {
+                Some(kernel) => {
+                    check_descriptor(&object, bytes, symbol.address, &symbol.name)?;
+                    Some(Kernel {
+                        kernarg_size: kernel.kernarg_size,
+                        kernarg_alignment: kernel.kernarg_alignment,
+                        group_size: kernel.group_size,
+                        private_size: kernel.private_size,
+                        dynamic_stack: kernel.dynamic_stack,
+                    })
+                }
+                // The code of a kernel has a symbol too, of which programs have no use.
+                None if !symbol.is_data || symbol.name.ends_with(KERNEL_DESCRIPTOR_SUFFIX) => continue,
+                None => None,
+            };
+            symbols.push(Arc::new(Symbol {
+                name: symbol.name.clone(),
+                agent: agent.handle(),
+                address: base + symbol.address,
+                size: symbol.size,
+                kernel,
+            }));
+        }
+        let missing = kernels.iter().find(|kernel| !symbols.iter().any(|symbol| symbol.name == kernel.symbol));
+        if let Some(missing) = missing {
+            return Err(error(&format!("there is no symbol `{}`", missing.symbol)));
+        }
+        let pages = Arc::new(pages);
+        let mut segments: Vec<(u64, u64, u64)> = Vec::new();
+        for segment in &object.segments {
+            let (kind, backing) = (Kind::Code(segment.execute), Backing::of(pages.clone()));
+            let start = base + segment.address;
+            let mut allocation = Allocation::new(start, segment.length, kind, agent.index, 1 << agent.index, backing);
+            if !segment.write {
+                allocation.writers = 0.into();
+            }
+            if memory.insert(allocation).is_err() {
+                segments.iter().for_each(|(_, address, _)| drop(memory.remove(*address, |_| true)));
+                return Err(error("its memory is in use"));
+            }
+            segments.push((segment.file.start as u64, start, segment.length));
+        }
+        let (agent, origin, span) = (agent.handle(), object.origin, object.span);
+        Ok(LoadedObject { agent, executable, storage, base, origin, span, segments, symbols })
+    }
+
+    /// The symbols.
+    pub(crate) fn symbols(&self) -> &[Arc<Symbol>] {
+        &self.symbols
+    }
+
+    /// Whether an address is in it.
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        address.checked_sub(self.base).is_some_and(|offset| offset < self.span)
+    }
+
+    /// The byte of the program's code object that was loaded to an address.
+    pub(crate) fn host_address(&self, address: u64) -> Option<u64> {
+        self.segments.iter().find_map(|(file, start, length)| {
+            let offset = address.checked_sub(*start).filter(|offset| offset < length)?;
+            // Bytes after those of the file are zeros without a place there.
+            Some(self.storage.0 + file + offset).filter(|host| host - self.storage.0 < self.storage.1)
+        })
+    }
+
+    /// Its segments.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = SegmentDescriptor> {
+        self.segments.iter().map(|(file, start, length)| SegmentDescriptor {
+            agent: self.agent,
+            executable: self.executable,
+            code_object_storage_type: CodeObjectStorage::MEMORY,
+            code_object_storage_base: self.storage.0,
+            code_object_storage_size: self.storage.1,
+            code_object_storage_offset: *file,
+            segment_base: *start,
+            segment_size: *length,
+            ..SegmentDescriptor::default()
+        })
+    }
+
+    /// An attribute.
+    pub(crate) fn info(&self, attribute: LoadedCodeObjectInfo) -> Result<Vec<u8>> {
+        let uri = || format!("memory://{}#offset={:#x}&size={}", std::process::id(), self.storage.0, self.storage.1);
+        Ok(match attribute {
+            LoadedCodeObjectInfo::EXECUTABLE => self.executable.0.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::KIND => LoadedCodeObjectKind::AGENT.0.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::AGENT => self.agent.0.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::CODE_OBJECT_STORAGE_TYPE => CodeObjectStorage::MEMORY.0.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::CODE_OBJECT_STORAGE_MEMORY_BASE => self.storage.0.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::CODE_OBJECT_STORAGE_MEMORY_SIZE => self.storage.1.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::LOAD_DELTA => self.base.wrapping_sub(self.origin).to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::LOAD_BASE => self.base.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::LOAD_SIZE => self.span.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::URI_LENGTH => (uri().len() as u32).to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::URI => uri().into_bytes(),
+            _ => return Err(HsaStatus::ERROR_INVALID_ARGUMENT),
+        })
+    }
+}
+
+/// Refuses a kernel whose descriptor, or whose first instruction, is not where it can be.
+fn check_descriptor(
+    object: &CodeObject<'_>,
+    bytes: &[u8],
+    address: u64,
+    name: &str,
+) -> std::result::Result<(), CodeObjectError> {
+    let error = |what: &str| CodeObjectError::new(format!("`{name}`: {what}"));
+    if !address.is_multiple_of(KernelDescriptor::SIZE as u64) {
+        return Err(error("the descriptor is not aligned"));
+    }
+    let in_file = object.segments.iter().find_map(|segment| {
+        let offset = usize::try_from(address.checked_sub(segment.address)?).ok()?;
+        bytes.get(segment.file.clone())?.get(offset..)?.first_chunk::<{ KernelDescriptor::SIZE }>()
+    });
+    let descriptor = KernelDescriptor::read(in_file.ok_or_else(|| error("the descriptor is not in the file"))?);
+    let entry = address.checked_add_signed(descriptor.kernel_code_entry_byte_offset);
+    let is_code = |entry: &u64| {
+        let holds = |start: u64, length: u64| entry.checked_sub(start).is_some_and(|offset| offset < length);
+        object.segments.iter().any(|segment| segment.execute && holds(segment.address, segment.length))
+    };
+    entry.filter(is_code).map(|_| ()).ok_or_else(|| error("the entry is not in the code"))
+}
+
+impl Symbol {
+    /// An attribute.
+    pub(crate) fn info(&self, attribute: ExecutableSymbolInfo) -> Result<Vec<u8>> {
+        let word = |value: u32| Ok(value.to_ne_bytes().to_vec());
+        match (attribute, &self.kernel) {
+            (ExecutableSymbolInfo::TYPE, kernel) => {
+                word(if kernel.is_some() { SymbolKind::KERNEL.0 } else { SymbolKind::VARIABLE.0 })
+            }
+            // The name has no zero at its end, and the length counts none.
+            (ExecutableSymbolInfo::NAME_LENGTH, _) => word(self.name.len() as u32),
+            (ExecutableSymbolInfo::NAME, _) => Ok(self.name.clone().into_bytes()),
+            (ExecutableSymbolInfo::MODULE_NAME_LENGTH, _) => word(0),
+            (ExecutableSymbolInfo::MODULE_NAME, _) => Ok(Vec::new()),
+            (ExecutableSymbolInfo::AGENT, _) => Ok(self.agent.0.to_ne_bytes().to_vec()),
+            (ExecutableSymbolInfo::LINKAGE, _) => word(SymbolLinkage::PROGRAM.0),
+            (ExecutableSymbolInfo::IS_DEFINITION, _) => Ok(vec![1]),
+            (ExecutableSymbolInfo::KERNEL_OBJECT, Some(_)) | (ExecutableSymbolInfo::VARIABLE_ADDRESS, None) => {
+                Ok(self.address.to_ne_bytes().to_vec())
+            }
+            (ExecutableSymbolInfo::VARIABLE_SIZE, None) => word(u32::try_from(self.size).unwrap_or(u32::MAX)),
+            (ExecutableSymbolInfo::KERNEL_KERNARG_SEGMENT_SIZE, Some(kernel)) => word(kernel.kernarg_size),
+            (ExecutableSymbolInfo::KERNEL_KERNARG_SEGMENT_ALIGNMENT, Some(kernel)) => word(kernel.kernarg_alignment),
+            (ExecutableSymbolInfo::KERNEL_GROUP_SEGMENT_SIZE, Some(kernel)) => word(kernel.group_size),
+            (ExecutableSymbolInfo::KERNEL_PRIVATE_SEGMENT_SIZE, Some(kernel)) => word(kernel.private_size),
+            (ExecutableSymbolInfo::KERNEL_DYNAMIC_CALLSTACK, Some(kernel)) => Ok(vec![kernel.dynamic_stack.into()]),
+            _ => Err(HsaStatus::ERROR_INVALID_ARGUMENT),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! A software HSA agent: the functions of the HSA library, `libhsa-runtime64.so`, with GPUs that interpret their code on the processor. Drivers run
+//! against it on any machine, in process ([`functions`]) or through the library of the crate `vireo-softhsa-library`.
+//!
+//! It follows the specification of the packet processor, not the habits of one driver: [`topology`] chooses the machine, which features it lacks,
+//! and how late writes become visible. **Who checks**: this crate. Handles are looked up, kernels and packets access only allocations that the
+//! agent may access, and code objects are hostile. Pointers to arguments are the caller's to vouch for, as in any C library.
+
+mod abi;
+mod agents;
+mod bell;
+mod clock;
+mod code_object;
+mod copies;
+mod dispatch;
+mod executable;
+mod generated;
+mod handlers;
+mod handles;
+mod memory;
+mod pm4;
+mod processor;
+mod queue;
+mod signals;
+mod status;
+mod system;
+mod topology;
+
+use vireo_hsa::hsa_symbols::HsaFunctions;
+
+pub use code_object::CodeObjectError;
+pub use dispatch::{KernelDispatch, KernelRunner};
+pub use system::{InUse, configure};
+pub use topology::{Feature, HostWrites, Topology, TopologyError, VARIABLE};
+
+/// All functions of the software agent.
+pub const fn functions() -> HsaFunctions {
+    generated::functions::FUNCTIONS
+}

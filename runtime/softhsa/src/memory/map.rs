@@ -1,0 +1,225 @@
+//! The map of all allocations ([`MemoryMap`]). Kernels, packets and copies may access only what is in it, and functions take only addresses
+//! that it knows.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use vireo_core::pages::PageMapping;
+
+use super::backing::{Backing, copy, copy_changes};
+use crate::status::Result;
+use vireo_hsa::hsa::HsaStatus;
+
+/// What an allocation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Memory of the pool with this handle.
+    Pool(u64),
+    /// Memory of the program that is pinned.
+    Locked,
+    /// A ring, a queue, a doorbell, a signal or a register.
+    Object,
+    /// A segment of a code object; true if it has instructions.
+    Code(bool),
+    /// Memory that is mapped at reserved addresses.
+    Mapped,
+}
+
+/// A second copy of an allocation for a GPU, for hidden writes of the host.
+#[derive(Debug)]
+pub(crate) struct Shadow {
+    /// What the GPU sees.
+    device: PageMapping,
+    /// What both sides had when they were last compared.
+    base: PageMapping,
+    /// True if the register of the host data path publishes writes of the host, false if acquires do.
+    pub(crate) until_flush: bool,
+}
+
+/// An allocation.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    /// The address of its first byte.
+    pub(crate) start: u64,
+    /// Its bytes.
+    pub(crate) length: u64,
+    pub(crate) kind: Kind,
+    /// The index of the agent that owns it.
+    pub(crate) owner: u32,
+    /// The flags of its pool.
+    pub(crate) flags: u32,
+    /// A bit for each agent that may read it, and for each that may write.
+    pub(crate) readers: AtomicU64,
+    pub(crate) writers: AtomicU64,
+    /// Data of the program.
+    pub(crate) user_data: AtomicU64,
+    /// A second copy.
+    pub(crate) shadow: Option<Shadow>,
+    _backing: Backing,
+}
+
+impl Allocation {
+    /// An allocation that the agents of `mask` may read and write.
+    pub(crate) fn new(start: u64, length: u64, kind: Kind, owner: u32, mask: u64, backing: Backing) -> Self {
+        Allocation {
+            start,
+            length,
+            kind,
+            owner,
+            flags: 0,
+            readers: AtomicU64::new(mask),
+            writers: AtomicU64::new(mask),
+            user_data: AtomicU64::new(0),
+            shadow: None,
+            _backing: backing,
+        }
+    }
+
+    /// Gives the allocation a second copy.
+    pub(crate) fn with_shadow(mut self, until_flush: bool) -> Result<Self> {
+        let length = usize::try_from(self.length).map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES)?;
+        let pages = |purpose| PageMapping::reserved(length, purpose).map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES);
+        self.shadow = Some(Shadow { device: pages("a GPU's copy")?, base: pages("the last state")?, until_flush });
+        Ok(self)
+    }
+
+    /// True if all of the bytes are in it.
+    pub(crate) fn contains(&self, address: u64, length: u64) -> bool {
+        let offset = address.wrapping_sub(self.start);
+        address >= self.start && offset <= self.length && self.length - offset >= length
+    }
+
+    /// The host's address of what GPUs see.
+    pub(crate) fn device(&self) -> *mut u8 {
+        match &self.shadow {
+            Some(shadow) => shadow.device.base().as_ptr(),
+            // The address is where the bytes of the allocation are, and programs were given it.
+            None => std::ptr::with_exposed_provenance_mut(self.start as usize),
+        }
+    }
+
+    /// Shows the writes of one side to the other one.
+    fn publish(&self, to_device: bool) {
+        let Some(shadow) = &self.shadow else { return };
+        let host: *mut u8 = std::ptr::with_exposed_provenance_mut(self.start as usize);
+        let (device, base) = (shadow.device.base().as_ptr(), shadow.base.base().as_ptr());
+        // Only memory of pools has a second copy. Its length is a multiple of a page.
+        let length = self.length as usize;
+        let (from, to) = if to_device { (host, device) } else { (device, host) };
+        // SAFETY: the three ranges are pages of this length, which live as long as the allocation; all that refer to them are atomics, or are
+        // programs that got the address.
+        unsafe { copy_changes(from, base, to, length) };
+    }
+}
+
+/// All allocations by their first addresses. They do not overlap.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryMap {
+    allocations: RwLock<BTreeMap<u64, Arc<Allocation>>>,
+    /// Counts removals, so that who remembers allocations knows when to look again.
+    removals: AtomicU64,
+}
+
+impl MemoryMap {
+    /// Adds an allocation.
+    pub(crate) fn insert(&self, allocation: Allocation) -> Result<Arc<Allocation>> {
+        let mut all = self.allocations.write().unwrap_or_else(PoisonError::into_inner);
+        let end = allocation.start.checked_add(allocation.length).ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
+        let overlaps = all.range(..end).next_back().is_some_and(|(start, last)| start + last.length > allocation.start);
+        if allocation.length == 0 || overlaps {
+            return Err(HsaStatus::ERROR_INVALID_ALLOCATION);
+        }
+        let allocation = Arc::new(allocation);
+        all.insert(allocation.start, allocation.clone());
+        Ok(allocation)
+    }
+
+    /// Removes the allocation that begins at `start`, if `wanted` says so.
+    pub(crate) fn remove(&self, start: u64, wanted: impl FnOnce(&Allocation) -> bool) -> Option<Arc<Allocation>> {
+        let mut all = self.allocations.write().unwrap_or_else(PoisonError::into_inner);
+        if !wanted(all.get(&start)?) {
+            return None;
+        }
+        let removed = all.remove(&start);
+        self.removals.fetch_add(1, Ordering::Release);
+        removed
+    }
+
+    /// The number of removals so far.
+    pub(crate) fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
+    }
+
+    /// The allocation that `address` is in.
+    pub(crate) fn find(&self, address: u64) -> Option<Arc<Allocation>> {
+        let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, allocation) = all.range(..=address).next_back()?;
+        allocation.contains(address, 1).then(|| allocation.clone())
+    }
+
+    /// The allocation that has all of the bytes.
+    pub(crate) fn range(&self, address: u64, length: u64) -> Option<Arc<Allocation>> {
+        self.find(address).filter(|allocation| allocation.contains(address, length))
+    }
+
+    /// Those that `wanted` chooses.
+    pub(crate) fn matching(&self, wanted: impl Fn(&Allocation) -> bool) -> Vec<Arc<Allocation>> {
+        let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
+        all.values().filter(|allocation| wanted(allocation)).cloned().collect()
+    }
+
+    /// Shows writes of the host to GPUs, for allocations that are published by flushes, or by acquires.
+    pub(crate) fn publish_to_device(&self, by_flush: bool) {
+        let hidden =
+            |allocation: &Allocation| allocation.shadow.as_ref().is_some_and(|shadow| shadow.until_flush == by_flush);
+        self.matching(hidden).iter().for_each(|allocation| allocation.publish(true));
+    }
+
+    /// Shows writes of GPUs to the host: at each packet where flushes publish the host's, else when a packet releases at system scope.
+    pub(crate) fn publish_to_host(&self, by_flush: bool) {
+        let hidden =
+            |allocation: &Allocation| allocation.shadow.as_ref().is_some_and(|shadow| shadow.until_flush == by_flush);
+        self.matching(hidden).iter().for_each(|allocation| allocation.publish(false));
+    }
+
+    /// Copies bytes for the host. Both sides see the result, as after a copy by the library on hardware.
+    ///
+    /// # Safety
+    /// Where the map has no allocation with an address, the program vouches for the bytes.
+    pub(crate) unsafe fn copy(&self, to: u64, from: u64, length: u64) -> Result<()> {
+        let sides = [self.side(to, length)?, self.side(from, length)?];
+        let size = usize::try_from(length).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)?;
+        for side in sides.iter().flatten() {
+            side.publish(false);
+        }
+        // SAFETY: `side` refuses ranges that leave an allocation, and the arcs keep the allocations; the caller vouches for the rest.
+        unsafe {
+            copy(
+                std::ptr::with_exposed_provenance_mut(to as usize),
+                std::ptr::with_exposed_provenance(from as usize),
+                size,
+            );
+        }
+        for side in sides.iter().flatten() {
+            side.publish(true);
+        }
+        Ok(())
+    }
+
+    /// The allocation of one side of a copy; none for memory of the program. An error if the range leaves an allocation or enters one.
+    fn side(&self, address: u64, length: u64) -> Result<Option<Arc<Allocation>>> {
+        let end = address.checked_add(length).ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
+        if address == 0 && length != 0 {
+            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+        }
+        let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
+        match all.range(..end).next_back() {
+            Some((_, last)) if last.contains(address, length) => Ok(Some(last.clone())),
+            Some((start, last)) if length != 0 && start + last.length > address => {
+                Err(HsaStatus::ERROR_INVALID_ALLOCATION)
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What an agent sees of memory ([`AgentView`]): the port of kernels and of the packet processor to the map of allocations.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use vireo_simt::{Memory, Region};
+
+use super::map::{Allocation, MemoryMap};
+
+/// The memory that an agent may access. It keeps what it has returned until it is dropped, even if the host frees it meanwhile.
+#[derive(Debug)]
+pub(crate) struct AgentView<'a> {
+    map: &'a MemoryMap,
+    /// The bit of the agent.
+    mask: u64,
+    /// Removals from the map when the view was made.
+    removals: u64,
+    held: RwLock<Vec<Arc<Allocation>>>,
+}
+
+impl<'a> AgentView<'a> {
+    /// The view of the agent with this index.
+    pub(crate) fn new(map: &'a MemoryMap, agent: u32) -> Self {
+        AgentView { map, mask: 1 << agent, removals: map.removals(), held: RwLock::default() }
+    }
+
+    fn region_of(&self, allocation: &Allocation) -> Option<Region> {
+        let readable = allocation.readers.load(Ordering::Relaxed) & self.mask != 0;
+        let writable = allocation.writers.load(Ordering::Relaxed) & self.mask != 0;
+        let region = Region { start: allocation.start, length: allocation.length, host: allocation.device(), writable };
+        readable.then_some(region)
+    }
+
+    /// Whether an instruction may be at this address.
+    pub(crate) fn is_code(&self, address: u64) -> bool {
+        let executable = |allocation: Arc<Allocation>| matches!(allocation.kind, super::map::Kind::Code(true));
+        self.map.find(address).is_some_and(executable)
+    }
+}
+
+// SAFETY: the view holds each allocation that it returned a region of, and an allocation keeps its bytes, or that is what the program vouched for
+// when it pinned them. They are readable, and writable where a region says so: only segments of code are not written by the host, and their pages
+// are writable too. All that accesses them in this crate are atomics.
+unsafe impl Memory for AgentView<'_> {
+    fn region(&self, address: u64) -> Option<Region> {
+        if self.map.removals() == self.removals {
+            let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(allocation) = held.iter().find(|allocation| allocation.contains(address, 1)) {
+                return self.region_of(allocation);
+            }
+        }
+        let allocation = self.map.find(address)?;
+        let region = self.region_of(&allocation)?;
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        if !held.iter().any(|known| Arc::ptr_eq(known, &allocation)) {
+            held.push(allocation);
+        }
+        Some(region)
+    }
+}

@@ -1,0 +1,417 @@
+//! The packet processor: a thread for each queue, which runs its packets in their order.
+//!
+//! The doorbell says up to which index packets may be run, and a packet runs once its header is published, which an earlier packet may do. So the
+//! processor looks at the slot again and again. A packet is complete before the next one begins, which is more than its barrier bit asks for;
+//! where the topology says so, kernels without it run in the opposite order.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use vireo_hsa::hsa::{HsaStatus, MemoryFaultEvent};
+use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_hsa::packet::{
+    BarrierAndPacket, BarrierOrPacket, BarrierValuePacket, FenceScope, KernelDispatchPacket, PACKET_SIZE, Packet,
+    PacketHeader, Pm4IbPacket,
+};
+use vireo_hsa::pm4::Pm4IndirectBuffer;
+use vireo_hsa::queue::{HsaQueue, QueueType};
+use vireo_hsa::ring::Ring;
+use vireo_hsa::signal::Signal as SignalHandle;
+use vireo_simt::{Memory, Port, TrapKind};
+
+use crate::agents::{MAX_GROUP_MEMORY, MAX_WORKGROUP_SIZE};
+use crate::clock;
+use crate::dispatch::KernelDispatch;
+use crate::memory::view::AgentView;
+use crate::pm4;
+use crate::queue::Queue;
+use crate::signals::{Signal, compare};
+use crate::status::Failure;
+use crate::system::System;
+
+/// The largest alignment of the first instruction of a kernel.
+const CODE_ALIGNMENT: u64 = 256;
+
+/// Starts the packet processor of a queue.
+pub(crate) fn start(system: &Arc<System>, queue: &Arc<Queue>) -> std::io::Result<()> {
+    let (system, shared) = (system.clone(), queue.clone());
+    let name = format!("softhsa-{}", queue.id);
+    let thread =
+        std::thread::Builder::new().name(name).spawn(move || Processor { system: &system, queue: &shared }.run())?;
+    *queue.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
+    Ok(())
+}
+
+/// What ends the work on a packet before it is complete.
+enum Interruption {
+    /// The queue was stopped.
+    Stopped,
+    /// The packet is wrong, or its kernel trapped.
+    Failed(Failure),
+}
+
+impl From<Failure> for Interruption {
+    fn from(failure: Failure) -> Self {
+        Interruption::Failed(failure)
+    }
+}
+
+type Outcome = Result<(), Interruption>;
+
+struct Processor<'a> {
+    system: &'a System,
+    queue: &'a Queue,
+}
+
+fn malformed(what: impl Into<String>) -> Interruption {
+    Interruption::Failed(Failure::new(HsaStatus::ERROR_INVALID_PACKET_FORMAT, what))
+}
+
+/// The header of a packet.
+fn header_of(packet: &Packet) -> PacketHeader {
+    match packet {
+        Packet::KernelDispatch(packet) => packet.header,
+        Packet::BarrierAnd(packet) => packet.header,
+        Packet::BarrierOr(packet) => packet.header,
+        Packet::AgentDispatch(packet) => packet.header,
+        Packet::Pm4Ib(packet) => packet.header.header,
+        Packet::BarrierValue(packet) => packet.header.header,
+    }
+}
+
+/// The completion signal of a packet.
+fn completion_of(packet: &Packet) -> SignalHandle {
+    match packet {
+        Packet::KernelDispatch(packet) => packet.completion_signal,
+        Packet::BarrierAnd(packet) => packet.completion_signal,
+        Packet::BarrierOr(packet) => packet.completion_signal,
+        Packet::AgentDispatch(packet) => packet.completion_signal,
+        Packet::Pm4Ib(packet) => packet.completion_signal,
+        Packet::BarrierValue(packet) => packet.completion_signal,
+    }
+}
+
+impl Processor<'_> {
+    /// Runs packets until the queue is stopped or one fails.
+    fn run(&self) {
+        let Some(ring) = self.queue.ring() else { return };
+        // The first index that no doorbell has named yet.
+        let mut end = 0u64;
+        loop {
+            let ready = self.queue.doorbell.bell.wait(None, || self.look(&ring, &mut end));
+            let Some(ControlFlow::Continue(())) = ready else { return };
+            let count = self.batch(&ring, end);
+            for ahead in (0..count).rev() {
+                let outcome = match ring.peek(ahead) {
+                    Some(Ok(packet)) => self.packet(&packet, ahead),
+                    Some(Err(error)) => Err(malformed(error.to_string())),
+                    None => Err(malformed("its header was withdrawn")),
+                };
+                match outcome {
+                    Ok(()) => {}
+                    Err(Interruption::Stopped) => return,
+                    Err(Interruption::Failed(failure)) => return self.fail(&failure, ahead),
+                }
+            }
+            (0..count).for_each(|_| ring.retire());
+        }
+    }
+
+    /// Whether there is a packet to run, or the queue was stopped.
+    fn look(&self, ring: &Ring<'_>, end: &mut u64) -> Option<ControlFlow<()>> {
+        if self.queue.inactive.load(Ordering::Acquire) {
+            return Some(ControlFlow::Break(()));
+        }
+        if let Some(index) = self.queue.doorbell.take() {
+            // Of several producers one may overwrite the number of another one that was greater, so what is reserved counts too.
+            let reserved = match self.queue.queue_type {
+                QueueType::SINGLE => 0,
+                _ => self.queue.memory.write_index().load(Ordering::Acquire),
+            };
+            *end = (*end).max(u64::try_from(index).map_or(0, |index| index.wrapping_add(1))).max(reserved);
+        }
+        let read = self.queue.memory.read_index().load(Ordering::Relaxed);
+        (read < *end && ring.peek(0).is_some()).then_some(ControlFlow::Continue(()))
+    }
+
+    /// How many packets run before the first of them is retired: one, or kernels that no barrier bit orders.
+    fn batch(&self, ring: &Ring<'_>, end: u64) -> u64 {
+        let is_kernel = |ahead| matches!(ring.peek(ahead), Some(Ok(Packet::KernelDispatch(_))));
+        if !self.system.topology.reorder || !is_kernel(0) {
+            return 1;
+        }
+        let read = self.queue.memory.read_index().load(Ordering::Relaxed);
+        let most = end.saturating_sub(read).min(self.queue.slots.len() as u64);
+        let overlaps = |ahead| match ring.peek(ahead) {
+            Some(Ok(Packet::KernelDispatch(packet))) => !packet.header.barrier(),
+            _ => false,
+        };
+        (1..most).find(|ahead| !overlaps(*ahead)).unwrap_or(most.max(1))
+    }
+
+    /// Runs a packet, with its fences and its completion signal.
+    fn packet(&self, packet: &Packet, ahead: u64) -> Outcome {
+        let header = header_of(packet);
+        if header.0 & PacketHeader::RESERVED != 0 {
+            return Err(malformed(format!("reserved bits of the header {:#x} are set", header.0)));
+        }
+        // A completion signal that is not there is found before the packet does anything.
+        let completion = match completion_of(packet) {
+            SignalHandle(0) => None,
+            handle => Some(self.signal(handle)?),
+        };
+        self.acquire(header);
+        let start = clock::now();
+        match packet {
+            Packet::KernelDispatch(packet) => self.kernel(packet, ahead)?,
+            Packet::BarrierAnd(packet) => self.barrier_and(packet)?,
+            Packet::BarrierOr(packet) => self.barrier_or(packet)?,
+            Packet::BarrierValue(packet) => self.barrier_value(packet)?,
+            Packet::Pm4Ib(packet) => self.commands(packet)?,
+            Packet::AgentDispatch(_) => return Err(malformed("GPUs have no functions for agent dispatches")),
+        }
+        self.release(header);
+        if let Some(completion) = completion {
+            if self.queue.profiling.load(Ordering::Relaxed) {
+                completion.set_times(start, clock::now());
+            }
+            self.system.signals.update(&completion, |value| value.wrapping_sub(1));
+        }
+        Ok(())
+    }
+
+    /// Makes writes of the host visible that the packet acquires.
+    fn acquire(&self, header: PacketHeader) {
+        let flushed = self.system.agents.get(self.queue.agent as usize).map(|agent| &agent.flush[0]);
+        if flushed.is_some_and(|register| register.swap(0, Ordering::Acquire) != 0) {
+            self.system.memory.publish_to_device(true);
+        }
+        if header.acquire_fence_scope() == FenceScope::SYSTEM {
+            self.system.memory.publish_to_device(false);
+        }
+    }
+
+    /// Makes writes of the packet visible to the host.
+    fn release(&self, header: PacketHeader) {
+        self.system.memory.publish_to_host(true);
+        if header.release_fence_scope() == FenceScope::SYSTEM {
+            self.system.memory.publish_to_host(false);
+        }
+    }
+
+    fn view(&self) -> AgentView<'_> {
+        AgentView::new(&self.system.memory, self.queue.agent)
+    }
+
+    fn signal(&self, handle: SignalHandle) -> Result<Arc<Signal>, Interruption> {
+        let signal = self.system.signals.get(handle).ok().filter(|signal| !signal.is_doorbell());
+        let missing = || Failure::new(HsaStatus::ERROR_INVALID_SIGNAL, format!("{:#x} is not a signal", handle.0));
+        signal.ok_or_else(|| missing().into())
+    }
+
+    /// Waits until `ready` says so, or is wrong.
+    fn wait(&self, mut ready: impl FnMut() -> Result<bool, Failure>) -> Outcome {
+        let waited = self.system.signals.bell.wait(None, || {
+            if self.queue.stop.requested() {
+                return Some(Err(Interruption::Stopped));
+            }
+            match ready() {
+                Ok(false) => None,
+                Ok(true) => Some(Ok(())),
+                Err(failure) => Some(Err(failure.into())),
+            }
+        });
+        // A wait without a deadline ends with a value.
+        waited.unwrap_or(Err(Interruption::Stopped))
+    }
+
+    fn signals(&self, handles: &[SignalHandle]) -> Result<Vec<Arc<Signal>>, Interruption> {
+        handles.iter().filter(|handle| handle.0 != 0).map(|handle| self.signal(*handle)).collect()
+    }
+
+    fn barrier_and(&self, packet: &BarrierAndPacket) -> Outcome {
+        let signals = self.signals(&packet.dep_signal)?;
+        self.wait(|| {
+            let open = signals.iter().find(|signal| signal.load() != 0);
+            open.map_or(Ok(true), |signal| check_alive(signal).map(|()| false))
+        })
+    }
+
+    fn barrier_or(&self, packet: &BarrierOrPacket) -> Outcome {
+        let signals = self.signals(&packet.dep_signal)?;
+        self.wait(|| {
+            // Without a signal there is nothing to wait for.
+            if signals.is_empty() || signals.iter().any(|signal| signal.load() == 0) {
+                return Ok(true);
+            }
+            signals.iter().try_for_each(|signal| check_alive(signal)).map(|()| false)
+        })
+    }
+
+    fn barrier_value(&self, packet: &BarrierValuePacket) -> Outcome {
+        let wrong = || malformed(format!("{packet}: there is no such condition"));
+        compare(0, packet.cond, 0).map_err(|_| wrong())?;
+        let Some(signal) = self.signals(&[packet.signal])?.pop() else { return Ok(()) };
+        self.wait(|| {
+            let ready = compare(signal.load() & packet.mask, packet.cond, packet.value) == Ok(true);
+            if ready { Ok(true) } else { check_alive(&signal).map(|()| false) }
+        })
+    }
+
+    fn commands(&self, packet: &Pm4IbPacket) -> Outcome {
+        let mut bytes = [0; Pm4IndirectBuffer::SIZE];
+        for (bytes, dword) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(packet.ib_jump_cmd) {
+            *bytes = dword.to_le_bytes();
+        }
+        let jump = Pm4IndirectBuffer::read(&bytes);
+        let expected = Pm4IbPacket::tagged();
+        if jump.header != Pm4IndirectBuffer::tagged().header || packet.dw_cnt_remain != expected.dw_cnt_remain {
+            return Err(malformed(format!("{packet}: it has no jump to a buffer")));
+        }
+        let view = self.view();
+        let mut stopped = false;
+        let run = pm4::run(jump, &view, |wait| match self.wait(|| wait.is_over(&view)) {
+            Ok(()) => Ok(()),
+            Err(Interruption::Failed(failure)) => Err(failure),
+            Err(Interruption::Stopped) => {
+                stopped = true;
+                Err(Failure::new(HsaStatus::SUCCESS, "the queue was stopped"))
+            }
+        });
+        if stopped { Err(Interruption::Stopped) } else { run.map_err(Interruption::from) }
+    }
+
+    fn kernel(&self, packet: &KernelDispatchPacket, ahead: u64) -> Outcome {
+        let view = self.view();
+        let (descriptor, code) = check_dispatch(packet, &view)?;
+        let Some(runner) = &self.system.runner else {
+            let what = "there is no interpreter for kernels in this build";
+            return Err(Failure::new(HsaStatus::ERROR_ILLEGAL_INSTRUCTION, what).into());
+        };
+        let packet_id = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
+        let (ring, bytes) = self.queue.ring_memory();
+        let dispatch = KernelDispatch {
+            packet,
+            packet_address: ring + packet_id * u64::from(PACKET_SIZE) % bytes,
+            packet_id,
+            queue_address: self.queue.address(),
+            descriptor: &descriptor,
+            code,
+            isa: &self.system.topology.isa,
+            memory: &view,
+            threads: self.system.threads,
+            stop: &self.queue.stop,
+        };
+        let Err(trap) = runner.run(&dispatch) else { return Ok(()) };
+        let (status, fault) = match &trap.kind {
+            TrapKind::Memory(fault) => (HsaStatus::ERROR_MEMORY_FAULT, Some(fault.address)),
+            TrapKind::UnknownInstruction | TrapKind::NotImplemented(_) | TrapKind::InvalidOperand(_) => {
+                (HsaStatus::ERROR_ILLEGAL_INSTRUCTION, None)
+            }
+            TrapKind::InvalidDispatch(_) => (HsaStatus::ERROR_INVALID_PACKET_FORMAT, None),
+            TrapKind::Stopped if self.queue.stop.requested() => return Err(Interruption::Stopped),
+            _ => (HsaStatus::ERROR_EXCEPTION, None),
+        };
+        Err(Failure { status, what: trap.to_string(), fault }.into())
+    }
+
+    /// Stops the queue and tells the program why.
+    fn fail(&self, failure: &Failure, ahead: u64) {
+        self.queue.inactive.store(true, Ordering::Release);
+        let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
+        eprintln!("softhsa: queue {}, packet {index}: {} ({:?})", self.queue.id, failure.what, failure.status);
+        if let (Some(address), Some(agent)) = (failure.fault, self.system.agents.get(self.queue.agent as usize)) {
+            let event = MemoryFaultEvent {
+                agent: agent.handle(),
+                virtual_address: address,
+                // The page is not there.
+                fault_reason_mask: 1,
+                ..MemoryFaultEvent::default()
+            };
+            let handlers = self.system.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            for handler in handlers {
+                // SAFETY: the program gave the function to be called with its argument, and the event outlives the call.
+                unsafe { (handler.callback)(&raw const event, handler.data) };
+            }
+        }
+        if let Some(handler) = &self.queue.error_handler {
+            let source: *mut HsaQueue = std::ptr::with_exposed_provenance_mut(self.queue.address() as usize);
+            // SAFETY: the program gave the function to be called with its argument. The queue's memory lives as long as the queue, and begins
+            // with the part that programs see.
+            unsafe { (handler.callback)(failure.status, source, handler.data) };
+        }
+    }
+}
+
+/// A signal that was destroyed will never change.
+fn check_alive(signal: &Signal) -> Result<(), Failure> {
+    match signal.is_destroyed() {
+        true => {
+            Err(Failure::new(HsaStatus::ERROR_INVALID_SIGNAL, "a signal was destroyed while a packet waits for it"))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Checks a dispatch; returns the descriptor and the address of the first instruction.
+fn check_dispatch(
+    packet: &KernelDispatchPacket,
+    view: &AgentView<'_>,
+) -> Result<(KernelDescriptor, u64), Interruption> {
+    let wrong = |what: &str| malformed(format!("{packet}: {what}"));
+    let dimensions = packet.setup.dimensions();
+    if !(1..=3).contains(&dimensions) {
+        return Err(wrong("the grid has 1 to 3 dimensions"));
+    }
+    if packet.grid_size.contains(&0) || packet.workgroup_size.contains(&0) {
+        return Err(wrong("the grid or the work-groups are empty"));
+    }
+    let unused = usize::from(dimensions)..3;
+    if unused.clone().any(|index| packet.grid_size[index] != 1 || packet.workgroup_size[index] != 1) {
+        return Err(wrong("dimensions that are not used have one work-item"));
+    }
+    let size: u64 = packet.workgroup_size.iter().map(|size| u64::from(*size)).product();
+    if size > u64::from(MAX_WORKGROUP_SIZE) {
+        return Err(wrong("a work-group has too many work-items"));
+    }
+    if packet.group_segment_size > MAX_GROUP_MEMORY {
+        return Err(wrong("a work-group has not as much memory"));
+    }
+    let mut port = Port::new(view, None);
+    let mut bytes = [0; KernelDescriptor::SIZE];
+    if !packet.kernel_object.is_multiple_of(KernelDescriptor::SIZE as u64) {
+        return Err(wrong("the kernel object is not aligned"));
+    }
+    let fault = |fault: vireo_simt::Fault| {
+        let what = format!("{packet}: {fault}");
+        Interruption::Failed(Failure { status: HsaStatus::ERROR_MEMORY_FAULT, what, fault: Some(fault.address) })
+    };
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = port.load_u8(packet.kernel_object.wrapping_add(index as u64)).map_err(fault)?;
+    }
+    let descriptor = KernelDescriptor::read(&bytes);
+    if packet.group_segment_size < descriptor.group_segment_fixed_size
+        || packet.private_segment_size < descriptor.private_segment_fixed_size
+    {
+        return Err(wrong("there is less memory than the kernel declares"));
+    }
+    let code = packet.kernel_object.wrapping_add_signed(descriptor.kernel_code_entry_byte_offset);
+    if !code.is_multiple_of(CODE_ALIGNMENT) || !view.is_code(code) {
+        return Err(wrong("the kernel object does not lead to code"));
+    }
+    if descriptor.kernarg_size != 0 {
+        let size = u64::from(descriptor.kernarg_size);
+        let region = view.region(packet.kernarg_address);
+        let offset = region.map(|region| (packet.kernarg_address - region.start, region.length));
+        if offset.is_none_or(|(offset, length)| length - offset < size) {
+            return Err(fault(vireo_simt::Fault {
+                address: packet.kernarg_address,
+                length: descriptor.kernarg_size,
+                access: vireo_simt::Access::Load,
+                read_only: false,
+            }));
+        }
+    }
+    Ok((descriptor, code))
+}

@@ -1,0 +1,267 @@
+//! The state of the library between `hsa_init` and `hsa_shut_down` ([`System`]), and what a program sets before ([`configure`]).
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use vireo_hsa::hsa::{Agent as AgentHandle, HsaStatus, MemoryPool, SystemEventCallback};
+use vireo_simt::Stop;
+
+use crate::agents::{Agent, Pool};
+use crate::dispatch::KernelRunner;
+use crate::executable::{Executable, LoadedObject, Symbol};
+use crate::handlers::Handlers;
+use crate::handles::Handles;
+use crate::memory::backing::Backing;
+use crate::memory::map::{Allocation, Kind, MemoryMap};
+#[cfg(target_os = "linux")]
+use crate::memory::virtual_memory::VirtualMemory;
+use crate::queue::Queue;
+use crate::signals::{Signal, Signals};
+use crate::status::Result;
+use crate::topology::{Topology, VARIABLE};
+
+/// What the next `hsa_init` starts with.
+struct Configuration {
+    topology: Option<Topology>,
+    runner: Option<Arc<dyn KernelRunner>>,
+}
+
+static CONFIGURATION: Mutex<Configuration> = Mutex::new(Configuration { topology: None, runner: None });
+
+/// The system with the number of its users; none unless it is initialised.
+static SYSTEM: RwLock<Option<(u32, Arc<System>)>> = RwLock::new(None);
+
+/// The error of [`configure`] while the library is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InUse;
+
+impl std::fmt::Display for InUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the software agent has been initialised already")
+    }
+}
+
+impl std::error::Error for InUse {}
+
+/// Sets the machine that the next `hsa_init` starts, instead of what the environment variable [`VARIABLE`] says, and who runs its kernels.
+///
+/// # Errors
+/// If the library is initialised.
+pub fn configure(topology: Topology, runner: Arc<dyn KernelRunner>) -> std::result::Result<(), InUse> {
+    let system = SYSTEM.read().unwrap_or_else(PoisonError::into_inner);
+    if system.is_some() {
+        return Err(InUse);
+    }
+    let mut configuration = CONFIGURATION.lock().unwrap_or_else(PoisonError::into_inner);
+    *configuration = Configuration { topology: Some(topology), runner: Some(runner) };
+    Ok(())
+}
+
+/// A function of the program that is told of events.
+#[derive(Clone, Copy)]
+pub(crate) struct EventHandler {
+    pub(crate) callback: SystemEventCallback,
+    pub(crate) data: *mut c_void,
+}
+
+// SAFETY: the program gave the function and its argument to be called on any thread.
+unsafe impl Send for EventHandler {}
+
+/// A code object that a program will load.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    /// The address and the length of the program's code object.
+    pub(crate) storage: (u64, u64),
+}
+
+/// The state of the library.
+pub(crate) struct System {
+    pub(crate) topology: Topology,
+    pub(crate) agents: Vec<Agent>,
+    pub(crate) memory: MemoryMap,
+    #[cfg(target_os = "linux")]
+    pub(crate) virtual_memory: VirtualMemory,
+    pub(crate) signals: Signals,
+    /// Queues by their addresses.
+    queues: RwLock<HashMap<u64, Arc<Queue>>>,
+    queue_ids: AtomicU64,
+    pub(crate) readers: Handles<Reader>,
+    pub(crate) executables: Handles<Executable>,
+    pub(crate) loaded_objects: Handles<LoadedObject>,
+    pub(crate) symbols: Handles<Symbol>,
+    pub(crate) events: Mutex<Vec<EventHandler>>,
+    pub(crate) handlers: Handlers,
+    pub(crate) runner: Option<Arc<dyn KernelRunner>>,
+    pub(crate) threads: NonZeroUsize,
+    /// Asks the thread that calls handlers of signals, and copies that wait, to stop.
+    pub(crate) stop: Stop,
+    pub(crate) helpers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl System {
+    fn new(topology: Topology, runner: Option<Arc<dyn KernelRunner>>) -> Result<Self> {
+        let agents: Vec<Agent> = (0..=topology.agents).map(|index| Agent::new(index, &topology)).collect();
+        let memory = MemoryMap::default();
+        for agent in &agents {
+            let [address, _] = agent.flush_addresses();
+            let backing = Backing::of(Arc::new(agent.flush.clone()));
+            memory.insert(Allocation::new(address, 8, Kind::Object, agent.index, 0, backing))?;
+        }
+        Ok(System {
+            topology,
+            agents,
+            memory,
+            #[cfg(target_os = "linux")]
+            virtual_memory: VirtualMemory::new(),
+            signals: Signals::default(),
+            queues: RwLock::default(),
+            queue_ids: AtomicU64::new(1),
+            readers: Handles::new(0x4ead << 32),
+            executables: Handles::new(0xe8ec << 32),
+            loaded_objects: Handles::new(0x10ad << 32),
+            symbols: Handles::new(0x5b01 << 32),
+            events: Mutex::default(),
+            handlers: Handlers::default(),
+            runner,
+            threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            stop: Stop::default(),
+            helpers: Mutex::default(),
+        })
+    }
+
+    /// The agent with this handle.
+    pub(crate) fn agent(&self, handle: AgentHandle) -> Result<&Agent> {
+        let agent = Agent::index_of(handle).and_then(|index| self.agents.get(index));
+        agent.ok_or(HsaStatus::ERROR_INVALID_AGENT)
+    }
+
+    /// The pool with this handle.
+    pub(crate) fn pool(&self, handle: MemoryPool) -> Result<&Pool> {
+        let pool = Agent::pool_of(handle).and_then(|(agent, pool)| self.agents.get(agent)?.pools.get(pool));
+        pool.ok_or(HsaStatus::ERROR_INVALID_MEMORY_POOL)
+    }
+
+    /// A bit for each agent.
+    pub(crate) fn all_agents(&self) -> u64 {
+        u64::MAX >> (64 - self.agents.len())
+    }
+
+    /// Adds a signal that all agents can access.
+    pub(crate) fn add_signal(&self, signal: Arc<Signal>) -> Result<u64> {
+        let handle = signal.handle();
+        let (length, backing) = (vireo_hsa::signal::AmdSignal::SIZE as u64, Backing::of(signal.clone()));
+        self.memory.insert(Allocation::new(handle.0, length, Kind::Object, 0, self.all_agents(), backing))?;
+        Ok(self.signals.insert(signal).0)
+    }
+
+    /// The number of a new queue.
+    pub(crate) fn next_queue_id(&self) -> u64 {
+        self.queue_ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Adds a queue with the memory that all agents can access.
+    pub(crate) fn add_queue(&self, queue: Arc<Queue>) -> Result<()> {
+        let all = self.all_agents();
+        let (ring, ring_bytes) = queue.ring_memory();
+        let object = |start, length, backing| Allocation::new(start, length, Kind::Object, queue.agent, all, backing);
+        self.memory.insert(object(ring, ring_bytes, Backing::of(Arc::new(queue.slots.clone()))))?;
+        let (queue_bytes, memory) = (vireo_hsa::queue::AmdQueue::SIZE as u64, queue.memory.clone());
+        self.memory.insert(object(queue.address(), queue_bytes, Backing::of(memory)))?;
+        self.memory.insert(object(queue.doorbell.address(), 8, Backing::of(queue.doorbell.clone())))?;
+        if queue.doorbell_signal.is_doorbell() {
+            self.add_signal(queue.doorbell_signal.clone())?;
+        }
+        self.queues.write().unwrap_or_else(PoisonError::into_inner).insert(queue.address(), queue);
+        Ok(())
+    }
+
+    /// The queue at this address.
+    pub(crate) fn queue(&self, address: u64) -> Result<Arc<Queue>> {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.get(&address).cloned().ok_or(HsaStatus::ERROR_INVALID_QUEUE)
+    }
+
+    /// Stops and removes the queue at this address.
+    pub(crate) fn remove_queue(&self, address: u64) -> Result<()> {
+        let removed = self.queues.write().unwrap_or_else(PoisonError::into_inner).remove(&address);
+        let queue = removed.ok_or(HsaStatus::ERROR_INVALID_QUEUE)?;
+        // What the packet processor waits for may never happen.
+        queue.stop.request();
+        self.signals.bell.ring();
+        queue.stop();
+        if queue.doorbell_signal.is_doorbell() {
+            let _ = self.signals.remove(queue.doorbell_signal.handle());
+            self.memory.remove(queue.doorbell_signal.handle().0, |_| true);
+        }
+        for start in [queue.ring_memory().0, queue.address(), queue.doorbell.address()] {
+            self.memory.remove(start, |_| true);
+        }
+        if let Some(agent) = self.agents.get(queue.agent as usize) {
+            agent.queues.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Ends all threads.
+    fn end(&self) {
+        self.stop.request();
+        let addresses: Vec<u64> = self.queues.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
+        for address in addresses {
+            // One that the program destroys at the same time is gone already.
+            let _ = self.remove_queue(address);
+        }
+        self.signals.bell.ring();
+        let helpers = std::mem::take(&mut *self.helpers.lock().unwrap_or_else(PoisonError::into_inner));
+        for helper in helpers.into_iter().filter(|helper| helper.thread().id() != std::thread::current().id()) {
+            // A panic of the thread was reported when it happened.
+            let _ = helper.join();
+        }
+    }
+}
+
+/// The system.
+pub(crate) fn system() -> Result<Arc<System>> {
+    let system = SYSTEM.read().unwrap_or_else(PoisonError::into_inner);
+    system.as_ref().map(|(_, system)| system.clone()).ok_or(HsaStatus::ERROR_NOT_INITIALIZED)
+}
+
+/// Starts the system, or counts one more user of it.
+pub(crate) fn init() -> Result<()> {
+    let mut system = SYSTEM.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some((users, _)) = system.as_mut() {
+        *users = users.checked_add(1).ok_or(HsaStatus::ERROR_REFCOUNT_OVERFLOW)?;
+        return Ok(());
+    }
+    let configuration = CONFIGURATION.lock().unwrap_or_else(PoisonError::into_inner);
+    let topology = match &configuration.topology {
+        Some(topology) => topology.check().map(|()| topology.clone()),
+        None => std::env::var(VARIABLE).unwrap_or_default().parse(),
+    };
+    let topology = topology.map_err(|error| {
+        eprintln!("softhsa: {VARIABLE}: {error}");
+        HsaStatus::ERROR_INVALID_ARGUMENT
+    })?;
+    *system = Some((1, Arc::new(System::new(topology, configuration.runner.clone())?)));
+    Ok(())
+}
+
+/// Counts one user less; the last one ends the system.
+pub(crate) fn shut_down() -> Result<()> {
+    let mut guard = SYSTEM.write().unwrap_or_else(PoisonError::into_inner);
+    let (users, _) = guard.as_mut().ok_or(HsaStatus::ERROR_NOT_INITIALIZED)?;
+    *users -= 1;
+    if *users != 0 {
+        return Ok(());
+    }
+    let ended = guard.take();
+    // Threads that end may call functions of the library, which need the lock.
+    drop(guard);
+    if let Some((_, system)) = ended {
+        system.end();
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! The machine that the software agent pretends to be ([`Topology`]): its GPUs and their limits, features that it lacks, and how late the
+//! writes of the host reach a GPU. Read from the text of flags and of the environment variable [`VARIABLE`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use vireo_core::byte_size;
+
+/// The environment variable that configures the library.
+pub const VARIABLE: &str = "VIREO_SOFTHSA";
+
+/// GPUs at most: each has a bit of a mask, of which the processor takes one.
+const MAX_AGENTS: u32 = 32;
+
+/// When the writes of the host to memory that GPUs keep in caches become visible to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostWrites {
+    /// At once.
+    #[default]
+    Visible,
+    /// When a packet acquires at system scope, for coarse-grained memory. The writes of a GPU are hidden from the host in the same way, until a
+    /// packet releases at system scope.
+    UntilAcquire,
+    /// When the host writes to the register that flushes the host data path (HDP), for all memory of GPUs.
+    UntilFlush,
+}
+
+/// A feature that the agent may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Fine-grained memory of GPUs.
+    FineGrained,
+    /// Access of the host to the memory of GPUs.
+    LargeBar,
+    /// Access of GPUs to the memory of each other.
+    Peers,
+    /// The interface for shared virtual memory.
+    Svm,
+    /// The interface for virtual memory: addresses apart from memory.
+    VirtualMemory,
+    /// The extension for loaded code objects.
+    Loader,
+}
+
+impl Feature {
+    /// Every feature with the name that texts have for it.
+    const NAMED: [(&'static str, Feature); 6] = [
+        ("fine-grained", Feature::FineGrained),
+        ("large-bar", Feature::LargeBar),
+        ("peers", Feature::Peers),
+        ("svm", Feature::Svm),
+        ("virtual-memory", Feature::VirtualMemory),
+        ("loader", Feature::Loader),
+    ];
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Number of GPUs.
+    pub agents: u32,
+    /// Queues of a GPU at most.
+    pub queues: u32,
+    /// Packets of a queue at most, a power of two.
+    pub queue_size: u32,
+    /// Bytes of memory of a GPU.
+    pub memory: u64,
+    /// Bytes of memory of the host.
+    pub host_memory: u64,
+    /// The processor that GPUs say they are, such as `gfx1100`.
+    pub isa: String,
+    /// Compute units of a GPU.
+    pub compute_units: u32,
+    /// When writes of the host become visible.
+    pub host_writes: HostWrites,
+    /// True if kernels whose packets have no barrier bit run in the opposite order, as far as they are published. Hardware overlaps them, so
+    /// programs that need an order and do not ask for it fail.
+    pub reorder: bool,
+    /// Features that the machine lacks.
+    pub without: Vec<Feature>,
+}
+
+impl Default for Topology {
+    fn default() -> Self {
+        Topology {
+            agents: 1,
+            queues: 128,
+            queue_size: 1 << 17,
+            memory: 16 << 30,
+            host_memory: 32 << 30,
+            isa: "gfx1100".to_string(),
+            compute_units: 4,
+            host_writes: HostWrites::Visible,
+            reorder: false,
+            without: Vec::new(),
+        }
+    }
+}
+
+/// The error for a text that is no topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopologyError(String);
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TopologyError {}
+
+impl Topology {
+    /// True unless the machine lacks it.
+    pub fn has(&self, feature: Feature) -> bool {
+        !self.without.contains(&feature)
+    }
+
+    /// Refuses numbers that no machine has.
+    pub(crate) fn check(&self) -> Result<(), TopologyError> {
+        let wrong = |what: String| Err(TopologyError(what));
+        if self.agents > MAX_AGENTS {
+            return wrong(format!("agents: {} is more than {MAX_AGENTS}", self.agents));
+        }
+        if !self.queue_size.is_power_of_two() || self.queue_size > 1 << 20 {
+            return wrong(format!("queue-size: {} is not a power of two up to {}", self.queue_size, 1 << 20));
+        }
+        if self.compute_units == 0 || self.compute_units > 1 << 16 {
+            return wrong(format!("compute-units: {} is not between 1 and {}", self.compute_units, 1 << 16));
+        }
+        // Names go into fields of 64 characters.
+        if self.isa.is_empty() || self.isa.len() > 32 || !self.isa.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return wrong(format!("isa: `{}` is not the name of a processor", self.isa));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Topology {
+    type Err = TopologyError;
+
+    /// Reads `agents=2,queues=4,queue-size=1024,memory=1GiB,host-memory=4GiB,isa=gfx1100,compute-units=8,host-writes=until-acquire,
+    /// order=reversed,without=svm+peers`; whatever is not named has its default.
+    fn from_str(text: &str) -> Result<Self, TopologyError> {
+        let mut topology = Topology::default();
+        for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+            let (name, value) =
+                option.split_once('=').ok_or_else(|| TopologyError(format!("`{option}` has no `=`")))?;
+            let wrong = |expected: &str| TopologyError(format!("{name}: `{value}` is not {expected}"));
+            let number = || value.parse::<u32>().map_err(|_| wrong("a number"));
+            let bytes = || byte_size::parse(value).ok_or_else(|| wrong("a number of bytes"));
+            match name {
+                "agents" => topology.agents = number()?,
+                "queues" => topology.queues = number()?,
+                "queue-size" => topology.queue_size = number()?,
+                "memory" => topology.memory = bytes()?,
+                "host-memory" => topology.host_memory = bytes()?,
+                "isa" => topology.isa = value.to_string(),
+                "compute-units" => topology.compute_units = number()?,
+                "host-writes" => {
+                    topology.host_writes = match value {
+                        "visible" => HostWrites::Visible,
+                        "until-acquire" => HostWrites::UntilAcquire,
+                        "until-flush" => HostWrites::UntilFlush,
+                        _ => return Err(wrong("visible, until-acquire or until-flush")),
+                    }
+                }
+                "order" => {
+                    topology.reorder = match value {
+                        "queue" => false,
+                        "reversed" => true,
+                        _ => return Err(wrong("queue or reversed")),
+                    }
+                }
+                "without" => {
+                    for missing in value.split('+') {
+                        let feature = Feature::NAMED.iter().find(|(name, _)| *name == missing);
+                        let known = Feature::NAMED.map(|(name, _)| name).join(", ");
+                        let error = || TopologyError(format!("without: `{missing}` is not one of {known}"));
+                        topology.without.push(feature.ok_or_else(error)?.1);
+                    }
+                }
+                _ => return Err(TopologyError(format!("there is no option `{name}`"))),
+            }
+        }
+        topology.check()?;
+        Ok(topology)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let text = "agents=2, queues=4,queue-size=1024,memory=1GiB,host-memory=2GiB,isa=gfx1201,compute-units=8,\
+                    host-writes=until-flush,order=reversed,without=svm+peers";
+        let expected = Topology {
+            agents: 2,
+            queues: 4,
+            queue_size: 1024,
+            memory: 1 << 30,
+            host_memory: 2 << 30,
+            isa: "gfx1201".to_string(),
+            compute_units: 8,
+            host_writes: HostWrites::UntilFlush,
+            reorder: true,
+            without: vec![Feature::Svm, Feature::Peers],
+        };
+        assert_eq!(text.parse(), Ok(expected));
+        assert_eq!("".parse(), Ok(Topology::default()));
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        let cases = [
+            ("agents", "`agents` has no `=`"),
+            ("agent=1", "there is no option `agent`"),
+            ("agents=-1", "agents: `-1` is not a number"),
+            ("agents=33", "agents: 33 is more than 32"),
+            ("queue-size=3", "queue-size: 3 is not a power of two up to 1048576"),
+            ("compute-units=0", "compute-units: 0 is not between 1 and 65536"),
+            ("memory=much", "memory: `much` is not a number of bytes"),
+            ("isa=", "isa: `` is not the name of a processor"),
+            ("host-writes=late", "host-writes: `late` is not visible, until-acquire or until-flush"),
+            ("order=any", "order: `any` is not queue or reversed"),
+            (
+                "without=fine",
+                "without: `fine` is not one of fine-grained, large-bar, peers, svm, virtual-memory, loader",
+            ),
+        ];
+        for (text, error) in cases {
+            assert_eq!(text.parse::<Topology>(), Err(TopologyError(error.to_string())), "{text}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests of the software agent through its table of functions, as a C program uses it.
+
+#[macro_use]
+mod support;
+
+mod executables;
+mod hidden_writes;
+mod memory;
+mod packets;
+mod queues;
+mod signals;
+mod system;
