@@ -1,0 +1,197 @@
+//! The text of registers, constants and modifiers.
+
+use std::fmt;
+
+use super::{has_half_bit, immediates};
+use crate::instruction::{Instruction, Operand};
+use crate::isa::{Encoding, Field, Opcode, OperandType, Slot};
+
+/// Constants by their numbers in source fields.
+const CONSTANTS: [(u32, &str); 16] = [
+    (235, "src_shared_base"),
+    (236, "src_shared_limit"),
+    (237, "src_private_base"),
+    (238, "src_private_limit"),
+    (240, "0.5"),
+    (241, "-0.5"),
+    (242, "1.0"),
+    (243, "-1.0"),
+    (244, "2.0"),
+    (245, "-2.0"),
+    (246, "4.0"),
+    (247, "-4.0"),
+    (248, "0.15915494"),
+    (251, "src_vccz"),
+    (252, "src_execz"),
+    (253, "src_scc"),
+];
+
+/// An operand with its type.
+pub(super) struct OperandText {
+    pub(super) operand: Operand,
+    pub(super) ty: OperandType,
+}
+
+impl fmt::Display for OperandText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.operand {
+            Operand::Number(value) if matches!(self.ty, OperandType::Imm16 | OperandType::Unsigned16) => {
+                write!(f, "0x{value:x}")
+            }
+            Operand::Number(value) => write!(f, "{value}"),
+            Operand::Literal(value) if self.ty.is_half() => write!(f, "0x{:x}", value & 0xFFFF),
+            Operand::Literal(value) => write!(f, "0x{value:x}"),
+            Operand::Constant(248) if self.ty == OperandType::F64 => f.write_str("0.15915494309189532"),
+            Operand::Constant(constant) => match (constant, CONSTANTS.iter().find(|(number, _)| *number == constant)) {
+                (128..=192, _) => write!(f, "{}", constant - 128),
+                (193..=208, _) => write!(f, "-{}", constant - 192),
+                (_, Some((_, name))) => f.write_str(name),
+                _ => write!(f, "src_{constant}"),
+            },
+            register => f.write_str(&registers(register, self.ty.words())),
+        }
+    }
+}
+
+/// `v5`, `s[2:3]`, `vcc_lo`.
+pub(super) fn registers(operand: Operand, words: u32) -> String {
+    let range = |bank: &str, first: u32| match words {
+        1 => format!("{bank}{first}"),
+        _ => format!("{bank}[{first}:{}]", first + words - 1),
+    };
+    match operand {
+        Operand::Vector(first) => range("v", first),
+        Operand::Scalar(first) => match (first, words) {
+            (0..=105, _) => range("s", first),
+            (106, 1) => "vcc_lo".to_string(),
+            (106, _) => "vcc".to_string(),
+            (107, _) => "vcc_hi".to_string(),
+            (108..=123, 1) => format!("ttmp{}", first - 108),
+            (108..=123, _) => format!("ttmp[{}:{}]", first - 108, first - 108 + words - 1),
+            (124, _) => "null".to_string(),
+            (125, _) => "m0".to_string(),
+            (126, 1) => "exec_lo".to_string(),
+            (126, _) => "exec".to_string(),
+            (_, _) => "exec_hi".to_string(),
+        },
+        Operand::Constant(value) | Operand::Literal(value) | Operand::Number(value) => format!("0x{value:x}"),
+    }
+}
+
+/// Modifiers of sources and results.
+pub(super) struct Modifiers {
+    neg: u32,
+    abs: u32,
+}
+
+/// The number of a source.
+fn source_number(slot: Slot) -> Option<u32> {
+    match slot {
+        Slot::S0 => Some(0),
+        Slot::S1 => Some(1),
+        Slot::S2 => Some(2),
+        _ => None,
+    }
+}
+
+impl Modifiers {
+    pub(super) fn of(instruction: &Instruction) -> Self {
+        let field = |field| instruction.field(field);
+        match (instruction.encoding, instruction.dpp()) {
+            (Encoding::Vop3 | Encoding::Vop3sd, _) => Modifiers { neg: field(Field::Neg), abs: field(Field::Abs) },
+            (Encoding::Vop3p, _) if is_mixed(instruction) => {
+                Modifiers { neg: field(Field::Neg), abs: field(Field::NegHi) }
+            }
+            (Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc, Some(250)) => {
+                let word = instruction.extra_word().unwrap_or(0);
+                Modifiers { neg: (word >> 20 & 1) | (word >> 21 & 2), abs: (word >> 21 & 1) | (word >> 22 & 2) }
+            }
+            _ => Modifiers { neg: 0, abs: 0 },
+        }
+    }
+
+    /// The operand with its modifiers.
+    pub(super) fn around(&self, instruction: &Instruction, slot: Slot, text: OperandText) -> String {
+        let half = has_half_bit(instruction, slot);
+        let plain = match text.operand {
+            Operand::Vector(number @ 128..) if half => format!("v{}.h", number - 128),
+            // Of this one LLVM 19 writes the lower half, too.
+            Operand::Vector(number) if half && instruction.opcode == Opcode::VMovB16 => format!("v{number}.l"),
+            _ => text.to_string(),
+        };
+        let bit = |bits: u32| source_number(slot).is_some_and(|number| bits >> number & 1 == 1);
+        let constant = matches!(text.operand, Operand::Constant(_) | Operand::Literal(_));
+        match (bit(self.neg), bit(self.abs)) {
+            (false, false) => plain,
+            (true, false) if constant => format!("neg({plain})"),
+            (true, false) => format!("-{plain}"),
+            (false, true) => format!("|{plain}|"),
+            (true, true) => format!("-|{plain}|"),
+        }
+    }
+
+    /// What follows the operands.
+    pub(super) fn after(&self, instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = |field| instruction.field(field);
+        let info = instruction.info();
+        let sources = info.operands.iter().filter(|(slot, _)| source_number(*slot).is_some()).count() as u32;
+        let list = |f: &mut fmt::Formatter<'_>, name: &str, bits: u32, count: u32| {
+            let bits: Vec<String> = (0..count).map(|bit| (bits >> bit & 1).to_string()).collect();
+            write!(f, " {name}:[{}]", bits.join(","))
+        };
+        match instruction.encoding {
+            Encoding::Vop3 if field(Field::OpSel) != 0 => {
+                let bits = field(Field::OpSel);
+                // Lanes are exchanged with two flags, others name the halves of sources, then of the result.
+                if info.name.starts_with("v_permlane") {
+                    list(f, "op_sel", bits, 2)?;
+                } else {
+                    let result = (bits >> 3 & 1) << sources;
+                    list(f, "op_sel", bits & ((1 << sources) - 1) | result, sources + 1)?;
+                }
+            }
+            Encoding::Vop3p => self.after_packed(instruction, sources, f, &list)?,
+            _ => {}
+        }
+        if field(Field::Clamp) == 1 {
+            f.write_str(" clamp")?;
+        }
+        match field(Field::Omod) {
+            1 => f.write_str(" mul:2")?,
+            2 => f.write_str(" mul:4")?,
+            3 => f.write_str(" div:2")?,
+            _ => {}
+        }
+        immediates::dpp(instruction, f)
+    }
+
+    fn after_packed(
+        &self,
+        instruction: &Instruction,
+        sources: u32,
+        f: &mut fmt::Formatter<'_>,
+        list: &impl Fn(&mut fmt::Formatter<'_>, &str, u32, u32) -> fmt::Result,
+    ) -> fmt::Result {
+        let field = |field| instruction.field(field);
+        let all = (1 << sources) - 1;
+        let high = (field(Field::OpSelHi) | field(Field::OpSelHi2) << 2) & all;
+        let mixed = is_mixed(instruction);
+        if field(Field::OpSel) & all != 0 {
+            list(f, "op_sel", field(Field::OpSel), sources)?;
+        }
+        if high != if mixed { 0 } else { all } {
+            list(f, "op_sel_hi", high, sources)?;
+        }
+        if !mixed && field(Field::Neg) & all != 0 {
+            list(f, "neg_lo", field(Field::Neg), sources)?;
+        }
+        if !mixed && field(Field::NegHi) & all != 0 {
+            list(f, "neg_hi", field(Field::NegHi), sources)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_mixed(instruction: &Instruction) -> bool {
+    instruction.info().operand(Slot::S0) == Some(OperandType::Mixed)
+}

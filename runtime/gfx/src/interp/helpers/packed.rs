@@ -1,0 +1,132 @@
+//! Packed halves, mixed precision and dot products.
+
+use vireo_simt::Row;
+
+use super::write;
+use crate::interp::Next;
+use crate::interp::lanes::{modifiers_of, source_row};
+use crate::interp::prim::{self, F16};
+use crate::interp::wave::{Group, Wave};
+use crate::program::Inst;
+
+/// Runs `value` on the halves that the modifiers pick, for the low and the high half of the result.
+#[inline(always)]
+fn halves<const N: usize>(wave: &mut Wave, inst: &Inst, float: bool, value: impl Fn([u16; N]) -> u16) -> Next {
+    let modifiers = modifiers_of(inst);
+    let rows: [Row; N] = std::array::from_fn(|index| source_row(wave, inst, index));
+    let pick = |lane: usize, high: u32, neg: u32| -> [u16; N] {
+        std::array::from_fn(|index| {
+            let half = (rows[index].0[lane] >> (16 * (high >> index & 1))) as u16;
+            half ^ if float { ((neg >> index & 1) as u16) << 15 } else { 0 }
+        })
+    };
+    let limit = |value: u16| {
+        if modifiers.clamp && float {
+            let value = F16(value).to_f32();
+            F16::of_f32(if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) }).0
+        } else {
+            value
+        }
+    };
+    if modifiers.clamp && !float {
+        return wave.trapped(vireo_simt::TrapKind::NotImplemented("clamp of an integer".into()), None);
+    }
+    if float && wave.denormals_16_64.any() {
+        return wave.trapped(vireo_simt::TrapKind::NotImplemented("packed f16 that flushes subnormals".into()), None);
+    }
+    let row = Row::from_fn(|lane| {
+        let low = limit(value(pick(lane, modifiers.high, modifiers.neg)));
+        let high = limit(value(pick(lane, modifiers.high_of_high, modifiers.neg_high)));
+        u32::from(low) | u32::from(high) << 16
+    });
+    write(wave, inst, &row)
+}
+
+macro_rules! packed {
+    ($($name:ident($($arg:ident),*), $float:literal, $value:expr;)*) => {$(
+        pub(crate) fn $name(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+            halves(wave, inst, $float, |[$($arg),*]: [u16; _]| $value)
+        }
+    )*};
+}
+
+packed! {
+    pk_mul_f16(a, b), true, prim::fmul(F16(a), F16(b)).0;
+    pk_add_f16(a, b), true, prim::fadd(F16(a), F16(b)).0;
+    pk_fma_f16(a, b, c), true, prim::fma(F16(a), F16(b), F16(c)).0;
+    pk_min_f16(a, b), true, prim::fmin_number(F16(a), F16(b)).0;
+    pk_max_f16(a, b), true, prim::fmax_number(F16(a), F16(b)).0;
+    pk_add_u16(a, b), false, a.wrapping_add(b);
+    pk_sub_u16(a, b), false, a.wrapping_sub(b);
+    pk_mul_lo_u16(a, b), false, a.wrapping_mul(b);
+    pk_mad_u16(a, b, c), false, a.wrapping_mul(b).wrapping_add(c);
+    pk_lshlrev_b16(a, b), false, b.wrapping_shl(u32::from(a));
+    pk_lshrrev_b16(a, b), false, b.wrapping_shr(u32::from(a));
+    pk_ashrrev_i16(a, b), false, (b as i16).wrapping_shr(u32::from(a)) as u16;
+    pk_min_i16(a, b), false, prim::min_s(a, b);
+    pk_max_i16(a, b), false, prim::max_s(a, b);
+    pk_min_u16(a, b), false, a.min(b);
+    pk_max_u16(a, b), false, a.max(b);
+}
+
+/// The product and sum of sources that are f32 or halves, limited.
+fn mixed(wave: &mut Wave, inst: &Inst) -> Row {
+    let modifiers = modifiers_of(inst);
+    let rows: [Row; 3] = std::array::from_fn(|index| source_row(wave, inst, index));
+    let source = |lane: usize, index: usize| {
+        let bits = rows[index].0[lane];
+        let value = if modifiers.high_of_high >> index & 1 == 0 {
+            f32::from_bits(bits)
+        } else {
+            F16((bits >> (16 * (modifiers.high >> index & 1))) as u16).to_f32()
+        };
+        let value = if modifiers.neg_high >> index & 1 == 1 { value.abs() } else { value };
+        if modifiers.neg >> index & 1 == 1 { -value } else { value }
+    };
+    Row::from_fn(|lane| {
+        let value = source(lane, 0).mul_add(source(lane, 1), source(lane, 2));
+        let limited = if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
+        if modifiers.clamp { limited.to_bits() } else { value.to_bits() }
+    })
+}
+
+pub(crate) fn fma_mix_f32(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+    let row = mixed(wave, inst);
+    write(wave, inst, &row)
+}
+
+pub(crate) fn fma_mixlo_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+    let (row, old) = (mixed(wave, inst), wave.rows[usize::from(inst.result)]);
+    let half = |lane: usize| u32::from(F16::of_f32(f32::from_bits(row.0[lane])).0);
+    let row = Row::from_fn(|lane| half(lane) | (old.0[lane] & 0xFFFF_0000));
+    write(wave, inst, &row)
+}
+
+pub(crate) fn fma_mixhi_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+    let (row, old) = (mixed(wave, inst), wave.rows[usize::from(inst.result)]);
+    let half = |lane: usize| u32::from(F16::of_f32(f32::from_bits(row.0[lane])).0);
+    let row = Row::from_fn(|lane| half(lane) << 16 | (old.0[lane] & 0xFFFF));
+    write(wave, inst, &row)
+}
+
+/// A byte as a number.
+#[inline(always)]
+pub(super) fn byte(word: u32, index: u32, signed: bool) -> i32 {
+    let byte = (word >> (8 * index)) as u8;
+    if signed { i32::from(byte as i8) } else { i32::from(byte) }
+}
+
+pub(crate) fn dot4_i32_iu8(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+    let modifiers = modifiers_of(inst);
+    let rows: [Row; 3] = std::array::from_fn(|index| source_row(wave, inst, index));
+    let signed = [modifiers.neg & 1 == 1, modifiers.neg >> 1 & 1 == 1];
+    let row = Row::from_fn(|lane| {
+        let product = |index| {
+            i64::from(byte(rows[0].0[lane], index, signed[0])) * i64::from(byte(rows[1].0[lane], index, signed[1]))
+        };
+        let sum = (0..4).map(product).sum::<i64>() + i64::from(rows[2].0[lane] as i32);
+        let limited = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+        (if modifiers.clamp { limited } else { sum }) as u32
+    });
+    write(wave, inst, &row)
+}

@@ -1,0 +1,271 @@
+//! Dispatches: the initial state of waves by the kernel descriptor, and grids of work-groups over cores.
+
+use std::borrow::Cow;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vireo_hsa::kernel_descriptor::{FloatRoundMode, KernelDescriptor, WorkitemIdVgprs};
+use vireo_simt::group::{self, Pause};
+use vireo_simt::{AccessHook, LANES, Memory, Port, Row, Stop, Trap, TrapKind, grid};
+
+use super::Next;
+use super::wave::{Denormals, Group, Wave};
+use crate::program::{FIRST_CONSTANT, Program};
+
+/// The most work-items of a work-group.
+const MOST_WORK_ITEMS: u32 = 1024;
+/// The most bytes of memory of a work-group.
+const MOST_LOCAL: u32 = 64 << 10;
+/// The most bytes of private memory of a work-item.
+const MOST_SCRATCH: u32 = 1 << 20;
+
+/// What scalar registers of a kernel may hold when it starts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KernelRegisters {
+    /// The address of the dispatch packet.
+    pub dispatch_packet: u64,
+    /// The address of the queue.
+    pub queue: u64,
+    /// The address of the arguments.
+    pub kernarg: u64,
+    /// The number of the packet in its queue.
+    pub dispatch_id: u64,
+}
+
+/// A dispatch of a kernel.
+#[derive(Clone, Copy)]
+pub struct Dispatch<'a> {
+    /// The code.
+    pub program: &'a Program,
+    /// The descriptor of the kernel.
+    pub descriptor: &'a KernelDescriptor,
+    /// What its scalar registers hold.
+    pub registers: KernelRegisters,
+    /// Work-items of the grid.
+    pub grid: [u32; 3],
+    /// Work-items of a work-group.
+    pub work_group: [u16; 3],
+    /// Bytes of memory of a work-group.
+    pub local_bytes: u32,
+    /// Bytes of private memory of a work-item.
+    pub scratch_bytes: u32,
+    /// Device memory.
+    pub memory: &'a dyn Memory,
+    /// The sanitizer.
+    pub hook: Option<&'a dyn AccessHook>,
+    /// Stops the dispatch.
+    pub stop: &'a Stop,
+    /// Instructions that a wave may execute.
+    pub limit: u64,
+    /// The most threads that run work-groups.
+    pub threads: NonZeroUsize,
+}
+
+/// How many vector registers a wave of a kernel has.
+pub fn vector_registers(descriptor: &KernelDescriptor) -> u32 {
+    8 * (u32::from(descriptor.compute_pgm_rsrc1.granulated_workitem_vgpr_count()) + 1)
+}
+
+fn refuse(what: impl Into<Cow<'static, str>>) -> Trap {
+    Trap::new(TrapKind::InvalidDispatch(what.into()))
+}
+
+/// Runs a dispatch to its end, and returns how many instructions its waves executed.
+///
+/// # Errors
+/// The first trap of a wave, or why the dispatch cannot be run.
+pub fn run(dispatch: &Dispatch<'_>) -> Result<u64, Trap> {
+    let size = dispatch.work_group.map(u32::from);
+    // Three factors of 16 bits fit.
+    let items = size.iter().map(|size| u64::from(*size)).product::<u64>();
+    if items == 0 || items > u64::from(MOST_WORK_ITEMS) {
+        return Err(refuse(format!("a work-group of {items} work-items")));
+    }
+    if dispatch.local_bytes > MOST_LOCAL || dispatch.scratch_bytes > MOST_SCRATCH {
+        let (local, scratch) = (dispatch.local_bytes, dispatch.scratch_bytes);
+        return Err(refuse(format!("{local} bytes for a work-group and {scratch} bytes for a work-item")));
+    }
+    let (rsrc1, properties) = (dispatch.descriptor.compute_pgm_rsrc1, dispatch.descriptor.kernel_code_properties);
+    if !properties.enable_wavefront_size32() {
+        return Err(refuse("waves of 64 lanes"));
+    }
+    let rounding = [rsrc1.float_round_mode_32(), rsrc1.float_round_mode_16_64()];
+    if rounding != [FloatRoundMode::NEAREST_EVEN; 2] {
+        return Err(refuse("rounding other than to nearest"));
+    }
+    if dispatch.program.vectors != vector_registers(dispatch.descriptor).min(256) {
+        return Err(refuse("a program that was decoded for another number of registers"));
+    }
+    let groups = std::array::from_fn(|axis| dispatch.grid[axis].div_ceil(size[axis]));
+    let executed = AtomicU64::new(0);
+    grid::run(groups, dispatch.threads, dispatch.stop, || {
+        let mut worker = Worker::new(dispatch, items as u32);
+        let executed = &executed;
+        move |work_group| {
+            executed.fetch_add(worker.run(work_group)?, Ordering::Relaxed);
+            Ok(())
+        }
+    })?;
+    Ok(executed.into_inner())
+}
+
+/// Runs work-groups one after another, in the same memory.
+struct Worker<'a> {
+    dispatch: &'a Dispatch<'a>,
+    group: Group<'a>,
+    waves: Vec<Wave>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(dispatch: &'a Dispatch<'a>, items: u32) -> Self {
+        let group = Group {
+            program: dispatch.program,
+            local: vec![0; dispatch.local_bytes as usize],
+            port: Port::new(dispatch.memory, dispatch.hook),
+            stop: dispatch.stop,
+            limit: dispatch.limit,
+        };
+        let count = items.div_ceil(LANES as u32);
+        let waves = (0..count).map(|_| Wave::new(dispatch.program, dispatch.scratch_bytes)).collect();
+        Worker { dispatch, group, waves }
+    }
+
+    fn run(&mut self, work_group: [u32; 3]) -> Result<u64, Trap> {
+        self.group.local.fill(0);
+        for index in 0..self.waves.len() {
+            self.start(index, work_group)?;
+        }
+        let Worker { group, waves, .. } = self;
+        let trap_of = |trap: Trap, wave: usize| Trap { group: work_group, wave: wave as u32, ..trap };
+        group::run(waves.len(), true, |index| waves[index].run(group).map_err(|trap| trap_of(trap, index)))?;
+        Ok(self.waves.iter().map(|wave| wave.executed).sum())
+    }
+
+    /// Sets a wave up.
+    fn start(&mut self, index: usize, work_group: [u32; 3]) -> Result<(), Trap> {
+        let dispatch = self.dispatch;
+        let size = dispatch.work_group.map(u32::from);
+        let wave = &mut self.waves[index];
+        wave.reset(dispatch.program);
+        let item = |lane: usize| {
+            let flat = (index * LANES + lane) as u32;
+            [flat % size[0], flat / size[0] % size[1], flat / size[0] / size[1]]
+        };
+        let inside = |lane: usize| {
+            let item = item(lane);
+            let in_grid = |axis: usize| {
+                let at = u64::from(work_group[axis]) * u64::from(size[axis]) + u64::from(item[axis]);
+                at < u64::from(dispatch.grid[axis])
+            };
+            item[2] < size[2] && (0..3).all(in_grid)
+        };
+        wave.set_exec((0..LANES).fold(0, |mask, lane| mask | u32::from(inside(lane)) << lane));
+        let rsrc2 = dispatch.descriptor.compute_pgm_rsrc2;
+        let packed = |lane: usize| {
+            let [x, y, z] = item(lane);
+            match rsrc2.enable_vgpr_workitem_id() {
+                WorkitemIdVgprs::X => x,
+                WorkitemIdVgprs::X_Y => x | y << 10,
+                _ => x | y << 10 | z << 20,
+            }
+        };
+        if dispatch.program.vectors > 0 {
+            wave.rows[0] = Row::from_fn(packed);
+        }
+        let user = user_registers(dispatch)?;
+        let count = usize::from(rsrc2.user_sgpr_count());
+        wave.scalars[..user.len().min(count)].copy_from_slice(&user[..user.len().min(count)]);
+        let enabled = [
+            rsrc2.enable_sgpr_workgroup_id_x(),
+            rsrc2.enable_sgpr_workgroup_id_y(),
+            rsrc2.enable_sgpr_workgroup_id_z(),
+        ];
+        let numbers = work_group.into_iter().zip(enabled).filter(|(_, enabled)| *enabled);
+        for (place, (number, _)) in numbers.enumerate() {
+            wave.scalars[count + place] = number;
+        }
+        let rsrc1 = dispatch.descriptor.compute_pgm_rsrc1;
+        wave.denormals_32 = Denormals::of_bits(u32::from(rsrc1.float_denorm_mode_32().0));
+        wave.denormals_16_64 = Denormals::of_bits(u32::from(rsrc1.float_denorm_mode_16_64().0));
+        Ok(())
+    }
+}
+
+/// The first scalar registers, in their order.
+fn user_registers(dispatch: &Dispatch<'_>) -> Result<Vec<u32>, Trap> {
+    let properties = dispatch.descriptor.kernel_code_properties;
+    let registers = &dispatch.registers;
+    if properties.enable_sgpr_private_segment_buffer() || properties.enable_sgpr_flat_scratch_init() {
+        return Err(refuse("scalar registers for the address of private memory, which this architecture has not"));
+    }
+    let wanted = [
+        (properties.enable_sgpr_dispatch_ptr(), registers.dispatch_packet),
+        (properties.enable_sgpr_queue_ptr(), registers.queue),
+        (properties.enable_sgpr_kernarg_segment_ptr(), registers.kernarg),
+        (properties.enable_sgpr_dispatch_id(), registers.dispatch_id),
+    ];
+    let mut words = Vec::with_capacity(16);
+    for (_, value) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
+        words.extend([value as u32, (value >> 32) as u32]);
+    }
+    if properties.enable_sgpr_private_segment_size() {
+        words.push(dispatch.scratch_bytes);
+    }
+    Ok(words)
+}
+
+impl Wave {
+    pub(crate) fn new(program: &Program, scratch_bytes: u32) -> Self {
+        let mut rows = vec![Row::ZERO; program.vectors as usize + 2];
+        rows.extend(&program.row_constants);
+        let mut scalars = vec![0; usize::from(FIRST_CONSTANT)];
+        scalars.extend(&program.scalar_constants);
+        Wave {
+            rows: rows.into(),
+            scalars: scalars.into(),
+            exec_row: Row::ZERO,
+            temps: [[Row::ZERO; 2]; 4],
+            dpp_source: Row::ZERO,
+            scc: false,
+            next: 0,
+            denormals_32: Denormals::default(),
+            denormals_16_64: Denormals::default(),
+            trap: None,
+            scratch: vec![0; LANES * scratch_bytes as usize],
+            scratch_stride: scratch_bytes,
+            executed: 0,
+        }
+    }
+
+    /// Zeros the registers and the private memory.
+    fn reset(&mut self, program: &Program) {
+        self.rows[..program.vectors as usize + 2].fill(Row::ZERO);
+        self.scalars[..usize::from(FIRST_CONSTANT)].fill(0);
+        self.scratch.fill(0);
+        (self.scc, self.next, self.executed, self.trap) = (false, 0, 0, None);
+    }
+
+    /// Executes instructions until the wave pauses.
+    pub(crate) fn run(&mut self, group: &mut Group<'_>) -> Result<Pause, Trap> {
+        let program = group.program;
+        loop {
+            let Some(inst) = program.insts.get(self.next as usize) else {
+                return Err(Trap::new(TrapKind::InvalidAddress));
+            };
+            self.next += 1;
+            self.executed += 1;
+            // SAFETY: Programs are decoded with handlers that suit this processor.
+            let next = unsafe { (inst.handler)(self, group, inst) };
+            match next {
+                Next::Continue => {}
+                Next::Barrier => return Ok(Pause::Barrier),
+                Next::End => return Ok(Pause::Ended),
+                Next::Trap => {
+                    let (kind, lane) = self.trap.take().unwrap_or((TrapKind::UnknownInstruction, None));
+                    let (address, instruction) = program.place(inst);
+                    return Err(Trap { address, instruction, lane, ..Trap::new(kind) });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Vector instructions: fetches the sources of a handler, computes its expression in all lanes, and writes the results under EXEC.
+//!
+//! The loops go over all 32 lanes of local arrays without branches, so that the compiler makes vector instructions of them. Sources with
+//! modifiers, scalars, and results that are limited or scaled take a detour through temporary rows.
+
+use vireo_simt::{LANES, Row};
+
+use super::Next;
+use super::prim::F16;
+use super::wave::Wave;
+use crate::program::{Inst, MODIFIED, Modifiers, SCALAR};
+
+mod modified;
+
+pub(crate) use modified::with_dpp;
+
+/// The formats that modifiers distinguish.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Bits16,
+    Bits32,
+    Bits64,
+    Half,
+    Single,
+    Double,
+}
+
+/// A type of values of lanes.
+pub(crate) trait Lane: Copy + Default {
+    const FORMAT: Format;
+    /// From the low and high word.
+    fn of_words(low: u32, high: u32) -> Self;
+    /// The low and high word.
+    fn words(self) -> (u32, u32);
+}
+
+macro_rules! lane {
+    ($($ty:ty, $format:ident, |$low:ident, $high:ident| $of:expr, |$value:ident| $words:expr;)*) => {$(
+        impl Lane for $ty {
+            const FORMAT: Format = Format::$format;
+            #[inline(always)]
+            fn of_words($low: u32, $high: u32) -> Self { $of }
+            #[inline(always)]
+            fn words(self) -> (u32, u32) { let $value = self; $words }
+        }
+    )*};
+}
+
+lane! {
+    u16, Bits16, |low, _high| low as u16, |value| (u32::from(value), 0);
+    u32, Bits32, |low, _high| low, |value| (value, 0);
+    u64, Bits64, |low, high| u64::from(low) | u64::from(high) << 32, |value| (value as u32, (value >> 32) as u32);
+    F16, Half, |low, _high| F16(low as u16), |value| (u32::from(value.0), 0);
+    f32, Single, |low, _high| f32::from_bits(low), |value| (value.to_bits(), 0);
+    f64, Double, |low, high| f64::from_bits(u64::from(low) | u64::from(high) << 32),
+        |value| (value.to_bits() as u32, (value.to_bits() >> 32) as u32);
+}
+
+/// A source of a handler: a value of each lane, or a bit of a mask.
+pub(crate) trait Source: Copy {
+    /// The values of all lanes.
+    type Values<'a>: Copy;
+    /// Finds them; `temp` is for those that are not rows.
+    fn fetch<'a>(parts: &Parts<'a>, index: usize, temp: &'a mut [Row; 2]) -> Self::Values<'a>;
+    /// The value of a lane.
+    fn get(values: Self::Values<'_>, lane: usize) -> Self;
+}
+
+/// What a source is found with.
+pub(crate) struct Parts<'a> {
+    rows: &'a [Row],
+    scalars: &'a [u32],
+    inst: &'a Inst,
+    /// Subnormal sources of f32, and of f16 and f64, are zero.
+    flush: [bool; 2],
+    /// The first source of an instruction with DPP.
+    dpp_source: &'a Row,
+}
+
+impl<T: Lane> Source for T {
+    type Values<'a> = [&'a Row; 2];
+
+    #[inline(always)]
+    fn fetch<'a>(parts: &Parts<'a>, index: usize, temp: &'a mut [Row; 2]) -> [&'a Row; 2] {
+        let source = parts.inst.sources[index];
+        let two = matches!(T::FORMAT, Format::Bits64 | Format::Double);
+        let flush = match T::FORMAT {
+            Format::Single => parts.flush[0],
+            Format::Half | Format::Double => parts.flush[1],
+            _ => false,
+        };
+        if source < MODIFIED && !flush {
+            let first = usize::from(source);
+            let row = &parts.rows[first];
+            return [row, if two { &parts.rows[first + 1] } else { row }];
+        }
+        if source & SCALAR != 0 && !flush {
+            let first = usize::from(source & !SCALAR);
+            temp[0] = Row::splat(parts.scalars[first]);
+            if two {
+                temp[1] = Row::splat(parts.scalars[first + 1]);
+            }
+        } else {
+            modified::fetch(parts, source, index, T::FORMAT, flush, temp);
+        }
+        let [low, high] = temp;
+        [low, high]
+    }
+
+    #[inline(always)]
+    fn get([low, high]: [&Row; 2], lane: usize) -> Self {
+        T::of_words(low.0[lane], high.0[lane])
+    }
+}
+
+impl Source for bool {
+    type Values<'a> = u32;
+
+    #[inline(always)]
+    fn fetch<'a>(parts: &Parts<'a>, index: usize, _: &'a mut [Row; 2]) -> u32 {
+        parts.scalars[usize::from(parts.inst.sources[index])]
+    }
+
+    #[inline(always)]
+    fn get(mask: u32, lane: usize) -> Self {
+        (mask >> lane) & 1 != 0
+    }
+}
+
+/// A result of a handler.
+pub(crate) trait Outcome: Sized {
+    /// The results of all lanes.
+    type Rows;
+    /// Computes them.
+    fn collect(value: impl Fn(usize) -> Self) -> Self::Rows;
+    /// Writes those of active lanes.
+    fn store(wave: &mut Wave, inst: &Inst, rows: Self::Rows);
+}
+
+impl<T: Lane> Outcome for T {
+    type Rows = [Row; 2];
+
+    #[inline(always)]
+    fn collect(value: impl Fn(usize) -> Self) -> [Row; 2] {
+        let mut rows = [Row::ZERO; 2];
+        for lane in 0..LANES {
+            let (low, high) = value(lane).words();
+            rows[0].0[lane] = low;
+            rows[1].0[lane] = high;
+        }
+        rows
+    }
+
+    #[inline(always)]
+    fn store(wave: &mut Wave, inst: &Inst, mut rows: [Row; 2]) {
+        let flush = match T::FORMAT {
+            Format::Single => wave.denormals_32.flush_results,
+            Format::Half | Format::Double => wave.denormals_16_64.flush_results,
+            _ => false,
+        };
+        let mut high_half = false;
+        if inst.modifiers.is_some() || flush {
+            high_half = modified::finish(inst.modifiers.as_deref(), T::FORMAT, flush, &mut rows);
+        }
+        let result = usize::from(inst.result);
+        let exec = &wave.exec_row;
+        let target = &mut wave.rows[result];
+        match T::FORMAT {
+            Format::Bits16 | Format::Half => {
+                let (shift, kept) = if high_half { (16, 0xFFFF) } else { (0, 0xFFFF_0000) };
+                for lane in 0..LANES {
+                    rows[0].0[lane] = (rows[0].0[lane] << shift) | (target.0[lane] & kept);
+                }
+                target.blend(&rows[0], exec);
+            }
+            Format::Bits64 | Format::Double => {
+                target.blend(&rows[0], exec);
+                wave.rows[result + 1].blend(&rows[1], exec);
+            }
+            _ => target.blend(&rows[0], exec),
+        }
+    }
+}
+
+/// The bits of a mask.
+#[inline(always)]
+fn collect_bits(bit: impl Fn(usize) -> bool) -> u32 {
+    let mut row = Row::ZERO;
+    for lane in 0..LANES {
+        row.0[lane] = u32::from(bit(lane)) << lane;
+    }
+    row.0.iter().fold(0, |mask, bit| mask | bit)
+}
+
+impl Outcome for bool {
+    type Rows = u32;
+
+    #[inline(always)]
+    fn collect(value: impl Fn(usize) -> Self) -> u32 {
+        collect_bits(value)
+    }
+
+    #[inline(always)]
+    fn store(wave: &mut Wave, inst: &Inst, mask: u32) {
+        let mask = mask & wave.exec();
+        wave.set_scalar(inst.result, mask);
+    }
+}
+
+/// A bit of EXEC as the result.
+pub(crate) struct Exec(pub(crate) bool);
+
+impl Outcome for Exec {
+    type Rows = u32;
+
+    #[inline(always)]
+    fn collect(value: impl Fn(usize) -> Self) -> u32 {
+        collect_bits(|lane| value(lane).0)
+    }
+
+    #[inline(always)]
+    fn store(wave: &mut Wave, _: &Inst, mask: u32) {
+        let mask = mask & wave.exec();
+        wave.set_exec(mask);
+    }
+}
+
+/// A value and a carry.
+impl<T: Lane> Outcome for (T, bool) {
+    type Rows = ([Row; 2], u32);
+
+    #[inline(always)]
+    fn collect(value: impl Fn(usize) -> Self) -> Self::Rows {
+        (T::collect(|lane| value(lane).0), collect_bits(|lane| value(lane).1))
+    }
+
+    #[inline(always)]
+    fn store(wave: &mut Wave, inst: &Inst, (rows, mask): Self::Rows) {
+        T::store(wave, inst, rows);
+        let mask = mask & wave.exec();
+        wave.set_scalar(inst.result2, mask);
+    }
+}
+
+#[inline(always)]
+fn split<'a>(wave: &'a mut Wave, inst: &'a Inst) -> (Parts<'a>, &'a mut [[Row; 2]; 4]) {
+    let flush = [wave.denormals_32.flush_sources, wave.denormals_16_64.flush_sources];
+    (Parts { rows: &wave.rows, scalars: &wave.scalars, inst, flush, dpp_source: &wave.dpp_source }, &mut wave.temps)
+}
+
+macro_rules! runs {
+    ($($run:ident: $($source:ident $index:literal),*;)*) => {$(
+        /// Runs a handler with this many sources.
+        #[inline(always)]
+        pub(crate) fn $run<$($source: Source,)* D: Outcome>(
+            wave: &mut Wave,
+            inst: &Inst,
+            value: impl Fn($($source),*) -> D,
+        ) -> Next {
+            let rows = {
+                let (parts, temps) = split(wave, inst);
+                let mut temps = temps.iter_mut();
+                #[expect(non_snake_case, reason = "each source is named as its type")]
+                let ($($source,)*) = ($({
+                    let Some(temp) = temps.next() else { return Next::Trap };
+                    $source::fetch(&parts, $index, temp)
+                },)*);
+                D::collect(|lane| value($($source::get($source, lane)),*))
+            };
+            D::store(wave, inst, rows);
+            Next::Continue
+        }
+    )*};
+}
+
+runs! {
+    run1: A 0;
+    run2: A 0, B 1;
+    run3: A 0, B 1, C 2;
+    run4: A 0, B 1, C 2, E 3;
+}
+
+/// A source of a helper as a row of bits, with its modifiers as integers.
+pub(crate) fn source_row(wave: &mut Wave, inst: &Inst, index: usize) -> Row {
+    let (parts, temps) = split(wave, inst);
+    *<u32 as Source>::fetch(&parts, index, &mut temps[0])[0]
+}
+
+/// The modifiers of an instruction that always has them.
+pub(crate) fn modifiers_of(inst: &Inst) -> Modifiers {
+    inst.modifiers.as_deref().cloned().unwrap_or_default()
+}

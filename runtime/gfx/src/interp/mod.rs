@@ -1,0 +1,36 @@
+//! The interpreter: waves of 32 lanes that execute a decoded program.
+//!
+//! Lowest first: `prim` is the vocabulary of semantics on the values of one lane, `wave` the state of a wave and its work-group, `lanes` and
+//! `scalar` fetch operands and write results for generated handlers, `memory`, `helpers` and `control` are the instructions that are not
+//! expressions, `kernel` sets waves up and runs grids.
+
+pub(crate) mod control;
+pub(crate) mod helpers;
+pub mod kernel;
+pub(crate) mod lanes;
+pub(crate) mod memory;
+pub(crate) mod prim;
+pub(crate) mod scalar;
+pub(crate) mod wave;
+
+use crate::program::Inst;
+use wave::{Group, Wave};
+
+/// What happens after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The next instruction.
+    Continue,
+    /// The wave waits at a barrier.
+    Barrier,
+    /// The wave has ended.
+    End,
+    /// The wave has trapped, and noted why.
+    Trap,
+}
+
+/// Executes an instruction of a wave.
+///
+/// # Safety
+/// The processor must have the features that the handler was compiled for; `handlers` returns only such.
+pub(crate) type Handler = unsafe fn(&mut Wave, &mut Group<'_>, &Inst) -> Next;

@@ -1,0 +1,424 @@
+//! Floats. NaN results are quiet; their payloads and signs are not specified.
+
+use vireo_core::math::exact;
+
+use super::half::F16;
+
+/// A float type.
+pub(crate) trait Float: Copy {
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    fn fma(self, b: Self, c: Self) -> Self;
+    fn lt(self, other: Self) -> bool;
+    fn le(self, other: Self) -> bool;
+    fn same(self, other: Self) -> bool;
+    fn is_nan(self) -> bool;
+    fn is_negative(self) -> bool;
+    /// A quiet NaN of it, or the number itself.
+    fn quiet(self) -> Self;
+    fn trunc(self) -> Self;
+    fn ceil(self) -> Self;
+    fn floor(self) -> Self;
+    fn round_even(self) -> Self;
+    /// As f64, exactly.
+    fn wide(self) -> f64;
+    /// Rounded from f64.
+    fn narrow(value: f64) -> Self;
+    /// One divided by it, the square root: rounded to nearest.
+    fn reciprocal(self) -> Self;
+    fn sqrt(self) -> Self;
+    /// The bit of its class.
+    fn class(self) -> u32;
+    /// Times two to a power, rounded once.
+    fn scale(self, power: i32) -> Self;
+}
+
+macro_rules! class_of {
+    ($value:expr, $bits:expr, $quiet:expr) => {{
+        let (value, negative) = ($value, $value.is_sign_negative());
+        let (signalling, pick) = ($bits & $quiet == 0, |down: u32, up: u32| if negative { down } else { up });
+        match value.classify() {
+            std::num::FpCategory::Nan => u32::from(!signalling),
+            std::num::FpCategory::Infinite => pick(2, 9),
+            std::num::FpCategory::Normal => pick(3, 8),
+            std::num::FpCategory::Subnormal => pick(4, 7),
+            std::num::FpCategory::Zero => pick(5, 6),
+        }
+    }};
+}
+
+macro_rules! native {
+    ($($ty:ty, $quiet:literal;)*) => {$(
+        impl Float for $ty {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn fma(self, b: Self, c: Self) -> Self { self.mul_add(b, c) }
+            #[inline(always)]
+            fn lt(self, other: Self) -> bool { self < other }
+            #[inline(always)]
+            fn le(self, other: Self) -> bool { self <= other }
+            #[inline(always)]
+            fn same(self, other: Self) -> bool { self == other }
+            #[inline(always)]
+            fn is_nan(self) -> bool { self != self }
+            #[inline(always)]
+            fn is_negative(self) -> bool { self.is_sign_negative() }
+            #[inline(always)]
+            fn quiet(self) -> Self {
+                Self::from_bits(if self != self { self.to_bits() | $quiet } else { self.to_bits() })
+            }
+            #[inline(always)]
+            fn trunc(self) -> Self { self.trunc() }
+            #[inline(always)]
+            fn ceil(self) -> Self { self.ceil() }
+            #[inline(always)]
+            fn floor(self) -> Self { self.floor() }
+            #[inline(always)]
+            fn round_even(self) -> Self { self.round_ties_even() }
+            #[inline(always)]
+            fn wide(self) -> f64 { f64::from(self) }
+            #[inline(always)]
+            fn narrow(value: f64) -> Self { value as $ty }
+            #[inline(always)]
+            fn reciprocal(self) -> Self { 1.0 / self }
+            #[inline(always)]
+            fn sqrt(self) -> Self { self.sqrt() }
+            #[inline(always)]
+            fn class(self) -> u32 { class_of!(self, self.to_bits(), $quiet) }
+            #[inline(always)]
+            fn scale(self, power: i32) -> Self {
+                let scaled = scale_f64(self.wide(), power);
+                scaled as $ty
+            }
+        }
+    )*};
+}
+
+native! {
+    f32, 0x0040_0000;
+    f64, 0x0008_0000_0000_0000;
+}
+
+/// Times two to a power, rounded once: only the last of the steps can lose bits.
+#[inline(always)]
+fn scale_f64(value: f64, power: i32) -> f64 {
+    let power_of_two = |power: i32| f64::from_bits(((power + 1023) as u64) << 52);
+    let power = power.clamp(-2200, 2200);
+    let mut value = value;
+    let mut rest = power;
+    // Powers that lose no bits first: below the normal range a second rounding would follow.
+    while rest > 1000 {
+        value *= power_of_two(1000);
+        rest -= 1000;
+    }
+    if rest < -1000 {
+        // A subnormal result comes from one product: the first ones keep the number normal.
+        let exponent = ((value.to_bits() >> 52 & 0x7FF) as i32).max(1) - 1023;
+        let safe = (exponent + 1000).clamp(0, 1000).min(-rest);
+        value *= power_of_two(-safe);
+        rest += safe;
+        if rest < -1074 {
+            return value * 0.0;
+        }
+        if rest < -1022 {
+            return value * power_of_two(-1000) * power_of_two(rest + 1000);
+        }
+    }
+    value * power_of_two(rest)
+}
+
+impl Float for F16 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        F16::of_f32(self.to_f32() + other.to_f32())
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        F16::of_f32(self.to_f32() - other.to_f32())
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        F16::of_f32(self.to_f32() * other.to_f32())
+    }
+    #[inline(always)]
+    fn fma(self, b: Self, c: Self) -> Self {
+        // The product has 22 bits and the sum at most 62 of them, which f64 rounds; rounding to odd keeps the second rounding right.
+        let (product, sum) = (self.wide() * b.wide(), c.wide());
+        let total = product + sum;
+        let lost = (product - (total - sum)) + (sum - (total - (total - sum)));
+        let inexact = lost != 0.0 && lost == lost;
+        let toward = (lost > 0.0) == (total > 0.0);
+        let bits = total.to_bits();
+        let odd = if toward { bits | 1 } else { (bits - u64::from(inexact)) | 1 };
+        F16::of_f64(if inexact { f64::from_bits(odd) } else { total })
+    }
+    #[inline(always)]
+    fn lt(self, other: Self) -> bool {
+        self.to_f32() < other.to_f32()
+    }
+    #[inline(always)]
+    fn le(self, other: Self) -> bool {
+        self.to_f32() <= other.to_f32()
+    }
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.to_f32() == other.to_f32()
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        self.0 & 0x7FFF > 0x7C00
+    }
+    #[inline(always)]
+    fn is_negative(self) -> bool {
+        self.0 & 0x8000 != 0
+    }
+    #[inline(always)]
+    fn quiet(self) -> Self {
+        F16(if self.0 & 0x7FFF > 0x7C00 { self.0 | 0x200 } else { self.0 })
+    }
+    #[inline(always)]
+    fn trunc(self) -> Self {
+        F16::of_f32(self.to_f32().trunc())
+    }
+    #[inline(always)]
+    fn ceil(self) -> Self {
+        F16::of_f32(self.to_f32().ceil())
+    }
+    #[inline(always)]
+    fn floor(self) -> Self {
+        F16::of_f32(self.to_f32().floor())
+    }
+    #[inline(always)]
+    fn round_even(self) -> Self {
+        F16::of_f32(self.to_f32().round_ties_even())
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self.to_f32())
+    }
+    #[inline(always)]
+    fn narrow(value: f64) -> Self {
+        F16::of_f64(value)
+    }
+    #[inline(always)]
+    fn reciprocal(self) -> Self {
+        F16::of_f64(1.0 / self.wide())
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        F16::of_f64(self.wide().sqrt())
+    }
+    #[inline(always)]
+    fn class(self) -> u32 {
+        let (magnitude, negative) = (self.0 & 0x7FFF, self.0 & 0x8000 != 0);
+        let pick = |down: u32, up: u32| if negative { down } else { up };
+        match magnitude {
+            0 => pick(5, 6),
+            1..=0x3FF => pick(4, 7),
+            0x400..=0x7BFF => pick(3, 8),
+            0x7C00 => pick(2, 9),
+            _ => u32::from(magnitude & 0x200 != 0),
+        }
+    }
+    #[inline(always)]
+    fn scale(self, power: i32) -> Self {
+        F16::of_f64(scale_f64(self.wide(), power.clamp(-200, 200)))
+    }
+}
+
+#[inline(always)]
+pub(crate) fn fadd<F: Float>(a: F, b: F) -> F {
+    a.add(b)
+}
+
+#[inline(always)]
+pub(crate) fn fsub<F: Float>(a: F, b: F) -> F {
+    a.sub(b)
+}
+
+#[inline(always)]
+pub(crate) fn fmul<F: Float>(a: F, b: F) -> F {
+    a.mul(b)
+}
+
+#[inline(always)]
+pub(crate) fn fma<F: Float>(a: F, b: F, c: F) -> F {
+    a.fma(b, c)
+}
+
+#[inline(always)]
+pub(crate) fn feq<F: Float>(a: F, b: F) -> bool {
+    a.same(b)
+}
+
+#[inline(always)]
+pub(crate) fn flt<F: Float>(a: F, b: F) -> bool {
+    a.lt(b)
+}
+
+#[inline(always)]
+pub(crate) fn fle<F: Float>(a: F, b: F) -> bool {
+    a.le(b)
+}
+
+#[inline(always)]
+pub(crate) fn fne_ordered<F: Float>(a: F, b: F) -> bool {
+    a.lt(b) | b.lt(a)
+}
+
+#[inline(always)]
+pub(crate) fn fordered<F: Float>(a: F, b: F) -> bool {
+    !a.is_nan() & !b.is_nan()
+}
+
+#[inline(always)]
+pub(crate) fn fmin_number<F: Float>(a: F, b: F) -> F {
+    // Of equal numbers the negative one, so that -0 is less than 0.
+    let first = a.lt(b) | (a.same(b) & a.is_negative()) | b.is_nan();
+    if first & !(a.is_nan() & !b.is_nan()) { a.quiet() } else { b.quiet() }
+}
+
+#[inline(always)]
+pub(crate) fn fmax_number<F: Float>(a: F, b: F) -> F {
+    let first = b.lt(a) | (a.same(b) & !a.is_negative()) | b.is_nan();
+    if first & !(a.is_nan() & !b.is_nan()) { a.quiet() } else { b.quiet() }
+}
+
+#[inline(always)]
+pub(crate) fn fmed3(a: f32, b: f32, c: f32) -> f32 {
+    let smallest = fmin_number(fmin_number(a, b), c);
+    let middle = fmax_number(fmin_number(a, b), fmin_number(fmax_number(a, b), c));
+    if a.is_nan() | b.is_nan() | c.is_nan() { smallest } else { middle }
+}
+
+#[inline(always)]
+pub(crate) fn freciprocal<F: Float>(value: F) -> F {
+    value.reciprocal()
+}
+
+#[inline(always)]
+pub(crate) fn fsqrt<F: Float>(value: F) -> F {
+    value.sqrt()
+}
+
+#[inline(always)]
+pub(crate) fn frsqrt<F: Float>(value: F) -> F {
+    F::narrow(1.0 / value.wide().sqrt())
+}
+
+/// Two to this power: of the fraction by a series of ten terms, whose relative error in f64 is at most 2^-36, rounded once.
+#[inline(always)]
+pub(crate) fn fexp2<F: Float>(value: F) -> F {
+    let x = value.wide().clamp(-1020.0, 1020.0);
+    let whole = x.round_ties_even();
+    let t = (x - whole) * std::f64::consts::LN_2;
+    let mut sum = 1.0;
+    for divisor in [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0] {
+        sum = 1.0 + sum * t / divisor;
+    }
+    let power = f64::from_bits(((whole as i64 + 1023) as u64) << 52);
+    F::narrow(if value.is_nan() { value.wide() } else { sum * power })
+}
+
+/// The logarithm to base two: of the significand by a series, whose relative error in f64 is at most 2^-36, rounded once.
+#[inline(always)]
+pub(crate) fn flog2<F: Float>(value: F) -> F {
+    let x = value.wide();
+    let bits = x.to_bits();
+    // A significand from sqrt(1/2) to sqrt(2); f32 and f16 are never subnormal as f64.
+    let shifted = bits.wrapping_sub(0x3FE6_A09E_667F_3BCD);
+    let exponent = (shifted as i64 >> 52) as f64;
+    let m = f64::from_bits(bits.wrapping_sub(shifted & 0xFFF0_0000_0000_0000));
+    let s = (m - 1.0) / (m + 1.0);
+    let square = s * s;
+    let mut sum = 0.0;
+    for divisor in [15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
+        sum = sum * square + 1.0 / divisor;
+    }
+    let result = exponent + 2.0 * std::f64::consts::LOG2_E * s * sum;
+    let special = if x == 0.0 {
+        f64::NEG_INFINITY
+    } else if x < 0.0 {
+        f64::NAN
+    } else {
+        x
+    };
+    let ordinary = x > 0.0 && x < f64::INFINITY;
+    F::narrow(if ordinary { result } else { special })
+}
+
+/// The angle within a turn, in radians.
+#[inline(always)]
+fn radians(turns: f32) -> f64 {
+    let turns = f64::from(turns);
+    (turns - turns.round_ties_even()) * std::f64::consts::TAU
+}
+
+pub(crate) fn fsin_turns(turns: f32) -> f32 {
+    exact::sin(radians(turns))
+}
+
+pub(crate) fn fcos_turns(turns: f32) -> f32 {
+    exact::cos(radians(turns))
+}
+
+#[inline(always)]
+pub(crate) fn ftrunc<F: Float>(value: F) -> F {
+    value.trunc()
+}
+
+#[inline(always)]
+pub(crate) fn fceil<F: Float>(value: F) -> F {
+    value.ceil()
+}
+
+#[inline(always)]
+pub(crate) fn ffloor<F: Float>(value: F) -> F {
+    value.floor()
+}
+
+#[inline(always)]
+pub(crate) fn fround_even<F: Float>(value: F) -> F {
+    value.round_even()
+}
+
+#[inline(always)]
+pub(crate) fn fract(value: f32) -> f32 {
+    let largest = f32::from_bits(0x3F7F_FFFF);
+    let fraction = value - value.floor();
+    if fraction > largest { largest } else { fraction }
+}
+
+#[inline(always)]
+pub(crate) fn frexp_mantissa(value: f32) -> f32 {
+    let wide = f64::from(value);
+    let significand = f64::from_bits(wide.to_bits() & 0x800F_FFFF_FFFF_FFFF | 0x3FE0_0000_0000_0000);
+    let special = value == 0.0 || !value.is_finite();
+    if special { value.quiet() } else { significand as f32 }
+}
+
+#[inline(always)]
+pub(crate) fn frexp_exponent<F: Float>(value: F) -> u32 {
+    let wide = value.wide();
+    // Subnormal f64 are made normal first.
+    let subnormal = wide.abs() < f64::MIN_POSITIVE;
+    let scaled = if subnormal { wide * 18_014_398_509_481_984.0 } else { wide };
+    let exponent = (scaled.to_bits() >> 52 & 0x7FF) as i32 - 1022 - if subnormal { 54 } else { 0 };
+    if wide == 0.0 || !wide.is_finite() { 0 } else { exponent as u32 }
+}
+
+#[inline(always)]
+pub(crate) fn ldexp<F: Float>(value: F, power: u32) -> F {
+    value.scale(power as i32)
+}
+
+#[inline(always)]
+pub(crate) fn class_is<F: Float>(value: F, classes: u32) -> bool {
+    classes >> value.class() & 1 == 1
+}

@@ -1,0 +1,103 @@
+//! The state of a wave and of its work-group.
+
+use vireo_simt::{Mask, Port, Row, Stop, TrapKind};
+
+use super::Next;
+use crate::instruction::{EXEC, VCC};
+use crate::program::Program;
+
+/// How subnormal numbers of a format are treated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Denormals {
+    /// Sources are zero instead.
+    pub(crate) flush_sources: bool,
+    /// Results are zero instead.
+    pub(crate) flush_results: bool,
+}
+
+impl Denormals {
+    /// By the two bits of the mode.
+    pub(crate) fn of_bits(bits: u32) -> Self {
+        Denormals { flush_sources: bits & 1 == 0, flush_results: bits & 2 == 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn any(self) -> bool {
+        self.flush_sources | self.flush_results
+    }
+}
+
+/// A wave.
+pub(crate) struct Wave {
+    /// Vector registers, two spare ones, and the constants of the program.
+    pub(crate) rows: Box<[Row]>,
+    /// Scalar registers by their numbers, a place for dropped results, and the constants of the program.
+    pub(crate) scalars: Box<[u32]>,
+    /// EXEC as a row.
+    pub(crate) exec_row: Row,
+    /// Sources that are not registers: up to three of two words.
+    pub(crate) temps: [[Row; 2]; 4],
+    /// The first source of an instruction with DPP.
+    pub(crate) dpp_source: Row,
+    pub(crate) scc: bool,
+    /// The index of the next instruction.
+    pub(crate) next: u32,
+    pub(crate) denormals_32: Denormals,
+    pub(crate) denormals_16_64: Denormals,
+    /// Why the wave trapped, and in which lane.
+    pub(crate) trap: Option<(TrapKind, Option<u32>)>,
+    /// Private memory of all lanes; each lane has `scratch_stride` bytes.
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) scratch_stride: u32,
+    /// Instructions executed.
+    pub(crate) executed: u64,
+}
+
+/// What the waves of a work-group share.
+pub(crate) struct Group<'a> {
+    pub(crate) program: &'a Program,
+    /// The memory of the work-group.
+    pub(crate) local: Vec<u8>,
+    pub(crate) port: Port<'a>,
+    pub(crate) stop: &'a Stop,
+    /// Instructions that a wave may execute.
+    pub(crate) limit: u64,
+}
+
+impl Wave {
+    #[inline(always)]
+    pub(crate) fn exec(&self) -> Mask {
+        self.scalars[EXEC as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_exec(&mut self, mask: Mask) {
+        self.scalars[EXEC as usize] = mask;
+        self.exec_row = Row::of_mask(mask);
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_exec_pair(&mut self, mask: u64) {
+        self.set_exec(mask as u32);
+        self.scalars[EXEC as usize + 1] = (mask >> 32) as u32;
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_scalar(&mut self, number: u16, value: u32) {
+        self.scalars[usize::from(number)] = value;
+        if u32::from(number) == EXEC {
+            self.exec_row = Row::of_mask(value);
+        }
+    }
+
+    pub(crate) fn vcc(&self) -> Mask {
+        self.scalars[VCC as usize]
+    }
+
+    /// Notes a trap.
+    #[cold]
+    pub(crate) fn trapped(&mut self, kind: TrapKind, lane: Option<u32>) -> Next {
+        self.trap = Some((kind, lane));
+        Next::Trap
+    }
+}

@@ -1,0 +1,121 @@
+//! Sources as indices: registers, and constants that a program collects.
+
+use vireo_simt::{Row, TrapKind};
+
+use super::{Decoder, FIRST_CONSTANT, Refused, SCALAR, invalid};
+use crate::instruction::{NULL, Operand};
+use crate::isa::OperandType;
+
+/// The float constants: numbers of source fields, and bits as f16, f32 and f64.
+const FLOATS: [(u32, u16, u32, u64); 9] = [
+    (240, 0x3800, 0x3F00_0000, 0x3FE0_0000_0000_0000),
+    (241, 0xB800, 0xBF00_0000, 0xBFE0_0000_0000_0000),
+    (242, 0x3C00, 0x3F80_0000, 0x3FF0_0000_0000_0000),
+    (243, 0xBC00, 0xBF80_0000, 0xBFF0_0000_0000_0000),
+    (244, 0x4000, 0x4000_0000, 0x4000_0000_0000_0000),
+    (245, 0xC000, 0xC000_0000, 0xC000_0000_0000_0000),
+    (246, 0x4400, 0x4080_0000, 0x4010_0000_0000_0000),
+    (247, 0xC400, 0xC080_0000, 0xC010_0000_0000_0000),
+    (248, 0x3118, 0x3E22_F983, 0x3FC4_5F30_6DC9_C882),
+];
+
+/// The low and high word of a constant or literal as a value of `ty`; the second is zero if there is none.
+fn value(operand: Operand, ty: OperandType) -> Option<(u32, u32)> {
+    let half = matches!(ty, OperandType::B16 | OperandType::F16 | OperandType::Packed16);
+    let wide = ty.words() == 2;
+    Some(match operand {
+        Operand::Literal(literal) => match ty {
+            OperandType::F64 => (0, literal),
+            OperandType::I64 => (literal, (literal as i32 >> 31) as u32),
+            _ => (literal, 0),
+        },
+        Operand::Constant(number @ 128..=192) => (number - 128, 0),
+        Operand::Constant(number @ 193..=208) => {
+            let value = 192u32.wrapping_sub(number);
+            (value, if wide { u32::MAX } else { 0 })
+        }
+        Operand::Constant(number) => {
+            let (_, f16, f32, f64) = FLOATS.iter().find(|(float, ..)| *float == number)?;
+            match ty {
+                _ if half => (u32::from(*f16), 0),
+                _ if wide => (*f64 as u32, (*f64 >> 32) as u32),
+                _ => (*f32, 0),
+            }
+        }
+        _ => return None,
+    })
+}
+
+impl Decoder {
+    /// The index of a constant among the scalars.
+    pub(super) fn constant(&mut self, low: u32, high: u32) -> u16 {
+        let constants = &mut self.program.scalar_constants;
+        *self.constants.entry((low, high)).or_insert_with(|| {
+            constants.extend([low, high]);
+            FIRST_CONSTANT + (constants.len() - 2) as u16
+        })
+    }
+
+    /// The index of a source among the scalars.
+    pub(super) fn scalar_source(&mut self, operand: Operand, ty: OperandType) -> Result<u16, Refused> {
+        match operand {
+            Operand::Scalar(NULL) => Ok(self.constant(0, 0)),
+            Operand::Scalar(number) if number + ty.words() <= 128 => Ok(number as u16),
+            Operand::Scalar(_) => Err(invalid("a scalar register beyond the last one")),
+            Operand::Vector(_) => Err(invalid("a vector register where a scalar is expected")),
+            other => {
+                let (low, high) = value(other, ty).ok_or_else(|| special(other))?;
+                self.check_room()?;
+                Ok(self.constant(low, high))
+            }
+        }
+    }
+
+    /// The index of a vector register, if the kernel has it and those after it.
+    pub(super) fn vector(&self, first: u32, words: u32) -> Result<u16, Refused> {
+        if first + words <= self.program.vectors {
+            return Ok(first as u16);
+        }
+        Err(invalid(format!("the kernel has no v{}", first + words - 1)))
+    }
+
+    /// The index of a source among the rows, or of a scalar.
+    pub(super) fn vector_source(&mut self, operand: Operand, ty: OperandType) -> Result<u16, Refused> {
+        match operand {
+            Operand::Vector(first) => self.vector(first, ty.words()),
+            Operand::Scalar(_) => Ok(SCALAR | self.scalar_source(operand, ty)?),
+            other => {
+                let (low, high) = value(other, ty).ok_or_else(|| special(other))?;
+                self.check_room()?;
+                let first = self.program.vectors + 2;
+                let rows = &mut self.program.row_constants;
+                // Matrices read a constant as all their registers.
+                let words = ty.words().max(2);
+                if words > 2 {
+                    rows.extend((0..words).map(|_| Row::splat(low)));
+                    return Ok((first + rows.len() as u32 - words) as u16);
+                }
+                Ok(*self.rows.entry((low, high)).or_insert_with(|| {
+                    rows.extend([Row::splat(low), Row::splat(high)]);
+                    (first + rows.len() as u32 - 2) as u16
+                }))
+            }
+        }
+    }
+
+    /// Indices have 14 bits.
+    fn check_room(&self) -> Result<(), Refused> {
+        let (scalars, rows) = (self.program.scalar_constants.len(), self.program.row_constants.len());
+        if scalars < 0x3000 && rows < 0x3000 {
+            return Ok(());
+        }
+        Err(TrapKind::NotImplemented("more than 6000 different constants in a kernel".into()))
+    }
+}
+
+fn special(operand: Operand) -> Refused {
+    match operand {
+        Operand::Constant(number) => TrapKind::NotImplemented(format!("the source {number}").into()),
+        _ => invalid("a source is not a register or constant"),
+    }
+}

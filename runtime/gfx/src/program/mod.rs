@@ -1,0 +1,487 @@
+//! Programs: the code of a kernel, decoded once into instructions that a wave executes without looking at encodings again.
+//!
+//! Operands become indices: of rows (the vector registers of the kernel, two spare ones, then constants) and of scalars (the 128 that
+//! encodings know, a place for what is dropped, then constants). Two instructions at once become up to three, one after another. What cannot
+//! be executed becomes an instruction that traps, so that code which no wave reaches does no harm.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use vireo_simt::{Row, TrapKind};
+
+use crate::generated::interp::handlers;
+use crate::instruction::{DPP16, EXEC, Instruction, NULL, Operand, VCC};
+use crate::interp::{Handler, control, lanes};
+use crate::isa::{Encoding, Field, Opcode, OperandType, Slot};
+
+mod constants;
+
+/// In a vector source: the number of a scalar, for all lanes.
+pub(crate) const SCALAR: u16 = 0x8000;
+/// In a vector source: the source has modifiers.
+pub(crate) const MODIFIED: u16 = 0x4000;
+/// No operand.
+pub(crate) const NONE: u16 = 0xFFFF;
+/// Where results that are dropped go, and the scalar after it.
+pub(crate) const SINK: u16 = 128;
+/// The first constant among the scalars.
+pub(crate) const FIRST_CONSTANT: u16 = 130;
+
+/// Modifiers of an instruction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Modifiers {
+    /// The sources without modifiers.
+    pub(crate) sources: [u16; 4],
+    /// A bit for each source whose sign changes, after `abs`.
+    pub(crate) neg: u32,
+    /// A bit for each source whose sign is cleared.
+    pub(crate) abs: u32,
+    /// A bit for each source that is the high half of its register.
+    pub(crate) high: u32,
+    /// A bit for each source that is the high half of its register in the second operation of a packed instruction.
+    pub(crate) high_of_high: u32,
+    /// `neg` of that operation.
+    pub(crate) neg_high: u32,
+    /// The result goes to the high half.
+    pub(crate) result_high: bool,
+    /// The result is limited to 0 to 1, or to what fits.
+    pub(crate) clamp: bool,
+    /// 1 doubles the result, 2 makes it four times as large, 3 halves it.
+    pub(crate) omod: u32,
+    /// The number of the first source and the word of DPP.
+    pub(crate) dpp: Option<(u32, u32)>,
+    /// The handler that DPP prepares for.
+    pub(crate) inner: Option<Handler>,
+}
+
+/// A decoded instruction.
+#[derive(Clone, Debug)]
+pub(crate) struct Inst {
+    pub(crate) handler: Handler,
+    pub(crate) modifiers: Option<Box<Modifiers>>,
+    pub(crate) sources: [u16; 4],
+    pub(crate) result: u16,
+    pub(crate) result2: u16,
+    /// An offset, an immediate, or the index of the instruction that a branch goes to.
+    pub(crate) number: u32,
+    /// The number of the instruction in the code.
+    pub(crate) origin: u32,
+}
+
+/// The code of a kernel, decoded.
+#[derive(Debug)]
+pub struct Program {
+    pub(crate) insts: Vec<Inst>,
+    /// The instructions of the code, with their offsets in words.
+    origins: Vec<(u32, Result<Instruction, u32>)>,
+    /// The index of the instruction at each word.
+    index: Vec<u32>,
+    pub(crate) problems: Vec<TrapKind>,
+    pub(crate) scalar_constants: Vec<u32>,
+    pub(crate) row_constants: Vec<Row>,
+    /// Vector registers that a wave has.
+    pub(crate) vectors: u32,
+    /// The address of the first word.
+    pub(crate) address: u64,
+}
+
+struct Decoder {
+    program: Program,
+    constants: HashMap<(u32, u32), u16>,
+    rows: HashMap<(u32, u32), u16>,
+    origin: u32,
+    next_address: u64,
+}
+
+type Refused = TrapKind;
+
+fn invalid(what: impl Into<Cow<'static, str>>) -> Refused {
+    TrapKind::InvalidOperand(what.into())
+}
+
+impl Program {
+    /// Decodes the code at `address`, up to the end of the kernel. `vectors` is how many vector registers a wave has.
+    pub fn decode(code: &[u32], address: u64, vectors: u32) -> Program {
+        let vectors = vectors.min(256);
+        let program = Program {
+            insts: Vec::new(),
+            origins: Vec::new(),
+            index: Vec::new(),
+            problems: Vec::new(),
+            scalar_constants: Vec::new(),
+            row_constants: Vec::new(),
+            vectors,
+            address,
+        };
+        let mut decoder =
+            Decoder { program, constants: HashMap::new(), rows: HashMap::new(), origin: 0, next_address: address };
+        decoder.decode(code);
+        decoder.program
+    }
+
+    /// The index of the instruction at a word of the code; the last one, which traps, if there is none.
+    pub(crate) fn index_at(&self, word: i64) -> u32 {
+        let last = self.insts.len().saturating_sub(1) as u32;
+        let index = usize::try_from(word).ok().and_then(|word| self.index.get(word)).copied();
+        index.filter(|index| *index != u32::MAX).unwrap_or(last)
+    }
+
+    /// The address and the name of the instruction that `inst` was decoded from.
+    pub(crate) fn place(&self, inst: &Inst) -> (u64, Cow<'static, str>) {
+        match self.origins.get(inst.origin as usize) {
+            Some((word, Ok(instruction))) => {
+                let name = match instruction.opcode_y() {
+                    Some(y) => Cow::Owned(format!("{} :: {}", instruction.info().name, y.info().name)),
+                    None => Cow::Owned(crate::disasm::mnemonic(instruction)),
+                };
+                (self.address + 4 * u64::from(*word), name)
+            }
+            Some((word, Err(bytes))) => (self.address + 4 * u64::from(*word), Cow::Owned(format!("0x{bytes:08x}"))),
+            None => (self.address, Cow::Borrowed("")),
+        }
+    }
+
+    /// How many instructions the code has.
+    pub fn len(&self) -> usize {
+        self.origins.len()
+    }
+
+    /// True if there is no code.
+    pub fn is_empty(&self) -> bool {
+        self.origins.is_empty()
+    }
+}
+
+/// The word that a branch at `word` goes to.
+fn target(instruction: &Instruction, word: usize) -> Option<i64> {
+    let branches = instruction.encoding == Encoding::Sopp
+        && (instruction.info().name.starts_with("s_branch") || instruction.info().name.starts_with("s_cbranch"));
+    branches.then(|| word as i64 + 1 + i64::from(instruction.field(Field::Simm16) as u16 as i16))
+}
+
+impl Decoder {
+    fn decode(&mut self, code: &[u32]) {
+        let (mut word, mut furthest) = (0, 0i64);
+        let mut branches = Vec::new();
+        while word < code.len() {
+            let decoded = Instruction::decode(&code[word..]);
+            self.origin = self.program.origins.len() as u32;
+            self.program.origins.push((word as u32, decoded.map_err(|_| code[word])));
+            self.program.index.resize(word, u32::MAX);
+            self.program.index.push(self.program.insts.len() as u32);
+            let length = decoded.map_or(1, |instruction| instruction.length as usize);
+            self.next_address = self.program.address.wrapping_add(4 * (word + length) as u64);
+            match decoded {
+                Err(_) => self.trap(TrapKind::UnknownInstruction),
+                Ok(instruction) => {
+                    let first = self.program.insts.len();
+                    if let Err(refused) = self.instruction(&instruction) {
+                        self.program.insts.truncate(first);
+                        self.trap(refused);
+                    }
+                    if let Some(target) = target(&instruction, word) {
+                        branches.push((self.program.insts.len() - 1, target));
+                        furthest = furthest.max(target);
+                    }
+                    let ends = matches!(instruction.opcode, Opcode::SEndpgm | Opcode::SBranch | Opcode::SSetpcB64);
+                    if ends && furthest <= word as i64 {
+                        break;
+                    }
+                }
+            }
+            word += length;
+        }
+        self.origin = u32::MAX;
+        self.trap(TrapKind::InvalidAddress);
+        for (inst, target) in branches {
+            self.program.insts[inst].number = self.program.index_at(target);
+        }
+    }
+
+    fn trap(&mut self, kind: TrapKind) {
+        let number = self.program.problems.len() as u32;
+        self.program.problems.push(kind);
+        self.push(control::problem, number);
+    }
+
+    fn push(&mut self, handler: Handler, number: u32) -> &mut Inst {
+        let origin = self.origin;
+        let sources = [NONE; 4];
+        self.program.insts.push(Inst {
+            handler,
+            modifiers: None,
+            sources,
+            result: NONE,
+            result2: NONE,
+            number,
+            origin,
+        });
+        self.program.insts.last_mut().expect("one was pushed")
+    }
+
+    fn instruction(&mut self, instruction: &Instruction) -> Result<(), Refused> {
+        match instruction.encoding {
+            Encoding::Vopd => self.both(instruction),
+            Encoding::Smem | Encoding::Ds | Encoding::Mubuf | Encoding::Global | Encoding::Scratch => {
+                self.memory(instruction)
+            }
+            _ => self.single(instruction),
+        }
+    }
+
+    /// Two instructions at once. Y does not see what X writes: where it would, X writes to a spare register first.
+    fn both(&mut self, x: &Instruction) -> Result<(), Refused> {
+        let y = x.y().ok_or(TrapKind::UnknownInstruction)?;
+        self.single(x)?;
+        let x_result = self.program.insts.last().map_or(NONE, |inst| inst.result);
+        let x_at = self.program.insts.len() - 1;
+        self.single(&y)?;
+        let y_inst = self.program.insts.last().cloned().ok_or(TrapKind::UnknownInstruction)?;
+        if y_inst.sources.contains(&x_result) {
+            let spare = self.program.vectors as u16;
+            self.program.insts[x_at].result = spare;
+            let copy = handlers()[Opcode::VMovB32 as usize];
+            let inst = self.push(copy, 0);
+            inst.sources[0] = spare;
+            inst.result = x_result;
+        }
+        Ok(())
+    }
+
+    fn single(&mut self, instruction: &Instruction) -> Result<(), Refused> {
+        let info = instruction.info();
+        let scalar = info.is_scalar();
+        let mut sources = [NONE; 4];
+        // Helpers read all their sources, other instructions what their semantics name.
+        let of_operands: Vec<(Slot, OperandType)> =
+            info.operands.iter().filter(|(slot, _)| matches!(slot, Slot::S0 | Slot::S1 | Slot::S2)).copied().collect();
+        let reads = if info.reads.is_empty() { of_operands.as_slice() } else { info.reads };
+        for (index, (slot, ty)) in reads.iter().enumerate() {
+            let mut declared = info.operand(*slot).unwrap_or(*ty);
+            // A constant is a half where the modifiers say that the source is one.
+            let halves = instruction.field(Field::OpSelHi) | instruction.field(Field::OpSelHi2) << 2;
+            if declared == OperandType::Mixed && halves >> index & 1 == 1 {
+                declared = OperandType::F16;
+            }
+            let source = match (slot, declared) {
+                (Slot::Scc, _) => continue,
+                (Slot::Vcc, _) => VCC as u16,
+                (Slot::Exec | Slot::Exec64, _) => EXEC as u16,
+                (Slot::Pc, _) => self.constant(self.next_address as u32, (self.next_address >> 32) as u32),
+                (Slot::Imm, OperandType::Imm16) => {
+                    self.constant(instruction.field(Field::Simm16) as u16 as i16 as u32, 0)
+                }
+                (Slot::Imm, _) => self.constant(instruction.field(Field::Simm16), 0),
+                (_, OperandType::Mask) => match instruction.operand(*slot) {
+                    None => VCC as u16,
+                    Some(operand) => self.scalar_source(operand, declared)?,
+                },
+                (_, OperandType::Scalar) => {
+                    let operand = instruction.operand(*slot).ok_or(invalid("a source is missing"))?;
+                    self.scalar_source(operand, declared)?
+                }
+                _ => {
+                    let operand = instruction.operand(*slot).ok_or(invalid("a source is missing"))?;
+                    if scalar {
+                        self.scalar_source(operand, declared)?
+                    } else {
+                        self.vector_source(halved(instruction, *slot, operand), declared)?
+                    }
+                }
+            };
+            sources[index] = source;
+        }
+        let mut result = self.result(instruction, Slot::D)?;
+        let result2 = self.result(instruction, Slot::C)?;
+        // Comparisons that set EXEC have no field for it.
+        if info.sets_exec && !scalar {
+            result = EXEC as u16;
+        }
+        let modifiers = self.modifiers(instruction, reads, &sources)?;
+        if instruction.opcode == Opcode::SSwappcB64 {
+            sources[3] = self.constant(self.next_address as u32, (self.next_address >> 32) as u32);
+        }
+        let number = instruction.field(Field::Simm16);
+        let mut handler = handlers()[instruction.opcode as usize];
+        let boxed = modifiers.map(|mut modifiers| {
+            if modifiers.dpp.is_some() {
+                modifiers.inner = Some(handler);
+                handler = lanes::with_dpp;
+            }
+            let lanes = reads.iter().enumerate().filter(|(_, (_, ty))| is_lane(*ty));
+            for (index, _) in lanes.filter(|_| !info.reads.is_empty()) {
+                sources[index] = if changes(&modifiers, index) { MODIFIED | index as u16 } else { sources[index] };
+            }
+            Box::new(modifiers)
+        });
+        let inst = self.push(handler, number);
+        (inst.modifiers, inst.sources, inst.result, inst.result2) = (boxed, sources, result, result2);
+        Ok(())
+    }
+
+    fn result(&self, instruction: &Instruction, slot: Slot) -> Result<u16, Refused> {
+        let Some(ty) = instruction.info().operand(slot) else { return Ok(NONE) };
+        match instruction.operand(slot).map(|operand| halved(instruction, slot, operand)) {
+            None => Ok(VCC as u16),
+            Some(Operand::Scalar(NULL)) => Ok(SINK),
+            Some(Operand::Scalar(number)) if number + ty.words() <= 128 && number != 124 => Ok(number as u16),
+            Some(Operand::Vector(number)) if number + ty.words() <= self.program.vectors => Ok(number as u16),
+            Some(Operand::Vector(number)) => Err(invalid(format!("the kernel has no v{}", number + ty.words() - 1))),
+            Some(_) => Err(invalid("the result is not a register")),
+        }
+    }
+
+    fn modifiers(
+        &self,
+        instruction: &Instruction,
+        reads: &[(Slot, OperandType)],
+        sources: &[u16; 4],
+    ) -> Result<Option<Modifiers>, Refused> {
+        let field = |field| instruction.field(field);
+        let mut modifiers = Modifiers { sources: *sources, ..Modifiers::default() };
+        let (mut neg, mut abs, mut high) = (0, 0, 0);
+        match instruction.encoding {
+            Encoding::Vop3 => {
+                (neg, abs, high) = (field(Field::Neg), field(Field::Abs), field(Field::OpSel));
+                modifiers.result_high = high >> 3 & 1 == 1;
+            }
+            Encoding::Vop3sd => neg = field(Field::Neg),
+            Encoding::Vop3p => {
+                (neg, high) = (field(Field::Neg), field(Field::OpSel));
+                modifiers.neg_high = field(Field::NegHi);
+                modifiers.high_of_high = field(Field::OpSelHi) | field(Field::OpSelHi2) << 2;
+            }
+            Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc => {
+                for (bit, slot) in [Slot::S0, Slot::S1].into_iter().enumerate() {
+                    high |= u32::from(is_high(instruction, slot)) << bit;
+                }
+                modifiers.result_high = is_high(instruction, Slot::D);
+                if let (Some(DPP16), Some(word)) = (instruction.dpp(), instruction.extra_word()) {
+                    neg = (word >> 20 & 1) | (word >> 21 & 2);
+                    abs = (word >> 21 & 1) | (word >> 22 & 2);
+                }
+            }
+            _ => return Ok(None),
+        }
+        modifiers.clamp = field(Field::Clamp) == 1;
+        modifiers.omod = field(Field::Omod);
+        modifiers.dpp = instruction.dpp().map(|source| (source, instruction.extra_word().unwrap_or(0)));
+        let float =
+            matches!(instruction.info().operand(Slot::D), Some(OperandType::F16 | OperandType::F32 | OperandType::F64));
+        if modifiers.clamp && !float && instruction.encoding != Encoding::Vop3p {
+            return Err(TrapKind::NotImplemented("clamp of an integer".into()));
+        }
+        if modifiers.dpp.is_some() && instruction.encoding == Encoding::Vop3p {
+            return Err(TrapKind::NotImplemented("DPP of packed instructions".into()));
+        }
+        // Bits count sources by their names, and handlers by the order in which they read them.
+        let packed = instruction.encoding == Encoding::Vop3p;
+        for (index, (slot, _)) in reads.iter().enumerate() {
+            let number = match slot {
+                Slot::S0 => 0,
+                Slot::S1 => 1,
+                Slot::S2 => 2,
+                // The old value of a half result is in the same half.
+                Slot::D => {
+                    modifiers.high |= u32::from(modifiers.result_high) << index;
+                    continue;
+                }
+                _ => continue,
+            };
+            modifiers.neg |= (neg >> number & 1) << index;
+            modifiers.abs |= (abs >> number & 1) << index;
+            modifiers.high |= (high >> number & 1) << index;
+        }
+        let any = modifiers.neg | modifiers.abs | modifiers.high != 0 || modifiers.result_high || modifiers.clamp;
+        Ok((any || modifiers.omod != 0 || modifiers.dpp.is_some() || packed).then_some(modifiers))
+    }
+
+    fn memory(&mut self, instruction: &Instruction) -> Result<(), Refused> {
+        let info = instruction.info();
+        let mut sources = [NONE; 4];
+        let mut number = crate::disasm::signed(instruction, Field::Offset) as u32;
+        let result = self.result(instruction, Slot::D)?;
+        let row = |decoder: &mut Self, slot: Slot, words: Option<u32>| -> Result<u16, Refused> {
+            let Some(ty) = info.operand(slot) else { return Ok(NONE) };
+            let first = match instruction.operand(slot) {
+                Some(Operand::Vector(first)) => first,
+                _ => return Ok(NONE),
+            };
+            decoder.vector(first, words.unwrap_or(ty.words()))
+        };
+        match instruction.encoding {
+            Encoding::Smem => {
+                sources[0] =
+                    self.scalar_source(Operand::Scalar(2 * instruction.field(Field::Sbase)), OperandType::B64)?;
+                sources[1] =
+                    self.scalar_source(Operand::Scalar(instruction.field(Field::Soffset)), OperandType::B32)?;
+            }
+            Encoding::Ds => {
+                if instruction.field(Field::Gds) == 1 {
+                    return Err(TrapKind::NotImplemented("global data share".into()));
+                }
+                number = instruction.field(Field::Offset0) | instruction.field(Field::Offset1) << 8;
+                sources =
+                    [row(self, Slot::Addr, None)?, row(self, Slot::Data, None)?, row(self, Slot::Data1, None)?, NONE];
+            }
+            Encoding::Mubuf => {
+                if instruction.field(Field::Tfe) == 1 {
+                    return Err(TrapKind::NotImplemented("tfe".into()));
+                }
+                number = instruction.field(Field::Offset);
+                let (offen, idxen) = (instruction.field(Field::Offen), instruction.field(Field::Idxen));
+                if idxen == 1 {
+                    number |= 1 << 16;
+                }
+                if offen + idxen > 0 {
+                    sources[0] = row(self, Slot::Addr, Some(offen + idxen))?;
+                    number |= offen << 17;
+                }
+                sources[1] =
+                    self.scalar_source(Operand::Scalar(4 * instruction.field(Field::Srsrc)), OperandType::B128)?;
+                let offset = instruction.operand_at(Field::Soffset, None);
+                sources[2] = self.scalar_source(offset, OperandType::B32)?;
+                sources[3] = row(self, Slot::Data, None)?;
+            }
+            _ => {
+                let scalar = instruction.field(Field::Saddr);
+                let scratch = instruction.encoding == Encoding::Scratch;
+                if !scratch || instruction.field(Field::Sve) == 1 {
+                    sources[0] = row(self, Slot::Addr, Some(if scratch || scalar != NULL { 1 } else { 2 }))?;
+                }
+                if scalar != NULL {
+                    let ty = if scratch { OperandType::B32 } else { OperandType::B64 };
+                    sources[1] = self.scalar_source(Operand::Scalar(scalar), ty)?;
+                }
+                sources[3] = row(self, Slot::Data, None)?;
+            }
+        }
+        let inst = self.push(handlers()[instruction.opcode as usize], number);
+        (inst.sources, inst.result) = (sources, result);
+        Ok(())
+    }
+}
+
+fn is_lane(ty: OperandType) -> bool {
+    !matches!(ty, OperandType::Bit | OperandType::Mask)
+}
+
+/// Whether a source is not just its register.
+fn changes(modifiers: &Modifiers, index: usize) -> bool {
+    let bits = modifiers.neg | modifiers.abs | modifiers.high;
+    bits >> index & 1 == 1 || index == 0 && modifiers.dpp.is_some()
+}
+
+/// Whether an operand of 16 bits is the high half of its register by the number in a field.
+fn is_high(instruction: &Instruction, slot: Slot) -> bool {
+    let high = matches!(instruction.operand(slot), Some(Operand::Vector(128..)));
+    high && crate::disasm::has_half_bit(instruction, slot)
+}
+
+/// The register of an operand that may be its high half.
+fn halved(instruction: &Instruction, slot: Slot, operand: Operand) -> Operand {
+    match operand {
+        Operand::Vector(number) if is_high(instruction, slot) => Operand::Vector(number - 128),
+        operand => operand,
+    }
+}

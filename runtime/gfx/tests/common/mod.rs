@@ -1,0 +1,139 @@
+//! Runs kernels of code objects on buffers of the test: a loader that is just good enough for what `iree-compile` writes.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use object::{Object, ObjectSegment, ObjectSymbol};
+use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
+use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_simt::{Memory, Region, Stop, Trap};
+
+/// An allocation.
+pub struct Buffer {
+    words: Box<[AtomicU64]>,
+    length: usize,
+    writable: bool,
+}
+
+impl Buffer {
+    /// An allocation with these bytes.
+    pub fn new(bytes: &[u8], writable: bool) -> Self {
+        let words = bytes.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            AtomicU64::new(u64::from_le_bytes(word))
+        });
+        Buffer { words: words.collect(), length: bytes.len(), writable }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> =
+            self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        bytes.truncate(self.length);
+        bytes
+    }
+
+    pub fn address(&self) -> u64 {
+        self.words.as_ptr().addr() as u64
+    }
+}
+
+/// Allocations.
+pub struct Buffers(pub Vec<Buffer>);
+
+// SAFETY: The words are atomics, and live as long as the value.
+unsafe impl Memory for Buffers {
+    fn region(&self, address: u64) -> Option<Region> {
+        self.0.iter().find_map(|buffer| {
+            let (start, length) = (buffer.address(), buffer.length as u64);
+            let host = buffer.words.as_ptr().cast::<u8>().cast_mut();
+            let region = Region { start, length, host, writable: buffer.writable };
+            (address.wrapping_sub(start) < length).then_some(region)
+        })
+    }
+}
+
+/// A kernel in memory; its image is the first allocation.
+pub struct Kernel {
+    pub descriptor: KernelDescriptor,
+    pub program: Program,
+    pub memory: Buffers,
+}
+
+impl Kernel {
+    /// Loads the only kernel of a code object.
+    pub fn load(object: &[u8]) -> Self {
+        let file = object::File::parse(object).expect("an ELF file");
+        let end = file.segments().map(|segment| segment.address() + segment.size()).max().expect("segments");
+        let mut image = vec![0; end as usize];
+        let mut code_end = 0;
+        for segment in file.segments() {
+            let (at, data) = (segment.address() as usize, segment.data().expect("data"));
+            image[at..at + data.len()].copy_from_slice(data);
+            if matches!(segment.flags(), object::SegmentFlags::Elf { p_flags } if p_flags & 1 == 1) {
+                code_end = at + data.len();
+            }
+        }
+        let mut symbols = file.dynamic_symbols();
+        let symbol = symbols.find(|symbol| symbol.name().is_ok_and(|name| name.ends_with(".kd"))).expect("a kernel");
+        let at = symbol.address() as usize;
+        let descriptor = KernelDescriptor::read(image[at..at + 64].try_into().expect("64 bytes"));
+        let entry = (at as i64 + descriptor.kernel_code_entry_byte_offset) as usize;
+        let code: Vec<u32> =
+            image[entry..code_end].as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        let memory = Buffers(vec![Buffer::new(&image, false)]);
+        let address = memory.0[0].address() + entry as u64;
+        let program = Program::decode(&code, address, vector_registers(&descriptor));
+        Kernel { descriptor, program, memory }
+    }
+
+    /// Runs it with bindings; returns how many instructions were executed.
+    pub fn run(&mut self, bindings: Vec<Buffer>, groups: u32, size: [u16; 3], threads: usize) -> Result<u64, Trap> {
+        self.memory.0.truncate(1);
+        let mut arguments: Vec<u8> = bindings.iter().flat_map(|buffer| buffer.address().to_le_bytes()).collect();
+        arguments.resize(arguments.len() + 128, 0);
+        let arguments = Buffer::new(&arguments, false);
+        let registers = KernelRegisters { kernarg: arguments.address(), ..KernelRegisters::default() };
+        self.memory.0.push(arguments);
+        self.memory.0.extend(bindings);
+        let stop = Stop::default();
+        run(&Dispatch {
+            program: &self.program,
+            descriptor: &self.descriptor,
+            registers,
+            grid: [groups * u32::from(size[0]), size[1].into(), size[2].into()],
+            work_group: size,
+            local_bytes: self.descriptor.group_segment_fixed_size,
+            scratch_bytes: self.descriptor.private_segment_fixed_size,
+            memory: &self.memory,
+            hook: None,
+            stop: &stop,
+            limit: 50_000_000,
+            threads: NonZeroUsize::new(threads).expect("a thread"),
+        })
+    }
+
+    /// The bytes of a binding.
+    pub fn binding(&self, index: usize) -> Vec<u8> {
+        self.memory.0[2 + index].bytes()
+    }
+}
+
+pub fn bytes_of_f32(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+pub fn f32_of_bytes(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+/// Small numbers that repeat after long.
+pub fn numbers(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 40) as i32 % 17 - 8) as f32 * 0.25
+    };
+    (0..count).map(|_| next()).collect()
+}
