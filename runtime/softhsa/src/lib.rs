@@ -16,6 +16,7 @@ mod executable;
 mod generated;
 mod handlers;
 mod handles;
+mod interpreter;
 mod memory;
 mod pm4;
 mod processor;

@@ -23,6 +23,7 @@ use vireo_simt::{Memory, Port, TrapKind};
 use crate::agents::{MAX_GROUP_MEMORY, MAX_WORKGROUP_SIZE};
 use crate::clock;
 use crate::dispatch::KernelDispatch;
+use crate::memory::map::Allocation;
 use crate::memory::view::AgentView;
 use crate::pm4;
 use crate::queue::Queue;
@@ -284,11 +285,7 @@ impl Processor<'_> {
 
     fn kernel(&self, packet: &KernelDispatchPacket, ahead: u64) -> Outcome {
         let view = self.view();
-        let (descriptor, code) = check_dispatch(packet, &view)?;
-        let Some(runner) = &self.system.runner else {
-            let what = "there is no interpreter for kernels in this build";
-            return Err(Failure::new(HsaStatus::ERROR_ILLEGAL_INSTRUCTION, what).into());
-        };
+        let (descriptor, code, segment) = check_dispatch(packet, &view)?;
         let packet_id = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
         let (ring, bytes) = self.queue.ring_memory();
         let dispatch = KernelDispatch {
@@ -298,12 +295,14 @@ impl Processor<'_> {
             queue_address: self.queue.address(),
             descriptor: &descriptor,
             code,
+            code_length: segment.start + segment.length - code,
+            code_segment: segment.id,
             isa: &self.system.topology.isa,
             memory: &view,
             threads: self.system.threads,
             stop: &self.queue.stop,
         };
-        let Err(trap) = runner.run(&dispatch) else { return Ok(()) };
+        let Err(trap) = self.system.runner.run(&dispatch) else { return Ok(()) };
         let (status, fault) = match &trap.kind {
             TrapKind::Memory(fault) => (HsaStatus::ERROR_MEMORY_FAULT, Some(fault.address)),
             TrapKind::UnknownInstruction | TrapKind::NotImplemented(_) | TrapKind::InvalidOperand(_) => {
@@ -354,11 +353,11 @@ fn check_alive(signal: &Signal) -> Result<(), Failure> {
     }
 }
 
-/// Checks a dispatch; returns the descriptor and the address of the first instruction.
+/// Checks a dispatch; returns the descriptor, the address of the first instruction, and the segment that it is in.
 fn check_dispatch(
     packet: &KernelDispatchPacket,
     view: &AgentView<'_>,
-) -> Result<(KernelDescriptor, u64), Interruption> {
+) -> Result<(KernelDescriptor, u64, Arc<Allocation>), Interruption> {
     let wrong = |what: &str| malformed(format!("{packet}: {what}"));
     let dimensions = packet.setup.dimensions();
     if !(1..=3).contains(&dimensions) {
@@ -397,9 +396,8 @@ fn check_dispatch(
         return Err(wrong("there is less memory than the kernel declares"));
     }
     let code = packet.kernel_object.wrapping_add_signed(descriptor.kernel_code_entry_byte_offset);
-    if !code.is_multiple_of(CODE_ALIGNMENT) || !view.is_code(code) {
-        return Err(wrong("the kernel object does not lead to code"));
-    }
+    let segment = view.code(code).filter(|_| code.is_multiple_of(CODE_ALIGNMENT));
+    let segment = segment.ok_or_else(|| wrong("the kernel object does not lead to code"))?;
     if descriptor.kernarg_size != 0 {
         let size = u64::from(descriptor.kernarg_size);
         let region = view.region(packet.kernarg_address);
@@ -413,5 +411,5 @@ fn check_dispatch(
             }));
         }
     }
-    Ok((descriptor, code))
+    Ok((descriptor, code, segment))
 }

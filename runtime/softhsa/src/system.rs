@@ -15,6 +15,7 @@ use crate::dispatch::KernelRunner;
 use crate::executable::{Executable, LoadedObject, Symbol};
 use crate::handlers::Handlers;
 use crate::handles::Handles;
+use crate::interpreter::Interpreter;
 use crate::memory::backing::Backing;
 use crate::memory::map::{Allocation, Kind, MemoryMap};
 #[cfg(target_os = "linux")]
@@ -47,17 +48,18 @@ impl std::fmt::Display for InUse {
 
 impl std::error::Error for InUse {}
 
-/// Sets the machine that the next `hsa_init` starts, instead of what the environment variable [`VARIABLE`] says, and who runs its kernels.
+/// Sets the machine that the next `hsa_init` starts, instead of what the environment variable [`VARIABLE`] says, and who runs its kernels;
+/// an interpreter if nobody is named.
 ///
 /// # Errors
 /// If the library is initialised.
-pub fn configure(topology: Topology, runner: Arc<dyn KernelRunner>) -> std::result::Result<(), InUse> {
+pub fn configure(topology: Topology, runner: Option<Arc<dyn KernelRunner>>) -> std::result::Result<(), InUse> {
     let system = SYSTEM.read().unwrap_or_else(PoisonError::into_inner);
     if system.is_some() {
         return Err(InUse);
     }
     let mut configuration = CONFIGURATION.lock().unwrap_or_else(PoisonError::into_inner);
-    *configuration = Configuration { topology: Some(topology), runner: Some(runner) };
+    *configuration = Configuration { topology: Some(topology), runner };
     Ok(())
 }
 
@@ -95,7 +97,7 @@ pub(crate) struct System {
     pub(crate) symbols: Handles<Symbol>,
     pub(crate) events: Mutex<Vec<EventHandler>>,
     pub(crate) handlers: Handlers,
-    pub(crate) runner: Option<Arc<dyn KernelRunner>>,
+    pub(crate) runner: Arc<dyn KernelRunner>,
     pub(crate) threads: NonZeroUsize,
     /// Asks the thread that calls handlers of signals, and copies that wait, to stop.
     pub(crate) stop: Stop,
@@ -103,7 +105,7 @@ pub(crate) struct System {
 }
 
 impl System {
-    fn new(topology: Topology, runner: Option<Arc<dyn KernelRunner>>) -> Result<Self> {
+    fn new(topology: Topology, runner: Arc<dyn KernelRunner>) -> Result<Self> {
         let agents: Vec<Agent> = (0..=topology.agents).map(|index| Agent::new(index, &topology)).collect();
         let memory = MemoryMap::default();
         for agent in &agents {
@@ -245,7 +247,13 @@ pub(crate) fn init() -> Result<()> {
         eprintln!("softhsa: {VARIABLE}: {error}");
         HsaStatus::ERROR_INVALID_ARGUMENT
     })?;
-    *system = Some((1, Arc::new(System::new(topology, configuration.runner.clone())?)));
+    *system = Some((
+        1,
+        Arc::new(System::new(
+            topology,
+            configuration.runner.clone().unwrap_or_else(|| Arc::new(Interpreter::default())),
+        )?),
+    ));
     Ok(())
 }
 

@@ -224,5 +224,9 @@ fn place(bytes: &[u8], header: &ProgramHeader, origin: u64, end: u64) -> Result<
         return Err(Error::new(format!("{name} ends more than {MAX_SPAN} bytes after the first one")));
     }
     let (write, execute) = (SegmentFlags::WRITE.are_in(header.flags), SegmentFlags::EXECUTE.are_in(header.flags));
+    // Programs are decoded once, which would be wrong if a kernel could change them.
+    if write && execute {
+        return Err(Error::new(format!("{name} is both written and executed")));
+    }
     Ok(Segment { file, address, length: header.memory_size, write, execute })
 }

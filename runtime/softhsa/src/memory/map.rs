@@ -42,6 +42,8 @@ pub(crate) struct Shadow {
 pub(crate) struct Allocation {
     /// The address of its first byte.
     pub(crate) start: u64,
+    /// A number that no other allocation of the process has.
+    pub(crate) id: u64,
     /// Its bytes.
     pub(crate) length: u64,
     pub(crate) kind: Kind,
@@ -62,8 +64,10 @@ pub(crate) struct Allocation {
 impl Allocation {
     /// An allocation that the agents of `mask` may read and write.
     pub(crate) fn new(start: u64, length: u64, kind: Kind, owner: u32, mask: u64, backing: Backing) -> Self {
+        static IDS: AtomicU64 = AtomicU64::new(0);
         Allocation {
             start,
+            id: IDS.fetch_add(1, Ordering::Relaxed),
             length,
             kind,
             owner,

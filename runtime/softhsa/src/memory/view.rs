@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use vireo_simt::{Memory, Region};
 
-use super::map::{Allocation, MemoryMap};
+use super::map::{Allocation, Kind, MemoryMap};
 
 /// The memory that an agent may access. It keeps what it has returned until it is dropped, even if the host frees it meanwhile.
 #[derive(Debug)]
@@ -31,10 +31,9 @@ impl<'a> AgentView<'a> {
         readable.then_some(region)
     }
 
-    /// Whether an instruction may be at this address.
-    pub(crate) fn is_code(&self, address: u64) -> bool {
-        let executable = |allocation: Arc<Allocation>| matches!(allocation.kind, super::map::Kind::Code(true));
-        self.map.find(address).is_some_and(executable)
+    /// The segment of code that this address is in.
+    pub(crate) fn code(&self, address: u64) -> Option<Arc<Allocation>> {
+        self.map.find(address).filter(|allocation| matches!(allocation.kind, Kind::Code(true)))
     }
 }
 

@@ -28,6 +28,43 @@ fn a_dispatch_runs_its_kernel_and_completes() {
 }
 
 #[test]
+fn kernels_are_interpreted() {
+    let session = Session::interpreted("");
+    let (_, kernel) = session.load(session.gpu());
+    let (data, kernarg, completion) = (session.device_memory(4096), session.kernarg_memory(64), session.signal(2));
+    let queue = Queue::new(session.gpu(), 64);
+    let (one, two) = (arguments(&kernarg, 0, data.address, 100), arguments(&kernarg, 1, data.address + 128, 7));
+    queue.submit(&[
+        dispatch(Order::SYSTEM, kernel, one, 80, completion),
+        dispatch(Order::SYSTEM, kernel, two, 1, completion),
+    ]);
+    wait(completion);
+    assert_eq!((data.load(0), data.load(15)), (101 << 32 | 100, 131 << 32 | 130));
+    assert_eq!((data.load(16), data.load(39), data.load(40)), (133 << 32 | 7, 179 << 32 | 178, 0));
+    // The interpreter names the instruction that leaves an allocation.
+    let wrong = arguments(&kernarg, 2, data.address + 4096 - 64, 7);
+    queue.submit(&[dispatch(Order::SYSTEM, kernel, wrong, 32, completion)]);
+    assert_eq!(queue.wait_for_error(), HsaStatus::ERROR_MEMORY_FAULT);
+}
+
+#[test]
+fn processors_without_an_interpreter_refuse_kernels() {
+    let session = Session::interpreted("isa=gfx1201");
+    let mut code = KERNELS.to_vec();
+    // The code object says that it is for this processor, in its header and in its metadata.
+    code[48] = 0x4e;
+    for at in 0..code.len() - 7 {
+        if code[at..].starts_with(b"gfx1100") {
+            code[at..at + 7].copy_from_slice(b"gfx1201");
+        }
+    }
+    let executable = load(session.gpu(), &code).expect("it is for the agent");
+    let kernarg = session.kernarg_memory(64);
+    let packet = dispatch(Order::NONE, kernel_object(executable), kernarg.address, 32, Signal(0));
+    stops_with(&session, packet, HsaStatus::ERROR_INVALID_PACKET_FORMAT);
+}
+
+#[test]
 fn rings_wrap_and_packets_keep_their_order() {
     let session = Session::new("");
     let (_, kernel) = session.load(session.gpu());

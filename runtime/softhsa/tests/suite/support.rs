@@ -61,10 +61,19 @@ pub struct Session {
 
 impl Session {
     pub fn with(topology: &str, run: impl Fn(&KernelDispatch<'_>) -> Result<(), Trap> + Send + Sync + 'static) -> Self {
+        Self::start(topology, Some(Arc::new(Runner(Box::new(run)))))
+    }
+
+    /// A session whose kernels are interpreted.
+    pub fn interpreted(topology: &str) -> Self {
+        Self::start(topology, None)
+    }
+
+    fn start(topology: &str, runner: Option<Arc<dyn KernelRunner>>) -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let topology: Topology = topology.parse().expect("a topology");
-        vireo_softhsa::configure(topology, Arc::new(Runner(Box::new(run)))).expect("nobody uses the library");
+        vireo_softhsa::configure(topology, runner).expect("nobody uses the library");
         assert_eq!(hsa!(hsa_init()), OK);
         Session { _turn: turn }
     }

@@ -1,0 +1,76 @@
+//! The runner of kernels of this build ([`Interpreter`]): decodes their code once and interprets it with the crate `vireo-gfx`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
+use vireo_simt::{Port, Trap, TrapKind};
+
+use crate::dispatch::{KernelDispatch, KernelRunner};
+
+/// Programs that are kept. Those of code objects that were unloaded go when there are more.
+const MAX_PROGRAMS: usize = 1024;
+
+/// What a program is decoded from: the code object's segment, the address of the first instruction, and the number of registers.
+type Key = (u64, u64, u32);
+
+/// Interprets kernels.
+#[derive(Debug, Default)]
+pub(crate) struct Interpreter {
+    programs: Mutex<HashMap<Key, Arc<Program>>>,
+}
+
+impl Interpreter {
+    fn program(&self, dispatch: &KernelDispatch<'_>) -> Result<Arc<Program>, Trap> {
+        let vectors = vector_registers(dispatch.descriptor);
+        let key = (dispatch.code_segment, dispatch.code, vectors);
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = programs.get(&key) {
+            return Ok(program.clone());
+        }
+        let mut port = Port::new(dispatch.memory, None);
+        let words: Result<Vec<u32>, Trap> = (0..dispatch.code_length / 4)
+            .map(|index| match port.load_words::<1>(dispatch.code + 4 * index) {
+                Ok([word]) => Ok(word),
+                Err(fault) => Err(Trap::new(TrapKind::Memory(fault))),
+            })
+            .collect();
+        let program = Arc::new(Program::decode(&words?, dispatch.code, vectors));
+        if programs.len() >= MAX_PROGRAMS {
+            programs.clear();
+        }
+        programs.insert(key, program.clone());
+        Ok(program)
+    }
+}
+
+impl KernelRunner for Interpreter {
+    fn run(&self, dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
+        if !dispatch.isa.starts_with("gfx11") {
+            let what = format!("there is no interpreter for {}", dispatch.isa);
+            return Err(Trap::new(TrapKind::InvalidDispatch(what.into())));
+        }
+        let program = self.program(dispatch)?;
+        let packet = dispatch.packet;
+        let executed = run(&Dispatch {
+            program: &program,
+            descriptor: dispatch.descriptor,
+            registers: KernelRegisters {
+                dispatch_packet: dispatch.packet_address,
+                queue: dispatch.queue_address,
+                kernarg: packet.kernarg_address,
+                dispatch_id: dispatch.packet_id,
+            },
+            grid: packet.grid_size,
+            work_group: packet.workgroup_size,
+            local_bytes: packet.group_segment_size,
+            scratch_bytes: packet.private_segment_size,
+            memory: dispatch.memory,
+            hook: None,
+            stop: dispatch.stop,
+            limit: u64::MAX,
+            threads: dispatch.threads,
+        });
+        executed.map(|_| ())
+    }
+}
