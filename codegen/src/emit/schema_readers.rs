@@ -265,6 +265,13 @@ fn accessor(file: &SchemaFile, slot: &Slot<'_>) -> TokenStream {
                         }
                     }
                 }
+                Some(ItemKind::Struct(_)) => quote! {
+                    #doc
+                    pub fn #name(&self) -> Option<#ident> {
+                        #safety
+                        unsafe { self.0.get::<#ident>(#offset, None) }
+                    }
+                },
                 _ => quote! {
                     #doc
                     pub fn #name(&self) -> Option<#ident<'a>> {

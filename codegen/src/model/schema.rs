@@ -484,8 +484,8 @@ fn check(file: &SchemaFile, item: &Item, diagnostics: &mut Diagnostics) {
                     FieldType::Named(name) => match file.item(name).map(|item| &item.kind) {
                         Some(ItemKind::Enum { .. }) => !vector,
                         Some(ItemKind::Table(_) | ItemKind::Union(_)) => !fixed,
-                        // Structs nest in nothing but vectors of tables; no format needs more.
-                        Some(ItemKind::Struct(_)) => vector && !fixed,
+                        // Structs nest in nothing but tables; no format needs more.
+                        Some(ItemKind::Struct(_)) => !fixed,
                         _ => false,
                     },
                 };

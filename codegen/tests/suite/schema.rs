@@ -192,6 +192,7 @@ fn a_table_has_a_slot_for_each_field_and_two_for_a_union() {
     - {name: one, type: Any, doc: One of them.}
     - {name: many, type: \"[Any]\", doc: Many of them.}
     - {name: pairs, type: \"[Pair]\", required: true, doc: Pairs.}
+    - {name: pair, type: Pair, doc: A pair.}
 ";
     // How long lines are broken is not the point here.
     let plain = |text: &str| text.split_whitespace().collect::<String>();
@@ -201,6 +202,8 @@ fn a_table_has_a_slot_for_each_field_and_two_for_a_union() {
         "\"one_type\", 4u16, \"one\", 6u16,",
         "\"many_type\", 8u16, \"many\", 10u16,",
         ">(\"pairs\", 12u16, true)?",
+        ".visit_field::<Pair>(\"pair\", 14u16, false)?",
+        "pub fn pair(&self) -> Option<Pair>",
         "const _: () = assert!(size_of::<Pair>() == 8usize && align_of::<Pair>() == 4usize);",
         "const _: () = assert!(std::mem::offset_of!(Pair, b) == 4usize);",
         "pub fn many_len(&self) -> usize",
