@@ -230,6 +230,20 @@ impl TransientBuffer {
         Some(&resident.buffer)
     }
 
+    /// The buffer that it has as its memory now. Drivers whose kernels cannot reach the host's heap use it.
+    ///
+    /// # Errors
+    /// FAILED_PRECONDITION if there is none: it is not allocated yet, was deallocated, or its memory is the heap's.
+    pub fn committed(&self) -> Result<Arc<dyn Buffer>> {
+        match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
+            Memory::Other(buffer) => Ok(buffer.clone()),
+            Memory::Heap(_) | Memory::Block(_) | Memory::Reserved(..) => {
+                Err(Status::failed_precondition("the memory of the transient buffer is the host's"))
+            }
+            Memory::None => Err(self.unusable()),
+        }
+    }
+
     /// Its memory, if that is the heap's and the buffer's alone.
     pub fn exclusive_memory(&mut self) -> Option<&mut HeapBuffer> {
         if *self.deallocated.get_mut() {

@@ -1,0 +1,20 @@
+//! Command buffers: recorded once as a program of blocks, which queues turn into packets each time they execute it.
+//!
+//! `recorder` checks commands and records them with `block`, which computes what an execution needs to know of a block before it begins: packets,
+//! bytes of arguments, barriers. `program` is the result, with the buffers that it holds and the slots that it uses. `processor` writes the
+//! packets and arguments of a block into memory that was reserved for them, and `recording` is the object that programs record into.
+
+mod arguments;
+mod block;
+mod processor;
+mod program;
+mod recorder;
+mod recording;
+#[cfg(test)]
+mod tests;
+
+pub use arguments::{ArgumentMemory, ArgumentRange};
+pub use processor::{PacketWriter, Processor, Terminator, TransferKernels, TransferUnit};
+pub use program::{Program, PublishedArguments, Resolved, ResolvedSlot};
+pub use recorder::{DispatchTarget, KernelSource, LoadedKernel, Recorder};
+pub use recording::AmdCommandBuffer;

@@ -1,0 +1,538 @@
+//! The recorder ([`Recorder`]): checks commands and adds them to blocks. What does not depend on the binding table is decided here, once: how a
+//! dispatch gets its arguments, which packets wait for earlier ones, and what every block needs of a queue.
+//!
+//! Arguments are produced by one of these strategies:
+//! - *prepublished*: all addresses are known, and the command buffer can be executed again: they are written to its own memory when recording
+//!   ends, and executions refer to them;
+//! - *hal*: all addresses are those of buffers that the command buffer holds: written at each execution;
+//! - *dynamic bindings*: all addresses are those of slots: scattered at each execution, followed by the constants;
+//! - *patched template*: some are known: a copy of the template is patched at each execution;
+//! - *indirect*: as *hal* or *dynamic*, for grids whose size is in memory, which a kernel of the driver writes into the packet;
+//! - *custom direct*: the caller passes the whole block of arguments.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use vireo_hsa::command_buffer::{
+    BarrierCommand, BindingKind, BindingSource, BindingSourceFlags, Command, CommandDispatchFlags, CopyCommand,
+    DispatchCommand, FillCommand, KernargStrategy, NO_IMPLICIT_ARGS, UpdateCommand,
+};
+use vireo_hsa::packet::FenceScope;
+
+use super::arguments::{IMPLICIT_SIZE, implicit_arguments, put};
+use super::block::{BlockBuilder, MAX_KERNARG_LENGTH, Needs, NewCommand, kernarg_need};
+use super::program::{Program, PublishedArguments};
+use crate::executable::Export;
+use crate::hal::deferred::DispatchRequest;
+use crate::hal::transfer::check_pattern;
+use crate::hal::{
+    Buffer, BufferRef, BufferUsage, DispatchFlags, Executable, ExecutableFunction, WHOLE_BUFFER, check_range,
+    require_usage,
+};
+use crate::memory::device_range;
+use crate::status::{Result, Status};
+
+/// Bytes of arguments of the kernels for transfers.
+pub(super) const TRANSFER_ARGUMENTS: u64 = 32;
+
+/// Bytes of arguments of the kernel that patches the size of a grid.
+pub(super) const PATCH_ARGUMENTS: u64 = 40;
+
+/// A kernel in the memory of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadedKernel {
+    /// Address of its descriptor.
+    pub object: u64,
+    /// Bytes of memory of a work-item.
+    pub private_size: u32,
+    /// Bytes of memory of a work-group.
+    pub group_size: u32,
+}
+
+/// What a dispatch runs.
+#[derive(Clone, Copy, Debug)]
+pub struct DispatchTarget<'a> {
+    /// The kernel as the device has it.
+    pub kernel: LoadedKernel,
+    /// What is known of the kernel.
+    pub export: &'a Export,
+    /// Identifier of the executable, for tools.
+    pub executable_id: u64,
+}
+
+/// The device that commands are recorded for.
+pub trait KernelSource: Debug + Send + Sync {
+    /// The function of an executable.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if the executable is for another kind of device, OUT_OF_RANGE if it has no such function.
+    fn target<'a>(
+        &self,
+        executable: &'a Arc<dyn Executable>,
+        function: ExecutableFunction,
+    ) -> Result<DispatchTarget<'a>>;
+
+    /// Memory for arguments that stays with a command buffer, with these contents.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there is none.
+    fn publish_arguments(&self, contents: &[u8]) -> Result<PublishedArguments>;
+}
+
+/// Records a program.
+#[derive(Debug)]
+pub struct Recorder {
+    /// Number of binding table slots that commands may refer to.
+    capacity: u32,
+    /// Whether it may be executed more than once.
+    reusable: bool,
+    blocks: Vec<Vec<u8>>,
+    block: BlockBuilder,
+    buffers: Vec<Arc<dyn Buffer>>,
+    executables: Vec<Arc<dyn Executable>>,
+    slot_uses: Vec<(BufferRef, BufferUsage)>,
+    /// The arguments to publish when recording ends.
+    published: Vec<u8>,
+    /// Whether the next command follows a barrier.
+    barrier: bool,
+    commands: u32,
+}
+
+/// A checked reference.
+enum Place {
+    /// At an address that never changes.
+    Fixed { address: u64, length: u64 },
+    /// A buffer that the program holds, whose address an execution finds.
+    Held { ordinal: u32, offset: u64, length: u64 },
+    /// A slot of the binding table.
+    Slot { slot: u32, offset: u64, length: u64 },
+}
+
+impl Place {
+    /// Its length; `WHOLE_BUFFER` if that depends on the binding table.
+    fn length(&self) -> u64 {
+        match self {
+            Place::Fixed { length, .. } | Place::Held { length, .. } | Place::Slot { length, .. } => *length,
+        }
+    }
+
+    fn source(&self, target: u16) -> BindingSource {
+        let flags = BindingSourceFlags::default();
+        let (offset_or_pointer, slot, flags) = match self {
+            Place::Fixed { address, .. } => (*address, 0, flags),
+            Place::Held { ordinal, offset, .. } => (*offset, *ordinal, flags.with_static_buffer(true)),
+            Place::Slot { slot, offset, .. } => (*offset, *slot, flags.with_dynamic(true)),
+        };
+        BindingSource { offset_or_pointer, slot, target_binding_ordinal: target, flags, reserved0: 0 }
+    }
+}
+
+impl Recorder {
+    /// A recorder whose commands may refer to `capacity` slots.
+    pub fn new(capacity: u32, reusable: bool) -> Recorder {
+        Recorder {
+            capacity,
+            reusable,
+            blocks: Vec::new(),
+            block: BlockBuilder::default(),
+            buffers: Vec::new(),
+            executables: Vec::new(),
+            slot_uses: Vec::new(),
+            published: Vec::new(),
+            barrier: false,
+            commands: 0,
+        }
+    }
+
+    /// Number of commands so far.
+    pub fn commands(&self) -> u32 {
+        self.commands
+    }
+
+    /// Orders all later commands after all earlier ones. There is no weaker barrier.
+    ///
+    /// # Errors
+    /// OUT_OF_RANGE for more commands than can be counted.
+    pub fn barrier(&mut self) -> Result<()> {
+        if self.barrier || self.commands == 0 {
+            return Ok(());
+        }
+        self.barrier = true;
+        let scopes = BarrierCommand {
+            acquire_scope: FenceScope::AGENT,
+            release_scope: FenceScope::AGENT,
+            ..BarrierCommand::tagged()
+        };
+        // The next packet waits, so the record itself needs none.
+        let needs = Needs { record: BarrierCommand::SIZE, ..Needs::default() };
+        self.push_with(Command::Barrier(scopes), &[], needs, false)
+    }
+
+    /// Records a fill.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for a pattern or range that is not as fills need it, and those of references.
+    pub fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
+        let step = check_pattern(pattern)?;
+        let place = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
+        check_fill(step, target.offset, place.length())?;
+        if place.length() == 0 {
+            return Ok(());
+        }
+        let mut repeated = [0; 8];
+        repeated.iter_mut().zip(pattern.iter().cycle()).for_each(|(to, from)| *to = *from);
+        let (target_kind, target_ordinal, target_offset) = self.end(&place);
+        let command = FillCommand {
+            target_offset,
+            length: place.length(),
+            pattern: u64::from_le_bytes(repeated),
+            target_ordinal,
+            target_kind,
+            pattern_length: step as u8,
+            ..FillCommand::tagged()
+        };
+        self.push(Command::Fill(command), FillCommand::SIZE, TRANSFER_ARGUMENTS, 0, &[])
+    }
+
+    /// Records an update with bytes that are copied now.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if the target has another length, and those of references.
+    pub fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
+        let place = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
+        let length = source.len() as u64;
+        if place.length() != length {
+            let message = format!("update of {length} bytes to a range of {}", place.length());
+            return Err(Status::invalid_argument(message));
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        let (target_kind, target_ordinal, target_offset) = self.end(&place);
+        let needs = Needs {
+            packets: 1,
+            kernargs: kernarg_need(TRANSFER_ARGUMENTS) + kernarg_need(length),
+            record: UpdateCommand::SIZE,
+            rodata: source.len() + 8,
+            sources: 0,
+        };
+        self.make_room(needs)?;
+        let data = self.block.add_rodata(source);
+        let command = UpdateCommand {
+            rodata_ordinal: data.into(),
+            target_offset,
+            // At most `MAX_UPDATE_SIZE`, which the caller checks, and a block has room for it.
+            length: length as u32,
+            target_ordinal,
+            target_kind,
+            ..UpdateCommand::tagged()
+        };
+        self.push_with(Command::Update(command), &[], needs, true)
+    }
+
+    /// Records a copy between ranges of one length.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for ranges of different lengths, and those of references.
+    pub fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
+        let from = self.place(source, BufferUsage::TRANSFER_SOURCE, true)?;
+        let to = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
+        if from.length() != to.length() {
+            let message = format!("copy of a range of {} bytes to one of {}", from.length(), to.length());
+            return Err(Status::invalid_argument(message));
+        }
+        if from.length() == 0 {
+            return Ok(());
+        }
+        let (source_kind, source_ordinal, source_offset) = self.end(&from);
+        let (target_kind, target_ordinal, target_offset) = self.end(&to);
+        let command = CopyCommand {
+            length: from.length(),
+            source_offset,
+            target_offset,
+            source_ordinal,
+            target_ordinal,
+            source_kind,
+            target_kind,
+            ..CopyCommand::tagged()
+        };
+        self.push(Command::Copy(command), CopyCommand::SIZE, TRANSFER_ARGUMENTS, 0, &[])
+    }
+
+    /// Records a dispatch of what `source` knows.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if sizes, constants or bindings are not those of the function, UNIMPLEMENTED for arguments that are read from a
+    /// buffer, OUT_OF_RANGE for a grid that packets cannot name, and those of references.
+    pub fn dispatch(&mut self, source: &dyn KernelSource, request: DispatchRequest<'_>) -> Result<()> {
+        let flags = request.flags;
+        if flags.intersects(DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS | DispatchFlags::STATIC_INDIRECT_ARGUMENTS) {
+            return Err(Status::unimplemented("the driver `amdgpu` does not read blocks of arguments from buffers"));
+        }
+        let target = source.target(request.executable, request.function)?;
+        let DispatchTarget { kernel, export, executable_id } = target;
+        let name = export.kernel.name.as_str();
+        let size = request.config.workgroup_size;
+        let declared = export.workgroup_size.map(u32::from);
+        if size != [0; 3] && size != declared {
+            let message = format!("`{name}`: work-groups of {size:?} work-items, its kernel is for {declared:?}");
+            return Err(Status::invalid_argument(message));
+        }
+        let is_custom = flags.contains(DispatchFlags::CUSTOM_DIRECT_ARGUMENTS);
+        let bindings = if is_custom { 0 } else { export.bindings.len() };
+        let constants =
+            if is_custom { export.kernel.kernarg_size.div_ceil(4) as usize } else { export.constants as usize };
+        if request.bindings.len() != bindings || request.constants.len() != constants {
+            let (given, values) = (request.bindings.len(), request.constants.len());
+            return Err(Status::invalid_argument(format!(
+                "`{name}` takes {bindings} bindings and {constants} constants, not {given} and {values}"
+            )));
+        }
+        let indirect = match request.indirect() {
+            Some(counts) => {
+                let counts = BufferRef { length: indirect_length(counts.length)?, ..counts.clone() };
+                Some(self.place(&counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS, false)?)
+            }
+            None => None,
+        };
+        let count = request.config.workgroup_count;
+        if indirect.is_none() && count.contains(&0) {
+            return Ok(());
+        }
+        let mut grid_size = [0; 3];
+        for (items, (count, size)) in grid_size.iter_mut().zip(count.iter().zip(&declared)) {
+            *items = count.checked_mul(*size).ok_or_else(|| {
+                Status::out_of_range(format!("`{name}`: {count:?} work-groups of {size:?} work-items are too many"))
+            })?;
+        }
+        let local = request.config.dynamic_workgroup_local_memory;
+        let group_segment_size = kernel
+            .group_size
+            .checked_add(local)
+            .ok_or_else(|| Status::out_of_range(format!("`{name}`: {local} bytes of work-group memory")))?;
+        let mut places = Vec::with_capacity(bindings);
+        for (ordinal, binding) in request.bindings.iter().enumerate() {
+            let usage = BufferUsage::empty();
+            let place = self
+                .place(binding, usage, false)
+                .map_err(|status| status.context(format!("`{name}`: binding {ordinal}")))?;
+            places.push(place);
+        }
+        // The arguments as far as they are known.
+        let mut arguments = Vec::new();
+        for (ordinal, place) in places.iter().enumerate() {
+            let address = if let Place::Fixed { address, .. } = place { *address } else { 0 };
+            put(&mut arguments, ordinal * 8, &address.to_le_bytes());
+        }
+        let tail_at = arguments.len();
+        for (index, constant) in request.constants.iter().enumerate() {
+            put(&mut arguments, tail_at + index * 4, &constant.to_le_bytes());
+        }
+        let implicit = export.implicit_offset.filter(|_| !is_custom);
+        if let Some(offset) = implicit {
+            put(&mut arguments, offset as usize, &implicit_arguments(count, export.workgroup_size, local));
+        }
+        let kernarg_size = (export.kernel.kernarg_size as usize).max(arguments.len()).next_multiple_of(8);
+        if kernarg_size as u64 > MAX_KERNARG_LENGTH / 2 || kernarg_size / 8 > usize::from(u16::MAX) {
+            return Err(Status::out_of_range(format!("`{name}`: {kernarg_size} bytes of arguments")));
+        }
+        let is_fixed = |place: &Place| matches!(place, Place::Fixed { .. });
+        let fixed = places.iter().filter(|place| is_fixed(place)).count();
+        let slots = places.iter().filter(|place| matches!(place, Place::Slot { .. })).count();
+        let strategy = if is_custom {
+            KernargStrategy::CUSTOM_DIRECT
+        } else if indirect.is_some() {
+            KernargStrategy::INDIRECT
+        } else if self.reusable && fixed == places.len() {
+            KernargStrategy::PREPUBLISHED
+        } else if slots > 0 && slots == places.len() {
+            KernargStrategy::DYNAMIC_BINDINGS
+        } else if self.reusable && fixed > 0 {
+            KernargStrategy::PATCHED_TEMPLATE
+        } else {
+            KernargStrategy::HAL
+        };
+        let sources: Vec<BindingSource> = match strategy {
+            KernargStrategy::PREPUBLISHED => Vec::new(),
+            KernargStrategy::PATCHED_TEMPLATE => {
+                let patches = places.iter().enumerate().filter(|(_, place)| !is_fixed(place));
+                // Both counts were compared with those of the export, which fit.
+                patches.map(|(ordinal, place)| place.source(ordinal as u16)).collect()
+            }
+            _ => {
+                let bindings = places.iter().enumerate().map(|(ordinal, place)| place.source(ordinal as u16));
+                let counts = indirect.iter().map(|place| {
+                    let source = place.source(0);
+                    BindingSource { flags: source.flags.with_indirect_parameters(true), ..source }
+                });
+                bindings.chain(counts).collect()
+            }
+        };
+        let tail = match strategy {
+            KernargStrategy::PREPUBLISHED | KernargStrategy::PATCHED_TEMPLATE => Vec::new(),
+            _ => {
+                let tail = &arguments[tail_at..];
+                let mut tail = tail.to_vec();
+                tail.resize(tail.len().next_multiple_of(8), 0);
+                tail
+            }
+        };
+        let own = if strategy == KernargStrategy::PREPUBLISHED { 0 } else { kernarg_need(kernarg_size as u64) };
+        let patch = if indirect.is_some() { kernarg_need(PATCH_ARGUMENTS) } else { 0 };
+        let template = strategy == KernargStrategy::PATCHED_TEMPLATE;
+        let needs = Needs {
+            packets: 1 + u32::from(indirect.is_some()),
+            kernargs: own + patch,
+            sources: sources.len(),
+            record: DispatchCommand::SIZE + tail.len(),
+            rodata: if template { arguments.len() + 8 } else { 0 },
+        };
+        self.make_room(needs)?;
+        let (payload_reference, payload_count) = match strategy {
+            KernargStrategy::PREPUBLISHED => {
+                let start = self.published.len().next_multiple_of(super::arguments::ARGUMENT_ALIGNMENT as usize);
+                put(&mut self.published, start, &arguments);
+                self.published.resize(start + kernarg_size, 0);
+                (start, 0)
+            }
+            KernargStrategy::PATCHED_TEMPLATE => (self.block.add_rodata(&arguments) as usize, arguments.len() / 8),
+            _ => (DispatchCommand::SIZE, tail.len() / 8),
+        };
+        let too_many = |_| Status::out_of_range(format!("`{name}`: the command buffer has too many arguments"));
+        let command = DispatchCommand {
+            kernel_object: kernel.object,
+            binding_source_offset: self.block.add_sources(&sources),
+            payload_reference: u32::try_from(payload_reference).map_err(too_many)?,
+            binding_count: sources.len() as u16,
+            kernarg_length_qwords: (kernarg_size / 8) as u16,
+            payload_count: u16::try_from(payload_count).map_err(too_many)?,
+            kernarg_strategy: strategy,
+            dispatch_flags: CommandDispatchFlags::default().with_indirect_parameters(indirect.is_some()),
+            setup: vireo_hsa::packet::DispatchSetup::default().with_dimensions(3)?,
+            export_ordinal: request.function.0 as u32,
+            workgroup_size: export.workgroup_size,
+            implicit_args_offset_qwords: implicit.map_or(NO_IMPLICIT_ARGS, |offset| (offset / 8) as u16),
+            grid_size,
+            private_segment_size: kernel.private_size,
+            group_segment_size,
+            executable_id,
+            ..DispatchCommand::tagged()
+        };
+        if !self.executables.iter().any(|executable| Arc::ptr_eq(executable, request.executable)) {
+            self.executables.push(request.executable.clone());
+        }
+        self.push_with(Command::Dispatch(command), &tail, needs, true)
+    }
+
+    /// Ends recording.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there is no memory for the arguments.
+    pub fn finish(mut self, source: &dyn KernelSource) -> Result<Program> {
+        self.end_block(None)?;
+        let published = if self.published.is_empty() { None } else { Some(source.publish_arguments(&self.published)?) };
+        let Recorder { blocks, buffers, executables, slot_uses, commands, .. } = self;
+        Ok(Program { blocks, buffers, _executables: executables, slot_uses, published, commands })
+    }
+
+    fn end_block(&mut self, next: Option<u32>) -> Result<()> {
+        let block = std::mem::take(&mut self.block);
+        let ordinal = self.blocks.len() as u32;
+        self.blocks.push(block.finish(ordinal, next, self.commands)?);
+        Ok(())
+    }
+
+    /// Begins another block unless a command with these needs fits.
+    fn make_room(&mut self, needs: Needs) -> Result<()> {
+        if self.block.has_room(needs) {
+            return Ok(());
+        }
+        if !self.block.is_empty() {
+            self.end_block(Some(self.blocks.len() as u32 + 1))?;
+        }
+        if self.block.has_room(needs) {
+            Ok(())
+        } else {
+            Err(Status::out_of_range("a command is too large for a block"))
+        }
+    }
+
+    /// Records a command of one packet.
+    fn push(&mut self, command: Command, record: usize, kernargs: u64, sources: usize, tail: &[u8]) -> Result<()> {
+        let needs = Needs { packets: 1, kernargs: kernarg_need(kernargs), sources, record, rodata: 0 };
+        self.make_room(needs)?;
+        self.push_with(command, tail, needs, true)
+    }
+
+    fn push_with(&mut self, command: Command, tail: &[u8], needs: Needs, waits: bool) -> Result<()> {
+        if !waits {
+            self.make_room(needs)?;
+        }
+        let follows_barrier = waits && std::mem::take(&mut self.barrier);
+        let index = self.commands;
+        self.commands = index.checked_add(1).ok_or_else(|| Status::out_of_range("too many commands"))?;
+        self.block.push(NewCommand { command, tail, needs, follows_barrier, index })
+    }
+
+    /// Checks a reference as far as that does not depend on the binding table.
+    fn place(&mut self, reference: &BufferRef, usage: BufferUsage, held: bool) -> Result<Place> {
+        let Some(buffer) = &reference.buffer else {
+            let (slot, offset, length) = (reference.slot, reference.offset, reference.length);
+            if slot >= self.capacity {
+                return Err(Status::out_of_range(format!("slot {slot}: the command buffer has {}", self.capacity)));
+            }
+            self.slot_uses.push((reference.clone(), usage));
+            return Ok(Place::Slot { slot, offset, length });
+        };
+        let length = check_range(buffer.byte_length(), reference.offset, reference.length)?;
+        require_usage(&**buffer, usage)?;
+        let allocation = buffer.allocation();
+        let (allocation, offset) = match &allocation {
+            Some(allocation) => (allocation, buffer.byte_offset() + reference.offset),
+            None => (buffer, reference.offset),
+        };
+        let known = device_range(&**allocation).ok().filter(|range| range.is_fixed);
+        let held_already = self.buffers.iter().position(|buffer| Arc::ptr_eq(buffer, allocation));
+        let ordinal = held_already.unwrap_or_else(|| {
+            self.buffers.push(allocation.clone());
+            self.buffers.len() - 1
+        });
+        match known {
+            Some(range) if !held => Ok(Place::Fixed { address: range.address + offset, length }),
+            _ => {
+                let ordinal = u32::try_from(ordinal).map_err(|_| Status::out_of_range("too many buffers"))?;
+                Ok(Place::Held { ordinal, offset, length })
+            }
+        }
+    }
+
+    /// An end of a transfer as records name it. The places of transfers are never fixed.
+    fn end(&self, place: &Place) -> (BindingKind, u32, u64) {
+        match place {
+            Place::Fixed { address, .. } => (BindingKind::INVALID, 0, *address),
+            Place::Held { ordinal, offset, .. } => (BindingKind::STATIC, *ordinal, *offset),
+            Place::Slot { slot, offset, .. } => (BindingKind::DYNAMIC, *slot, *offset),
+        }
+    }
+}
+
+/// Checks the range of a fill with a pattern of `step` bytes, as far as it is known.
+pub(super) fn check_fill(step: u64, offset: u64, length: u64) -> Result<()> {
+    if offset.is_multiple_of(step) && (length == WHOLE_BUFFER || length.is_multiple_of(step)) {
+        return Ok(());
+    }
+    Err(Status::invalid_argument(format!(
+        "fill at offset {offset} of length {length}: expected multiples of the pattern's {step} bytes"
+    )))
+}
+
+/// The three counts of an indirect dispatch.
+fn indirect_length(length: u64) -> Result<u64> {
+    const COUNTS: u64 = 3 * size_of::<u32>() as u64;
+    if length >= COUNTS {
+        return Ok(COUNTS);
+    }
+    Err(Status::out_of_range(format!("{length} bytes for the size of a grid: expected {COUNTS}")))
+}
+
+const _: () = assert!(IMPLICIT_SIZE == 124);

@@ -1,0 +1,226 @@
+//! Buffers in memory that agents reach ([`DeviceBuffer`]), and the address at which kernels find a buffer ([`device_range`]).
+
+use std::any::Any;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use crate::hal::transient::TransientBuffer;
+use crate::hal::{
+    Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType, check_range, require_access, require_usage,
+};
+use crate::status::{Result, Status};
+
+/// How writes of the host become visible to a device before it is told of them. It is a property of the memory: coherent memory needs nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Publication {
+    /// The device sees them once a packet is published.
+    #[default]
+    Coherent,
+    /// They may still be in a buffer between host and device (HDP), which a write to this register of the device flushes.
+    Hdp(HdpRegister),
+}
+
+/// The register of a device that flushes the buffer for the host's writes.
+#[derive(Clone, Copy, Debug)]
+pub struct HdpRegister(NonNull<AtomicU32>);
+
+// SAFETY: it is only written, atomically, and stays mapped as long as the HSA library is initialised.
+unsafe impl Send for HdpRegister {}
+// SAFETY: as above.
+unsafe impl Sync for HdpRegister {}
+
+impl HdpRegister {
+    /// The register at an address.
+    ///
+    /// # Safety
+    /// It is the address that the HSA library names, and the library stays initialised as long as this is used.
+    pub unsafe fn new(register: NonNull<AtomicU32>) -> HdpRegister {
+        HdpRegister(register)
+    }
+}
+
+impl Publication {
+    /// Makes all earlier writes of this thread visible.
+    pub fn publish(self) {
+        match self {
+            Publication::Coherent => {}
+            Publication::Hdp(HdpRegister(register)) => {
+                fence(Ordering::SeqCst);
+                // SAFETY: whoever made the register vouches for it.
+                unsafe { register.as_ref() }.store(1, Ordering::SeqCst);
+                fence(Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+/// An allocation, or part of one, that agents reach.
+#[derive(Clone)]
+pub struct DeviceMemory {
+    /// Its address for agents.
+    pub address: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Its address for the host, if the host reaches it.
+    pub host: Option<NonNull<u8>>,
+    /// How writes of the host become visible.
+    pub publication: Publication,
+    /// Keeps it allocated.
+    pub owner: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive.
+unsafe impl Send for DeviceMemory {}
+// SAFETY: as above; no Rust reference to the bytes exists.
+unsafe impl Sync for DeviceMemory {}
+
+/// A buffer over memory that agents reach.
+pub struct DeviceBuffer {
+    memory: DeviceMemory,
+    length: u64,
+    memory_type: MemoryType,
+    access: MemoryAccess,
+    usage: BufferUsage,
+    holders: AtomicU32,
+}
+
+impl DeviceBuffer {
+    /// A buffer over the first `length` bytes of `memory`.
+    ///
+    /// # Safety
+    /// The memory has that many bytes at its addresses as long as its owner lives, and no Rust reference to bytes that may be written exists
+    /// meanwhile.
+    pub unsafe fn new(
+        memory: DeviceMemory,
+        length: u64,
+        memory_type: MemoryType,
+        access: MemoryAccess,
+        usage: BufferUsage,
+    ) -> DeviceBuffer {
+        DeviceBuffer { memory, length, memory_type, access, usage, holders: AtomicU32::new(1) }
+    }
+
+    /// Its memory.
+    pub fn memory(&self) -> &DeviceMemory {
+        &self.memory
+    }
+}
+
+impl fmt::Debug for DeviceBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "device buffer({} bytes, {:?})", self.length, self.memory_type)
+    }
+}
+
+impl Buffer for DeviceBuffer {
+    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
+        None
+    }
+
+    fn allocation_size(&self) -> u64 {
+        self.memory.length
+    }
+
+    fn byte_offset(&self) -> u64 {
+        0
+    }
+
+    fn byte_length(&self) -> u64 {
+        self.length
+    }
+
+    fn memory_type(&self) -> MemoryType {
+        self.memory_type
+    }
+
+    fn allowed_access(&self) -> MemoryAccess {
+        self.access
+    }
+
+    fn allowed_usage(&self) -> BufferUsage {
+        self.usage
+    }
+
+    fn preserve(&self) {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn discard(&self) -> bool {
+        let fewer = |count: u32| count.checked_sub(1);
+        self.holders.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer).is_ok_and(|before| before == 1)
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.holders.load(Ordering::Acquire) == 1
+    }
+
+    fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
+        let persistent = mode.contains(MappingMode::PERSISTENT);
+        let usage = if persistent { BufferUsage::MAPPING_PERSISTENT } else { BufferUsage::MAPPING_SCOPED };
+        require_usage(self, usage)?;
+        require_access(self, access)?;
+        let length = check_range(self.length, offset, length)?;
+        let host = self.memory.host.ok_or_else(|| {
+            let memory_type = self.memory_type;
+            Status::permission_denied(format!("the host does not reach the memory of the buffer ({memory_type:?})"))
+        })?;
+        // SAFETY: `offset` is within the buffer, whose memory the host reaches.
+        let data = unsafe { host.add(offset as usize) };
+        Ok(Mapping { data, length, owner: self.memory.owner.clone() })
+    }
+
+    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
+        // Queues release to the system at the end of each submission.
+        check_range(self.length, offset, length).map(drop)
+    }
+
+    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length)?;
+        self.memory.publication.publish();
+        Ok(())
+    }
+}
+
+/// A range of memory as kernels reach it.
+#[derive(Clone)]
+pub struct DeviceRange {
+    /// Address of the first byte.
+    pub address: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Keeps it allocated.
+    pub owner: Arc<dyn Any + Send + Sync>,
+    /// Whether the address stays the same as long as the buffer lives.
+    pub is_fixed: bool,
+}
+
+impl fmt::Debug for DeviceRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {:#x}", self.length, self.address)
+    }
+}
+
+/// The memory of a buffer as kernels reach it now.
+///
+/// # Errors
+/// FAILED_PRECONDITION if a transient buffer has no memory, INVALID_ARGUMENT if the buffer is of another kind of device.
+pub fn device_range(buffer: &dyn Buffer) -> Result<DeviceRange> {
+    if let Some(allocation) = buffer.allocation() {
+        let range = device_range(&*allocation)?;
+        let length = check_range(range.length, buffer.byte_offset(), buffer.byte_length())?;
+        return Ok(DeviceRange { address: range.address + buffer.byte_offset(), length, ..range });
+    }
+    let any: &dyn Any = buffer;
+    if let Some(device) = any.downcast_ref::<DeviceBuffer>() {
+        let (address, owner) = (device.memory.address, device.memory.owner.clone());
+        return Ok(DeviceRange { address, length: device.length, owner, is_fixed: true });
+    }
+    if let Some(transient) = any.downcast_ref::<TransientBuffer>() {
+        let range = device_range(&*transient.committed()?)?;
+        let length = check_range(range.length, 0, buffer.byte_length())?;
+        return Ok(DeviceRange { length, is_fixed: false, ..range });
+    }
+    Err(Status::invalid_argument(format!("{buffer:?} is not in memory of this device")))
+}
