@@ -145,7 +145,8 @@ impl LoadedObject {
         let metadata = metadata::read(&object)?;
         if let Some(metadata) = &metadata
             && machine != CodeObjectMachine::GFX11_GENERIC
-            && metadata.target != Agent::isa_name(topology)
+            // Compilers differ in the triple before the processor.
+            && metadata.target.rsplit('-').next() != Some(&topology.isa)
         {
             return Err(error(&format!(
                 "its target is `{}` instead of `{}`",
