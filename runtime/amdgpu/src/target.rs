@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use crate::generated::amdgpu_executable::{MACH_MASK, SRAMECC_SHIFT, XNACK_SHIFT};
+use vireo_hsa::code_object::CodeObjectFlags;
+
 use crate::generated::amdgpu_targets::{PROCESSORS, Processor};
 
 /// Longest text of a target.
@@ -102,15 +103,17 @@ impl TargetId {
     /// # Errors
     /// If no processor has the number.
     pub fn of_elf_flags(flags: u32) -> Result<TargetId, TargetError> {
-        let number = flags & MACH_MASK;
+        let flags = CodeObjectFlags(flags);
+        let number = u32::from(flags.machine().0);
         let processor = PROCESSORS.iter().find(|processor| processor.mach == number);
         let processor = processor.ok_or(TargetError::Number(number))?;
-        let feature = |shift: u32| match flags >> shift & 0b11 {
+        let feature = |state: u8| match state {
             0b10 => Feature::Off,
             0b11 => Feature::On,
+            // There is no such mode, or code for either.
             _ => Feature::Any,
         };
-        Ok(TargetId { processor, sramecc: feature(SRAMECC_SHIFT), xnack: feature(XNACK_SHIFT) })
+        Ok(TargetId { processor, sramecc: feature(flags.sramecc()), xnack: feature(flags.xnack()) })
     }
 
     /// The name of the processor.

@@ -16,5 +16,5 @@ mod tests;
 pub use arguments::{ArgumentMemory, ArgumentRange};
 pub use processor::{PacketWriter, Processor, Terminator, TransferKernels, TransferUnit};
 pub use program::{Program, PublishedArguments, Resolved, ResolvedSlot};
-pub use recorder::{DispatchTarget, KernelSource, LoadedKernel, Recorder};
+pub use recorder::{DispatchTarget, KernelSource, Recorder};
 pub use recording::AmdCommandBuffer;

@@ -12,7 +12,8 @@ use vireo_hsa::packets::Order;
 
 use super::arguments::{ArgumentRange, put};
 use super::program::{Resolved, ResolvedSlot};
-use super::recorder::{LoadedKernel, PATCH_ARGUMENTS, TRANSFER_ARGUMENTS, check_fill};
+use super::recorder::{PATCH_ARGUMENTS, TRANSFER_ARGUMENTS, check_fill};
+use crate::executable::LoadedKernel;
 use crate::hal::{WHOLE_BUFFER, check_range};
 use crate::status::{Result, Status};
 

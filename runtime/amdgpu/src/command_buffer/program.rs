@@ -29,6 +29,8 @@ pub struct Program {
     pub(super) published: Option<PublishedArguments>,
     /// Number of commands.
     pub(super) commands: u32,
+    /// Whether some are not dispatches of programs alone.
+    pub(super) needs_transfers: bool,
 }
 
 /// Arguments in memory that belongs to a program.
@@ -83,6 +85,11 @@ impl Program {
     pub fn kernarg_length(&self, block: u32) -> u64 {
         let header = self.blocks.get(block as usize).and_then(|bytes| bytes.first_chunk());
         header.map_or(0, |header| CommandBlockHeader::read(header).kernarg_length.into())
+    }
+
+    /// Whether it runs kernels of the driver: those of transfers, or that for grids whose size is in memory.
+    pub fn needs_transfers(&self) -> bool {
+        self.needs_transfers
     }
 
     /// Number of commands.

@@ -22,7 +22,7 @@ use vireo_hsa::packet::FenceScope;
 use super::arguments::{IMPLICIT_SIZE, implicit_arguments, put};
 use super::block::{BlockBuilder, MAX_KERNARG_LENGTH, Needs, NewCommand, kernarg_need};
 use super::program::{Program, PublishedArguments};
-use crate::executable::Export;
+use crate::executable::{Export, LoadedKernel};
 use crate::hal::deferred::DispatchRequest;
 use crate::hal::transfer::check_pattern;
 use crate::hal::{
@@ -37,17 +37,6 @@ pub(super) const TRANSFER_ARGUMENTS: u64 = 32;
 
 /// Bytes of arguments of the kernel that patches the size of a grid.
 pub(super) const PATCH_ARGUMENTS: u64 = 40;
-
-/// A kernel in the memory of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LoadedKernel {
-    /// Address of its descriptor.
-    pub object: u64,
-    /// Bytes of memory of a work-item.
-    pub private_size: u32,
-    /// Bytes of memory of a work-group.
-    pub group_size: u32,
-}
 
 /// What a dispatch runs.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +85,8 @@ pub struct Recorder {
     /// Whether the next command follows a barrier.
     barrier: bool,
     commands: u32,
+    /// Whether the driver's kernels are needed.
+    needs_transfers: bool,
 }
 
 /// A checked reference.
@@ -141,6 +132,7 @@ impl Recorder {
             published: Vec::new(),
             barrier: false,
             commands: 0,
+            needs_transfers: false,
         }
     }
 
@@ -431,8 +423,8 @@ impl Recorder {
     pub fn finish(mut self, source: &dyn KernelSource) -> Result<Program> {
         self.end_block(None)?;
         let published = if self.published.is_empty() { None } else { Some(source.publish_arguments(&self.published)?) };
-        let Recorder { blocks, buffers, executables, slot_uses, commands, .. } = self;
-        Ok(Program { blocks, buffers, _executables: executables, slot_uses, published, commands })
+        let Recorder { blocks, buffers, executables, slot_uses, commands, needs_transfers, .. } = self;
+        Ok(Program { blocks, buffers, _executables: executables, slot_uses, published, commands, needs_transfers })
     }
 
     fn end_block(&mut self, next: Option<u32>) -> Result<()> {
@@ -469,6 +461,10 @@ impl Recorder {
             self.make_room(needs)?;
         }
         let follows_barrier = waits && std::mem::take(&mut self.barrier);
+        self.needs_transfers |= match &command {
+            Command::Dispatch(dispatch) => dispatch.dispatch_flags.indirect_parameters(),
+            command => waits && !matches!(command, Command::Barrier(_)),
+        };
         let index = self.commands;
         self.commands = index.checked_add(1).ok_or_else(|| Status::out_of_range("too many commands"))?;
         self.block.push(NewCommand { command, tail, needs, follows_barrier, index })

@@ -10,10 +10,10 @@ use vireo_hsa::signal::Signal;
 
 use super::block::MAX_PACKETS;
 use super::{
-    ArgumentMemory, DispatchTarget, KernelSource, LoadedKernel, PacketWriter, Processor, Program, PublishedArguments,
-    Recorder, Resolved, Terminator, TransferKernels,
+    ArgumentMemory, DispatchTarget, KernelSource, PacketWriter, Processor, Program, PublishedArguments, Recorder,
+    Resolved, Terminator, TransferKernels,
 };
-use crate::executable::Container;
+use crate::executable::{Container, LoadedKernel};
 use crate::hal::deferred::DispatchRequest;
 use crate::hal::{
     Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable,

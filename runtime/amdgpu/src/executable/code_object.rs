@@ -1,9 +1,12 @@
 //! Code objects: the ELF files that the loader of the HSA library loads. [`CodeObject`] reads the target of the code and the kernels' metadata; it
 //! loads nothing.
 
+use vireo_hsa::code_object::{CODE_OBJECT_OS_ABI, METADATA_NOTE_NAME, METADATA_NOTE_TYPE};
+
 use super::metadata::{self, Kernel, MetadataError};
-use crate::generated::amdgpu_executable::{CODE_OBJECT_OS_ABI, ElfNote, METADATA_NOTE_NAME, METADATA_NOTE_TYPE};
-use crate::hal::elf_format::{ELF_MAGIC, ElfClass, ElfData, ElfMachine, FileHeader, ProgramHeader, SegmentType};
+use crate::hal::elf_format::{
+    ELF_MAGIC, ElfClass, ElfData, ElfMachine, FileHeader, NoteHeader, ProgramHeader, SegmentType,
+};
 use crate::status::Status;
 use crate::target::{TargetError, TargetId};
 
@@ -120,19 +123,19 @@ impl CodeObject {
 /// The contents of the note with metadata, if it is among `notes`, which are at `origin` in the file.
 fn metadata_note(notes: &[u8], origin: u64) -> Result<Option<&[u8]>, CodeObjectError> {
     let mut at = 0;
-    while at + ElfNote::SIZE as u64 <= notes.len() as u64 {
+    while at + NoteHeader::SIZE as u64 <= notes.len() as u64 {
         let inside = |error: CodeObjectError| match error {
             CodeObjectError::Truncated { what, at, length } => {
                 CodeObjectError::Truncated { what, at: origin.saturating_add(at), length }
             }
             other => other,
         };
-        let header = range(notes, at, ElfNote::SIZE as u64, "a note").map_err(inside)?;
-        let Some(note) = ElfNote::read(header) else { break };
-        let name_at = at + ElfNote::SIZE as u64;
-        let name = range(notes, name_at, note.name_length.into(), "the name of a note").map_err(inside)?;
-        let content_at = name_at + u64::from(note.name_length).next_multiple_of(4);
-        let content = range(notes, content_at, note.content_length.into(), "the contents of a note").map_err(inside)?;
+        let note = NoteHeader::read(array(notes, at, "a note").map_err(inside)?);
+        let name_at = at + NoteHeader::SIZE as u64;
+        let name = range(notes, name_at, note.name_size.into(), "the name of a note").map_err(inside)?;
+        let content_at = name_at + u64::from(note.name_size).next_multiple_of(4);
+        let content =
+            range(notes, content_at, note.description_size.into(), "the contents of a note").map_err(inside)?;
         let is_named = name.strip_suffix(&[0]).is_some_and(|name| name == METADATA_NOTE_NAME.as_bytes());
         if is_named && note.note_type == METADATA_NOTE_TYPE {
             if content.len() > MAX_METADATA {
@@ -141,7 +144,7 @@ fn metadata_note(notes: &[u8], origin: u64) -> Result<Option<&[u8]>, CodeObjectE
             return Ok(Some(content));
         }
         // At least the header of the note is skipped, so this ends.
-        at = content_at + u64::from(note.content_length).next_multiple_of(4);
+        at = content_at + u64::from(note.description_size).next_multiple_of(4);
     }
     Ok(None)
 }

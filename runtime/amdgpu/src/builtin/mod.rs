@@ -1,0 +1,108 @@
+//! The driver's own kernels ([`TransferKernels`]), as code objects that are part of the driver: those for the processor itself or, if there are none, for its
+//! generic target. `rebuild.sh` assembles them from `kernels.s`.
+
+use std::sync::Arc;
+
+use crate::agent::GpuAgent;
+use crate::command_buffer::TransferKernels;
+use crate::executable::{Container, LoadedKernel};
+use crate::status::{Result, Status};
+use crate::symbols::LoadedCode;
+use crate::target::TargetId;
+
+/// The code objects.
+const CODE_OBJECTS: [&[u8]; 2] =
+    [include_bytes!("kernels_gfx1100.hsaco"), include_bytes!("kernels_gfx11-generic.hsaco")];
+
+/// The kernels on a device.
+#[derive(Debug)]
+pub(crate) struct Builtins {
+    /// Their addresses.
+    pub(crate) kernels: TransferKernels,
+    /// Keeps them loaded.
+    _code: LoadedCode,
+}
+
+/// The code objects with their targets.
+fn code_objects() -> Result<Vec<(TargetId, &'static [u8])>> {
+    CODE_OBJECTS.iter().map(|bytes| Ok((Container::read(bytes)?.target, *bytes))).collect()
+}
+
+/// The code object that was made most closely for a target.
+///
+/// # Errors
+/// UNIMPLEMENTED with the targets that there are.
+pub(crate) fn select(target: &TargetId) -> Result<&'static [u8]> {
+    let objects = code_objects()?;
+    let fitting = objects.iter().filter(|(code, _)| code.runs_on(target));
+    let best = fitting.max_by_key(|(code, _)| code.closeness(target)).map(|(_, bytes)| *bytes);
+    best.ok_or_else(|| {
+        let embedded: Vec<String> = objects.iter().map(|(code, _)| code.to_string()).collect();
+        let generic = target.generic().map_or(String::new(), |generic| format!(" or `{generic}`"));
+        Status::unimplemented(format!(
+            "this build has no kernels for `{target}` (family {}): expected `{}`{generic}, it has {}",
+            target.family(),
+            target.processor(),
+            embedded.join(", "),
+        ))
+    })
+}
+
+impl Builtins {
+    /// Loads the kernels for an agent.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED if there are none for its target.
+    pub(crate) fn load(agent: &GpuAgent) -> Result<Builtins> {
+        let bytes = select(&agent.target)?;
+        let container = Container::read(bytes)?;
+        let code = agent.hsa().load_code(agent.agent, Arc::from(bytes))?;
+        let kernel = |name: &str| {
+            let export = container.exports.iter().find(|export| export.kernel.name == name);
+            let export = export.ok_or_else(|| Status::internal(format!("there is no kernel `{name}`")))?;
+            let (private_size, group_size) = (export.kernel.private_size, export.kernel.group_size);
+            Ok::<_, Status>(LoadedKernel {
+                object: code.kernel_object(&export.kernel.symbol)?,
+                private_size,
+                group_size,
+            })
+        };
+        let kernels = TransferKernels {
+            fill: [kernel("vireo_fill_x16")?, kernel("vireo_fill_x4")?, kernel("vireo_fill_x1")?],
+            copy: [kernel("vireo_copy_x16")?, kernel("vireo_copy_x4")?, kernel("vireo_copy_x1")?],
+            patch: kernel("vireo_patch_grid")?,
+        };
+        Ok(Builtins { kernels, _code: code })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(text: &str) -> TargetId {
+        TargetId::parse(text).expect("a target")
+    }
+
+    #[test]
+    fn code_is_selected_by_how_closely_it_fits() {
+        let of =
+            |text: &str| Container::read(select(&target(text)).expect("there is code")).expect("well-formed").target;
+        assert_eq!(of("gfx1100").to_string(), "gfx1100");
+        assert_eq!(of("gfx1102").to_string(), "gfx11-generic");
+        let error = select(&target("gfx942:sramecc+:xnack-")).expect_err("there is none");
+        let expected = "no kernels for `gfx942:sramecc+:xnack-` (family gfx94X): expected `gfx942` or `gfx9-4-generic`, it has gfx1100, gfx11-generic";
+        assert!(error.message().contains(expected), "{error}");
+    }
+
+    #[test]
+    fn all_code_objects_have_all_kernels() {
+        for bytes in CODE_OBJECTS {
+            let container = Container::read(bytes).expect("well-formed");
+            let names: Vec<&str> = container.exports.iter().map(|export| export.kernel.name.as_str()).collect();
+            let wanted = ["fill_x16", "fill_x4", "fill_x1", "copy_x16", "copy_x4", "copy_x1", "patch_grid"];
+            assert_eq!(names, wanted.map(|name| format!("vireo_{name}")), "{}", container.target);
+            assert!(container.exports.iter().all(|export| export.kernel.wavefront_size == 32));
+        }
+    }
+}

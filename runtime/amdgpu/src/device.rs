@@ -1,0 +1,572 @@
+//! A device ([`AmdDevice`]): one or several agents with their queues. Every operation becomes a submission of a queue.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use crate::agent::{GpuAgent, MemoryClass};
+use crate::allocator::AmdAllocator;
+use crate::builtin::Builtins;
+use crate::command_buffer::{
+    AmdCommandBuffer, ArgumentMemory, DispatchTarget, KernelSource, Program, PublishedArguments, Recorder,
+};
+use crate::executable::{AmdExecutable, AmdExecutableCache, supports};
+use crate::hal::deferred::{DeferredEvent, DispatchRequest};
+use crate::hal::queue::host_call_context;
+use crate::hal::timepoints::signal_all;
+use crate::hal::transient::{DeviceMemory as TransientMemory, MemorySource, TransientBuffer};
+use crate::hal::{
+    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
+    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTopologyInfo,
+    DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache, ExecutableFunction, ExecuteFlags,
+    ExternalFile, ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags, MAX_UPDATE_SIZE, MemoryAccess,
+    OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, ReadFlags, Semaphore, SemaphoreCompatibility,
+    SemaphoreFlags, StringPair, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, host_file,
+};
+use crate::queue::{HostQueue, HostWorkers, Payload, QueueOptions, Request, SubmissionPoint, refuse};
+use crate::semaphore::{AmdSemaphore, own};
+use crate::staging::Staging;
+use crate::status::{Result, Status, StatusCode};
+
+/// What devices are made with.
+#[derive(Clone, Debug)]
+pub struct DeviceOptions {
+    /// Queues of each agent.
+    pub queues: usize,
+    /// Sizes of a queue.
+    pub queue: QueueOptions,
+    /// Whether programs may bring code for the device.
+    pub native_code: bool,
+    /// Whether the memory of transient buffers is zeroed.
+    pub zeroed_transients: bool,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> DeviceOptions {
+        DeviceOptions { queues: 1, queue: QueueOptions::default(), native_code: true, zeroed_transients: false }
+    }
+}
+
+impl DeviceOptions {
+    /// The options with those of a URI.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for a key or value that there is not.
+    pub fn with_params(mut self, params: &[StringPair]) -> Result<DeviceOptions> {
+        for StringPair { key, value } in params {
+            let number = value.parse::<u64>().ok();
+            let wrong = |expected: &str| Status::invalid_argument(format!("`{key}={value}`: expected {expected}"));
+            match key.as_str() {
+                "amdgpu_queues" => {
+                    let count = number.filter(|count| (1..=16).contains(count));
+                    self.queues = count.ok_or_else(|| wrong("a number of queues from 1 to 16"))? as usize;
+                }
+                "amdgpu_queue_packets" => {
+                    let count = number.filter(|count| count.is_power_of_two() && (256..=1 << 17).contains(count));
+                    self.queue.packets = count.ok_or_else(|| wrong("a power of two from 256 to 131072"))? as u32;
+                }
+                _ => {
+                    let known = "amdgpu_queues, amdgpu_queue_packets";
+                    return Err(Status::invalid_argument(format!("there is no parameter `{key}`: there are {known}")));
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// An agent of a device.
+#[derive(Debug)]
+struct Physical {
+    queues: Vec<HostQueue>,
+    /// What its command buffers are recorded for.
+    source: Arc<AgentSource>,
+    /// Its kernels for transfers, or why there are none. Dropped after the queues.
+    builtins: Result<Builtins>,
+}
+
+/// An agent, for recorders.
+#[derive(Debug)]
+struct AgentSource(Arc<GpuAgent>);
+
+impl KernelSource for AgentSource {
+    fn target<'a>(
+        &self,
+        executable: &'a Arc<dyn Executable>,
+        function: ExecutableFunction,
+    ) -> Result<DispatchTarget<'a>> {
+        let any: &dyn Any = &**executable;
+        let own: Option<&AmdExecutable> = any.downcast_ref();
+        let own = own.ok_or_else(|| Status::invalid_argument("the executable is for another kind of device"))?;
+        let (kernel, export) = own.kernel(&self.0, function)?;
+        Ok(DispatchTarget { kernel, export, executable_id: own.id() })
+    }
+
+    fn publish_arguments(&self, contents: &[u8]) -> Result<PublishedArguments> {
+        let memory = self.0.allocate(MemoryClass::Kernarg, contents.len() as u64, &[])?;
+        let host = memory.host.ok_or_else(|| Status::internal("the host does not reach memory for arguments"))?;
+        // SAFETY: the allocation has that many bytes, and nothing else uses it yet.
+        unsafe { host.copy_from_nonoverlapping(std::ptr::NonNull::from(contents).cast(), contents.len()) };
+        memory.publication.publish();
+        // SAFETY: the owner is held beside it.
+        let range = unsafe { ArgumentMemory::new(host, memory.address, contents.len()) };
+        Ok(PublishedArguments { memory: range, address: memory.address, owner: memory.owner })
+    }
+}
+
+/// A device of AMD GPUs.
+#[derive(Debug)]
+pub struct AmdDevice {
+    id: String,
+    agents: Vec<Arc<GpuAgent>>,
+    physical: Vec<Physical>,
+    workers: Arc<HostWorkers>,
+    memory: TransientMemory,
+    native_code: bool,
+    topology: OnceLock<DeviceTopologyInfo>,
+}
+
+/// The optional methods of devices and of what they make.
+const SUPPORTED: [OptionalMethod; 14] = [
+    OptionalMethod::CommandBufferSignalEvent,
+    OptionalMethod::CommandBufferResetEvent,
+    OptionalMethod::CommandBufferWaitEvents,
+    OptionalMethod::CommandBufferFlushBuffer,
+    OptionalMethod::CommandBufferInvalidateBuffer,
+    OptionalMethod::DeviceReplaceAllocator,
+    OptionalMethod::DeviceAssignTopologyInfo,
+    OptionalMethod::DeviceCreateEvent,
+    OptionalMethod::DeviceImportFile,
+    OptionalMethod::DeviceQueueRead,
+    OptionalMethod::DeviceQueueWrite,
+    OptionalMethod::DeviceQueueHostCall,
+    OptionalMethod::FileRead,
+    OptionalMethod::FileWrite,
+];
+
+impl AmdDevice {
+    /// A device called `id` over some agents, at least one.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for more queues than can be named, and those of the HSA library.
+    pub fn new(id: &str, agents: Vec<Arc<GpuAgent>>, options: &DeviceOptions) -> Result<AmdDevice> {
+        let count = agents.len() * options.queues;
+        if count == 0 || count > QueueAffinity::ANY.bits().count_ones() as usize {
+            return Err(Status::invalid_argument(format!("{count} queues: expected from 1 to 64")));
+        }
+        let physical = |agent: &Arc<GpuAgent>| {
+            let builtins = match Builtins::load(agent) {
+                // Without them the device dispatches kernels of programs, and refuses to fill and copy.
+                Err(status) if status.code() == StatusCode::Unimplemented => Err(status),
+                builtins => Ok(builtins?),
+            };
+            let kernels = builtins.as_ref().ok().map(|builtins| builtins.kernels);
+            let queues = (0..options.queues).map(|_| HostQueue::new(agent, kernels, options.queue));
+            let queues = queues.collect::<Result<_>>()?;
+            Ok(Physical { queues, source: Arc::new(AgentSource(agent.clone())), builtins })
+        };
+        let physical = agents.iter().map(physical).collect::<Result<Vec<_>>>()?;
+        let memory = TransientMemory::new(Arc::new(AmdAllocator::new(agents.clone(), options.queues)));
+        let memory = if options.zeroed_transients { memory.zeroed() } else { memory };
+        Ok(AmdDevice {
+            id: id.to_string(),
+            agents,
+            physical,
+            workers: Arc::default(),
+            memory,
+            native_code: options.native_code,
+            topology: OnceLock::new(),
+        })
+    }
+
+    /// The agent and the queue for an affinity: the first of it, or the first of all if it names none that exists.
+    fn queue(&self, affinity: QueueAffinity) -> (&Physical, &HostQueue) {
+        let queues =
+            || self.physical.iter().flat_map(|physical| physical.queues.iter().map(move |queue| (physical, queue)));
+        let index = affinity.bits().trailing_zeros() as usize;
+        let first = &self.physical[0];
+        queues().nth(index).unwrap_or((first, &first.queues[0]))
+    }
+
+    fn submit(&self, affinity: QueueAffinity, (wait, signal): (&[Timepoint], &[Timepoint]), payload: Payload) {
+        let request = Request { wait: wait.to_vec(), signal: signal.to_vec(), payload, reclaim: None };
+        self.queue(affinity).1.core().submit(request);
+    }
+
+    /// Records the commands of one submission and submits it.
+    fn submit_recorded(
+        &self,
+        affinity: QueueAffinity,
+        points: (&[Timepoint], &[Timepoint]),
+        record: impl FnOnce(&mut Recorder, &AgentSource) -> Result<()>,
+    ) -> Result<()> {
+        let (physical, _) = self.queue(affinity);
+        let mut recorder = Recorder::new(0, false);
+        record(&mut recorder, &physical.source)?;
+        let program = recorder.finish(&*physical.source)?;
+        self.check_transfers(physical, &program)?;
+        self.submit(affinity, points, Payload::Program(Arc::new(program), Vec::new()));
+        Ok(())
+    }
+
+    /// Fails with the reason if a program needs kernels of the driver that there are not.
+    fn check_transfers(&self, physical: &Physical, program: &Program) -> Result<()> {
+        match &physical.builtins {
+            Err(reason) if program.needs_transfers() => Err(reason.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Something that the host does when all points are reached.
+    fn submit_host(
+        &self,
+        affinity: QueueAffinity,
+        points: (&[Timepoint], &[Timepoint]),
+        action: impl FnOnce(&[Timepoint]) -> Result<()> + Send + 'static,
+    ) {
+        self.submit(affinity, points, Payload::Host(Box::new(action), self.workers.clone()));
+    }
+
+    /// What transfers between files and memory that the host does not reach go through.
+    fn staging(&self, affinity: QueueAffinity) -> Staging {
+        let (physical, queue) = self.queue(affinity);
+        Staging::new(queue.core().clone(), physical.source.clone(), self.memory.allocator())
+    }
+}
+
+impl Device for AmdDevice {
+    fn supports(&self, method: &str) -> bool {
+        SUPPORTED.iter().any(|supported| supported.name() == method)
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn allocator(&self) -> Arc<dyn Allocator> {
+        self.memory.allocator()
+    }
+
+    fn replace_allocator(&self, new_allocator: &Arc<dyn Allocator>) -> Result<()> {
+        self.memory.replace(new_allocator)
+    }
+
+    fn trim(&self) -> Result<()> {
+        TransientBuffer::trim();
+        self.memory.allocator().trim()
+    }
+
+    fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
+        let property = QueryKey::from_name(key);
+        let value = QueryCategory::from_name(category).and_then(|category| match category {
+            QueryCategory::DeviceId => Some(vireo_core::glob::matches(key.as_bytes(), self.id.as_bytes()).into()),
+            QueryCategory::ExecutableFormat => Some((self.native_code && supports(&self.agents, key)).into()),
+            QueryCategory::Device => {
+                let queues = self.physical.iter().map(|physical| physical.queues.len()).sum::<usize>();
+                property.map(|QueryKey::Concurrency| queues as i64)
+            }
+            QueryCategory::Dispatch => property.map(|QueryKey::Concurrency| self.agents[0].compute_units.into()),
+            QueryCategory::Cpu => None,
+        });
+        value.ok_or_else(|| {
+            Status::not_found(format!("device `{}` has no configuration `{category} :: {key}`", self.id))
+        })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut flags = DeviceCapabilityBits::TIMELINE_SEMAPHORES
+            | DeviceCapabilityBits::CONCURRENT_SAFE
+            | DeviceCapabilityBits::ATOMIC_SCOPE_DEVICE
+            | DeviceCapabilityBits::SHARED_VIRTUAL_ADDRESS;
+        if self.agents.iter().all(|agent| agent.host_link.is_coherent) {
+            flags |= DeviceCapabilityBits::HOST_COHERENT;
+        }
+        if self.agents.iter().all(|agent| agent.host_link.has_atomics) {
+            flags |= DeviceCapabilityBits::ATOMIC_SCOPE_SYSTEM;
+        }
+        DeviceCapabilities { flags, ..DeviceCapabilities::default() }
+    }
+
+    fn topology_info(&self) -> DeviceTopologyInfo {
+        self.topology.get().copied().unwrap_or_default()
+    }
+
+    fn refine_topology_edge(&self, _target: &Arc<dyn Device>, edge: TopologyEdge) -> Result<TopologyEdge> {
+        Ok(edge)
+    }
+
+    fn assign_topology_info(&self, topology_info: DeviceTopologyInfo) -> Result<()> {
+        let again = || Status::failed_precondition(format!("device `{}` is part of a topology already", self.id));
+        self.topology.set(topology_info).map_err(|_| again())
+    }
+
+    fn create_command_buffer(
+        &self,
+        mode: CommandBufferMode,
+        command_categories: CommandCategory,
+        queue_affinity: QueueAffinity,
+        binding_capacity: u32,
+    ) -> Result<Arc<dyn CommandBuffer>> {
+        let source = self.queue(queue_affinity).0.source.clone();
+        let new = AmdCommandBuffer::new(source, mode, command_categories, queue_affinity, binding_capacity)?;
+        Ok(Arc::new(new))
+    }
+
+    fn create_event(&self, _queue_affinity: QueueAffinity, _flags: EventFlags) -> Result<Arc<dyn Event>> {
+        Ok(Arc::new(DeferredEvent))
+    }
+
+    unsafe fn import_file(
+        &self,
+        _queue_affinity: QueueAffinity,
+        access: MemoryAccess,
+        external_file: &ExternalFile,
+        _flags: ExternalFileFlags,
+    ) -> Result<Arc<dyn File>> {
+        // SAFETY: the caller guarantees exactly this.
+        unsafe { host_file::import(access, external_file) }
+    }
+
+    fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
+        Ok(Arc::new(AmdExecutableCache::new(self.agents.clone(), self.native_code)))
+    }
+
+    fn create_semaphore(
+        &self,
+        _queue_affinity: QueueAffinity,
+        initial_value: u64,
+        _flags: SemaphoreFlags,
+    ) -> Result<Arc<dyn Semaphore>> {
+        Ok(Arc::new(AmdSemaphore::<SubmissionPoint>::new(initial_value)))
+    }
+
+    fn semaphore_compatibility(&self, semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {
+        let point = Timepoint { semaphore: semaphore.clone(), value: 0 };
+        match own::<SubmissionPoint>(&point) {
+            Some(_) => SemaphoreCompatibility::all(),
+            None => SemaphoreCompatibility::HOST_WAIT | SemaphoreCompatibility::HOST_SIGNAL,
+        }
+    }
+
+    fn queue_alloca(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        pool: Option<&Arc<dyn Pool>>,
+        params: BufferParams,
+        allocation_size: u64,
+        _flags: AllocaFlags,
+    ) -> Result<Arc<dyn Buffer>> {
+        let of_pool;
+        let source: &MemorySource = match pool {
+            Some(pool) => {
+                of_pool = self.memory.pool_source(pool);
+                &of_pool
+            }
+            None => self.memory.source(),
+        };
+        // New memory is nobody else's, so it need not wait for what comes before; only the points do.
+        let transient = match source.allocate_transient(params, allocation_size) {
+            Ok(transient) => transient,
+            Err(status) => {
+                refuse(signal, status)?;
+                return Ok(source.transient_without_memory(params, allocation_size));
+            }
+        };
+        self.submit(queue_affinity, (wait, signal), Payload::Barrier);
+        Ok(transient)
+    }
+
+    fn queue_dealloca(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        buffer: &Arc<dyn Buffer>,
+        _flags: DeallocaFlags,
+    ) -> Result<()> {
+        let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
+        let decommit = move || {
+            let any: &dyn Any = &*allocation;
+            any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
+        };
+        let (wait, signal) = (wait.to_vec(), signal.to_vec());
+        let request = Request { wait, signal, payload: Payload::Barrier, reclaim: Some(Box::new(decommit)) };
+        self.queue(queue_affinity).1.core().submit(request);
+        Ok(())
+    }
+
+    fn queue_fill(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        pattern: &[u8],
+        _flags: FillFlags,
+    ) -> Result<()> {
+        let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset: target_offset, length };
+        let record = |recorder: &mut Recorder, _: &AgentSource| recorder.fill(&target, pattern);
+        self.submit_recorded(queue_affinity, (wait, signal), record).or_else(|status| refuse(signal, status))
+    }
+
+    fn queue_update(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source: &[u8],
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        _flags: UpdateFlags,
+    ) -> Result<()> {
+        let record = |recorder: &mut Recorder, _: &AgentSource| {
+            // In pieces that fit a block.
+            for (index, piece) in source.chunks(MAX_UPDATE_SIZE as usize).enumerate() {
+                let offset = target_offset.saturating_add(index as u64 * MAX_UPDATE_SIZE);
+                let length = piece.len() as u64;
+                let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset, length };
+                recorder.update(piece, &target)?;
+            }
+            Ok(())
+        };
+        self.submit_recorded(queue_affinity, (wait, signal), record).or_else(|status| refuse(signal, status))
+    }
+
+    fn queue_copy(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_buffer: &Arc<dyn Buffer>,
+        source_offset: u64,
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        _flags: CopyFlags,
+    ) -> Result<()> {
+        let source = BufferRef { buffer: Some(source_buffer.clone()), slot: 0, offset: source_offset, length };
+        let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset: target_offset, length };
+        let record = |recorder: &mut Recorder, _: &AgentSource| recorder.copy(&source, &target);
+        self.submit_recorded(queue_affinity, (wait, signal), record).or_else(|status| refuse(signal, status))
+    }
+
+    fn queue_read(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_file: &Arc<dyn File>,
+        source_offset: u64,
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        _flags: ReadFlags,
+    ) -> Result<()> {
+        let (file, buffer, staging) = (source_file.clone(), target_buffer.clone(), self.staging(queue_affinity));
+        self.submit_host(queue_affinity, (wait, signal), move |_| {
+            staging.read((&file, source_offset), (&buffer, target_offset), length)
+        });
+        Ok(())
+    }
+
+    fn queue_write(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_buffer: &Arc<dyn Buffer>,
+        source_offset: u64,
+        target_file: &Arc<dyn File>,
+        target_offset: u64,
+        length: u64,
+        _flags: WriteFlags,
+    ) -> Result<()> {
+        let (file, buffer, staging) = (target_file.clone(), source_buffer.clone(), self.staging(queue_affinity));
+        self.submit_host(queue_affinity, (wait, signal), move |_| {
+            staging.write((&buffer, source_offset), (&file, target_offset), length)
+        });
+        Ok(())
+    }
+
+    fn queue_host_call(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        call: &Arc<dyn HostCall>,
+        args: &[u64],
+        flags: HostCallFlags,
+    ) -> Result<()> {
+        let (call, context) = (call.clone(), host_call_context(queue_affinity, args)?);
+        self.submit_host(queue_affinity, (wait, signal), move |signal| {
+            if !flags.contains(HostCallFlags::NON_BLOCKING) {
+                return call.call(context, signal);
+            }
+            signal_all(signal, Ok(()));
+            // The points are signaled already, so the outcome of the call goes nowhere.
+            let _ = call.call(context, &[]);
+            Err(Status::new(StatusCode::Deferred, "the points are signaled already"))
+        });
+        Ok(())
+    }
+
+    fn queue_dispatch(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        executable: &Arc<dyn Executable>,
+        function: ExecutableFunction,
+        config: &DispatchConfig,
+        constants: &[u32],
+        bindings: &[BufferRef],
+        flags: DispatchFlags,
+    ) -> Result<()> {
+        let request = DispatchRequest { executable, function, config, constants, bindings, flags };
+        let record = |recorder: &mut Recorder, source: &AgentSource| recorder.dispatch(source, request);
+        self.submit_recorded(queue_affinity, (wait, signal), record)
+    }
+
+    fn queue_execute(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        command_buffer: &Arc<dyn CommandBuffer>,
+        binding_table: &[BufferBinding],
+        _flags: ExecuteFlags,
+    ) -> Result<()> {
+        let any: &dyn Any = &**command_buffer;
+        let own: Option<&AmdCommandBuffer> = any.downcast_ref();
+        let own =
+            own.ok_or_else(|| Status::invalid_argument("the command buffer was recorded for another kind of device"))?;
+        let (physical, _) = self.queue(queue_affinity);
+        let (recorded, here) = (Arc::as_ptr(own.source()).cast::<()>(), Arc::as_ptr(&physical.source).cast::<()>());
+        if recorded != here {
+            let message = "the command buffer was recorded for another agent or device than that of the queue";
+            return Err(Status::invalid_argument(message));
+        }
+        let program = own.take_program()?;
+        self.check_transfers(physical, &program)?;
+        self.submit(queue_affinity, (wait, signal), Payload::Program(program, binding_table.to_vec()));
+        Ok(())
+    }
+
+    fn queue_barrier(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        _flags: ExecuteFlags,
+    ) -> Result<()> {
+        self.submit(queue_affinity, (wait, signal), Payload::Barrier);
+        Ok(())
+    }
+
+    fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {
+        Ok(())
+    }
+}

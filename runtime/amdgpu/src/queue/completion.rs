@@ -1,0 +1,76 @@
+//! The completion thread of a queue: waits for the epoch signal, releases what submissions held, and signals their timelines. If the queue fails, it
+//! fails them with the cause.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::core::{Completion, QueueCore};
+use crate::hal::timepoints::signal_all;
+use crate::status::{Result, Status};
+
+/// Runs until the queue closes and everything has completed.
+pub(super) fn run(core: &Arc<QueueCore>) {
+    let mut drained = 0;
+    loop {
+        // Before anything is looked at: who changes it later wakes the wait below.
+        core.wake.store(1);
+        let epoch_value = if core.failure.get().is_some() {
+            fail_all(core);
+            // What is submitted from here on wakes the thread.
+            i64::MIN
+        } else {
+            drained = drain(core, drained);
+            QueueCore::value_of(drained + 1)
+        };
+        if core.is_closing.load(Ordering::SeqCst) && core.entries().is_empty() {
+            return;
+        }
+        let signals = [core.epoch.handle(), core.wake.handle()];
+        // SAFETY: both live as long as the queue, which this holds.
+        unsafe { core.agent.hsa().wait_any_less(signals, [epoch_value, 1]) };
+    }
+}
+
+/// Completes what the epoch says; returns the last epoch.
+fn drain(core: &QueueCore, drained: u64) -> u64 {
+    let completed = core.completed();
+    let mut last = drained;
+    loop {
+        let entry = {
+            let mut entries = core.entries();
+            match entries.front() {
+                Some(entry) if entry.epoch <= completed => entries.pop_front(),
+                _ => None,
+            }
+        };
+        let Some(entry) = entry else { return last };
+        last = entry.epoch;
+        complete(entry.completion, Ok(()));
+    }
+}
+
+/// Fails all submissions, and then lets go of who waits for the queue.
+fn fail_all(core: &QueueCore) {
+    let cause = core.failure.get().cloned().unwrap_or_else(|| Status::internal("the queue failed"));
+    loop {
+        let Some(entry) = core.entries().pop_front() else { break };
+        complete(entry.completion, Err(cause.clone()));
+    }
+    core.release_waiters();
+}
+
+/// Ends a submission.
+pub(super) fn complete(completion: Completion, outcome: Result<()>) {
+    let Completion { signal, waits, retained, reclaim, failure } = completion;
+    let failed_wait = || waits.iter().find_map(|point| point.semaphore.query().err());
+    let mut outcome = match (outcome, failure) {
+        (Err(cause), _) | (Ok(()), Some(cause)) => Err(cause),
+        (Ok(()), None) => failed_wait().map_or(Ok(()), Err),
+    };
+    // A waiter that continues finds no references of the submission left.
+    drop(retained);
+    if let Some(reclaim) = reclaim {
+        outcome = outcome.and(reclaim());
+    }
+    signal_all(&signal, outcome);
+}

@@ -1,0 +1,117 @@
+//! Threads for what the host does on behalf of a queue: files and host calls ([`HostWorkers`]). They may block, also on each other, so there are as many
+//! as are busy at a time; an idle one takes the next piece of work.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::status::{Result, Status};
+
+/// A piece of work.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Idle threads that are kept.
+const MAX_IDLE: usize = 2;
+
+#[derive(Default)]
+struct State {
+    work: VecDeque<Work>,
+    idle: usize,
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// The threads of a device. They end when it does and their work is done.
+#[derive(Default)]
+pub(crate) struct HostWorkers(Arc<Shared>);
+
+impl fmt::Debug for HostWorkers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "host workers({} waiting)", self.0.lock().work.len())
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(work) = state.work.pop_front() {
+                drop(state);
+                work();
+                state = self.lock();
+            } else if state.is_closed || state.idle >= MAX_IDLE {
+                return;
+            } else {
+                state.idle += 1;
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+            }
+        }
+    }
+}
+
+impl HostWorkers {
+    /// Runs `work` on a thread.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there is no thread for it; `work` is dropped then.
+    pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let mut state = self.0.lock();
+        state.work.push_back(Box::new(work));
+        if state.idle >= state.work.len() {
+            self.0.changed.notify_one();
+            return Ok(());
+        }
+        let shared = self.0.clone();
+        let started = thread::Builder::new().name("amdgpu-host".to_string()).spawn(move || shared.run());
+        if let Err(error) = started {
+            state.work.pop_back();
+            return Err(
+                Status::resource_exhausted("there is no thread for what the host does on a queue").with_source(error)
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Drop for HostWorkers {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn work_that_waits_for_other_work_does_not_hold_it_up() {
+        let workers = HostWorkers::default();
+        let both = Arc::new(Barrier::new(5));
+        for _ in 0..4 {
+            let both = both.clone();
+            let work = move || {
+                both.wait();
+            };
+            workers.run(work).expect("there are threads");
+        }
+        both.wait();
+        let (sender, receiver) = mpsc::channel();
+        workers.run(move || sender.send(7).expect("somebody listens")).expect("there are threads");
+        assert_eq!(receiver.recv(), Ok(7));
+    }
+}

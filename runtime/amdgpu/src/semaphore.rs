@@ -1,0 +1,107 @@
+//! Timelines of this driver ([`AmdSemaphore`]): a timeline of the host that also knows which submissions of queues will advance it. So an operation
+//! on a queue can wait for another queue, without the host in between.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::hal::{HostSemaphore, Semaphore, Timepoint};
+use crate::status::{Result, Status};
+
+/// A point of a timeline that a submission will reach.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingPoint<S> {
+    /// The value that the timeline will have.
+    pub(crate) value: u64,
+    /// The submission.
+    pub(crate) submission: S,
+}
+
+/// A timeline. `S` names a submission.
+pub struct AmdSemaphore<S> {
+    timeline: HostSemaphore,
+    pending: Mutex<Vec<PendingPoint<S>>>,
+}
+
+impl<S> fmt::Debug for AmdSemaphore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.timeline, f)
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> AmdSemaphore<S> {
+    /// A timeline that starts at `initial_value`.
+    pub fn new(initial_value: u64) -> AmdSemaphore<S> {
+        AmdSemaphore { timeline: HostSemaphore::new(initial_value), pending: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<PendingPoint<S>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a submission will reach `value`. It is forgotten when the timeline gets there or fails.
+    pub(crate) fn add_pending(&self, value: u64, submission: S) {
+        self.lock().push(PendingPoint { value, submission });
+    }
+
+    /// The submission that will reach `value`: the one with the least value that suffices.
+    pub(crate) fn pending(&self, value: u64) -> Option<S> {
+        let pending = self.lock();
+        let least = pending.iter().filter(|point| point.value >= value).min_by_key(|point| point.value);
+        least.map(|point| point.submission.clone())
+    }
+}
+
+/// A timepoint's timeline as one of this driver.
+pub(crate) fn own<S: Clone + Send + Sync + 'static>(point: &Timepoint) -> Option<&AmdSemaphore<S>> {
+    let any: &dyn std::any::Any = &*point.semaphore;
+    any.downcast_ref()
+}
+
+impl<S: Clone + Send + Sync + 'static> Semaphore for AmdSemaphore<S> {
+    fn query(&self) -> Result<u64> {
+        self.timeline.query()
+    }
+
+    fn signal(&self, value: u64) -> Result<()> {
+        self.timeline.signal(value)?;
+        self.lock().retain(|point| point.value > value);
+        Ok(())
+    }
+
+    fn fail(&self, status: Status) {
+        self.timeline.fail(status);
+        self.lock().clear();
+    }
+
+    fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
+        self.timeline.wait(value, deadline)
+    }
+
+    fn notify(&self, value: u64, callback: Box<dyn FnOnce(Result<()>) + Send>) {
+        self.timeline.notify(value, callback);
+    }
+
+    fn recycle(self: Arc<Self>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_pending_point_that_suffices_is_waited_for() {
+        let semaphore = AmdSemaphore::<&str>::new(1);
+        semaphore.add_pending(7, "late");
+        semaphore.add_pending(4, "early");
+        assert_eq!(
+            [3, 4, 5, 8].map(|value| semaphore.pending(value)),
+            [Some("early"), Some("early"), Some("late"), None]
+        );
+        semaphore.signal(4).expect("advances");
+        assert_eq!((semaphore.query().expect("did not fail"), semaphore.pending(3)), (4, Some("late")));
+        semaphore.fail(Status::internal("broken"));
+        assert_eq!(semaphore.pending(5), None);
+        assert!(semaphore.query().expect_err("it failed").message().contains("broken"));
+    }
+}

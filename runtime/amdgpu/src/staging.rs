@@ -1,0 +1,106 @@
+//! Transfers between files and buffers ([`Staging`]): in place where the host reaches the memory, else through memory of the host that the queue
+//! copies from or to. They run on threads of the host, which wait for the copies.
+
+use std::sync::Arc;
+
+use crate::command_buffer::{KernelSource, Recorder};
+use crate::hal::{
+    Allocator, Buffer, BufferParams, BufferRef, BufferUsage, File, HostSemaphore, MappingMode, MemoryAccess,
+    MemoryType, Semaphore, Timepoint,
+};
+use crate::queue::{Payload, QueueCore, Request};
+use crate::status::Result;
+
+/// Bytes that are staged at a time.
+const STAGING_CHUNK: u64 = 4 << 20;
+
+/// Copies between memory of the host and buffers, by the queue.
+pub(crate) struct Staging {
+    queue: Arc<QueueCore>,
+    source: Arc<dyn KernelSource>,
+    allocator: Arc<dyn Allocator>,
+}
+
+impl Staging {
+    /// Staging by a queue, in memory of an allocator that its agent reaches.
+    pub(crate) fn new(queue: Arc<QueueCore>, source: Arc<dyn KernelSource>, allocator: Arc<dyn Allocator>) -> Staging {
+        Staging { queue, source, allocator }
+    }
+
+    /// Reads from a file into a buffer.
+    pub(crate) fn read(
+        &self,
+        source: (&Arc<dyn File>, u64),
+        target: (&Arc<dyn Buffer>, u64),
+        length: u64,
+    ) -> Result<()> {
+        let ((file, source_offset), (buffer, target_offset)) = (source, target);
+        if is_mappable(&**buffer, MemoryAccess::WRITE) {
+            return file.read(source_offset, buffer, target_offset, length);
+        }
+        let staged = self.buffer(length)?;
+        Staging::in_parts(length, |offset, part| {
+            file.read(source_offset.saturating_add(offset), &staged, 0, part)?;
+            self.copy((&staged, 0), (buffer, target_offset.saturating_add(offset)), part)
+        })
+    }
+
+    /// Writes from a buffer to a file.
+    pub(crate) fn write(
+        &self,
+        source: (&Arc<dyn Buffer>, u64),
+        target: (&Arc<dyn File>, u64),
+        length: u64,
+    ) -> Result<()> {
+        let ((buffer, source_offset), (file, target_offset)) = (source, target);
+        if is_mappable(&**buffer, MemoryAccess::READ) {
+            return file.write(target_offset, buffer, source_offset, length);
+        }
+        let staged = self.buffer(length)?;
+        Staging::in_parts(length, |offset, part| {
+            self.copy((buffer, source_offset.saturating_add(offset)), (&staged, 0), part)?;
+            file.write(target_offset.saturating_add(offset), &staged, 0, part)
+        })
+    }
+
+    /// Memory of the host that the queue reaches.
+    fn buffer(&self, length: u64) -> Result<Arc<dyn Buffer>> {
+        let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING;
+        let params = BufferParams { memory_type: MemoryType::HOST_LOCAL, usage, ..BufferParams::default() };
+        self.allocator.allocate_buffer(params, length.min(STAGING_CHUNK))
+    }
+
+    /// Copies, and waits until that is done.
+    fn copy(&self, source: (&Arc<dyn Buffer>, u64), target: (&Arc<dyn Buffer>, u64), length: u64) -> Result<()> {
+        let reference = |(buffer, offset): (&Arc<dyn Buffer>, u64)| BufferRef {
+            buffer: Some(buffer.clone()),
+            slot: 0,
+            offset,
+            length,
+        };
+        let mut recorder = Recorder::new(0, false);
+        recorder.copy(&reference(source), &reference(target))?;
+        let program = Arc::new(recorder.finish(&*self.source)?);
+        let done = Arc::new(HostSemaphore::new(0));
+        let signal = vec![Timepoint { semaphore: done.clone(), value: 1 }];
+        let payload = Payload::Program(program, Vec::new());
+        self.queue.submit(Request { wait: Vec::new(), signal, payload, reclaim: None });
+        done.wait(1, None)
+    }
+
+    /// Calls `part` for each part of a range that fits the staging buffer, with its offset.
+    fn in_parts(length: u64, mut part: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+        let mut done = 0;
+        while done < length {
+            let next = STAGING_CHUNK.min(length - done);
+            part(done, next)?;
+            done += next;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the host can access a buffer in place.
+fn is_mappable(buffer: &dyn Buffer, access: MemoryAccess) -> bool {
+    buffer.map_range(MappingMode::SCOPED, access, 0, 0).is_ok()
+}

@@ -1,0 +1,101 @@
+//! Failures: of kernels, of queues, of admission. Whoever waits learns the cause.
+
+use std::sync::Arc;
+
+use vireo_core::status::StatusCode;
+use vireo_hal::{
+    BufferBinding, BufferRef, CommandBufferMode, CommandCategory, DispatchConfig, DispatchFlags, ExecutableFunction,
+    ExecuteFlags, HostSemaphore, MemoryType, QueueAffinity, Semaphore,
+};
+
+use super::support::{ABS, Machine, TestDevice, at, queue, wait, whole};
+
+const DEVICE: MemoryType = MemoryType::DEVICE_LOCAL;
+
+#[test]
+fn a_kernel_that_traps_fails_its_queue_and_everyone_who_waits() {
+    let machine = Machine::with("", Some("abs_dispatch_0_elementwise_64_f32"));
+    let device = machine.device("", &[("amdgpu_queues", "2")]);
+    let memory = device.buffer(256, DEVICE);
+    let lines: Vec<Arc<dyn Semaphore>> = (0..4).map(|_| device.timeline()).collect();
+    let foreign: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+    let config = DispatchConfig { workgroup_count: [2, 1, 1], ..DispatchConfig::default() };
+    let bindings = [whole(&memory), whole(&memory)];
+    let (function, flags) = (ExecutableFunction(ABS), DispatchFlags::empty());
+    let first = [at(&lines[0], 1)];
+    let executable = device.executable();
+    device
+        .queue_dispatch(queue(0), &[], &first, &executable, function, &config, &[], &bindings, flags)
+        .expect("submits");
+    // On another queue, on the same queue, and through a timeline of the host.
+    device.fill(1, &first, &[at(&lines[1], 1)], &memory, 1);
+    device.fill(0, &first, &[at(&foreign, 1)], &memory, 2);
+    device.queue_barrier(queue(1), &[at(&foreign, 1)], &[at(&lines[2], 1)], ExecuteFlags::empty()).expect("submits");
+    for line in lines[..3].iter().chain([&foreign]) {
+        let failure = line.wait(1, None).expect_err("it failed");
+        assert!(failure.message().contains("stopped with"), "{failure}");
+    }
+    // The other queue works on; the one that failed refuses with the cause.
+    device.fill(1, &[], &[at(&lines[3], 1)], &memory, 3);
+    wait(&lines[3], 1);
+    let later = device.timeline();
+    device.fill(0, &[], &[at(&later, 1)], &memory, 4);
+    assert!(later.wait(1, None).expect_err("the queue failed").message().contains("stopped with"));
+}
+
+#[test]
+fn a_submission_that_is_not_admitted_completes_as_a_failure_after_what_was() {
+    let machine = Machine::new("");
+    let device = machine.device("", &[]);
+    let memory = device.buffer(1 << 16, DEVICE);
+    let commands = device
+        .create_command_buffer(CommandBufferMode::empty(), CommandCategory::ANY, QueueAffinity::ANY, 1)
+        .expect("there are command buffers");
+    commands.begin().expect("begins");
+    // Several blocks, of which the last one copies between ranges that overlap.
+    for index in 0..300u64 {
+        let target = BufferRef { buffer: Some(memory.clone()), slot: 0, offset: index * 16, length: 16 };
+        commands.fill_buffer(&target, &[7], Default::default()).expect("records");
+    }
+    let slot = BufferRef { buffer: None, slot: 0, offset: 0, length: 64 };
+    let target = BufferRef { buffer: Some(memory.clone()), slot: 0, offset: 32768, length: 64 };
+    commands.copy_buffer(&slot, &target, Default::default()).expect("records");
+    commands.end().expect("ends");
+    let line = device.timeline();
+    let execute = |value: u64, offset: u64| {
+        let table = [BufferBinding { buffer: Some(memory.clone()), offset, length: 64 }];
+        let flags = ExecuteFlags::empty();
+        let line = if value == 1 { device.timeline() } else { line.clone() };
+        device.queue_execute(QueueAffinity::ANY, &[], &[at(&line, value)], &commands, &table, flags).expect("submits");
+        line.wait(value, None)
+    };
+    let failure = execute(1, 32768 + 16).expect_err("the ranges overlap");
+    assert_eq!(failure.code(), StatusCode::Unimplemented, "{failure}");
+    assert_eq!(machine.ran().len(), 256, "the blocks before it ran");
+    // The queue goes on, and so does the command buffer.
+    execute(2, 0).expect("they do not overlap");
+    assert_eq!(device.read(&memory)[32768..32768 + 64], [7; 64]);
+}
+
+#[test]
+fn a_device_without_kernels_of_the_driver_says_which_it_needs() {
+    let machine = Machine::new("isa=gfx1030");
+    let device = machine.device("", &[]);
+    let memory = device.buffer(64, DEVICE);
+    let filled = device.queue_fill(QueueAffinity::ANY, &[], &[], &memory, 0, 64, &[1], Default::default());
+    let error = filled.expect_err("there are no kernels for it");
+    let expected = "no kernels for `gfx1030` (family gfx103X): expected `gfx1030` or `gfx10-3-generic`";
+    assert!(error.message().contains(expected), "{error}");
+}
+
+#[test]
+fn operations_of_a_wait_that_fails_fail_with_it() {
+    let machine = Machine::new("");
+    let device = machine.device("", &[]);
+    let memory = device.buffer(64, DEVICE);
+    let (line, after) = (device.timeline(), device.timeline());
+    device.fill(0, &[at(&line, 1)], &[at(&after, 1)], &memory, 1);
+    line.fail(vireo_core::status::Status::internal("the cause"));
+    assert!(after.wait(1, None).expect_err("it failed").message().contains("the cause"));
+    assert_eq!(device.read(&memory), [0; 64]);
+}

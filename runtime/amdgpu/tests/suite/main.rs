@@ -1,0 +1,7 @@
+//! Tests of the driver over the software HSA agent. Its kernels are run by functions of the tests, which do what the kernels do.
+
+mod devices;
+mod failures;
+mod queues;
+mod support;
+mod transfers;

@@ -1,0 +1,241 @@
+//! What tests share: a machine with a driver, devices and buffers, and what stands for kernels.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use object::{Object, ObjectSection, ObjectSymbol};
+use vireo_amdgpu::agent::System;
+use vireo_amdgpu::device::DeviceOptions;
+use vireo_amdgpu::driver::AmdDriver;
+use vireo_amdgpu::executable::Container;
+use vireo_amdgpu::symbols::Hsa;
+use vireo_hal::{
+    Buffer, BufferParams, BufferRef, BufferUsage, Device, Driver, Executable, ExecutableCachingMode, FillFlags,
+    HostSemaphore, MemoryType, QueueAffinity, Semaphore, SemaphoreFlags, StringPair, Timepoint,
+};
+use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_simt::{Fault, Port, Trap, TrapKind};
+use vireo_softhsa::{KernelDispatch, KernelRunner, Topology};
+
+/// The executable of `fixtures/amdgpu/kernels.mlir`.
+pub const KERNELS: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
+
+/// Ordinals of its functions.
+pub const ADD: u64 = 0;
+pub const ABS: u64 = 1;
+
+/// The driver's own kernels.
+const BUILTINS: &[u8] = include_bytes!("../../src/builtin/kernels_gfx1100.hsaco");
+
+/// The names of kernels by what tells their descriptors apart: the distance to the code, and the size of arguments.
+fn names() -> HashMap<(i64, u32), String> {
+    let mut names = HashMap::new();
+    let executable = Container::read(KERNELS).expect("well-formed");
+    for image in executable.modules.iter().copied().chain([BUILTINS]) {
+        let file = object::File::parse(image).expect("an ELF file");
+        for symbol in file.dynamic_symbols() {
+            let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
+            let section = file.section_by_index(symbol.section_index().expect("defined")).expect("a section");
+            let bytes = section.data().expect("its bytes");
+            let offset = (symbol.address() - section.address()) as usize;
+            let descriptor = KernelDescriptor::read(bytes[offset..].first_chunk().expect("a descriptor"));
+            let key = (descriptor.kernel_code_entry_byte_offset, descriptor.kernarg_size);
+            assert!(names.insert(key, name.to_string()).is_none(), "`{name}` cannot be told apart");
+        }
+    }
+    names
+}
+
+/// Runs kernels as functions of the tests.
+struct Runner {
+    names: HashMap<(i64, u32), String>,
+    /// A kernel that traps.
+    trapping: Option<&'static str>,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+fn words<const N: usize>(port: &mut Port<'_>, address: u64) -> Result<[u64; N], Fault> {
+    let mut values = [0; N];
+    for (index, value) in values.iter_mut().enumerate() {
+        let [low, high] = port.load_words::<2>(address + index as u64 * 8)?;
+        *value = u64::from(high) << 32 | u64::from(low);
+    }
+    Ok(values)
+}
+
+/// What the kernel of this name does.
+fn kernel(name: &str, port: &mut Port<'_>, arguments: u64) -> Result<(), Fault> {
+    let unit = |name: &str| {
+        if name.ends_with("x16") {
+            16
+        } else if name.ends_with("x4") {
+            4
+        } else {
+            1u64
+        }
+    };
+    if name.starts_with("vireo_fill") {
+        let [target, pattern, units, _] = words(port, arguments)?;
+        for byte in 0..units * unit(name) {
+            port.store_u8(target + byte, pattern.to_le_bytes()[byte as usize % 8])?;
+        }
+    } else if name.starts_with("vireo_copy") {
+        let [target, source, units, _] = words(port, arguments)?;
+        for byte in 0..units * unit(name) {
+            let value = port.load_u8(source + byte)?;
+            port.store_u8(target + byte, value)?;
+        }
+    } else if name == "vireo_patch_grid" {
+        let [counts, packet, implicit, sizes, last] = words(port, arguments)?;
+        let counts = port.load_words::<3>(counts)?;
+        let sizes = [sizes as u32, (sizes >> 32) as u32, last as u32];
+        if implicit != 0 {
+            port.store_words(implicit, counts)?;
+        }
+        let items: [u32; 3] = std::array::from_fn(|index| counts[index] * sizes[index]);
+        let mut first = (last >> 32) as u32;
+        if items.contains(&0) {
+            port.store_words(packet + 4, [0; 11])?;
+            first = (first + 1) & 0xffff;
+        } else {
+            port.store_words(packet + 12, items)?;
+        }
+        port.atomic_u32(packet, |_| first)?;
+    } else if name.starts_with("abs") {
+        let [source, target] = words(port, arguments)?;
+        for index in 0..64 {
+            let [value] = port.load_words::<1>(source + index * 4)?;
+            port.store_words(target + index * 4, [value & 0x7fff_ffff])?;
+        }
+    } else if name.starts_with("add") {
+        let [left, right, target, count] = words(port, arguments)?;
+        for index in 0..count {
+            let [left] = port.load_words::<1>(left + index * 4)?.map(f32::from_bits);
+            let [right] = port.load_words::<1>(right + index * 4)?.map(f32::from_bits);
+            port.store_words(target + index * 4, [(left + right).to_bits()])?;
+        }
+    }
+    Ok(())
+}
+
+impl KernelRunner for Runner {
+    fn run(&self, dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
+        let descriptor = dispatch.descriptor;
+        let name = self.names.get(&(descriptor.kernel_code_entry_byte_offset, descriptor.kernarg_size));
+        let name = name.ok_or_else(|| Trap::new(TrapKind::UnknownInstruction))?;
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+        if self.trapping == Some(name) {
+            return Err(Trap::new(TrapKind::Raised(7)));
+        }
+        let mut port = Port::new(dispatch.memory, None);
+        kernel(name, &mut port, dispatch.packet.kernarg_address).map_err(|fault| Trap::new(TrapKind::Memory(fault)))
+    }
+}
+
+/// A machine with a software agent, of which there is one in a process at a time, and its driver.
+pub struct Machine {
+    pub driver: AmdDriver,
+    ran: Arc<Mutex<Vec<String>>>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Machine {
+    pub fn new(topology: &str) -> Machine {
+        Machine::with(topology, None)
+    }
+
+    /// A machine on which a kernel traps.
+    pub fn with(topology: &str, trapping: Option<&'static str>) -> Machine {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let topology: Topology = topology.parse().expect("a topology");
+        let ran = Arc::new(Mutex::default());
+        let runner = Runner { names: names(), trapping, ran: ran.clone() };
+        vireo_softhsa::configure(topology, Some(Arc::new(runner))).expect("nobody uses the library");
+        // SAFETY: the functions are those of one library, which is part of the program.
+        let hsa = unsafe { Hsa::start(vireo_softhsa::functions(), None) }.expect("it starts");
+        let system = System::discover(&hsa).expect("there are agents");
+        Machine { driver: AmdDriver::new(system, DeviceOptions::default()), ran, _turn: turn }
+    }
+
+    /// A device with parameters `key=value`.
+    pub fn device(&self, path: &str, params: &[(&str, &str)]) -> Arc<dyn Device> {
+        let pair = |(key, value): &(&str, &str)| StringPair { key: key.to_string(), value: value.to_string() };
+        let params: Vec<StringPair> = params.iter().map(pair).collect();
+        self.driver.create_device_by_path("amdgpu", path, &params).expect("there is such a device")
+    }
+
+    /// The kernels that ran since the last call.
+    pub fn ran(&self) -> Vec<String> {
+        std::mem::take(&mut *self.ran.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Where tests make timelines, buffers and executables.
+pub trait TestDevice {
+    fn timeline(&self) -> Arc<dyn Semaphore>;
+    fn buffer(&self, length: u64, memory_type: MemoryType) -> Arc<dyn Buffer>;
+    fn executable(&self) -> Arc<dyn Executable>;
+    /// The bytes of a buffer, through memory of the host.
+    fn read(&self, buffer: &Arc<dyn Buffer>) -> Vec<u8>;
+    fn write(&self, buffer: &Arc<dyn Buffer>, bytes: &[u8]);
+    fn fill(&self, queue: u32, wait: &[Timepoint], signal: &[Timepoint], buffer: &Arc<dyn Buffer>, value: u32);
+}
+
+pub fn queue(index: u32) -> QueueAffinity {
+    QueueAffinity::from_bits_retain(1 << index)
+}
+
+pub fn at(semaphore: &Arc<dyn Semaphore>, value: u64) -> Timepoint {
+    Timepoint { semaphore: semaphore.clone(), value }
+}
+
+pub fn whole(buffer: &Arc<dyn Buffer>) -> BufferRef {
+    BufferRef { buffer: Some(buffer.clone()), slot: 0, offset: 0, length: buffer.byte_length() }
+}
+
+/// Waits for a point; tests hang, rather than fail by a clock, where it is never reached.
+pub fn wait(semaphore: &Arc<dyn Semaphore>, value: u64) {
+    semaphore.wait(value, None).expect("it is reached");
+}
+
+impl TestDevice for Arc<dyn Device> {
+    fn timeline(&self) -> Arc<dyn Semaphore> {
+        self.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::empty()).expect("there are timelines")
+    }
+
+    fn buffer(&self, length: u64, memory_type: MemoryType) -> Arc<dyn Buffer> {
+        let usage = BufferUsage::DEFAULT | BufferUsage::DISPATCH_INDIRECT_PARAMETERS;
+        let params = BufferParams { memory_type, usage, ..BufferParams::default() };
+        self.allocator().allocate_buffer(params, length).expect("there is memory")
+    }
+
+    fn executable(&self) -> Arc<dyn Executable> {
+        let cache = self.create_executable_cache("tests").expect("there are caches");
+        let mode = ExecutableCachingMode::empty();
+        cache.prepare_executable(QueueAffinity::ANY, mode, "gfx1100", KERNELS, &[]).expect("it loads")
+    }
+
+    fn read(&self, buffer: &Arc<dyn Buffer>) -> Vec<u8> {
+        let host = self.buffer(buffer.byte_length(), MemoryType::HOST_LOCAL);
+        let done: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+        let (any, flags) = (QueueAffinity::ANY, Default::default());
+        let length = buffer.byte_length();
+        self.queue_copy(any, &[], &[at(&done, 1)], buffer, 0, &host, 0, length, flags).expect("it is submitted");
+        wait(&done, 1);
+        vireo_hal::buffer_to_vec(&*host, length).expect("the host reaches it")
+    }
+
+    fn write(&self, buffer: &Arc<dyn Buffer>, bytes: &[u8]) {
+        let done = self.timeline();
+        let (any, flags) = (QueueAffinity::ANY, Default::default());
+        self.queue_update(any, &[], &[at(&done, 1)], bytes, buffer, 0, flags).expect("it is submitted");
+        wait(&done, 1);
+    }
+
+    fn fill(&self, index: u32, wait: &[Timepoint], signal: &[Timepoint], buffer: &Arc<dyn Buffer>, value: u32) {
+        let (length, flags) = (buffer.byte_length(), FillFlags::empty());
+        let filled = self.queue_fill(queue(index), wait, signal, buffer, 0, length, &value.to_le_bytes(), flags);
+        filled.expect("it is submitted");
+    }
+}
