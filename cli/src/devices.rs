@@ -18,7 +18,7 @@ use crate::suggest::{closest, did_you_mean};
 use crate::table::{Table, visible};
 
 /// Drivers of IREE that Vireo lacks, so that the message for one differs from that for a typing error.
-const OTHER_DRIVERS: [&str; 5] = ["cuda", "hip", "amdgpu", "vulkan", "metal"];
+const OTHER_DRIVERS: [&str; 4] = ["cuda", "hip", "vulkan", "metal"];
 
 /// The drivers of this build and those of the plugins that are asked for.
 pub struct Drivers(DriverRegistry);
@@ -28,8 +28,13 @@ impl Drivers {
     #[expect(unsafe_code, reason = "libraries are native code, which only the user can vouch for")]
     pub fn load(arguments: &DeviceArguments, policy: SecurityPolicy) -> Result<Drivers, Failure> {
         let kernel_progress = Bar::on_terminal("loading kernels").map(|bar| Arc::new(bar) as Arc<dyn Progress>);
-        let local_task = arguments.task.config()?;
-        let options = BuiltinOptions { local_task, policy, kernel_progress, ..BuiltinOptions::default() };
+        let options = BuiltinOptions {
+            local_task: arguments.task.config()?,
+            amdgpu: arguments.amdgpu.config(),
+            policy,
+            kernel_progress,
+            ..BuiltinOptions::default()
+        };
         let registry = options.registry();
         for path in &arguments.driver_plugin {
             // SAFETY: the user named the library in a flag that says that its code is run.

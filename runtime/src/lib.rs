@@ -33,7 +33,7 @@
 //! | `check-kernels` | a look at kernels for instructions that the processor lacks, with `local` |
 //! | `vmvx` | kernels in portable bytecode, with `hal` |
 //! | `params` | [`io`]: archives of parameters, with `hal` |
-//! | `amdgpu` | layouts of AMD GPUs, for a driver that is not there yet, with `hal` |
+//! | `amdgpu` | the driver of AMD GPUs and the software agent, with `local` |
 //! | `files` | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files |
 //! | `half` | `half::f16` and `half::bf16` as elements of tensors |
 //! | `bind` | `bind!`: a type with a function for each export of a compiled model |
@@ -177,7 +177,7 @@ pub mod vm {
 /// The hardware abstraction layer: devices, their memory, queues and programs, and the drivers of this build.
 #[cfg(feature = "hal")]
 pub mod hal {
-    // Layouts of packets and descriptors, for a driver that is not there yet.
+    // Layouts of packets and descriptors, for benchmarks.
     pub use vireo_hal::forward::*;
     pub use vireo_hal::traits::*;
     pub use vireo_hal::types::*;
@@ -206,6 +206,8 @@ pub mod hal {
     #[cfg(feature = "driver-libraries")]
     pub use vireo_hal_abi::{plugin, vtables};
 
+    #[cfg(feature = "amdgpu")]
+    pub use vireo_inference::{AmdgpuAgent, AmdgpuConfig};
     #[cfg(feature = "local")]
     pub use vireo_inference::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
 

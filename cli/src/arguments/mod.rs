@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use vireo::hal::AllocatorSpec;
+use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
 pub use self::check::{CheckArguments, CheckFormat};
@@ -175,6 +175,40 @@ pub struct DeviceArguments {
     /// The workers of `local-task` devices.
     #[command(flatten)]
     pub task: TaskArguments,
+    /// The agents of `amdgpu` devices.
+    #[command(flatten)]
+    pub amdgpu: AmdgpuArguments,
+}
+
+/// Where the agents of `amdgpu` devices are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AmdgpuAgentName {
+    /// GPUs, by the HSA library of the system.
+    Library,
+    /// The software agent, which interprets the code of GPUs on the processor.
+    Software,
+}
+
+/// Flags of `amdgpu` devices.
+#[derive(Args, Clone, Debug)]
+pub struct AmdgpuArguments {
+    /// Where the agents of `amdgpu` devices are: GPUs, or the software agent, which interprets their code on the processor.
+    #[arg(long, value_name = "AGENT", value_enum, default_value_t = AmdgpuAgentName::Library)]
+    pub amdgpu_agent: AmdgpuAgentName,
+    /// A folder with the HSA library of `amdgpu` devices, or the file. May be repeated; the first that can be loaded is used.
+    #[arg(long, value_name = "PATH")]
+    pub amdgpu_libhsa_search_path: Vec<PathBuf>,
+}
+
+impl AmdgpuArguments {
+    /// What the driver starts from.
+    pub fn config(&self) -> AmdgpuConfig {
+        let agent = match self.amdgpu_agent {
+            AmdgpuAgentName::Library => AmdgpuAgent::Library,
+            AmdgpuAgentName::Software => AmdgpuAgent::Software,
+        };
+        AmdgpuConfig { agent, library_paths: self.amdgpu_libhsa_search_path.clone() }
+    }
 }
 
 impl Color {

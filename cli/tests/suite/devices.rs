@@ -68,3 +68,22 @@ fn features_of_the_processor_are_listed() {
     assert!(outcome.stdout.lines().all(is_line), "{}", outcome.stdout);
     assert_eq!(outcome.stdout.contains("avx2 "), cfg!(target_arch = "x86_64"), "{}", outcome.stdout);
 }
+
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn programs_for_amd_gpus_run_on_the_software_agent() {
+    let programs = folder("../fixtures/amdgpu");
+    let run = |arguments: &[&str]| {
+        let device = ["run", "--module=kernels.vmfb", "--device=amdgpu", "--amdgpu_agent=software"];
+        vireo(&programs, device.iter().chain(arguments))
+    };
+    let outcome = run(&["--function=add", "--input=5xf32=1,2,3,4,5", "--input=5xf32=10"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert!(outcome.stdout.contains("5xf32=11 12 13 14 15"), "{}", outcome.stdout);
+    let outcome = run(&["--function=abs", "--input=64xf32=-1.5"]);
+    assert!(outcome.stdout.contains("64xf32=1.5 1.5"), "{}\n{}", outcome.stdout, outcome.stderr);
+    let listed = vireo(&programs, ["devices", "amdgpu", "--amdgpu_agent=software"]);
+    assert!(listed.stdout.contains("amdgpu://") && listed.stdout.contains("gfx1100"), "{}", listed.stdout);
+    let absent = vireo(&programs, ["devices", "amdgpu", "--amdgpu_libhsa_search_path=/no/such/file"]);
+    assert!(absent.stdout.contains("/no/such/file"), "{}", absent.stdout);
+}

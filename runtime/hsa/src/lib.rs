@@ -1,5 +1,5 @@
 //! Data structures of AMD GPUs: signals, queues, packets, PM4 commands, kernel descriptors, arguments, recorded command buffers, and the
-//! symbols of the HSA library. A driver will use them; so far only tests do.
+//! symbols of the HSA library. The driver of AMD GPUs and the software agent use them.
 //!
 //! All layouts are generated from `spec/amdgpu/`; the crate adds helpers of generated code (`fields`), constructors of packets ([`packets`]),
 //! the ring of a queue ([`ring`]) and the reader of command-buffer blocks ([`blocks`]). It is not a driver: nothing here opens a device, and

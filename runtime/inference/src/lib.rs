@@ -31,6 +31,8 @@ mod tasks;
 mod tensor;
 mod tensor_text;
 
+#[cfg(feature = "amdgpu")]
+pub use builtin::{AmdgpuAgent, AmdgpuConfig};
 #[cfg(feature = "local")]
 pub use builtin::{
     BuiltinOptions, create_device, default_loaders, global_drivers, list_devices, load_executable_plugin, loaders_for,

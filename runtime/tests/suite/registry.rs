@@ -79,7 +79,7 @@ fn devices_are_found_by_uri() {
 fn failures_say_what_there_is() {
     let registry = registry();
     for (uri, expected) in [
-        ("cuda", "NOT_FOUND: there is no driver `cuda`: the drivers are local-sync, local-task, null, twin"),
+        ("cuda", "NOT_FOUND: there is no driver `cuda`: the drivers are local-sync, local-task, null, amdgpu, twin"),
         ("local-sync?x=1", "INVALID_ARGUMENT: device `local-sync?x=1`: `?` in a driver's name"),
         ("local-sync://gpu", "NOT_FOUND: creating device `local-sync://gpu`: driver `local-sync` has no device `gpu`"),
         ("null://?fast=1", "INVALID_ARGUMENT: creating device `null://?fast=1`: driver `null` has no parameter `fast`"),

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+#[cfg(feature = "amdgpu")]
+use super::amdgpu::{self, AmdgpuConfig};
 use super::loaders::loaders;
 use vireo_core::status::{Result, Status};
 use vireo_hal::host_kernels::{ImportProvider, ImportProviders};
@@ -24,6 +26,9 @@ const NULL: &str = "null";
 pub struct BuiltinOptions {
     /// The workers of `local-task` devices.
     pub local_task: TaskConfig,
+    /// The agents of `amdgpu` devices.
+    #[cfg(feature = "amdgpu")]
+    pub amdgpu: AmdgpuConfig,
     /// What kernels of local devices may import.
     pub imports: Arc<ImportProviders>,
     /// What programs may do, and what runs kernels of local devices that are portable bytecode.
@@ -102,10 +107,17 @@ struct BuiltinDrivers {
 
 impl DriverFactory for BuiltinDrivers {
     fn drivers(&self) -> Vec<DriverInfo> {
-        DRIVERS.iter().map(|driver| DriverInfo::new(driver.name, driver.description)).collect()
+        let of_host = DRIVERS.iter().map(|driver| DriverInfo::new(driver.name, driver.description));
+        #[cfg(feature = "amdgpu")]
+        let of_host = of_host.chain([DriverInfo::new(vireo_amdgpu::driver::DRIVER_NAME, "GPUs of AMD, over HSA")]);
+        of_host.collect()
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn Driver>> {
+        #[cfg(feature = "amdgpu")]
+        if name == vireo_amdgpu::driver::DRIVER_NAME {
+            return amdgpu::create(&self.options.amdgpu, &self.options.policy);
+        }
         let driver = DRIVERS.into_iter().find(|driver| driver.name == name);
         let driver = driver.ok_or_else(|| Status::not_found(format!("there is no built-in driver `{name}`")))?;
         let (options, same) = (self.options.clone(), self.options.clone());

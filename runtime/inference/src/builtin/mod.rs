@@ -3,8 +3,12 @@
 //!
 //! A registry, a device and a policy get from here what they start from; each is whole without it.
 
+#[cfg(feature = "amdgpu")]
+mod amdgpu;
 mod drivers;
 mod loaders;
 
+#[cfg(feature = "amdgpu")]
+pub use amdgpu::{AmdgpuAgent, AmdgpuConfig};
 pub use drivers::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
 pub use loaders::{default_loaders, loaders_for};

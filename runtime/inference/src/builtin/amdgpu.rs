@@ -1,0 +1,51 @@
+//! The driver `amdgpu`: over the HSA library of the system, or over the software agent that is part of this build.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use vireo_amdgpu::agent::System;
+use vireo_amdgpu::device::DeviceOptions;
+use vireo_amdgpu::driver::AmdDriver;
+use vireo_amdgpu::symbols::{Hsa, load_library};
+use vireo_core::status::Result;
+use vireo_hal::{Driver, SecurityPolicy};
+
+/// Where the agents of `amdgpu` devices are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AmdgpuAgent {
+    /// GPUs, by the HSA library of the system.
+    #[default]
+    Library,
+    /// The software agent, which interprets the code of GPUs on the processor. The environment variable `VIREO_SOFTHSA` describes its machine.
+    Software,
+}
+
+/// What the driver `amdgpu` starts from.
+#[derive(Clone, Debug, Default)]
+pub struct AmdgpuConfig {
+    /// Where the agents are.
+    pub agent: AmdgpuAgent,
+    /// Folders with the HSA library, or files, in the order in which they are tried. Without any, those of the environment variable
+    /// `IREE_HAL_AMDGPU_LIBHSA_PATH` are, or those of the system.
+    pub library_paths: Vec<PathBuf>,
+}
+
+/// Creates the driver for programs under a policy.
+pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<Arc<dyn Driver>> {
+    let hsa = match config.agent {
+        AmdgpuAgent::Library => {
+            // SAFETY: the library is that of the system, or one that the user named for this; either is trusted like the kernel driver.
+            let (functions, library) = unsafe { load_library(&config.library_paths) }?;
+            // SAFETY: the functions are those of the library, which is held with them.
+            unsafe { Hsa::start(functions, Some(library)) }?
+        }
+        // SAFETY: the functions are those of one library, which is part of the program.
+        AmdgpuAgent::Software => unsafe { Hsa::start(vireo_softhsa::functions(), None) }?,
+    };
+    let options = DeviceOptions {
+        native_code: policy.native_code,
+        zeroed_transients: policy.zeroed_memory,
+        ..DeviceOptions::default()
+    };
+    Ok(Arc::new(AmdDriver::new(System::discover(&hsa)?, options)))
+}
