@@ -124,9 +124,8 @@ impl Instruction {
         let opcode = opcode.ok_or(DecodeError::UnknownOpcode(encoding, number))?;
         let mut length = info.words;
         let take = |words: &mut [u32; 3], length: u32| {
-            for index in 1..length as usize {
-                words[index] = *code.get(index).ok_or(DecodeError::Truncated)?;
-            }
+            let taken = code.get(..length as usize).ok_or(DecodeError::Truncated)?;
+            words[..taken.len()].copy_from_slice(taken);
             Ok(())
         };
         take(&mut words, length)?;

@@ -1,7 +1,7 @@
 //! Loads and stores: device memory through its port, buffers with their bounds, the memory of the work-group, and private memory.
 
 use vireo_simt::row::lanes;
-use vireo_simt::{Fault, Port, Row, TrapKind};
+use vireo_simt::{Access, Fault, LANES, Port, Row, TrapKind};
 
 use super::Next;
 use super::wave::{Group, Wave};
@@ -95,6 +95,17 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
+    /// The offsets of all lanes from the lowest one, that one, and how many bytes from it on values of `bytes` take; none if the rows are wide.
+    #[inline(always)]
+    fn extent(&self, bytes: u32) -> Option<(Row, u64, u64)> {
+        let (Some(row), None) = (self.low, self.high) else { return None };
+        let (lowest, highest) =
+            row.0.iter().fold((u32::MAX, 0), |(low, high), offset| (low.min(*offset), high.max(*offset)));
+        let relative = Row(row.0.map(|offset| offset - lowest));
+        let length = u64::from(highest - lowest) + u64::from(bytes);
+        Some((relative, self.base.wrapping_add(u64::from(lowest)), length))
+    }
+
     #[inline(always)]
     fn at(&self, lane: usize) -> u64 {
         let low = self.low.map_or(0, |row| u64::from(row.0[lane]));
@@ -137,7 +148,7 @@ fn each_lane(
     mut access: impl FnMut(usize, u64) -> Result<(), Refused>,
 ) -> Result<(), (usize, Refused)> {
     if exec == u32::MAX {
-        for lane in 0..vireo_simt::LANES {
+        for lane in 0..LANES {
             access(lane, places.at(lane)).map_err(|refused| (lane, refused))?;
         }
     } else {
@@ -236,6 +247,9 @@ fn load_lanes<const N: usize>(
 ) -> Result<[Row; N], (usize, Refused)> {
     let mut rows = [Row::ZERO; N];
     let exec = wave.exec();
+    if exec == u32::MAX && value.bytes() == 4 * N as u32 && load_together(wave, group, inst, space, &mut rows) {
+        return Ok(rows);
+    }
     let mut put = |lane: usize, words: [u32; N]| {
         for (row, word) in rows.iter_mut().zip(words) {
             row.0[lane] = word;
@@ -282,6 +296,36 @@ fn load_lanes<const N: usize>(
         }
     }
     Ok(rows)
+}
+
+/// The values of all lanes, if they are in bounds and in one allocation.
+#[inline(always)]
+fn load_together<const N: usize>(
+    wave: &Wave,
+    group: &mut Group<'_>,
+    inst: &Inst,
+    space: Space,
+    rows: &mut [Row; N],
+) -> bool {
+    let (places, base) = match space {
+        Space::Global => (global(wave, inst), 0),
+        Space::Buffer => match buffer(wave, inst) {
+            Ok(found) => found,
+            Err(_) => return false,
+        },
+        _ => return false,
+    };
+    let Some((offsets, first, length)) = places.extent(4 * N as u32) else { return false };
+    if places.limit.is_some_and(|limit| first.saturating_add(length) > limit) {
+        return false;
+    }
+    let Some(span) = group.port.span(base.wrapping_add(first), length, Access::Load) else { return false };
+    for lane in 0..LANES {
+        for (row, word) in rows.iter_mut().zip(span.load_words::<N>(u64::from(offsets.0[lane]))) {
+            row.0[lane] = word;
+        }
+    }
+    true
 }
 
 fn local<'a>(wave: &'a Wave, inst: &Inst, offset: u64) -> Places<'a> {

@@ -323,7 +323,7 @@ impl Decoder {
         let Some(ty) = instruction.info().operand(slot) else { return Ok(NONE) };
         match instruction.operand(slot).map(|operand| halved(instruction, slot, operand)) {
             None => Ok(VCC as u16),
-            Some(Operand::Scalar(NULL)) => Ok(SINK),
+            Some(Operand::Scalar(NULL)) if ty.words() <= 2 => Ok(SINK),
             Some(Operand::Scalar(number)) if number + ty.words() <= 128 && number != 124 => Ok(number as u16),
             Some(Operand::Vector(number)) if number + ty.words() <= self.program.vectors => Ok(number as u16),
             Some(Operand::Vector(number)) => Err(invalid(format!("the kernel has no v{}", number + ty.words() - 1))),

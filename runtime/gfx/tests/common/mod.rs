@@ -1,5 +1,7 @@
 //! Runs kernels of code objects on buffers of the test: a loader that is just good enough for what `iree-compile` writes.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -936,6 +936,7 @@ v_cvt_u32_u16 v16, v24
 v_cvt_u32_u16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_cvt_u32_u16_e32 v16, v24
 v_cvt_u32_u16_e64 v16, v24
+v_div_fixup_f16 v16, v24, v32, v40
 v_div_fixup_f32 v16, v24, v32, v40
 v_div_fixup_f32_e64 v16, v24, v32, v40
 v_div_fmas_f32 v0, v1, v2, -v3

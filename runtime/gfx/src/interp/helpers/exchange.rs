@@ -39,7 +39,7 @@ fn permlane(wave: &mut Wave, inst: &Inst, other: usize) -> Next {
     let exec = wave.exec();
     let old = wave.rows[usize::from(inst.result)];
     let row = Row::from_fn(|lane| {
-        let pick = (lane / 16 ^ other) * 16 + (picks >> (4 * (lane % 16)) & 15) as usize;
+        let pick = ((lane / 16) ^ other) * 16 + (picks >> (4 * (lane % 16)) & 15) as usize;
         match exec >> pick & 1 == 1 || fetch_inactive {
             true => from.0[pick],
             false if zero_inactive => 0,

@@ -1,6 +1,6 @@
 //! The steps of an exact division: scale, multiply and add, fix special cases.
 
-use super::float::{Float, ldexp};
+use super::float::{Float, frexp_exponent, ldexp};
 
 fn exponent(value: f32) -> i32 {
     (value.to_bits() >> 23 & 0xFF) as i32
@@ -59,24 +59,22 @@ pub(crate) fn div_fmas(a: f32, b: f32, c: f32, scaled: bool) -> f32 {
     ldexp(value, if exponent(c) > 127 { 64 } else { -64i32 as u32 })
 }
 
-pub(crate) fn div_fixup(quotient: f32, denominator: f32, numerator: f32) -> f32 {
-    let negative = denominator.is_sign_negative() != numerator.is_sign_negative();
-    let signed = |magnitude: f32| if negative { -magnitude } else { magnitude };
+pub(crate) fn div_fixup<F: Float>(quotient: F, denominator: F, numerator: F) -> F {
+    let (wide, below) = (numerator.wide(), denominator.wide());
+    let sign = if numerator.is_negative() == denominator.is_negative() { 1.0 } else { -1.0 };
+    let difference = frexp_exponent(numerator).wrapping_sub(frexp_exponent(denominator)) as i32;
     if numerator.is_nan() {
         numerator.quiet()
     } else if denominator.is_nan() {
         denominator.quiet()
-    } else if numerator == 0.0 && denominator == 0.0 || numerator.is_infinite() && denominator.is_infinite() {
-        f32::NAN
-    } else if denominator == 0.0 || numerator.is_infinite() {
-        signed(f32::INFINITY)
-    } else if denominator.is_infinite() || numerator == 0.0 {
-        signed(0.0)
-    } else if exponent(numerator) - exponent(denominator) < -150 {
-        signed(0.0)
-    } else if exponent(denominator) == 255 {
-        signed(f32::INFINITY)
+    } else if wide == 0.0 && below == 0.0 || wide.is_infinite() && below.is_infinite() {
+        F::narrow(f64::NAN)
+    } else if below == 0.0 || wide.is_infinite() || difference > 150 && !below.is_infinite() && wide != 0.0 {
+        // Beyond this difference even the scaled quotient may be infinite, and the steps after it not a number.
+        F::narrow(sign * f64::INFINITY)
+    } else if below.is_infinite() || wide == 0.0 || difference < -150 {
+        F::narrow(sign * 0.0)
     } else {
-        signed(quotient.abs())
+        F::narrow(sign * quotient.wide().abs())
     }
 }

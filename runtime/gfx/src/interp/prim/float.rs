@@ -105,32 +105,30 @@ native! {
     f64, 0x0008_0000_0000_0000;
 }
 
-/// Times two to a power, rounded once: only the last of the steps can lose bits.
+/// Times two to a power, rounded once: all products but the last one are exact.
 #[inline(always)]
 fn scale_f64(value: f64, power: i32) -> f64 {
     let power_of_two = |power: i32| f64::from_bits(((power + 1023) as u64) << 52);
-    let power = power.clamp(-2200, 2200);
-    let mut value = value;
-    let mut rest = power;
-    // Powers that lose no bits first: below the normal range a second rounding would follow.
+    let (mut value, mut rest) = (value, power.clamp(-2200, 2200));
     while rest > 1000 {
         value *= power_of_two(1000);
         rest -= 1000;
     }
-    if rest < -1000 {
-        // A subnormal result comes from one product: the first ones keep the number normal.
+    if rest < -1000 && value.is_finite() {
+        // Down to the smallest normal number nothing is lost.
         let exponent = ((value.to_bits() >> 52 & 0x7FF) as i32).max(1) - 1023;
-        let safe = (exponent + 1000).clamp(0, 1000).min(-rest);
-        value *= power_of_two(-safe);
-        rest += safe;
-        if rest < -1074 {
-            return value * 0.0;
+        let mut exact = rest.max(-1022 - exponent).min(0);
+        rest -= exact;
+        while exact < 0 {
+            let step = exact.max(-500);
+            value *= power_of_two(step);
+            exact -= step;
         }
         if rest < -1022 {
-            return value * power_of_two(-1000) * power_of_two(rest + 1000);
+            return value * 0.0;
         }
     }
-    value * power_of_two(rest)
+    value * power_of_two(rest.max(-1022))
 }
 
 impl Float for F16 {
@@ -152,7 +150,7 @@ impl Float for F16 {
         let (product, sum) = (self.wide() * b.wide(), c.wide());
         let total = product + sum;
         let lost = (product - (total - sum)) + (sum - (total - (total - sum)));
-        let inexact = lost != 0.0 && lost == lost;
+        let inexact = lost != 0.0 && !lost.is_nan();
         let toward = (lost > 0.0) == (total > 0.0);
         let bits = total.to_bits();
         let odd = if toward { bits | 1 } else { (bits - u64::from(inexact)) | 1 };
@@ -356,16 +354,22 @@ pub(crate) fn flog2<F: Float>(value: F) -> F {
 /// The angle within a turn, in radians.
 #[inline(always)]
 fn radians(turns: f32) -> f64 {
-    let turns = f64::from(turns);
-    (turns - turns.round_ties_even()) * std::f64::consts::TAU
+    f64::from(turns) % 1.0 * std::f64::consts::TAU
 }
 
 pub(crate) fn fsin_turns(turns: f32) -> f32 {
-    exact::sin(radians(turns))
+    let angle = radians(turns);
+    // The sign of a zero stays, and no angle that is infinite has a sine.
+    if angle == 0.0 || angle.is_nan() { angle as f32 } else { exact::sin(angle) }
 }
 
 pub(crate) fn fcos_turns(turns: f32) -> f32 {
-    exact::cos(radians(turns))
+    let angle = radians(turns);
+    match angle {
+        0.0 => 1.0,
+        _ if angle.is_nan() => f32::NAN,
+        _ => exact::cos(angle),
+    }
 }
 
 #[inline(always)]
