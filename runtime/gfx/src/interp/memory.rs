@@ -103,6 +103,9 @@ impl Places<'_> {
             row.0.iter().fold((u32::MAX, 0), |(low, high), offset| (low.min(*offset), high.max(*offset)));
         let relative = Row(row.0.map(|offset| offset - lowest));
         let length = u64::from(highest - lowest) + u64::from(bytes);
+        if self.limit.is_some() && self.base + u64::from(highest) > u64::from(u32::MAX) {
+            return None;
+        }
         Some((relative, self.base.wrapping_add(u64::from(lowest)), length))
     }
 
@@ -110,7 +113,9 @@ impl Places<'_> {
     fn at(&self, lane: usize) -> u64 {
         let low = self.low.map_or(0, |row| u64::from(row.0[lane]));
         let high = self.high.map_or(0, |row| u64::from(row.0[lane]) << 32);
-        self.base.wrapping_add(low | high)
+        let place = self.base.wrapping_add(low | high);
+        // Offsets in buffers have 32 bits: a negative one and what the instruction adds are a small one.
+        if self.limit.is_some() { u64::from(place as u32) } else { place }
     }
 }
 
