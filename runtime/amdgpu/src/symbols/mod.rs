@@ -93,7 +93,7 @@ impl Hsa {
         let mut agents: Vec<Agent> = Vec::new();
         // SAFETY: the callback is called during the call only, with this list.
         let status = unsafe { (self.functions.hsa_iterate_agents)(Some(add), ptr::from_mut(&mut agents).cast()) };
-        self.check(status, "hsa_iterate_agents")?;
+        self.check(status, stringify!(hsa_iterate_agents))?;
         Ok(agents)
     }
 
@@ -108,7 +108,7 @@ impl Hsa {
         let list = ptr::from_mut(&mut pools).cast();
         // SAFETY: the callback is called during the call only, with this list.
         let status = unsafe { (self.functions.hsa_amd_agent_iterate_memory_pools)(agent, Some(add), list) };
-        self.check(status, "hsa_amd_agent_iterate_memory_pools")?;
+        self.check(status, stringify!(hsa_amd_agent_iterate_memory_pools))?;
         Ok(pools)
     }
 
@@ -123,18 +123,18 @@ impl Hsa {
         let list = ptr::from_mut(&mut isas).cast();
         // SAFETY: the callback is called during the call only, with this list.
         let status = unsafe { (self.functions.hsa_agent_iterate_isas)(agent, Some(add), list) };
-        self.check(status, "hsa_agent_iterate_isas")?;
+        self.check(status, stringify!(hsa_agent_iterate_isas))?;
         let name = |isa: Isa| {
             let mut length = 0u32;
             let target = ptr::from_mut(&mut length).cast();
             // SAFETY: the attribute is a `u32`.
             let status = unsafe { (self.functions.hsa_isa_get_info_alt)(isa, IsaInfo::NAME_LENGTH, target) };
-            self.check(status, "hsa_isa_get_info_alt")?;
+            self.check(status, stringify!(hsa_isa_get_info_alt))?;
             let mut bytes = vec![0u8; length as usize + 1];
             // SAFETY: the attribute has as many bytes as was just said.
             let status =
                 unsafe { (self.functions.hsa_isa_get_info_alt)(isa, IsaInfo::NAME, bytes.as_mut_ptr().cast()) };
-            self.check(status, "hsa_isa_get_info_alt")?;
+            self.check(status, stringify!(hsa_isa_get_info_alt))?;
             Ok(text(&bytes))
         };
         isas.into_iter().map(name).collect()
@@ -196,7 +196,7 @@ impl Hsa {
         let mut address = ptr::null_mut();
         // SAFETY: `address` is written.
         let status = unsafe { (self.functions.hsa_amd_memory_pool_allocate)(pool, size, 0, &mut address) };
-        self.check(status, "hsa_amd_memory_pool_allocate")?;
+        self.check(status, stringify!(hsa_amd_memory_pool_allocate))?;
         let address = NonNull::new(address.cast::<u8>())
             .ok_or_else(|| Status::internal("`hsa_amd_memory_pool_allocate` returned no address"))?;
         let memory = PoolMemory { hsa: self.clone(), address };
@@ -205,7 +205,7 @@ impl Hsa {
             let allow = self.functions.hsa_amd_agents_allow_access;
             // SAFETY: the list has that many agents, and the address is that of an allocation.
             let status = unsafe { allow(count, list, ptr::null(), address.as_ptr().cast()) };
-            self.check(status, "hsa_amd_agents_allow_access")?;
+            self.check(status, stringify!(hsa_amd_agents_allow_access))?;
         }
         Ok(memory)
     }
@@ -225,7 +225,7 @@ impl Hsa {
         // SAFETY: the caller guarantees that the memory is there; the list has that many agents.
         let status =
             unsafe { (self.functions.hsa_amd_memory_lock)(host.as_ptr().cast(), size, list, count, &mut address) };
-        self.check(status, "hsa_amd_memory_lock")?;
+        self.check(status, stringify!(hsa_amd_memory_lock))?;
         Ok(LockedMemory { hsa: self.clone(), host, address: address.addr() as u64 })
     }
 
@@ -238,7 +238,7 @@ impl Hsa {
             (ptr::with_exposed_provenance_mut(target as usize), ptr::with_exposed_provenance(source as usize));
         // SAFETY: the caller guarantees it.
         let status = unsafe { (self.functions.hsa_memory_copy)(target, source, length) };
-        self.check(status, "hsa_memory_copy")
+        self.check(status, stringify!(hsa_memory_copy))
     }
 
     /// Creates a signal that the host waits for.
@@ -246,7 +246,7 @@ impl Hsa {
         let mut signal = Signal::default();
         // SAFETY: `signal` is written; there is no list of consumers.
         let status = unsafe { (self.functions.hsa_amd_signal_create)(value, 0, ptr::null(), 0, &mut signal) };
-        self.check(status, "hsa_amd_signal_create")?;
+        self.check(status, stringify!(hsa_amd_signal_create))?;
         Ok(OwnedSignal { hsa: self.clone(), signal })
     }
 
@@ -290,7 +290,7 @@ impl Hsa {
         let (private, group) = (u32::MAX, u32::MAX);
         // SAFETY: `queue` is written; the caller guarantees what the callback needs.
         let status = unsafe { create(agent, size, QueueType::MULTI, Some(callback), data, private, group, &mut queue) };
-        self.check(status, "hsa_queue_create")?;
+        self.check(status, stringify!(hsa_queue_create))?;
         let queue = NonNull::new(queue).ok_or_else(|| Status::internal("`hsa_queue_create` returned no queue"))?;
         Ok(OwnedQueue { hsa: self.clone(), queue })
     }
@@ -303,24 +303,24 @@ impl Hsa {
         // SAFETY: `executable` is written; there are no options.
         let status =
             unsafe { (functions.hsa_executable_create_alt)(profile, rounding, c"".as_ptr().cast(), &mut executable) };
-        self.check(status, "hsa_executable_create_alt")?;
+        self.check(status, stringify!(hsa_executable_create_alt))?;
         // Destroyed with the code, whatever happens from here on.
         let mut code = LoadedCode { hsa: self.clone(), executable, agent, _image: image.clone() };
         let mut reader = Default::default();
         let (data, size) = (image.as_ptr().cast(), image.len() as u64);
         // SAFETY: the image outlives the reader.
         let status = unsafe { (functions.hsa_code_object_reader_create_from_memory)(data, size, &mut reader) };
-        self.check(status, "hsa_code_object_reader_create_from_memory")?;
+        self.check(status, stringify!(hsa_code_object_reader_create_from_memory))?;
         let load = functions.hsa_executable_load_agent_code_object;
         // SAFETY: the handles are those that the library returned; the result is not asked for.
         let status = unsafe { load(executable, agent, reader, ptr::null(), ptr::null_mut()) };
-        let loaded = self.check(status, "hsa_executable_load_agent_code_object");
+        let loaded = self.check(status, stringify!(hsa_executable_load_agent_code_object));
         // SAFETY: it is used no more.
         unsafe { (functions.hsa_code_object_reader_destroy)(reader) };
         loaded?;
         // SAFETY: the handle is alive.
         let status = unsafe { (functions.hsa_executable_freeze)(executable, ptr::null()) };
-        self.check(status, "hsa_executable_freeze")?;
+        self.check(status, stringify!(hsa_executable_freeze))?;
         code.executable = executable;
         Ok(code)
     }
@@ -458,7 +458,7 @@ impl LoadedCode {
         let (attribute, target) = (ExecutableSymbolInfo::KERNEL_OBJECT, ptr::from_mut(&mut address).cast());
         // SAFETY: the attribute is a `u64`.
         let status = unsafe { (functions.hsa_executable_symbol_get_info)(handle, attribute, target) };
-        self.hsa.check(status, "hsa_executable_symbol_get_info")?;
+        self.hsa.check(status, stringify!(hsa_executable_symbol_get_info))?;
         Ok(address)
     }
 }
