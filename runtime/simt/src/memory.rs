@@ -281,7 +281,12 @@ impl Span<'_> {
     pub fn load_words<const N: usize>(&self, offset: u64) -> [u32; N] {
         assert!(offset <= self.length && self.length - offset >= 4 * N as u64);
         let host = self.host.wrapping_add(offset as usize);
-        std::array::from_fn(|index| load_word(host.wrapping_add(4 * index)))
+        // A closure of `array::from_fn` would not be inlined into code for newer processors.
+        let mut words = [0; N];
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = load_word(host.wrapping_add(4 * index));
+        }
+        words
     }
 
     /// Stores `N` words of four bytes.
