@@ -99,9 +99,13 @@ impl Places<'_> {
     #[inline(always)]
     fn extent(&self, bytes: u32) -> Option<(Row, u64, u64)> {
         let (Some(row), None) = (self.low, self.high) else { return None };
-        let (lowest, highest) =
-            row.0.iter().fold((u32::MAX, 0), |(low, high), offset| (low.min(*offset), high.max(*offset)));
-        let relative = Row(row.0.map(|offset| offset - lowest));
+        // Loops, since closures of the library are not inlined into code for newer processors.
+        let (mut lowest, mut highest) = (u32::MAX, 0);
+        for offset in &row.0 {
+            lowest = lowest.min(*offset);
+            highest = highest.max(*offset);
+        }
+        let relative = Row::from_fn(|lane| row.0[lane] - lowest);
         let length = u64::from(highest - lowest) + u64::from(bytes);
         if self.limit.is_some() && self.base + u64::from(highest) > u64::from(u32::MAX) {
             return None;
@@ -326,8 +330,9 @@ fn load_together<const N: usize>(
     }
     let Some(span) = group.port.span(base.wrapping_add(first), length, Access::Load) else { return false };
     for lane in 0..LANES {
-        for (row, word) in rows.iter_mut().zip(span.load_words::<N>(u64::from(offsets.0[lane]))) {
-            row.0[lane] = word;
+        let words = span.load_words::<N>(u64::from(offsets.0[lane]));
+        for (row, word) in rows.iter_mut().zip(&words) {
+            row.0[lane] = *word;
         }
     }
     true
