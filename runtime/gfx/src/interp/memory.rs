@@ -101,9 +101,9 @@ impl Places<'_> {
         let (Some(row), None) = (self.low, self.high) else { return None };
         // Loops, since closures of the library are not inlined into code for newer processors.
         let (mut lowest, mut highest) = (u32::MAX, 0);
-        for offset in &row.0 {
-            lowest = lowest.min(*offset);
-            highest = highest.max(*offset);
+        for lane in 0..LANES {
+            lowest = lowest.min(row.0[lane]);
+            highest = highest.max(row.0[lane]);
         }
         let relative = Row::from_fn(|lane| row.0[lane] - lowest);
         let length = u64::from(highest - lowest) + u64::from(bytes);
@@ -331,8 +331,9 @@ fn load_together<const N: usize>(
     let Some(span) = group.port.span(base.wrapping_add(first), length, Access::Load) else { return false };
     for lane in 0..LANES {
         let words = span.load_words::<N>(u64::from(offsets.0[lane]));
-        for (row, word) in rows.iter_mut().zip(&words) {
-            row.0[lane] = *word;
+        // An iterator's functions would not be inlined into code for newer processors, and this loop take twice as long.
+        for index in 0..N {
+            rows[index].0[lane] = words[index];
         }
     }
     true
