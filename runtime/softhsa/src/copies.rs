@@ -1,6 +1,6 @@
 //! Asynchronous copies: a thread waits for the signals that a copy depends on. A copy that depends on nothing is done at once.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use vireo_hsa::hsa::HsaStatus;
 
@@ -51,9 +51,6 @@ pub(crate) unsafe fn start(
     };
     let thread = std::thread::Builder::new().name("softhsa-copy".to_string()).spawn(wait);
     let thread = thread.map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES)?;
-    let mut helpers = system.helpers.lock().unwrap_or_else(PoisonError::into_inner);
-    // Threads that have ended need no attention any more.
-    helpers.retain(|helper| !helper.is_finished());
-    helpers.push(thread);
+    system.add_helper(thread);
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(crate) fn add(system: &Arc<System>, handler: Handler) -> Result<()> {
             handlers.pop();
             return Err(HsaStatus::ERROR_OUT_OF_RESOURCES);
         };
-        system.helpers.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        system.add_helper(thread);
     }
     drop(handlers);
     system.signals.bell.ring();

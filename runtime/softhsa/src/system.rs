@@ -101,7 +101,7 @@ pub(crate) struct System {
     pub(crate) threads: NonZeroUsize,
     /// Asks the thread that calls handlers of signals, and copies that wait, to stop.
     pub(crate) stop: Stop,
-    pub(crate) helpers: Mutex<Vec<JoinHandle<()>>>,
+    helpers: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl System {
@@ -206,6 +206,14 @@ impl System {
             agent.queues.fetch_sub(1, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Keeps a thread that ends with the system.
+    pub(crate) fn add_helper(&self, thread: JoinHandle<()>) {
+        let mut helpers = self.helpers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Threads that have ended need no attention any more.
+        helpers.retain(|helper| !helper.is_finished());
+        helpers.push(thread);
     }
 
     /// Ends all threads.

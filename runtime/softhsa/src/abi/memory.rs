@@ -55,12 +55,16 @@ fn allocate(system: &System, pool: &Pool, size: u64) -> Result<u64> {
 pub(crate) unsafe extern "C" fn hsa_amd_memory_pool_allocate(
     memory_pool: MemoryPool,
     size: u64,
-    _flags: u32,
+    flags: u32,
     ptr: *mut *mut c_void,
 ) -> HsaStatus {
     call(|system| {
         // SAFETY: the caller's promise.
         let out = unsafe { Out::new(ptr) }?;
+        // Other kinds of memory, such as executable memory, do not exist.
+        if flags != 0 {
+            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+        }
         let start = allocate(system, system.pool(memory_pool)?, size)?;
         out.set(std::ptr::with_exposed_provenance_mut(start as usize));
         Ok(())
