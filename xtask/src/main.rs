@@ -4,7 +4,8 @@
 //! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded
 //! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, `facts` at literals that repeat the specs,
 //! `semver` at what users see of the library. `opcodes` writes the table of the instruction decoder. `dist` builds what is shipped, `cross`
-//! builds and runs for other machines, `package` what is published. Specs are read from disk, so that an edit of one does not build this crate again.
+//! builds and runs for other machines, `package` what is published, `soft` the software libraries of GPUs. Specs are read
+//! from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod cross;
@@ -19,6 +20,7 @@ mod outside;
 mod package;
 mod semver;
 mod skipped;
+mod soft;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask package
        cargo xtask semver [--accept]
        cargo xtask skipped FILE
+       cargo xtask soft DIRECTORY
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more
@@ -52,7 +55,8 @@ opcodes    writes the table of the decoder that finds instructions which a proce
 outside    builds and runs the program of the README in a crate outside of the workspace
 package    packages the crates that are published, and builds each from its package
 semver     fails if the public items of the library differ from those in snapshots/api/, or records them there
-skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has";
+skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has
+soft       builds the software libraries of GPUs into DIRECTORY, under the names that programs load them by";
 
 /// Why a chore was not done.
 pub enum Failure {
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         ["semver"] => semver::semver(false).map_err(Failure::Wrong),
         ["semver", "--accept"] => semver::semver(true).map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),
+        ["soft", directory] => soft::soft(Path::new(directory)),
         ["help" | "--help" | "-h"] => print(USAGE),
         _ => Err(Failure::Usage(USAGE.to_string())),
     };
