@@ -20,7 +20,6 @@ macro_rules! hsa {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         let function = vireo_softhsa::functions().$function;
         // SAFETY: the tests pass pointers to values that live during the call, or that the library has to refuse.
-        #[expect(clippy::macro_metavars_in_unsafe, reason = "arguments are values")]
         unsafe { function($($argument),*) }
     }};
 }
@@ -30,7 +29,6 @@ macro_rules! optional {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         let function = vireo_softhsa::functions().$function.expect("the software agent has all functions");
         // SAFETY: as above.
-        #[expect(clippy::macro_metavars_in_unsafe, reason = "arguments are values")]
         unsafe { function($($argument),*) }
     }};
 }
