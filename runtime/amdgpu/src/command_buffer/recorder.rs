@@ -324,6 +324,8 @@ impl Recorder {
         if let Some(offset) = implicit {
             put(&mut arguments, offset as usize, &implicit_arguments(count, export.workgroup_size, local));
         }
+        // Records count their parts in qwords.
+        arguments.resize(arguments.len().next_multiple_of(8), 0);
         let kernarg_size = (export.kernel.kernarg_size as usize).max(arguments.len()).next_multiple_of(8);
         if kernarg_size as u64 > MAX_KERNARG_LENGTH / 2 || kernarg_size / 8 > usize::from(u16::MAX) {
             return Err(Status::out_of_range(format!("`{name}`: {kernarg_size} bytes of arguments")));
@@ -362,12 +364,7 @@ impl Recorder {
         };
         let tail = match strategy {
             KernargStrategy::PREPUBLISHED | KernargStrategy::PATCHED_TEMPLATE => Vec::new(),
-            _ => {
-                let tail = &arguments[tail_at..];
-                let mut tail = tail.to_vec();
-                tail.resize(tail.len().next_multiple_of(8), 0);
-                tail
-            }
+            _ => arguments[tail_at..].to_vec(),
         };
         let own = if strategy == KernargStrategy::PREPUBLISHED { 0 } else { kernarg_need(kernarg_size as u64) };
         let patch = if indirect.is_some() { kernarg_need(PATCH_ARGUMENTS) } else { 0 };
