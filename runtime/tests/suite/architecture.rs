@@ -39,7 +39,11 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         if path.ends_with("tests") || path.ends_with("tests.rs") || path.ends_with("op_tests.rs") {
             continue;
         }
-        if path.is_dir() { sources(&path, found) } else { found.push(path) }
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
     }
 }
 

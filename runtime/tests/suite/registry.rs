@@ -165,7 +165,7 @@ fn the_newest_factory_wins_until_it_leaves() {
     assert_eq!(registry.register(broken.clone()).unwrap_err().code(), StatusCode::AlreadyExists);
     assert_eq!(error(registry.create_device("null")), "UNAVAILABLE: creating driver `null`: come back tomorrow");
     let drivers = registry.drivers();
-    assert_eq!(drivers.len(), 4);
+    assert_eq!(drivers.len(), 5);
     assert!(drivers.contains(&DriverInfo::new("null", "out of order")));
     assert!(registry.devices().iter().all(|device| device.driver != "null"));
     registry.unregister(&broken).unwrap();
