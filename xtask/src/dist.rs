@@ -40,6 +40,9 @@ pub fn dist() -> Result<(), String> {
     let target = target();
     let mut cargo = Command::new("cargo");
     cargo.args(["rustc", "--locked", "--profile=dist", "--package=vireo-cli", "--bin=vireo", "--target", &host]);
+    // Software agents are for those who develop for GPUs, and larger than the interpreter and the compiler of programs; the command loads them
+    // as libraries.
+    cargo.arg("--no-default-features");
     cargo.arg("--target-dir").arg(&target).args(["--config", COMMAND_FOR_SIZE, "--"]).args(PROGRAM).args(flags.program);
     cargo.env("CARGO_PROFILE_DIST_DEBUG", "none").env("CARGO_ENCODED_RUSTFLAGS", flags.all.join("\x1f"));
     let status = cargo.current_dir(workspace()).status().map_err(|error| format!("cargo: {error}"))?;

@@ -39,8 +39,15 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
             // SAFETY: the functions are those of the library, which is held with them.
             unsafe { Hsa::start(functions, Some(library)) }?
         }
+        #[cfg(feature = "software-agents")]
         // SAFETY: the functions are those of one library, which is part of the program.
         AmdgpuAgent::Software => unsafe { Hsa::start(vireo_softhsa::functions(), None) }?,
+        #[cfg(not(feature = "software-agents"))]
+        AmdgpuAgent::Software => {
+            return Err(vireo_core::status::Status::unimplemented(
+                "this build has no software agent: use one with the feature `software-agents`, or the library that `cargo xtask soft` builds",
+            ));
+        }
     };
     let options = DeviceOptions {
         native_code: policy.native_code,
