@@ -14,15 +14,16 @@ const PROGRAM: &[&str] = &["-Copt-level=2", "-Cstrip=symbols"];
 
 /// Where the tools of Rust put a program that starts at any address and shares the unwinder of the system, the shipped command has fixed
 /// addresses, so that nothing is relocated when it starts, and its own unwinder, so that one library less is loaded. Functions with the same
-/// machine code are one. Nothing is unwound where panics abort, and a backtrace of a program without names says nothing, so the index of
-/// unwind tables goes too. `docs/decisions.md` has the figures.
+/// machine code are one. Nothing is unwound where panics abort, and a backtrace of a program without names says nothing, so the unwind tables,
+/// a twelfth of the file, and their index go too. `docs/decisions.md` has the figures.
 const GNU_LINUX: Flags = Flags {
     all: &["-Crelocation-model=static", "-Clink-arg=-Wl,--icf=all"],
     program: &["-lstatic:-bundle=gcc_eh", "-Clink-arg=-Wl,--no-eh-frame-hdr"],
+    script: Some("xtask/src/dist/no_unwind_tables.ld"),
 };
 
 /// Elsewhere what the system's tools do.
-const OTHERS: Flags = Flags { all: &[], program: &[] };
+const OTHERS: Flags = Flags { all: &[], program: &[], script: None };
 
 /// What the compiler is told besides the profile.
 struct Flags {
@@ -30,6 +31,8 @@ struct Flags {
     all: &'static [&'static str],
     /// For the program, which links.
     program: &'static [&'static str],
+    /// What the linker does besides.
+    script: Option<&'static str>,
 }
 
 /// Builds the command for this machine, as `target/dist/vireo`.
@@ -44,6 +47,9 @@ pub fn dist() -> Result<(), String> {
     // as libraries.
     cargo.arg("--no-default-features");
     cargo.arg("--target-dir").arg(&target).args(["--config", COMMAND_FOR_SIZE, "--"]).args(PROGRAM).args(flags.program);
+    if let Some(script) = flags.script {
+        cargo.arg(format!("-Clink-arg={}", workspace().join(script).display()));
+    }
     cargo.env("CARGO_PROFILE_DIST_DEBUG", "none").env("CARGO_ENCODED_RUSTFLAGS", flags.all.join("\x1f"));
     let status = cargo.current_dir(workspace()).status().map_err(|error| format!("cargo: {error}"))?;
     if !status.success() {
