@@ -34,17 +34,16 @@ mod tiers;
 mod values;
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use anstream::AutoStream;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Color, Command};
-use exit::Exit;
+pub use exit::Exit;
 use failure::Failure;
 
 /// Does what the arguments of this process say.
-pub fn main() -> ExitCode {
+pub fn main() -> Exit {
     let arguments = match flags::expand(std::env::args_os()) {
         Ok(arguments) => flags::without_defaults(arguments),
         Err(failure) => return finish(Err(failure), Color::Auto),
@@ -67,7 +66,7 @@ pub fn main() -> ExitCode {
             // Help and version are not errors; clap writes them to stdout and everything else to stderr.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
             let _ = error.print();
-            exit.into()
+            exit
         }
     }
 }
@@ -92,12 +91,12 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
-fn finish(result: Result<Exit, Failure>, color: Color) -> ExitCode {
+fn finish(result: Result<Exit, Failure>, color: Color) -> Exit {
     let failure = match result {
-        Ok(exit) => return exit.into(),
+        Ok(exit) => return exit,
         Err(failure) => failure,
     };
     // Nothing is left to do where stderr is closed.
     let _ = failure.report(&mut AutoStream::new(io::stderr(), color.choice()));
-    failure.exit.into()
+    failure.exit
 }

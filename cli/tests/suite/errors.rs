@@ -257,3 +257,33 @@ fn help_and_listings() {
         assert!(script.code == 0 && script.stdout.contains("expected-output"), "{shell}");
     }
 }
+
+/// A file that is opened where there is no standard output must not become it.
+#[cfg(unix)]
+#[test]
+fn files_do_not_take_the_place_of_closed_streams() {
+    let temporary = tempfile::tempdir().unwrap();
+    let module = format!("--module={}", folder("tests/fixtures").join("values.vmfb").display());
+    let program = command();
+    let status = std::process::Command::new("sh")
+        .args(["-c", r#"exec "$@" <&- >&- 2>&-"#, "sh"])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .args(["run", &module, "--function=pair", "--input=2x2xf32=1,2,3,4", "--input=3xi8=5"])
+        .args(["--output=@first.npy", "--output=@second.npy"])
+        .current_dir(temporary.path())
+        .status();
+    assert_eq!(status.unwrap().code(), Some(0));
+    let outcome = vireo(
+        temporary.path(),
+        [
+            "run",
+            &module,
+            "--function=pair",
+            "--input=@first.npy",
+            "--input=@second.npy",
+            "--expected_output=@first.npy",
+        ],
+    );
+    check(&outcome, 0, &[]);
+}

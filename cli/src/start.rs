@@ -1,0 +1,39 @@
+//! The start of the process, in place of that of Rust's standard library: it reads the memory map of the process to find the end of the stack,
+//! for a message when that overflows, which takes a twentieth of the time in which a small model is loaded and run. What else it does is here.
+#![expect(unsafe_code, reason = "the C library calls `main` by its name, and has what it does")]
+
+use std::ffi::{c_char, c_int};
+use std::io::{self, Write};
+
+/// Bytes by which the heap grows, and that it keeps when memory is freed. The C library would ask the system for 128 KiB several times until the
+/// arguments are parsed.
+const HEAP_STEP: c_int = 384 << 10;
+
+// SAFETY: this is the signature of C. The standard library finds the arguments by itself, before `main`.
+#[unsafe(no_mangle)]
+extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
+    open_standard_streams();
+    // SAFETY: nothing runs yet that the heap or a signal handler could belong to. Whoever writes to a pipe that nobody reads gets an error
+    // instead of a signal, as in all programs in Rust.
+    unsafe {
+        libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+    }
+    let exit = vireo_cli::main();
+    // Who wants to know whether the output arrived has flushed it before.
+    let _ = io::stdout().flush();
+    exit as c_int
+}
+
+/// Opens `/dev/null` where the process was started without standard input, output or error. A file that is opened would take its place.
+fn open_standard_streams() {
+    let mut streams = [0, 1, 2].map(|fd| libc::pollfd { fd, events: 0, revents: 0 });
+    // SAFETY: the array has three entries.
+    if unsafe { libc::poll(streams.as_mut_ptr(), 3, 0) } < 0 {
+        return;
+    }
+    for _ in streams.iter().filter(|stream| stream.revents & libc::POLLNVAL != 0) {
+        // SAFETY: the path is a string of C. The system takes the lowest number that is free, and the streams are in their order.
+        unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+    }
+}
