@@ -283,6 +283,7 @@ fn files_do_not_take_the_place_of_closed_streams() {
             "--input=@first.npy",
             "--input=@second.npy",
             "--expected_output=@first.npy",
+            "--expected_output=@second.npy",
         ],
     );
     check(&outcome, 0, &[]);
