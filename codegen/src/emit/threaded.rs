@@ -1,5 +1,5 @@
 //! Emits what the threaded dispatcher needs to run the handlers of `interp`: `vm/interp/threaded/<family>.rs` names the body of each
-//! op that is made of primitives by a type, `vm/interp/threaded.rs` picks it for a decoded op.
+//! op that is made of primitives, or is executed by a helper, by a type; `vm/interp/threaded.rs` picks it for a decoded op.
 //!
 //! All that is unsafe about the dispatcher is written once, by hand, over these types.
 
@@ -18,16 +18,21 @@ use crate::sem::ExprKind;
 pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     let mut families = decoded_families(isa);
     for (_, ops) in &mut families {
-        ops.retain(|op| is_portable(op));
+        ops.retain(|op| is_portable(op) || is_helper(op));
     }
     families.retain(|(_, ops)| !ops.is_empty());
     let mut files = vec![source("vm/interp/threaded.rs", "spec/vm", top(&families))];
     for (family, ops) in &families {
-        let bodies = ops.iter().map(|op| body(op));
+        let bodies = ops.iter().map(|op| if is_helper(op) { helper_body(op) } else { body(op) });
         let tokens = quote!(use super::super::prelude::*; #(#bodies)*);
         files.push(source(&format!("vm/interp/threaded/{family}.rs"), &family_source(family), tokens));
     }
     files
+}
+
+/// Whether a method of `Helpers` executes the op.
+fn is_helper(op: &Op) -> bool {
+    matches!(op.body, Body::Helper(_))
 }
 
 /// Whether the result says whether something is true, so that a branch on it is worth fusing.
@@ -68,7 +73,7 @@ fn slots(field: &Field) -> TokenStream {
 fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let modules = family_modules("threaded", families);
     let ops = || families.iter().flat_map(|(family, ops)| ops.iter().map(move |op| (ident(family), *op)));
-    let plain = ops().map(|(family, op)| {
+    let plain = ops().filter(|(_, op)| is_portable(op)).map(|(family, op)| {
         let (variant, names, tuple) = (variant(op), names(op), placed(op));
         let reads = values(op).map(slots);
         let result = op.result().filter(|field| !is_ref(field)).map(slots);
@@ -83,6 +88,10 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
             Op::#variant { #(#names),* } if #result == condition => visitor.test::<#family::#variant>(#tuple, &[#(#reads),*]),
         })
     });
+    let helpers = ops().filter(|(_, op)| is_helper(op)).map(|(family, op)| {
+        let (variant, names, tuple) = (variant(op), names(op), tuple(op));
+        quote!(Op::#variant { #(#names),* } => visitor.helper::<#family::#variant>(#tuple),)
+    });
     quote! {
         use super::prelude::*;
         #modules
@@ -91,6 +100,15 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
         pub fn visit_op(op: Op, visitor: &mut impl OpVisitor) -> bool {
             match op {
                 #(#plain)*
+                _ => return false,
+            }
+            true
+        }
+
+        #[doc = " Visits an op that a helper executes. False for any other."]
+        pub fn visit_helper(op: Op, visitor: &mut impl HelperVisitor) -> bool {
+            match op {
+                #(#helpers)*
                 _ => return false,
             }
             true
@@ -147,5 +165,25 @@ fn body(op: &Op) -> TokenStream {
         }
 
         #test
+    }
+}
+
+/// The type that stands for the handler of an op that a helper executes.
+fn helper_body(op: &Op) -> TokenStream {
+    let (name, family, function, origin) = (variant(op), ident(&op.family), function(op), comment(&origin(op)));
+    let types = operands(op).into_iter().map(|operand| operand.ty);
+    let (names, tuple) = (names(op), tuple(op));
+    quote! {
+        #origin
+        pub(super) struct #name;
+
+        impl HelperBody for #name {
+            type Operands = (#(#types,)*);
+
+            #[inline(always)]
+            fn run(cx: &mut Machine<'_>, &#tuple: &Self::Operands) -> Result<()> {
+                super::super::#family::#function(cx, #(#names),*)
+            }
+        }
     }
 }

@@ -112,7 +112,7 @@ fn the_loop_knows_how_each_handler_ends() {
 }
 
 #[test]
-fn the_threaded_dispatcher_gets_bodies_of_primitives_and_fuses_tests() {
+fn the_threaded_dispatcher_gets_bodies_of_primitives_and_helpers_and_fuses_tests() {
     let ops = [
         op("nand.i32", 1, "binary(i32)", "semantics: lhs.and(rhs).not()", "{lhs: 0, rhs: 0, result: -1}"),
         op("same.f32", 2, "convert(f32, i32)", "semantics: operand.feq(operand)", "{operand: 0, result: 1}"),
@@ -122,8 +122,13 @@ fn the_threaded_dispatcher_gets_bodies_of_primitives_and_fuses_tests() {
     let bodies = joined("vm/interp/threaded/mini.rs");
     let call = "super::super::mini::nand_i32( frame, Operand::new(lhs, CARRIED == 1), Operand::new(rhs, CARRIED == 2), result, ); Ok(())";
     assert!(bodies.contains(call), "{bodies}");
-    assert!(!bodies.contains("Get"), "{bodies}");
+    let helper = "impl HelperBody for Get { type Operands = (RefReg, Reg, Reg); #[inline(always)] \
+                  fn run( cx: &mut Machine<'_>, &(buffer, index, result): &Self::Operands, ) -> Result<()> \
+                  { super::super::mini::get(cx, buffer, index, result) } }";
+    assert!(bodies.contains(helper), "{bodies}");
     let text = joined("vm/interp/threaded.rs");
+    let get = "Op::Get { buffer, index, result } => { visitor.helper::<mini::Get>((buffer, index, result)) }";
+    assert!(text.contains(get), "{text}");
     let (plain, fused) = text.split_once("fn visit_fused_test").unwrap_or_default();
     assert!(
         plain.contains("mini::NandI32, >((lhs, rhs, result), &[narrow(lhs), narrow(rhs)], Some(narrow(result)))"),

@@ -17,7 +17,8 @@ pub mod vm {
             pub(super) use crate::interp::machine::Machine;
             pub(super) use crate::interp::prim::{self, Float, Int};
             pub(super) use crate::interp::threaded::{
-                BranchHandlers, Handler, OpBody, OpVisitor, TestBody, branch_handlers, narrow, op, wide,
+                BranchHandlers, Handler, HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody, branch_handlers,
+                narrow, op, wide,
             };
             pub(super) use crate::status::Result;
         }

@@ -14,12 +14,12 @@ use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
 use super::code::{Entry, NO_INSTRUCTION, ThreadedCode};
 use super::handlers::{self, ANY, CARRIED, ONE, PAIR, TickWhen};
 use super::instruction::{
-    ConditionalBranch, FusedBranch, Handler, ImportCall, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
-    WordReturn, instructions_of, operands_of,
+    ConditionalBranch, FusedBranch, Handler, HelperOp, ImportCall, ReturnOperands, ThreadedCallSite,
+    ThreadedInstruction, WordReturn, instructions_of, operands_of,
 };
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
-use super::{OpBody, OpVisitor, TestBody};
+use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
@@ -62,6 +62,13 @@ impl OpVisitor for InstructionStream {
 
     fn test<B: TestBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister]) {
         self.push(B::BRANCH_HANDLERS[self.carried(reads)][self.branch_variant], FusedBranch { delta: 0, operands });
+    }
+}
+
+impl HelperVisitor for InstructionStream {
+    fn helper<B: HelperBody>(&mut self, operands: B::Operands) {
+        self.push(handlers::helper::<B>, HelperOp { pc: self.pc, operands });
+        self.carry = None;
     }
 }
 
@@ -300,7 +307,7 @@ impl<'a> CodeBuilder<'a> {
                 self.stream.carry = None;
             }
             Op::Return { operands } => self.returns(operands),
-            op if generated::visit_op(op, &mut self.stream) => {}
+            op if generated::visit_op(op, &mut self.stream) || generated::visit_helper(op, &mut self.stream) => {}
             _ => {
                 self.stream.push(handlers::cold, self.stream.pc);
                 self.stream.carry = None;

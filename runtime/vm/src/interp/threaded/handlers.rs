@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use super::carried_register::CarriedRegister;
 use super::instruction::{
-    CarriedValues, ConditionalBranch, FusedBranch, Handler, ImportCall, Ip, ReturnOperands, ThreadedCallSite,
+    CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, ImportCall, Ip, ReturnOperands, ThreadedCallSite,
     ThreadedInstruction, WordReturn, instructions_of, operands_of,
 };
-use super::{FusedTestFrame, HandlerFrame, OpBody};
+use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
 use crate::bytecode::{ListId, RefReg, Reg};
 use crate::interp::control::Exit;
 use crate::interp::machine::Machine;
@@ -93,6 +93,24 @@ pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'
     unsafe {
         let after = super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize);
         go_on::<u32>(after, ip, slots, cx, carried)
+    }
+}
+
+/// The handler of ops that helpers execute.
+///
+/// # Safety
+/// As for a [`Handler`].
+pub(super) unsafe extern "C-unwind" fn helper<B: HelperBody>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let HelperOp { pc, operands } = &*operands_of::<HelperOp<B::Operands>>(ip);
+        let after = super::execute_helper::<B>(cx, slots, *pc as usize, operands);
+        go_on::<HelperOp<B::Operands>>(after, ip, slots, cx, carried)
     }
 }
 

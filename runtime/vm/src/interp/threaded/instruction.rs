@@ -137,6 +137,14 @@ pub(super) struct ImportCall {
     pub call: CallId,
 }
 
+/// The operands of [`helper`](super::handlers::helper): the index of the op, and its operands.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct HelperOp<T> {
+    pub pc: u32,
+    pub operands: T,
+}
+
 /// The operands of [`return_word`](super::handlers::return_word): the slot of the result, or the first one of it, if there is a result, and
 /// the list of results.
 #[repr(C)]

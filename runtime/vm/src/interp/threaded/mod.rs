@@ -6,8 +6,8 @@
 //! All handlers have one signature, and no value that must be dropped or has its address taken lives across the jump: either would keep the
 //! call from becoming a jump. A handler that cannot continue (its op traps, the limits have to be checked, the op has no handler of its
 //! own) stores a [`Continuation`] in the machine and returns. `run` then lets the loop dispatcher execute that one op, so each trap has one
-//! definition: an op that traps has changed nothing, and executing it again gives the trap. Ops on the cold path have a handler that calls
-//! the loop dispatcher and then jumps on.
+//! definition: an op that traps has changed nothing, and executing it again gives the trap. Ops that helpers execute have a handler that calls the
+//! helper, and other ops on the cold path one that calls the loop dispatcher; both then jump on.
 //!
 //! Handlers pass `CarriedValues` to each other in registers of the processor: the value that was written last, and the loop header.
 //!
@@ -66,6 +66,18 @@ pub trait OpBody {
     fn run<F: Frame, const CARRIED: usize>(frame: &mut F, operands: &Self::Operands) -> Result<(), F::Error>;
 }
 
+/// The body of an op that a method of `Helpers` executes, as a type that the generic handler is instantiated with. Generated for each op.
+pub trait HelperBody {
+    /// The operands of the decoded op.
+    type Operands: Copy;
+
+    /// Executes the op in the running frame. `Machine::pc` is the op.
+    ///
+    /// # Errors
+    /// The trap of the op.
+    fn run(cx: &mut Machine<'_>, operands: &Self::Operands) -> Result<()>;
+}
+
 /// A comparison that cannot fail, so that it can be fused with a conditional branch on its result.
 pub trait TestBody: OpBody {
     /// The handlers of the fused comparison and branch, in the order of [`OpBody::HANDLERS`].
@@ -80,6 +92,12 @@ pub trait OpVisitor {
 
     /// Visits a comparison whose result only the branch after it reads.
     fn test<B: TestBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister]);
+}
+
+/// Visits the ops of a function that helpers execute; the generated `visit_helper` calls it.
+pub trait HelperVisitor {
+    /// Visits an op that a helper executes.
+    fn helper<B: HelperBody>(&mut self, operands: B::Operands);
 }
 
 /// The threaded code of a module's functions, built for each function when it first runs.
@@ -373,6 +391,27 @@ impl<'a> Machine<'a> {
 unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> After {
     // SAFETY: the machine is the handler's to use.
     unsafe { &mut *cx }.execute(slots, pc)
+}
+
+/// Executes an op by a helper, as op `pc` of the frame with these slots. Out of line, so that the handler keeps no frame of its own.
+///
+/// # Safety
+/// As for a handler.
+#[inline(never)]
+unsafe fn execute_helper<B: HelperBody>(
+    cx: *mut Machine<'_>,
+    slots: *mut u32,
+    pc: usize,
+    operands: &B::Operands,
+) -> After {
+    // SAFETY: the machine is the handler's to use.
+    let cx = unsafe { &mut *cx };
+    let selected = cx.select_frame(slots);
+    cx.pc = pc;
+    match selected.and_then(|()| B::run(cx, operands)) {
+        Ok(()) => After::Next,
+        failed => cx.after_op(slots, pc, failed),
+    }
 }
 
 /// Runs the frame on top from `cx.pc` on until `cx.exit` is set. After an error `cx.pc` is the op that failed.
