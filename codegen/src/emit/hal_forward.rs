@@ -110,6 +110,10 @@ fn provided(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     let doc = format!("Forwards {path}.");
     let call = call(method, quote!(self.#inner()));
     let many = many_arguments(method);
+    let errors = (!method.infallible).then(|| {
+        let doc = format!("Those of {path}.");
+        quote!(#[doc = ""] #[doc = "# Errors"] #[doc = #doc])
+    });
     let unsafety = method.safety.as_ref().map(|_| {
         let doc = format!("What {path} asks for.");
         (quote!(#[doc = ""] #[doc = "# Safety"] #[doc = #doc]), quote!(unsafe))
@@ -117,6 +121,7 @@ fn provided(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     let (docs, unsafety) = unsafety.unzip();
     quote! {
         #[doc = #doc]
+        #errors
         #docs
         #many
         #unsafety fn #name #signature { #call }

@@ -118,6 +118,10 @@ fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
         let line = format!("* `{}`: {}", arg.name, arg.doc);
         docs.push(quote!(#[doc = #line]));
     }
+    let errors = errors(method);
+    if !errors.is_empty() {
+        docs.push(quote!(#[doc = ""] #[doc = "# Errors"] #[doc = #errors]));
+    }
     let unsafety = method.safety.as_ref().map(|text| {
         docs.push(quote!(#[doc = ""] #[doc = "# Safety"] #[doc = #text]));
         quote!(unsafe)
@@ -129,6 +133,12 @@ fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     let signature = signature(hal, method);
     let many = many_arguments(method);
     quote! { #(#docs)* #many #unsafety fn #name #signature #body }
+}
+
+/// What makes a method fail, as a sentence; empty if the spec does not say.
+fn errors(method: &Method) -> String {
+    let missing = (method.default == Some(DefaultBody::Unimplemented)).then_some("UNIMPLEMENTED where it is missing.");
+    missing.into_iter().chain(method.errors.as_deref()).collect::<Vec<_>>().join(" ")
 }
 
 /// More than seven arguments are the rule for queue operations, and the spec's to decide.

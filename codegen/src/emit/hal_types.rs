@@ -67,7 +67,10 @@ fn enumeration(numbers: &Numbers) -> TokenStream {
         pub enum #name { #(#[doc = #docs] #variants = #literals,)* }
 
         impl #name {
-            /// The value with this number; INVALID_ARGUMENT if there is none.
+            /// The value with this number.
+            ///
+            /// # Errors
+            /// INVALID_ARGUMENT if there is none.
             pub fn from_number(number: #ty) -> Result<Self> {
                 match number {
                     #(#literals => Ok(Self::#variants),)*

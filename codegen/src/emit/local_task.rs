@@ -78,7 +78,10 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             #[doc = " The options, in the order in which they are shown."]
             pub const OPTIONS: [TaskOption; #count] = [#(#list)*];
 
-            #[doc = " Sets one option, from what a user writes. The error says what was expected."]
+            #[doc = " Sets one option, from what a user writes."]
+            #[doc = ""]
+            #[doc = " # Errors"]
+            #[doc = " What was expected instead of the name or the value."]
             pub fn set(&mut self, name: &str, value: &OsStr) -> Result<(), String> {
                 match name {
                     #(names::#idents => #setters,)*

@@ -55,6 +55,7 @@ const GATE: &str = "\
 
 - method: close
   doc: Closes it.
+  errors: UNAVAILABLE if it is stuck.
   default: unimplemented
   args:
     - {name: speed, kind: u32}
@@ -119,6 +120,9 @@ pub trait Gate: Any + Debug + Send + Sync {
     /// The memory must be valid.
     unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> Result<()>;
     /// Closes it.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED where it is missing. UNAVAILABLE if it is stuck.
     fn close(&self, speed: u32) -> Result<()> {
         let _ = speed;
         Err(unimplemented(\"gate.close\"))
@@ -222,6 +226,8 @@ fn all_errors_are_reported_with_their_place() {
 
 - method: twice
   doc: Again.
+  errors: None.
+  infallible: true
   result: {kind: bytes}
 
 - method: unknown
@@ -236,8 +242,9 @@ spec/hal/gate.yaml:1: a method stands below the object it belongs to
 spec/hal/gate.yaml:4: object `door` belongs in door.yaml, one file for each object
 spec/hal/gate.yaml:11: `flag`: a list holds integers, numbers, handles, structs or objects, as an argument bytes, else texts
 spec/hal/gate.yaml:13: `twice` is declared at spec/hal/gate.yaml:8 already
-spec/hal/gate.yaml:15: `result`: a result cannot be of this kind
-spec/hal/gate.yaml:19: unknown key `colour`: expected one of method doc safety args result infallible recorded default
+spec/hal/gate.yaml:15: nothing makes a method fail that cannot fail
+spec/hal/gate.yaml:17: `result`: a result cannot be of this kind
+spec/hal/gate.yaml:21: unknown key `colour`: expected one of method doc errors safety args result infallible recorded default
 spec/hal/types.yaml:6: `a`: 0x100 does not fit u8
 spec/hal/types.yaml:6: two values are called `a`
 spec/hal/types.yaml:7: `c`: another value is 0x1 too

@@ -54,6 +54,9 @@ pub trait ForwardGate: Any + Debug + Send + Sync {
         self.inner().state()
     }
     /// Forwards [`Gate::attach`].
+    ///
+    /// # Errors
+    /// Those of [`Gate::attach`].
     fn attach(
         &self,
         other: Option<&Arc<dyn Gate>>,
@@ -64,6 +67,9 @@ pub trait ForwardGate: Any + Debug + Send + Sync {
     }
     /// Forwards [`Gate::adopt`].
     ///
+    /// # Errors
+    /// Those of [`Gate::adopt`].
+    ///
     /// # Safety
     /// What [`Gate::adopt`] asks for.
     unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> Result<()> {
@@ -71,6 +77,9 @@ pub trait ForwardGate: Any + Debug + Send + Sync {
         unsafe { self.inner().adopt(memory) }
     }
     /// Forwards [`Gate::close`].
+    ///
+    /// # Errors
+    /// Those of [`Gate::close`].
     fn close(&self, speed: u32) -> Result<()> {
         self.inner().close(speed)
     }

@@ -142,6 +142,9 @@ pub(crate) use bit_set;
 
 /// Writes the names of single bits, joined by `|`, and unnamed bits as a number. A name of several bits stands for them if none of them has a
 /// name of its own.
+///
+/// # Errors
+/// Those of the formatter.
 pub fn write_names(
     f: &mut std::fmt::Formatter<'_>,
     bits: u64,

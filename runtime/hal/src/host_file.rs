@@ -12,6 +12,9 @@ use crate::{
 
 /// Makes a file over storage that the caller owns.
 ///
+/// # Errors
+/// `INVALID_ARGUMENT` for storage that is not there, `PERMISSION_DENIED` for access that a descriptor does not allow, and those of the system.
+///
 /// # Safety
 /// As `Device::import_file` requires.
 pub unsafe fn import(access: MemoryAccess, external: &ExternalFile) -> Result<Arc<dyn File>> {

@@ -12,6 +12,7 @@
 //!
 //! It stands on `vireo-core`, and on `vireo-vm` for objects that programs hold. Users depend on the crate `vireo`, which exports the public
 //! part.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod accounting;
 mod allocator;

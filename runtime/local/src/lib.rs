@@ -5,6 +5,7 @@
 //! with other drivers and in `vireo-hal`. [`null`] is a variant that runs no kernels.
 //!
 //! It stands on `vireo-core` and `vireo-hal`; the facade chooses the loaders of a device. Users depend on the crate `vireo`.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod command_buffer;
 mod device;

@@ -220,6 +220,9 @@ fn write_method(hal: &Hal, object: &Object, (slot, offset): (usize, u64), method
         Some(DefaultBody::Zero) => page.html("<p>Optional: zero, false, empty or absent where it is missing.</p>"),
         None => {}
     }
+    if let Some(errors) = &method.errors {
+        page.html(format!("<p>Errors: {}</p>", inline(errors)));
+    }
     if let Some(safety) = &method.safety {
         page.html(format!("<p><span class=\"badge trap\">unsafe</span>{}</p>", inline(safety)));
     }

@@ -102,6 +102,7 @@ pub(super) struct RawFacet {
 pub(super) struct RawMethod {
     pub(super) method: String,
     pub(super) doc: String,
+    pub(super) errors: Option<String>,
     pub(super) safety: Option<String>,
     #[serde(default)]
     pub(super) args: Vec<RawArgument>,

@@ -276,6 +276,9 @@ impl Reader<'_> {
             self.shape(&entry.origin_of("result"), "result", &result.kind, shape, Position::Result)
         });
         let default = raw.default.as_deref().and_then(|text| self.default_body(entry, text, raw.infallible, &result));
+        if raw.infallible && raw.errors.is_some() {
+            self.diagnostics.error(&entry.origin_of("errors"), "nothing makes a method fail that cannot fail");
+        }
         let Some(object) = file.object.as_mut() else {
             self.diagnostics.error(&entry.origin, "a method stands below the object it belongs to");
             return;
@@ -289,6 +292,7 @@ impl Reader<'_> {
         object.methods.push(Method {
             name: raw.method,
             doc: raw.doc,
+            errors: raw.errors,
             safety: raw.safety,
             args,
             result,

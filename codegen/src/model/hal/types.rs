@@ -206,6 +206,8 @@ pub struct Method {
     pub name: String,
     /// Its documentation.
     pub doc: String,
+    /// What makes it fail.
+    pub errors: Option<String>,
     /// What the caller must guarantee; only methods that are not safe have it.
     pub safety: Option<String>,
     /// Its arguments.

@@ -39,6 +39,9 @@ unsafe impl Sync for Bindings<'_> {}
 
 impl<'a> Bindings<'a> {
     /// Adds a range of a buffer.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the range is not within the buffer, and other failures of mapping it.
     #[inline(always)]
     pub fn bind(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
         let any: &dyn Any = buffer;

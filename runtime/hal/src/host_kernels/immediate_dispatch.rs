@@ -32,6 +32,9 @@ pub struct HostBinding {
 
 /// Runs a function of an executable that was loaded for local devices.
 ///
+/// # Errors
+/// `INVALID_ARGUMENT` for an executable of another device, or other constants or bindings than the function has, and those of the function.
+///
 /// # Safety
 /// The bindings must be memory that may be read until the call returns, and written where they are `writable`, or where a native function
 /// writes.

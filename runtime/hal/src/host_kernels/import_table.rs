@@ -28,6 +28,9 @@ pub unsafe trait ImportProvider: Send + Sync + fmt::Debug {
     fn resolve(&self, name: &str) -> Option<Import>;
 
     /// Sets the imports that it provides among the missing ones. A provider overrides this if it resolves all names in one call.
+    ///
+    /// # Errors
+    /// Those of resolving names; a name that it does not know is none.
     fn fill(&self, imports: &mut ImportTable) -> Result<()> {
         for index in 0..imports.len() {
             if imports.is_missing(index)

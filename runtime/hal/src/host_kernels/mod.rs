@@ -107,6 +107,9 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
     /// Runs some workgroups of a dispatch, in their order: x varies fastest, then y. Any number of threads may run parts of one dispatch
     /// at once, each with its own workgroup memory.
     ///
+    /// # Errors
+    /// Those of the function: what it returns instead of success.
+    ///
     /// # Safety
     /// The constants and bindings are as many as [`HostKernels::check_arguments`] has accepted for the function, and all of `workgroups` are
     /// in the grid.

@@ -31,6 +31,9 @@ pub struct Block {
 
 impl Block {
     /// New memory, which is zero.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory.
     pub fn new(length: u64, alignment: u64) -> Result<Block> {
         Ok(Block { bytes: HeapBytes::allocate(length, alignment)?, alignment })
     }
@@ -121,11 +124,17 @@ impl BlockCache {
     }
 
     /// A block of at least `length` bytes, with contents left over from its last user.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory.
     pub fn acquire(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
         Ok(self.obtain(length, alignment)?.0)
     }
 
     /// The same, with zeros in the first `length` bytes.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory.
     pub fn acquire_zeroed(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
         let (block, is_new) = self.obtain(length, alignment)?;
         if !is_new {

@@ -378,6 +378,9 @@ impl Reservation {
 
 impl MemoryPool {
     /// Takes over a reservation, without a buffer object for it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a reservation that is not of this pool.
     pub fn reserve(&self, reservation: PoolReservation) -> Result<Reservation> {
         let slab = self.0.slab_of(reservation)?;
         Ok(Reservation(OwnedReservation { pool: self.0.clone(), slab, reservation }))

@@ -145,6 +145,9 @@ impl TransientBuffer {
     }
 
     /// A buffer with memory of `heap`, which is zero if `zeroed`. `params` are resolved.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if there is no memory or a limit is reached.
     pub fn of_heap(
         heap: &HeapAllocator,
         params: BufferParams,
@@ -210,6 +213,9 @@ impl TransientBuffer {
     }
 
     /// Decommits its memory, which mappings keep alive until they end.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` if it was deallocated before.
     pub fn decommit(&self) -> Result<()> {
         if self.deallocated.swap(true, Ordering::AcqRel) {
             return Err(Status::failed_precondition("the transient buffer was deallocated already"));

@@ -63,6 +63,9 @@ impl DeviceMemory {
     }
 
     /// Replaces the allocator.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` if memory of the current one is in use.
     pub fn replace(&self, allocator: &Arc<dyn Allocator>) -> Result<()> {
         let mut current = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
         if self.used.get().is_some() {
@@ -119,6 +122,9 @@ impl MemorySource {
     }
 
     /// A provider of slabs of the same memory, for pools of the host.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for memory that has no slabs.
     pub fn slabs(&self) -> Result<Arc<dyn SlabProvider>> {
         match &self.origin {
             Origin::Heap(heap) if self.origin.has_slabs() => {
@@ -148,6 +154,9 @@ impl MemorySource {
     }
 
     /// A transient buffer with its memory.
+    ///
+    /// # Errors
+    /// Those of the allocator or the pool, such as `RESOURCE_EXHAUSTED`.
     #[inline]
     pub fn allocate_transient(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<TransientBuffer>> {
         let params = self.resolve(params, allocation_size)?;
@@ -166,6 +175,9 @@ impl MemorySource {
     }
 
     /// Memory for a transient buffer.
+    ///
+    /// # Errors
+    /// Those of the allocator or the pool, such as `RESOURCE_EXHAUSTED`.
     pub fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<Memory> {
         let memory = match &self.origin {
             Origin::Heap(heap) => {
