@@ -1,6 +1,6 @@
 //! Measures the interpreter: instructions of waves per second of one core, for loops of vector arithmetic and for compiled kernels.
 //!
-//! `cargo run --release -p vireo-gfx --example speed`
+//! `cargo run --release -p vireo-gfx --example speed`, with parts of names after `--` to choose.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -24,7 +24,7 @@ fn inst(name: &str, encoding: Encoding, fields: &[(Field, u32)]) -> Vec<u32> {
 }
 
 /// Runs `body` in a loop and prints the speed.
-fn measure_loop(what: &str, body: &[Vec<u32>]) {
+fn measure_loop(what: &str, body: &[Vec<u32>], lines: &mut Vec<Line>) {
     use Encoding::{Sop1, Sop2, Sopc, Sopp};
     let turns = 200_000;
     let mut code = inst("s_mov_b32", Sop1, &[(Field::Sdst, 4), (Field::Ssrc0, 128)]);
@@ -57,7 +57,7 @@ fn measure_loop(what: &str, body: &[Vec<u32>]) {
         limit: u64::MAX,
         threads: NonZeroUsize::MIN,
     };
-    report(what, || run(&dispatch).unwrap_or_else(|trap| panic!("{trap}")));
+    report(what, lines, || run(&dispatch).unwrap_or_else(|trap| panic!("{trap}")));
 }
 
 /// Seconds that this thread has run, so that other programs do not count.
@@ -66,17 +66,29 @@ fn processor_time() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-fn report(what: &str, mut run: impl FnMut() -> u64) {
-    let best = (0..5)
-        .map(|_| {
-            let start = processor_time();
-            let executed = run();
-            (executed as f64 / (processor_time() - start), executed)
-        })
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((speed, executed)) = best {
-        println!("{what:40} {:7.1} million instructions per second ({executed} executed)", speed / 1e6);
+/// What was measured: name, instructions per second, and instructions of one run.
+type Line = (String, f64, u64);
+
+/// Names on the command line choose what is measured.
+fn chosen(what: &str) -> bool {
+    let mut names = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+    names.peek().is_none() || names.any(|name| what.contains(&name))
+}
+
+fn report(what: &str, lines: &mut Vec<Line>, mut run: impl FnMut() -> u64) {
+    let begin = processor_time();
+    let (mut best, mut turns) = ((0.0, 0), 0);
+    // Short kernels run more often, so that their caches are warm.
+    while turns < 5 || processor_time() - begin < 0.1 {
+        let start = processor_time();
+        let executed = run();
+        let speed = executed as f64 / (processor_time() - start);
+        turns += 1;
+        if speed > best.0 {
+            best = (speed, executed);
+        }
     }
+    lines.push((what.to_string(), best.0, best.1));
 }
 
 fn main() {
@@ -85,29 +97,60 @@ fn main() {
         inst(name, Vop2, &[(Field::Vdst, d), (Field::Src0, 256 + a), (Field::Vsrc1, b)])
     };
     let body = |name: &str| (0..32).map(|at| vop2(name, 8 + at % 16, at % 8, 1 + at % 7)).collect::<Vec<_>>();
-    measure_loop("v_add_f32", &body("v_add_f32"));
-    measure_loop("v_fmac_f32", &body("v_fmac_f32"));
-    measure_loop("v_add_nc_u32", &body("v_add_nc_u32"));
-    let fma = (0..32).map(|at| {
+    let fma = |at: u32| {
         let fields = [(Field::Vdst, 8 + at % 16), (Field::Src0, 256), (Field::Src1, 257), (Field::Src2, 258)];
         inst("v_fma_f32", Vop3, &fields)
-    });
-    measure_loop("v_fma_f32", &fma.collect::<Vec<_>>());
-    let matrices = [128, 256, 512];
-    measure_kernel("matmul f32", include_bytes!("../tests/kernels/mm_f32.hsaco"), 8, [32, 8, 1], 4, matrices);
-    measure_kernel("matmul f16 to f32", include_bytes!("../tests/kernels/mm_f16.hsaco"), 4, [128, 1, 1], 2, matrices);
-    measure_kernel("matmul i8", include_bytes!("../tests/kernels/mm_i8.hsaco"), 4, [128, 1, 1], 1, matrices);
-    let rows = [16, 1000, 1000];
-    measure_kernel("softmax f32", include_bytes!("../tests/kernels/softmax_f32.hsaco"), 16, [32, 1, 1], 4, rows);
+    };
+    let mut lines = Vec::new();
+    for name in ["v_add_f32", "v_fmac_f32", "v_add_nc_u32"].into_iter().filter(|name| chosen(name)) {
+        measure_loop(name, &body(name), &mut lines);
+    }
+    if chosen("v_fma_f32") {
+        measure_loop("v_fma_f32", &(0..32).map(fma).collect::<Vec<_>>(), &mut lines);
+    }
+    macro_rules! kernels {
+        ($($name:literal($groups:literal, $size:expr): $($bytes:expr),*;)*) => {$(
+            if chosen($name) {
+                let object = include_bytes!(concat!("../tests/kernels/", $name, ".hsaco"));
+                measure_kernel($name, object, $groups, $size, &[$($bytes),*], &mut lines);
+            }
+        )*};
+    }
+    // Products are of 128 by 512 and 512 by 256 values.
+    let (a, b, c) = (128 * 512, 512 * 256, 128 * 256);
+    kernels! {
+        "mm_f32"(8, [32, 8, 1]): 4 * a, 4 * b, 4 * c;
+        "mm_f32_odd"(2, [32, 8, 1]): 4 * 33 * 17, 4 * 17 * 65, 4 * 33 * 65;
+        "mm_f16"(4, [128, 1, 1]): 2 * a, 2 * b, 4 * c;
+        "mm_f16_f16"(4, [128, 1, 1]): 2 * a, 2 * b, 2 * c;
+        "mm_bf16"(4, [128, 1, 1]): 2 * a, 2 * b, 4 * c;
+        "mm_i8"(4, [128, 1, 1]): a, b, 4 * c;
+        "softmax_f32"(16, [32, 1, 1]): 4 * 16 * 1000, 4 * 16 * 1000;
+        "red_addf_f32"(64, [256, 1, 1]): 4 * 64 * 1024, 4 * 64;
+        "ew_divf_f32"(32, [32, 1, 1]): 4000, 4000, 4000;
+        "ew_exp_f32"(32, [32, 1, 1]): 4000, 4000;
+        "ew_divsi_i64"(32, [32, 1, 1]): 8 * 1003, 8 * 1003, 8 * 1003;
+        "transpose"(12, [8, 32, 1]): 4 * 128 * 96, 4 * 128 * 96;
+    }
+    // The slowest first.
+    lines.sort_by(|a, b| a.1.total_cmp(&b.1));
+    for (what, speed, executed) in lines {
+        let (speed, time) = (speed / 1e6, executed as f64 / speed * 1e6);
+        println!("{what:16} {speed:7.1} million instructions per second ({executed} in {time:.0} µs)");
+    }
 }
 
-/// Runs a kernel on matrices of `m` by `k` and `k` by `n` values of this many bytes and prints the speed.
-fn measure_kernel(what: &str, object: &[u8], groups: u32, size: [u16; 3], bytes: usize, [m, n, k]: [usize; 3]) {
+/// Runs a kernel on buffers of these many bytes.
+fn measure_kernel(what: &str, object: &[u8], groups: u32, size: [u16; 3], bytes: &[usize], lines: &mut Vec<Line>) {
     let mut kernel = Kernel::load(object);
-    let input = |count: usize| bytes_of_f32(&numbers(count * bytes / 4 + 1, 1));
-    let (a, b, c) = (input(m * k), input(k * n), vec![0; 4 * m * n]);
-    report(what, || {
-        let bindings = [&a, &b, &c].into_iter().map(|bytes| Buffer::new(bytes, true)).collect();
-        kernel.run(bindings, groups, size, 1).unwrap_or_else(|trap| panic!("{trap}"))
-    });
+    let inputs: Vec<Vec<u8>> = (1..)
+        .zip(bytes)
+        .map(|(seed, bytes)| {
+            let mut input = bytes_of_f32(&numbers(bytes.div_ceil(4), seed));
+            input.truncate(*bytes);
+            input
+        })
+        .collect();
+    kernel.bind(inputs.iter().map(|bytes| Buffer::new(bytes, true)).collect());
+    report(what, lines, || kernel.launch(groups, size, 1).unwrap_or_else(|trap| panic!("{what}: {trap}")));
 }

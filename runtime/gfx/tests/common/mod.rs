@@ -92,13 +92,22 @@ impl Kernel {
 
     /// Runs it with bindings; returns how many instructions were executed.
     pub fn run(&mut self, bindings: Vec<Buffer>, groups: u32, size: [u16; 3], threads: usize) -> Result<u64, Trap> {
+        self.bind(bindings);
+        self.launch(groups, size, threads)
+    }
+
+    /// Makes these the bindings.
+    pub fn bind(&mut self, bindings: Vec<Buffer>) {
         self.memory.0.truncate(1);
         let mut arguments: Vec<u8> = bindings.iter().flat_map(|buffer| buffer.address().to_le_bytes()).collect();
         arguments.resize(arguments.len() + 128, 0);
-        let arguments = Buffer::new(&arguments, false);
-        let registers = KernelRegisters { kernarg: arguments.address(), ..KernelRegisters::default() };
-        self.memory.0.push(arguments);
+        self.memory.0.push(Buffer::new(&arguments, false));
         self.memory.0.extend(bindings);
+    }
+
+    /// Runs it with its bindings; returns how many instructions were executed.
+    pub fn launch(&self, groups: u32, size: [u16; 3], threads: usize) -> Result<u64, Trap> {
+        let registers = KernelRegisters { kernarg: self.memory.0[1].address(), ..KernelRegisters::default() };
         let stop = Stop::default();
         run(&Dispatch {
             program: &self.program,
