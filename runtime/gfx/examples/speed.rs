@@ -66,8 +66,8 @@ fn processor_time() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// What was measured: name, instructions per second, and instructions of one run.
-type Line = (String, f64, u64);
+/// What was measured: name, instructions per second, instructions of one run, and a sum of the results, by which runs can be compared.
+type Line = (String, f64, u64, u32);
 
 /// Names on the command line choose what is measured.
 fn chosen(what: &str) -> bool {
@@ -88,7 +88,7 @@ fn report(what: &str, lines: &mut Vec<Line>, mut run: impl FnMut() -> u64) {
             best = (speed, executed);
         }
     }
-    lines.push((what.to_string(), best.0, best.1));
+    lines.push((what.to_string(), best.0, best.1, 0));
 }
 
 fn main() {
@@ -134,9 +134,11 @@ fn main() {
     }
     // The slowest first.
     lines.sort_by(|a, b| a.1.total_cmp(&b.1));
-    for (what, speed, executed) in lines {
+    for (what, speed, executed, sum) in lines {
         let (speed, time) = (speed / 1e6, executed as f64 / speed * 1e6);
-        println!("{what:16} {speed:7.1} million instructions per second ({executed} in {time:.0} µs)");
+        println!(
+            "{what:16} {speed:7.1} million instructions per second ({executed} in {time:.0} µs), results {sum:08x}"
+        );
     }
 }
 
@@ -153,4 +155,8 @@ fn measure_kernel(what: &str, object: &[u8], groups: u32, size: [u16; 3], bytes:
         .collect();
     kernel.bind(inputs.iter().map(|bytes| Buffer::new(bytes, true)).collect());
     report(what, lines, || kernel.launch(groups, size, 1).unwrap_or_else(|trap| panic!("{what}: {trap}")));
+    let results = (0..bytes.len()).flat_map(|index| kernel.binding(index));
+    if let Some(line) = lines.last_mut() {
+        line.3 = results.fold(0, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    }
 }
