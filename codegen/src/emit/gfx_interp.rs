@@ -96,11 +96,14 @@ fn handler(instruction: &Instruction) -> TokenStream {
             quote!(control::#control(wave, group, inst))
         }
         Body::Access(access) => {
-            let op = format_ident!("{}", access.op);
+            // Accesses to two values have the unit of their offsets as a parameter: `load2_stride64`.
+            let (op, stride) = access.op.split_once("_stride").unwrap_or((&access.op, "1"));
+            let stride = op.ends_with('2').then(|| stride.parse::<u32>().ok()).flatten().map(Literal::u32_unsuffixed);
+            let (op, stride) = (format_ident!("{op}"), stride.map(|stride| quote!(::<#stride>)));
             let (space, value) = (camel_case(&access.space), camel_case(&access.value));
             let (space, value) = (format_ident!("{space}"), format_ident!("{value}"));
             let part = format_ident!("{}", camel_case(access.part.as_deref().unwrap_or("whole")));
-            quote!(memory::#op(wave, group, inst, Space::#space, Value::#value, Part::#part))
+            quote!(memory::#op #stride(wave, group, inst, Space::#space, Value::#value, Part::#part))
         }
     };
     quote! {

@@ -1,7 +1,10 @@
 //! Loads and stores: device memory through its port, buffers with their bounds, the memory of the work-group, and private memory.
+//!
+//! An access is two steps: [`Places`] says which bytes each lane means, and [`lane_bytes`] finds them, for all lanes at once. Where that cannot
+//! be, since lanes access several allocations, or one of them none, each lane looks its bytes up.
 
 use vireo_simt::row::lanes;
-use vireo_simt::{Access, Fault, LANES, Port, Row, TrapKind};
+use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Port, Row, TrapKind};
 
 use super::Next;
 use super::wave::{Group, Wave};
@@ -84,42 +87,39 @@ fn trapped(wave: &mut Wave, refused: Refused, lane: Option<u32>) -> Next {
     wave.trapped(kind, lane)
 }
 
-/// The offsets or addresses of the lanes of an access.
-#[derive(Clone, Copy)]
-struct Places<'a> {
-    low: Option<&'a Row>,
-    high: Option<&'a Row>,
+/// Where the lanes of an access go.
+struct Places {
+    /// The offset of each lane from the base.
+    offsets: Row,
     base: u64,
-    /// The bytes of a buffer that a lane may access from its base on.
-    limit: Option<u64>,
+    /// The row with the high words of the offsets, if they differ between lanes.
+    high: Option<usize>,
+    /// All ones in the lanes that access something: those that are active and within bounds.
+    select: Row,
 }
 
-impl Places<'_> {
-    /// The offsets of all lanes from the lowest one, that one, and how many bytes from it on values of `bytes` take; none if the rows are wide.
+impl Places {
+    /// The places of the active lanes, within bounds: the lane's bytes, and whether it may access them.
     #[inline(always)]
-    fn extent(&self, bytes: u32) -> Option<(Row, u64, u64)> {
-        let (Some(row), None) = (self.low, self.high) else { return None };
-        // Loops, since closures of the library are not inlined into code for newer processors.
-        let (mut lowest, mut highest) = (u32::MAX, 0);
+    fn within(wave: &Wave, base: u64, mut place: impl FnMut(usize) -> (u32, bool)) -> Self {
+        let (mut offsets, mut select) = (Row::ZERO, Row::ZERO);
         for lane in 0..LANES {
-            lowest = lowest.min(row.0[lane]);
-            highest = highest.max(row.0[lane]);
+            let (offset, inside) = place(lane);
+            offsets.0[lane] = offset;
+            select.0[lane] = wave.exec_row.0[lane] & 0u32.wrapping_sub(u32::from(inside));
         }
-        let relative = Row::from_fn(|lane| row.0[lane] - lowest);
-        let length = u64::from(highest - lowest) + u64::from(bytes);
-        if self.limit.is_some() && self.base + u64::from(highest) > u64::from(u32::MAX) {
-            return None;
-        }
-        Some((relative, self.base.wrapping_add(u64::from(lowest)), length))
+        Places { offsets, base, high: None, select }
     }
 
-    #[inline(always)]
-    fn at(&self, lane: usize) -> u64 {
-        let low = self.low.map_or(0, |row| u64::from(row.0[lane]));
-        let high = self.high.map_or(0, |row| u64::from(row.0[lane]) << 32);
-        let place = self.base.wrapping_add(low | high);
-        // Offsets in buffers have 32 bits: a negative one and what the instruction adds are a small one.
-        if self.limit.is_some() { u64::from(place as u32) } else { place }
+    /// The addresses of all lanes.
+    fn addresses(&self, rows: &[Row]) -> [u64; LANES] {
+        let high = self.high.map_or(&Row::ZERO, |high| &rows[high]);
+        let mut addresses = [0; LANES];
+        for (lane, address) in addresses.iter_mut().enumerate() {
+            let offset = u64::from(self.offsets.0[lane]) | u64::from(high.0[lane]) << 32;
+            *address = self.base.wrapping_add(offset);
+        }
+        addresses
     }
 }
 
@@ -131,107 +131,29 @@ fn scalar_pair(wave: &Wave, first: u16) -> u64 {
 
 /// The lanes' addresses in device memory.
 #[inline(always)]
-fn global<'a>(wave: &'a Wave, inst: &Inst) -> Places<'a> {
+fn global(wave: &Wave, inst: &Inst) -> Places {
     let offset = i64::from(inst.number as i32) as u64;
     let address = usize::from(inst.sources[0]);
-    let low = Some(&wave.rows[address]);
-    if inst.sources[1] == NONE {
-        return Places { low, high: Some(&wave.rows[address + 1]), base: offset, limit: None };
+    let (offsets, select) = (wave.rows[address], wave.exec_row);
+    if inst.sources[1] != NONE {
+        let base = scalar_pair(wave, inst.sources[1]).wrapping_add(offset);
+        return Places { offsets, base, high: None, select };
     }
-    Places { low, high: None, base: scalar_pair(wave, inst.sources[1]).wrapping_add(offset), limit: None }
-}
-
-/// The lanes' offsets in private memory.
-#[inline(always)]
-fn scratch<'a>(wave: &'a Wave, inst: &Inst) -> Places<'a> {
-    let low = (inst.sources[0] != NONE).then(|| &wave.rows[usize::from(inst.sources[0])]);
-    let scalar = if inst.sources[1] == NONE { 0 } else { u64::from(wave.scalars[usize::from(inst.sources[1])]) };
-    Places { low, high: None, base: scalar.wrapping_add(i64::from(inst.number as i32) as u64), limit: None }
-}
-
-/// Runs `access` for each active lane with its place.
-#[inline(always)]
-fn each_lane(
-    exec: u32,
-    places: &Places<'_>,
-    mut access: impl FnMut(usize, u64) -> Result<(), Refused>,
-) -> Result<(), (usize, Refused)> {
-    if exec == u32::MAX {
-        for lane in 0..LANES {
-            access(lane, places.at(lane)).map_err(|refused| (lane, refused))?;
-        }
-    } else {
-        for lane in lanes(exec) {
-            access(lane, places.at(lane)).map_err(|refused| (lane, refused))?;
-        }
+    let high = &wave.rows[address + 1];
+    let first = high.0[wave.exec().trailing_zeros() as usize % LANES];
+    let mut differing = 0;
+    for lane in 0..LANES {
+        differing |= (high.0[lane] ^ first) & select.0[lane];
     }
-    Ok(())
-}
-
-/// The words of a value in device memory.
-#[inline(always)]
-fn read_port<const N: usize>(port: &mut Port<'_>, address: u64, value: Value) -> Result<[u32; N], Fault> {
-    let mut words = [0; N];
-    match value {
-        Value::U8 => words[0] = u32::from(port.load_u8(address)?),
-        Value::I8 => words[0] = port.load_u8(address)? as i8 as u32,
-        Value::U16 => words[0] = u32::from(port.load_u16(address)?),
-        Value::I16 => words[0] = port.load_u16(address)? as i16 as u32,
-        _ => words = port.load_words(address)?,
+    if differing != 0 {
+        return Places { offsets, base: offset, high: Some(address + 1), select };
     }
-    Ok(words)
+    Places { offsets, base: offset.wrapping_add(u64::from(first) << 32), high: None, select }
 }
 
+/// The lanes' bytes of a buffer. The resource is raw: without a stride, `num_records` counts bytes.
 #[inline(always)]
-fn write_port<const N: usize>(port: &mut Port<'_>, address: u64, value: Value, words: [u32; N]) -> Result<(), Fault> {
-    match value {
-        Value::U8 | Value::I8 => port.store_u8(address, words[0] as u8),
-        Value::U16 | Value::I16 => port.store_u16(address, words[0] as u16),
-        _ => port.store_words(address, words),
-    }
-}
-
-/// The words of a value in bytes of the interpreter's own.
-#[inline(always)]
-fn read_bytes<const N: usize>(bytes: &[u8], value: Value) -> [u32; N] {
-    let mut words = [0; N];
-    match value {
-        Value::U8 => words[0] = u32::from(bytes[0]),
-        Value::I8 => words[0] = bytes[0] as i8 as u32,
-        Value::U16 => words[0] = u32::from(u16::from_le_bytes([bytes[0], bytes[1]])),
-        Value::I16 => words[0] = i16::from_le_bytes([bytes[0], bytes[1]]) as u32,
-        _ => {
-            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
-                *word = u32::from_le_bytes(*bytes);
-            }
-        }
-    }
-    words
-}
-
-#[inline(always)]
-fn write_bytes<const N: usize>(bytes: &mut [u8], value: Value, words: [u32; N]) {
-    match value {
-        Value::U8 | Value::I8 => bytes[0] = words[0] as u8,
-        Value::U16 | Value::I16 => bytes[..2].copy_from_slice(&(words[0] as u16).to_le_bytes()),
-        _ => {
-            for (word, bytes) in words.iter().zip(bytes.as_chunks_mut::<4>().0) {
-                *bytes = word.to_le_bytes();
-            }
-        }
-    }
-}
-
-/// The bytes of a value, or none if they are outside.
-#[inline(always)]
-fn range(length: usize, offset: u64, value: Value) -> Option<std::ops::Range<usize>> {
-    let start = usize::try_from(offset).ok()?;
-    let end = start.checked_add(value.bytes() as usize)?;
-    (end <= length).then_some(start..end)
-}
-
-/// The base, offset and limit of a buffer access. The resource is raw: without a stride, `num_records` counts bytes.
-fn buffer<'a>(wave: &'a Wave, inst: &Inst) -> Result<(Places<'a>, u64), Refused> {
+fn buffer(wave: &Wave, inst: &Inst, bytes: u32) -> Result<Places, Refused> {
     let first = usize::from(inst.sources[1]);
     let resource = &wave.scalars[first..first + 4];
     let base = u64::from(resource[0]) | u64::from(resource[1] & 0xFFFF) << 32;
@@ -240,130 +162,220 @@ fn buffer<'a>(wave: &'a Wave, inst: &Inst) -> Result<(Places<'a>, u64), Refused>
     if indexed || swizzled != 0 || stride != 0 {
         return Err(Refused::Bounds("a buffer with a stride or index"));
     }
-    let scalar = u64::from(wave.scalars[usize::from(inst.sources[2])]);
-    let low = has_offset.then(|| &wave.rows[usize::from(inst.sources[0])]);
-    let offset = u64::from(inst.number & 0xFFF);
-    Ok((Places { low, high: None, base: offset, limit: Some(u64::from(resource[2])) }, base.wrapping_add(scalar)))
+    let base = base.wrapping_add(u64::from(wave.scalars[usize::from(inst.sources[2])]));
+    // What is outside of the bounds reads as zero.
+    let (limit, offset) = (resource[2], inst.number & 0xFFF);
+    let (some, last) = (limit >= bytes, limit.wrapping_sub(bytes));
+    let row = if has_offset { &wave.rows[usize::from(inst.sources[0])] } else { &Row::ZERO };
+    Ok(Places::within(wave, base, |lane| {
+        // Offsets in buffers have 32 bits: a negative one and what the instruction adds are a small one.
+        let place = row.0[lane].wrapping_add(offset);
+        (place, some & (place <= last))
+    }))
 }
 
+/// The lanes' bytes of the memory of the work-group. Outside of it everything is zero.
 #[inline(always)]
-fn load_lanes<const N: usize>(
-    wave: &mut Wave,
-    group: &mut Group<'_>,
-    inst: &Inst,
-    space: Space,
-    value: Value,
-) -> Result<[Row; N], (usize, Refused)> {
-    let mut rows = [Row::ZERO; N];
-    let exec = wave.exec();
-    if exec == u32::MAX && value.bytes() == 4 * N as u32 && load_together(wave, group, inst, space, &mut rows) {
-        return Ok(rows);
+fn local(wave: &Wave, group: &Group<'_>, inst: &Inst, offset: u32, bytes: u32) -> Places {
+    // It is much smaller than the largest offset, at which offsets that are too large end up.
+    let limit = group.local.len() as u32;
+    let (some, last) = (limit >= bytes, limit.wrapping_sub(bytes));
+    let row = &wave.rows[usize::from(inst.sources[0])];
+    Places::within(wave, 0, |lane| {
+        let place = row.0[lane].saturating_add(offset);
+        (place, some & (place <= last))
+    })
+}
+
+/// The lanes' bytes of private memory, which is one lane's after the other.
+#[inline(always)]
+fn scratch(wave: &Wave, inst: &Inst, bytes: u32) -> Result<Places, (usize, Refused)> {
+    let row = if inst.sources[0] == NONE { &Row::ZERO } else { &wave.rows[usize::from(inst.sources[0])] };
+    let scalar = if inst.sources[1] == NONE { 0 } else { u64::from(wave.scalars[usize::from(inst.sources[1])]) };
+    let base = scalar.wrapping_add(i64::from(inst.number as i32) as u64);
+    let stride = wave.scratch_stride;
+    let mut refused = 0;
+    let places = Places::within(wave, 0, |lane| {
+        let place = base.wrapping_add(u64::from(row.0[lane]));
+        let inside = place < u64::from(stride) && u64::from(stride) - place >= u64::from(bytes);
+        refused |= u32::from(!inside) << lane;
+        // All private memory of a wave has less than 2^32 bytes.
+        ((lane as u32).wrapping_mul(stride).wrapping_add(place as u32), inside)
+    });
+    match refused & wave.exec() {
+        0 => Ok(places),
+        lanes => Err((lanes.trailing_zeros() as usize, Refused::Bounds("an offset outside of private memory"))),
     }
-    let mut put = |lane: usize, words: [u32; N]| {
-        for (row, word) in rows.iter_mut().zip(words) {
+}
+
+/// The lanes' bytes in any memory.
+#[inline(always)]
+fn places(wave: &Wave, group: &Group<'_>, inst: &Inst, space: Space, bytes: u32) -> Result<Places, (usize, Refused)> {
+    match space {
+        Space::Global | Space::Constant => Ok(global(wave, inst)),
+        Space::Buffer => buffer(wave, inst, bytes).map_err(|refused| (0, refused)),
+        Space::Group => Ok(local(wave, group, inst, inst.number, bytes)),
+        Space::Scratch => scratch(wave, inst, bytes),
+    }
+}
+
+/// Finds the bytes of all lanes; none if no lane has any, or if they are not in one allocation of device memory.
+#[inline(always)]
+fn lane_bytes<'a>(
+    scratch: &'a mut [u8],
+    group: &'a mut Group<'_>,
+    places: &Places,
+    space: Space,
+    bytes: u32,
+    access: Access,
+) -> Option<LaneBytes<'a>> {
+    match space {
+        Space::Group => LaneBytes::of_slice(&mut group.local, &places.offsets, &places.select, bytes),
+        Space::Scratch => LaneBytes::of_slice(scratch, &places.offsets, &places.select, bytes),
+        _ if places.high.is_some() => None,
+        _ => group.port.lanes(places.base, &places.offsets, &places.select, bytes, access),
+    }
+}
+
+/// Loads what each lane has at its address in device memory.
+#[inline(never)]
+fn load_each<const N: usize>(
+    port: &mut Port<'_>,
+    addresses: &[u64; LANES],
+    mask: Mask,
+    value: Value,
+    rows: &mut [Row; N],
+) -> Result<(), (usize, Refused)> {
+    for lane in lanes(mask) {
+        let address = addresses[lane];
+        let words = match value {
+            Value::U8 | Value::I8 => port.load_u8(address).map(|byte| [u32::from(byte); N]),
+            Value::U16 | Value::I16 => port.load_u16(address).map(|half| [u32::from(half); N]),
+            _ => port.load_words(address),
+        };
+        for (row, word) in rows.iter_mut().zip(words.map_err(|fault| (lane, fault.into()))?) {
             row.0[lane] = word;
         }
-    };
-    match space {
-        Space::Global | Space::Constant => {
-            let port = &mut group.port;
-            each_lane(exec, &global(wave, inst), |lane, address| {
-                put(lane, read_port(port, address, value)?);
-                Ok(())
-            })?;
-        }
-        Space::Buffer => {
-            let (places, base) = buffer(wave, inst).map_err(|refused| (0, refused))?;
-            let (port, limit) = (&mut group.port, places.limit.unwrap_or(0));
-            each_lane(exec, &places, |lane, offset| {
-                // What is outside of the bounds reads as zero.
-                if offset + u64::from(value.bytes()) <= limit {
-                    put(lane, read_port(port, base.wrapping_add(offset), value)?);
-                }
-                Ok(())
-            })?;
-        }
-        Space::Scratch => {
-            let stride = wave.scratch_stride as usize;
-            each_lane(exec, &scratch(wave, inst), |lane, offset| {
-                let bytes =
-                    range(stride, offset, value).ok_or(Refused::Bounds("an offset outside of private memory"))?;
-                let bytes = lane * stride + bytes.start..lane * stride + bytes.end;
-                put(lane, read_bytes(&wave.scratch[bytes], value));
-                Ok(())
-            })?;
-        }
-        Space::Group => {
-            let places = local(wave, inst, u64::from(inst.number));
-            each_lane(exec, &places, |lane, offset| {
-                // Outside of the memory of the work-group everything is zero.
-                if let Some(bytes) = range(group.local.len(), offset, value) {
-                    put(lane, read_bytes(&group.local[bytes], value));
-                }
-                Ok(())
-            })?;
-        }
     }
-    Ok(rows)
+    Ok(())
 }
 
-/// The values of all lanes, if they are in bounds and in one allocation.
+#[inline(never)]
+fn store_each<const N: usize>(
+    port: &mut Port<'_>,
+    addresses: &[u64; LANES],
+    mask: Mask,
+    value: Value,
+    rows: &[Row; N],
+) -> Result<(), (usize, Refused)> {
+    for lane in lanes(mask) {
+        let (address, words) = (addresses[lane], rows.map(|row| row.0[lane]));
+        let stored = match value {
+            Value::U8 | Value::I8 => port.store_u8(address, words[0] as u8),
+            Value::U16 | Value::I16 => port.store_u16(address, words[0] as u16),
+            _ => port.store_words(address, words),
+        };
+        stored.map_err(|fault| (lane, fault.into()))?;
+    }
+    Ok(())
+}
+
+/// Loads `N` rows from `result` on.
 #[inline(always)]
-fn load_together<const N: usize>(
-    wave: &Wave,
-    group: &mut Group<'_>,
-    inst: &Inst,
-    space: Space,
-    rows: &mut [Row; N],
-) -> bool {
-    let (places, base) = match space {
-        Space::Global => (global(wave, inst), 0),
-        Space::Buffer => match buffer(wave, inst) {
-            Ok(found) => found,
-            Err(_) => return false,
-        },
-        _ => return false,
-    };
-    let Some((offsets, first, length)) = places.extent(4 * N as u32) else { return false };
-    if places.limit.is_some_and(|limit| first.saturating_add(length) > limit) {
-        return false;
-    }
-    let Some(span) = group.port.span(base.wrapping_add(first), length, Access::Load) else { return false };
-    for lane in 0..LANES {
-        let words = span.load_words::<N>(u64::from(offsets.0[lane]));
-        // An iterator's functions would not be inlined into code for newer processors, and this loop take twice as long.
-        for index in 0..N {
-            rows[index].0[lane] = words[index];
-        }
-    }
-    true
-}
-
-fn local<'a>(wave: &'a Wave, inst: &Inst, offset: u64) -> Places<'a> {
-    Places { low: Some(&wave.rows[usize::from(inst.sources[0])]), high: None, base: offset, limit: None }
-}
-
-#[inline(always)]
-fn finish_load<const N: usize>(
+fn load_rows<const N: usize>(
     wave: &mut Wave,
-    inst: &Inst,
-    part: Part,
-    rows: Result<[Row; N], (usize, Refused)>,
+    group: &mut Group<'_>,
+    places: &Places,
+    (space, value, part): (Space, Value, Part),
+    result: usize,
 ) -> Next {
-    let mut rows = match rows {
-        Ok(rows) => rows,
-        Err((lane, refused)) => return trapped(wave, refused, Some(lane as u32)),
-    };
-    for (index, row) in rows.iter_mut().enumerate() {
-        let target = &mut wave.rows[usize::from(inst.result) + index];
-        match part {
-            Part::Whole => {}
-            Part::Low => *row = Row::from_fn(|lane| (row.0[lane] & 0xFFFF) | (target.0[lane] & 0xFFFF_0000)),
-            Part::High => *row = Row::from_fn(|lane| (row.0[lane] << 16) | (target.0[lane] & 0xFFFF)),
+    let mut rows = [Row::ZERO; N];
+    match lane_bytes(&mut wave.scratch, group, places, space, value.bytes(), Access::Load) {
+        Some(bytes) => match value {
+            Value::U8 | Value::I8 => rows[0] = bytes.load_u8(),
+            Value::U16 | Value::I16 => rows[0] = bytes.load_u16(),
+            _ if part == Part::Whole && bytes.is_full() => {
+                let target = wave.rows[result..].first_chunk_mut().expect("the decoder has checked the registers");
+                bytes.load_words::<N>(target);
+                return Next::Continue;
+            }
+            _ => bytes.load_words(&mut rows),
+        },
+        None if matches!(space, Space::Global | Space::Buffer) => {
+            let (addresses, mask) = (places.addresses(&wave.rows), places.select.to_mask());
+            if let Err((lane, refused)) = load_each(&mut group.port, &addresses, mask, value, &mut rows) {
+                return trapped(wave, refused, Some(lane as u32));
+            }
         }
-        target.blend(row, &wave.exec_row);
+        None => {}
+    }
+    for index in 0..N {
+        let (row, target) = (&rows[index], &mut wave.rows[result + index]);
+        for lane in 0..LANES {
+            let (word, old) = (row.0[lane], target.0[lane]);
+            let word = match value {
+                Value::I8 => word as u8 as i8 as u32,
+                Value::I16 => word as u16 as i16 as u32,
+                _ => word,
+            };
+            // What is out of bounds is zero.
+            let word = word & places.select.0[lane];
+            let word = match part {
+                Part::Whole => word,
+                Part::Low => (word & 0xFFFF) | (old & 0xFFFF_0000),
+                Part::High => (word << 16) | (old & 0xFFFF),
+            };
+            let exec = wave.exec_row.0[lane];
+            target.0[lane] = (word & exec) | (old & !exec);
+        }
     }
     Next::Continue
+}
+
+/// Stores `N` rows from `data` on.
+#[inline(always)]
+fn store_rows<const N: usize>(
+    wave: &mut Wave,
+    group: &mut Group<'_>,
+    places: &Places,
+    (space, value, part): (Space, Value, Part),
+    data: usize,
+) -> Next {
+    let mut rows: &[Row; N] = wave.rows[data..].first_chunk().expect("the decoder has checked the registers");
+    let mut shifted = [Row::ZERO; N];
+    if part == Part::High {
+        for lane in 0..LANES {
+            shifted[0].0[lane] = rows[0].0[lane] >> 16;
+        }
+        rows = &shifted;
+    }
+    match lane_bytes(&mut wave.scratch, group, places, space, value.bytes(), Access::Store) {
+        Some(bytes) => match value {
+            Value::U8 | Value::I8 => bytes.store_u8(&rows[0]),
+            Value::U16 | Value::I16 => bytes.store_u16(&rows[0]),
+            _ => bytes.store_words(rows),
+        },
+        None if matches!(space, Space::Global | Space::Buffer) => {
+            let (addresses, mask) = (places.addresses(&wave.rows), places.select.to_mask());
+            if let Err((lane, refused)) = store_each(&mut group.port, &addresses, mask, value, rows) {
+                return trapped(wave, refused, Some(lane as u32));
+            }
+        }
+        None => {}
+    }
+    Next::Continue
+}
+
+/// Calls a function for the number of words of a value.
+macro_rules! for_words {
+    ($value:expr, $function:ident($($arg:expr),*)) => {
+        match $value.words() {
+            1 => $function::<1>($($arg),*),
+            2 => $function::<2>($($arg),*),
+            3 => $function::<3>($($arg),*),
+            _ => $function::<4>($($arg),*),
+        }
+    };
 }
 
 #[inline(always)]
@@ -376,99 +388,47 @@ pub(crate) fn load(
     part: Part,
 ) -> Next {
     if space == Space::Constant {
-        return load_scalars(wave, group, inst, value);
+        return match value.words() {
+            1 => load_scalars::<1>(wave, group, inst),
+            2 => load_scalars::<2>(wave, group, inst),
+            4 => load_scalars::<4>(wave, group, inst),
+            8 => load_scalars::<8>(wave, group, inst),
+            _ => load_scalars::<16>(wave, group, inst),
+        };
     }
-    match value.words() {
-        1 => {
-            let rows = load_lanes::<1>(wave, group, inst, space, value);
-            finish_load(wave, inst, part, rows)
+    match places(wave, group, inst, space, value.bytes()) {
+        Ok(places) => {
+            let result = usize::from(inst.result);
+            for_words!(value, load_rows(wave, group, &places, (space, value, part), result))
         }
-        2 => {
-            let rows = load_lanes::<2>(wave, group, inst, space, value);
-            finish_load(wave, inst, part, rows)
-        }
-        3 => {
-            let rows = load_lanes::<3>(wave, group, inst, space, value);
-            finish_load(wave, inst, part, rows)
-        }
-        _ => {
-            let rows = load_lanes::<4>(wave, group, inst, space, value);
-            finish_load(wave, inst, part, rows)
-        }
+        Err((lane, refused)) => trapped(wave, refused, Some(lane as u32)),
     }
 }
 
-/// A load to scalar registers.
-fn load_scalars(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, value: Value) -> Next {
+/// A load of `N` scalar registers.
+#[inline(always)]
+fn load_scalars<const N: usize>(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
     let offset = i64::from(inst.number as i32) as u64;
     let scalar = u64::from(wave.scalars[usize::from(inst.sources[1])]);
     // The lowest two bits of the address are dropped.
     let address = scalar_pair(wave, inst.sources[0]).wrapping_add(offset).wrapping_add(scalar) & !3;
-    for index in 0..value.words() as u16 {
+    let Ok(words) = group.port.load_words::<N>(address) else { return load_each_scalar(wave, group, inst, address, N) };
+    for index in 0..N {
+        wave.set_scalar(inst.result + index as u16, words[index]);
+    }
+    Next::Continue
+}
+
+/// Loads scalar registers that are not all in one allocation.
+#[cold]
+fn load_each_scalar(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, address: u64, count: usize) -> Next {
+    for index in 0..count as u16 {
         match group.port.load_words::<1>(address.wrapping_add(4 * u64::from(index))) {
             Ok([word]) => wave.set_scalar(inst.result + index, word),
             Err(fault) => return trapped(wave, Refused::Fault(fault), None),
         }
     }
     Next::Continue
-}
-
-#[inline(always)]
-fn store_lanes<const N: usize>(
-    wave: &mut Wave,
-    group: &mut Group<'_>,
-    inst: &Inst,
-    space: Space,
-    value: Value,
-    part: Part,
-) -> Next {
-    let data = usize::from(if space == Space::Group { inst.sources[1] } else { inst.sources[3] });
-    let exec = wave.exec();
-    let shift = if part == Part::High { 16 } else { 0 };
-    let rows = &wave.rows;
-    let get = |lane: usize| -> [u32; N] { std::array::from_fn(|index| rows[data + index].0[lane] >> shift) };
-    let stored = match space {
-        Space::Global | Space::Constant => {
-            let port = &mut group.port;
-            each_lane(exec, &global(wave, inst), |lane, address| Ok(write_port(port, address, value, get(lane))?))
-        }
-        Space::Buffer => buffer(wave, inst).map_err(|refused| (0, refused)).and_then(|(places, base)| {
-            let (port, limit) = (&mut group.port, places.limit.unwrap_or(0));
-            each_lane(exec, &places, |lane, offset| {
-                if offset + u64::from(value.bytes()) <= limit {
-                    write_port(port, base.wrapping_add(offset), value, get(lane))?;
-                }
-                Ok(())
-            })
-        }),
-        Space::Scratch => {
-            let stride = wave.scratch_stride as usize;
-            let mut memory = std::mem::take(&mut wave.scratch);
-            let rows = &wave.rows;
-            let get = |lane: usize| -> [u32; N] { std::array::from_fn(|index| rows[data + index].0[lane] >> shift) };
-            let stored = each_lane(exec, &scratch(wave, inst), |lane, offset| {
-                let bytes =
-                    range(stride, offset, value).ok_or(Refused::Bounds("an offset outside of private memory"))?;
-                write_bytes(&mut memory[lane * stride + bytes.start..lane * stride + bytes.end], value, get(lane));
-                Ok(())
-            });
-            wave.scratch = memory;
-            stored
-        }
-        Space::Group => {
-            let local_memory = &mut group.local;
-            each_lane(exec, &local(wave, inst, u64::from(inst.number)), |lane, offset| {
-                if let Some(bytes) = range(local_memory.len(), offset, value) {
-                    write_bytes(&mut local_memory[bytes], value, get(lane));
-                }
-                Ok(())
-            })
-        }
-    };
-    match stored {
-        Ok(()) => Next::Continue,
-        Err((lane, refused)) => trapped(wave, refused, Some(lane as u32)),
-    }
 }
 
 #[inline(always)]
@@ -480,81 +440,52 @@ pub(crate) fn store(
     value: Value,
     part: Part,
 ) -> Next {
-    match value.words() {
-        1 => store_lanes::<1>(wave, group, inst, space, value, part),
-        2 => store_lanes::<2>(wave, group, inst, space, value, part),
-        3 => store_lanes::<3>(wave, group, inst, space, value, part),
-        _ => store_lanes::<4>(wave, group, inst, space, value, part),
+    let data = usize::from(if space == Space::Group { inst.sources[1] } else { inst.sources[3] });
+    match places(wave, group, inst, space, value.bytes()) {
+        Ok(places) => for_words!(value, store_rows(wave, group, &places, (space, value, part), data)),
+        Err((lane, refused)) => trapped(wave, refused, Some(lane as u32)),
     }
 }
 
-/// Loads two values whose offsets count `unit` bytes.
+/// The lanes' bytes of the two values of an instruction, whose offsets count `STRIDE` values.
 #[inline(always)]
-fn load_two(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, value: Value, unit: u64) -> Next {
-    let words = value.words();
-    let mut rows = [Row::ZERO; 4];
-    for (half, offset) in [inst.number & 0xFF, inst.number >> 8].into_iter().enumerate() {
-        let places = local(wave, inst, u64::from(offset) * unit);
-        for lane in lanes(wave.exec()) {
-            if let Some(bytes) = range(group.local.len(), places.at(lane), value) {
-                let loaded: [u32; 2] = read_bytes(&group.local[bytes], value);
-                for (index, word) in loaded.into_iter().enumerate().take(words) {
-                    rows[half * words + index].0[lane] = word;
-                }
-            }
-        }
-    }
-    for (index, row) in rows.iter().enumerate().take(2 * words) {
-        wave.rows[usize::from(inst.result) + index].blend(row, &wave.exec_row);
-    }
-    Next::Continue
+fn two<const STRIDE: u32>(wave: &Wave, group: &Group<'_>, inst: &Inst, bytes: u32) -> [Places; 2] {
+    let offset = |count: u32| count * STRIDE * bytes;
+    [
+        local(wave, group, inst, offset(inst.number & 0xFF), bytes),
+        local(wave, group, inst, offset(inst.number >> 8), bytes),
+    ]
 }
 
+/// Loads two values of the work-group.
 #[inline(always)]
-fn store_two(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, value: Value, unit: u64) -> Next {
-    for (half, offset) in [inst.number & 0xFF, inst.number >> 8].into_iter().enumerate() {
-        let places = local(wave, inst, u64::from(offset) * unit);
-        let data = usize::from(inst.sources[1 + half]);
-        for lane in lanes(wave.exec()) {
-            if let Some(bytes) = range(group.local.len(), places.at(lane), value) {
-                let high = if value.words() == 2 { wave.rows[data + 1].0[lane] } else { 0 };
-                write_bytes(&mut group.local[bytes], value, [wave.rows[data].0[lane], high]);
-            }
-        }
-    }
-    Next::Continue
-}
-
-#[inline(always)]
-pub(crate) fn load2(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, _: Space, value: Value, _: Part) -> Next {
-    load_two(wave, group, inst, value, u64::from(value.bytes()))
-}
-
-#[inline(always)]
-pub(crate) fn load2_stride64(
+pub(crate) fn load2<const STRIDE: u32>(
     wave: &mut Wave,
     group: &mut Group<'_>,
     inst: &Inst,
-    _: Space,
+    space: Space,
     value: Value,
-    _: Part,
+    part: Part,
 ) -> Next {
-    load_two(wave, group, inst, value, 64 * u64::from(value.bytes()))
+    // The first result may be the register of the offsets.
+    let [first, second] = two::<STRIDE>(wave, group, inst, value.bytes());
+    let result = usize::from(inst.result);
+    for_words!(value, load_rows(wave, group, &first, (space, value, part), result));
+    for_words!(value, load_rows(wave, group, &second, (space, value, part), result + value.words()))
 }
 
+/// Stores two values of the work-group.
 #[inline(always)]
-pub(crate) fn store2(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, _: Space, value: Value, _: Part) -> Next {
-    store_two(wave, group, inst, value, u64::from(value.bytes()))
-}
-
-#[inline(always)]
-pub(crate) fn store2_stride64(
+pub(crate) fn store2<const STRIDE: u32>(
     wave: &mut Wave,
     group: &mut Group<'_>,
     inst: &Inst,
-    _: Space,
+    space: Space,
     value: Value,
-    _: Part,
+    part: Part,
 ) -> Next {
-    store_two(wave, group, inst, value, 64 * u64::from(value.bytes()))
+    let [first, second] = two::<STRIDE>(wave, group, inst, value.bytes());
+    let data = [usize::from(inst.sources[1]), usize::from(inst.sources[2])];
+    for_words!(value, store_rows(wave, group, &first, (space, value, part), data[0]));
+    for_words!(value, store_rows(wave, group, &second, (space, value, part), data[1]))
 }

@@ -3,6 +3,11 @@
 //! Lowest first: `prim` is the vocabulary of semantics on the values of one lane, `wave` the state of a wave and its work-group, `lanes` and
 //! `scalar` fetch operands and write results for generated handlers, `memory`, `helpers` and `control` are the instructions that are not
 //! expressions, `kernel` sets waves up and runs grids.
+//!
+//! A handler has a variant for newer processors, into which everything that it calls must be inlined: what is not is compiled for any processor.
+//! So functions are `inline(always)`, and where it matters loops count lanes: iterators, `array::from_fn` and `array::map` are not inlined there.
+
+#![expect(clippy::needless_range_loop, reason = "iterators are not inlined into code for newer processors")]
 
 pub(crate) mod control;
 pub(crate) mod helpers;
