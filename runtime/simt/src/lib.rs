@@ -11,6 +11,6 @@ pub mod row;
 pub mod trap;
 
 pub use grid::Stop;
-pub use memory::{Access, AccessHook, Fault, LaneBytes, Memory, Port, Region, Span};
+pub use memory::{Access, AccessHook, Fault, LaneBytes, Memory, Port, Region};
 pub use row::{LANES, Mask, Row};
 pub use trap::{Trap, TrapKind};

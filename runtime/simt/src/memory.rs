@@ -5,7 +5,6 @@
 //! sees each access before it happens.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 mod lane_bytes;
@@ -149,14 +148,6 @@ impl<'a> Port<'a> {
         Ok(host)
     }
 
-    /// The bytes from `address` on, if a hook need not see each access to them and all are in one allocation that allows it.
-    #[inline(always)]
-    pub fn span(&mut self, address: u64, length: u64, access: Access) -> Option<Span<'_>> {
-        let length = u32::try_from(length).ok().filter(|_| self.hook.is_none())?;
-        let host = self.bytes(address, length, access).ok()?;
-        Some(Span { host, length: u64::from(length), writable: access != Access::Load, port: PhantomData })
-    }
-
     /// Loads a byte.
     ///
     /// # Errors
@@ -268,45 +259,6 @@ impl<'a> Port<'a> {
     }
 }
 
-/// Bytes of one allocation, for many accesses.
-pub struct Span<'a> {
-    host: *mut u8,
-    length: u64,
-    writable: bool,
-    port: PhantomData<&'a mut u8>,
-}
-
-impl Span<'_> {
-    /// Loads `N` words of four bytes.
-    ///
-    /// # Panics
-    /// If they are not in the span.
-    #[inline(always)]
-    pub fn load_words<const N: usize>(&self, offset: u64) -> [u32; N] {
-        assert!(offset <= self.length && self.length - offset >= 4 * N as u64);
-        let host = self.host.wrapping_add(offset as usize);
-        // A closure of `array::from_fn` would not be inlined into code for newer processors.
-        let mut words = [0; N];
-        for (index, word) in words.iter_mut().enumerate() {
-            *word = load_word(host.wrapping_add(4 * index));
-        }
-        words
-    }
-
-    /// Stores `N` words of four bytes.
-    ///
-    /// # Panics
-    /// If they are not in the span, or it is for loads.
-    #[inline(always)]
-    pub fn store_words<const N: usize>(&self, offset: u64, words: [u32; N]) {
-        assert!(self.writable && offset <= self.length && self.length - offset >= 4 * N as u64);
-        let host = self.host.wrapping_add(offset as usize);
-        for (index, word) in words.into_iter().enumerate() {
-            store_word(host.wrapping_add(4 * index), word);
-        }
-    }
-}
-
 /// The functions below are called by a port with addresses that `bytes` returned.
 #[inline(always)]
 fn byte(host: *mut u8) -> u8 {
@@ -403,20 +355,6 @@ mod tests {
         assert_eq!(port.atomic_u32(0x1004, |old| old + 3), Ok(0));
         assert_eq!(port.atomic_u64(0x1000, |old| old | 1), Ok(3 << 32));
         assert_eq!(port.load_words(0x1000), Ok([1, 3]));
-    }
-
-    #[test]
-    fn a_span_is_within_one_allocation() {
-        let memory = words(8);
-        let mut port = Port::new(&memory, None);
-        let span = port.span(0x1008, 24, Access::Store).unwrap();
-        span.store_words(20, [7]);
-        assert_eq!(span.load_words(16), [0, 7]);
-        assert!(std::panic::catch_unwind(|| span.load_words::<2>(20)).is_err(), "outside");
-        assert!(port.span(0x1010, 20, Access::Load).is_none(), "two allocations");
-        assert!(port.span(0x1020, 4, Access::Store).is_none(), "read-only");
-        let span = port.span(0x1020, 4, Access::Load).unwrap();
-        assert!(std::panic::catch_unwind(|| span.store_words(0, [1])).is_err(), "for loads");
     }
 
     #[test]
