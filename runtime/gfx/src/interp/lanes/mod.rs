@@ -67,6 +67,7 @@ pub(crate) trait Source: Copy {
 }
 
 /// What a source is found with.
+#[derive(Clone, Copy)]
 pub(crate) struct Parts<'a> {
     rows: &'a [Row],
     scalars: &'a [u32],
@@ -101,7 +102,9 @@ impl<T: Lane> Source for T {
                 temp[1] = Row::splat(parts.scalars[first + 1]);
             }
         } else {
-            modified::fetch(parts, source, index, T::FORMAT, flush, temp);
+            // A copy, so that the parts need not be in memory for the other sources.
+            let parts = *parts;
+            modified::fetch(&parts, source, index, T::FORMAT, flush, temp);
         }
         let [low, high] = temp;
         [low, high]
@@ -152,33 +155,43 @@ impl<T: Lane> Outcome for T {
     }
 
     #[inline(always)]
-    fn store(wave: &mut Wave, inst: &Inst, mut rows: [Row; 2]) {
+    fn store(wave: &mut Wave, inst: &Inst, rows: [Row; 2]) {
         let flush = match T::FORMAT {
             Format::Single => wave.denormals_32.flush_results,
             Format::Half | Format::Double => wave.denormals_16_64.flush_results,
             _ => false,
         };
-        let mut high_half = false;
         if inst.modifiers.is_some() || flush {
-            high_half = modified::finish(inst.modifiers.as_deref(), T::FORMAT, flush, &mut rows);
+            // A copy, so that the rows of other instructions stay in registers.
+            let two = matches!(T::FORMAT, Format::Bits64 | Format::Double);
+            let mut finished = if two { rows } else { [rows[0], Row::ZERO] };
+            let high_half = modified::finish(inst.modifiers.as_deref(), T::FORMAT, flush, &mut finished);
+            put(wave, inst, T::FORMAT, high_half, &finished);
+        } else {
+            put(wave, inst, T::FORMAT, false, &rows);
         }
-        let result = usize::from(inst.result);
-        let exec = &wave.exec_row;
-        let target = &mut wave.rows[result];
-        match T::FORMAT {
-            Format::Bits16 | Format::Half => {
-                let (shift, kept) = if high_half { (16, 0xFFFF) } else { (0, 0xFFFF_0000) };
-                for lane in 0..LANES {
-                    rows[0].0[lane] = (rows[0].0[lane] << shift) | (target.0[lane] & kept);
-                }
-                target.blend(&rows[0], exec);
+    }
+}
+
+/// Writes results in active lanes.
+#[inline(always)]
+fn put(wave: &mut Wave, inst: &Inst, format: Format, high_half: bool, rows: &[Row; 2]) {
+    let result = usize::from(inst.result);
+    let exec = &wave.exec_row;
+    let target = &mut wave.rows[result];
+    match format {
+        Format::Bits16 | Format::Half => {
+            let (shift, kept) = if high_half { (16, 0xFFFF) } else { (0, 0xFFFF_0000) };
+            for lane in 0..LANES {
+                let value = (rows[0].0[lane] << shift) | (target.0[lane] & kept);
+                target.0[lane] = (value & exec.0[lane]) | (target.0[lane] & !exec.0[lane]);
             }
-            Format::Bits64 | Format::Double => {
-                target.blend(&rows[0], exec);
-                wave.rows[result + 1].blend(&rows[1], exec);
-            }
-            _ => target.blend(&rows[0], exec),
         }
+        Format::Bits64 | Format::Double => {
+            target.blend(&rows[0], exec);
+            wave.rows[result + 1].blend(&rows[1], exec);
+        }
+        _ => target.blend(&rows[0], exec),
     }
 }
 
