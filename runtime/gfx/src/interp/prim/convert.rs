@@ -2,6 +2,17 @@
 
 use super::half::F16;
 
+/// Toward zero and limited; NaN becomes zero. As a cast of Rust, which the compiler makes no vector instructions of.
+#[inline(always)]
+fn to_i32(value: f32) -> i32 {
+    let number = if value.is_nan() { 0.0 } else { value };
+    // The largest number below 2^31.
+    let within = number.clamp(-2_147_483_648.0, 2_147_483_520.0);
+    // SAFETY: The value is no NaN, and an i32 when it is truncated.
+    let inside = unsafe { within.to_int_unchecked::<i32>() };
+    if number >= 2_147_483_648.0 { i32::MAX } else { inside }
+}
+
 #[inline(always)]
 pub(crate) fn i32_to_f32(value: u32) -> f32 {
     value as i32 as f32
@@ -24,12 +35,16 @@ pub(crate) fn u32_to_f64(value: u32) -> f64 {
 
 #[inline(always)]
 pub(crate) fn f32_to_i32(value: f32) -> u32 {
-    value as i32 as u32
+    to_i32(value) as u32
 }
 
 #[inline(always)]
 pub(crate) fn f32_to_u32(value: f32) -> u32 {
-    value as u32
+    // Numbers from 2^31 on have no bits below the lowest one of an integer, so the difference is exact.
+    let large = value >= 2_147_483_648.0;
+    let low = to_i32((if large { value - 2_147_483_648.0 } else { value }).max(0.0)) as u32;
+    let limited = if value >= 4_294_967_296.0 { u32::MAX } else { low | u32::from(large) << 31 };
+    if value.is_nan() { 0 } else { limited }
 }
 
 #[inline(always)]
@@ -85,4 +100,28 @@ pub(crate) fn fpromote_f16(value: F16) -> f32 {
 #[inline(always)]
 pub(crate) fn pack_halves(low: F16, high: F16) -> u32 {
     u32::from(low.0) | u32::from(high.0) << 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_become_integers_as_casts_make_them() {
+        // All exponents with some significands, of both signs.
+        let values = (0..=u32::MAX).step_by(4093).chain([
+            0x7F80_0000,
+            0x7FC0_0000,
+            0x4EFF_FFFF,
+            0x4F00_0000,
+            0x4F7F_FFFF,
+            0x4F80_0000,
+            0xCF00_0000,
+            0xCF00_0001,
+        ]);
+        for value in values.map(f32::from_bits) {
+            assert_eq!(f32_to_i32(value), value as i32 as u32, "{value}");
+            assert_eq!(f32_to_u32(value), value as u32, "{value}");
+        }
+    }
 }

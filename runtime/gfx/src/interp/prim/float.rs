@@ -49,7 +49,7 @@ macro_rules! class_of {
 }
 
 macro_rules! native {
-    ($($ty:ty, $quiet:literal;)*) => {$(
+    ($($ty:ty, $quiet:literal, $scale:ident;)*) => {$(
         impl Float for $ty {
             #[inline(always)]
             fn add(self, other: Self) -> Self { self + other }
@@ -92,23 +92,30 @@ macro_rules! native {
             #[inline(always)]
             fn class(self) -> u32 { class_of!(self, self.to_bits(), $quiet) }
             #[inline(always)]
-            fn scale(self, power: i32) -> Self {
-                let scaled = scale_f64(self.wide(), power);
-                scaled as $ty
-            }
+            fn scale(self, power: i32) -> Self { $scale(self, power) }
         }
     )*};
 }
 
 native! {
-    f32, 0x0040_0000;
-    f64, 0x0008_0000_0000_0000;
+    f32, 0x0040_0000, scale_f32;
+    f64, 0x0008_0000_0000_0000, scale_f64;
+}
+
+#[inline(always)]
+fn power_of_two(power: i32) -> f64 {
+    f64::from_bits(((power + 1023) as u64) << 52)
+}
+
+/// Times two to a power, rounded once: as f64 the product is exact. Beyond 2^300 and 2^-300 all are infinite or zero.
+#[inline(always)]
+fn scale_f32(value: f32, power: i32) -> f32 {
+    (f64::from(value) * power_of_two(power.clamp(-300, 300))) as f32
 }
 
 /// Times two to a power, rounded once: all products but the last one are exact.
 #[inline(always)]
 fn scale_f64(value: f64, power: i32) -> f64 {
-    let power_of_two = |power: i32| f64::from_bits(((power + 1023) as u64) << 52);
     let (mut value, mut rest) = (value, power.clamp(-2200, 2200));
     while rest > 1000 {
         value *= power_of_two(1000);
@@ -226,7 +233,8 @@ impl Float for F16 {
     }
     #[inline(always)]
     fn scale(self, power: i32) -> Self {
-        F16::of_f64(scale_f64(self.wide(), power.clamp(-200, 200)))
+        // The product is exact as f64.
+        F16::of_f64(self.wide() * power_of_two(power.clamp(-200, 200)))
     }
 }
 
@@ -320,7 +328,8 @@ pub(crate) fn fexp2<F: Float>(value: F) -> F {
     for divisor in [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0] {
         sum = 1.0 + sum * t / divisor;
     }
-    let power = f64::from_bits(((whole as i64 + 1023) as u64) << 52);
+    // At 2^52 the lowest bit counts one, so the whole number is in the lowest bits. Not a cast, which is no vector instruction.
+    let power = f64::from_bits((whole + (4_503_599_627_370_496.0 + 1023.0)).to_bits() << 52);
     F::narrow(if value.is_nan() { value.wide() } else { sum * power })
 }
 
@@ -331,7 +340,7 @@ pub(crate) fn flog2<F: Float>(value: F) -> F {
     let bits = x.to_bits();
     // A significand from sqrt(1/2) to sqrt(2); f32 and f16 are never subnormal as f64.
     let shifted = bits.wrapping_sub(0x3FE6_A09E_667F_3BCD);
-    let exponent = (shifted as i64 >> 52) as f64;
+    let exponent = f64::from((shifted >> 32) as i32 >> 20);
     let m = f64::from_bits(bits.wrapping_sub(shifted & 0xFFF0_0000_0000_0000));
     let s = (m - 1.0) / (m + 1.0);
     let square = s * s;

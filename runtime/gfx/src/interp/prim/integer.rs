@@ -270,17 +270,18 @@ pub(crate) fn align_bits(high: u32, low: u32, amount: u32) -> u32 {
 
 #[inline(always)]
 pub(crate) fn permute_bytes(high: u32, low: u32, selectors: u32) -> u32 {
-    let bytes = u64::from(high) << 32 | u64::from(low);
     let mut result = 0;
     for index in 0..4 {
         let selector = selectors >> (8 * index) & 0xFF;
-        let byte = match selector {
-            0..=7 => (bytes >> (8 * selector)) as u32 & 0xFF,
-            // The signs of the halves, lowest first.
-            8..=11 => ((bytes >> (16 * (selector - 8) + 15)) as u32 & 1) * 0xFF,
-            12 => 0,
-            _ => 0xFF,
-        };
+        // All cases are computed, so that lanes need no branches.
+        let word = if selector & 4 == 0 { low } else { high };
+        let byte = word >> (8 * (selector & 3)) & 0xFF;
+        // The signs of the halves, lowest first.
+        let word = if selector & 2 == 0 { low } else { high };
+        let sign = (word >> (16 * (selector & 1) + 15) & 1) * 0xFF;
+        let constant = if selector == 12 { 0 } else { 0xFF };
+        let byte = if selector >= 8 { sign } else { byte };
+        let byte = if selector >= 12 { constant } else { byte };
         result |= byte << (8 * index);
     }
     result
