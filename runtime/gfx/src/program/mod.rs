@@ -28,7 +28,7 @@ pub(crate) const SINK: u16 = 128;
 pub(crate) const FIRST_CONSTANT: u16 = 130;
 
 /// Modifiers of an instruction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Modifiers {
     /// The sources without modifiers.
     pub(crate) sources: [u16; 4],
@@ -48,10 +48,27 @@ pub(crate) struct Modifiers {
     pub(crate) clamp: bool,
     /// 1 doubles the result, 2 makes it four times as large, 3 halves it.
     pub(crate) omod: u32,
-    /// The number of the first source and the word of DPP.
-    pub(crate) dpp: Option<(u32, u32)>,
+    /// Where the first source comes from, if it is from other lanes.
+    pub(crate) dpp: Option<Box<lanes::Dpp>>,
     /// The handler that DPP prepares for.
     pub(crate) inner: Option<Handler>,
+}
+
+impl Modifiers {
+    /// None at all.
+    pub(crate) const NONE: Modifiers = Modifiers {
+        sources: [0; 4],
+        neg: 0,
+        abs: 0,
+        high: 0,
+        high_of_high: 0,
+        neg_high: 0,
+        result_high: false,
+        clamp: false,
+        omod: 0,
+        dpp: None,
+        inner: None,
+    };
 }
 
 /// A decoded instruction.
@@ -338,7 +355,7 @@ impl Decoder {
         sources: &[u16; 4],
     ) -> Result<Option<Modifiers>, Refused> {
         let field = |field| instruction.field(field);
-        let mut modifiers = Modifiers { sources: *sources, ..Modifiers::default() };
+        let mut modifiers = Modifiers { sources: *sources, ..Modifiers::NONE };
         let (mut neg, mut abs, mut high) = (0, 0, 0);
         match instruction.encoding {
             Encoding::Vop3 => {
@@ -365,7 +382,8 @@ impl Decoder {
         }
         modifiers.clamp = field(Field::Clamp) == 1;
         modifiers.omod = field(Field::Omod);
-        modifiers.dpp = instruction.dpp().map(|source| (source, instruction.extra_word().unwrap_or(0)));
+        modifiers.dpp =
+            instruction.dpp().map(|source| Box::new(lanes::Dpp::new(source, instruction.extra_word().unwrap_or(0))));
         let float =
             matches!(instruction.info().operand(Slot::D), Some(OperandType::F16 | OperandType::F32 | OperandType::F64));
         if modifiers.clamp && !float && instruction.encoding != Encoding::Vop3p {

@@ -9,6 +9,7 @@ use crate::interp::wave::{Group, Wave};
 use crate::interp::{Next, scalar};
 use crate::program::Inst;
 
+#[inline(always)]
 pub(crate) fn readfirstlane(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let row = source_row(wave, inst, 0);
     let lane = wave.exec().trailing_zeros() as usize % LANES;
@@ -16,6 +17,7 @@ pub(crate) fn readfirstlane(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> 
     Next::Continue
 }
 
+#[inline(always)]
 pub(crate) fn readlane(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let lane: u32 = scalar::read(wave, inst, 1);
     let row = source_row(wave, inst, 0);
@@ -23,6 +25,7 @@ pub(crate) fn readlane(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next 
     Next::Continue
 }
 
+#[inline(always)]
 pub(crate) fn writelane(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let (value, lane): (u32, u32) = (scalar::read(wave, inst, 0), scalar::read(wave, inst, 1));
     wave.rows[usize::from(inst.result)].0[lane as usize % LANES] = value;
@@ -30,6 +33,7 @@ pub(crate) fn writelane(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next
 }
 
 /// Each lane gets a value of the row of 16 whose number is that of its own, exclusive-or `other`.
+#[inline(always)]
 fn permlane(wave: &mut Wave, inst: &Inst, other: usize) -> Next {
     let picks: u64 =
         u64::from(scalar::read::<u32>(wave, inst, 1)) | u64::from(scalar::read::<u32>(wave, inst, 2)) << 32;
@@ -49,25 +53,30 @@ fn permlane(wave: &mut Wave, inst: &Inst, other: usize) -> Next {
     write(wave, inst, &row)
 }
 
+#[inline(always)]
 pub(crate) fn permlane16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     permlane(wave, inst, 0)
 }
 
+#[inline(always)]
 pub(crate) fn permlanex16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     permlane(wave, inst, 1)
 }
 
+#[inline(always)]
 pub(crate) fn mbcnt_lo(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let (mask, start) = (source_row(wave, inst, 0), source_row(wave, inst, 1));
     let row = Row::from_fn(|lane| (mask.0[lane] & ((1 << lane) - 1)).count_ones().wrapping_add(start.0[lane]));
     write(wave, inst, &row)
 }
 
+#[inline(always)]
 pub(crate) fn mbcnt_hi(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let start = source_row(wave, inst, 1);
     write(wave, inst, &start)
 }
 
+#[inline(always)]
 pub(crate) fn bpermute(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let (address, data) = (&wave.rows[usize::from(inst.sources[0])], &wave.rows[usize::from(inst.sources[1])]);
     let exec = wave.exec();
@@ -78,6 +87,7 @@ pub(crate) fn bpermute(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next 
     write(wave, inst, &row)
 }
 
+#[inline(always)]
 pub(crate) fn permute(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let (address, data) = (&wave.rows[usize::from(inst.sources[0])], &wave.rows[usize::from(inst.sources[1])]);
     let mut row = Row::ZERO;
@@ -88,6 +98,7 @@ pub(crate) fn permute(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     write(wave, inst, &row)
 }
 
+#[inline(always)]
 pub(crate) fn swizzle(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let data = &wave.rows[usize::from(inst.sources[0])];
     let (exec, offset) = (wave.exec(), inst.number as usize);

@@ -1,9 +1,8 @@
 //! Products of matrices of 16 by 16, of which a wave holds a row of A and a column of B in each of its first 16 lanes (and again in the others),
 //! and of C the elements of row `2 * register + lane / 16` and column `lane % 16`.
 
-use vireo_simt::TrapKind;
+use vireo_simt::{Row, TrapKind};
 
-use super::packed::byte;
 use crate::interp::Next;
 use crate::interp::lanes::modifiers_of;
 use crate::interp::prim::F16;
@@ -13,7 +12,11 @@ use crate::program::{Inst, MODIFIED};
 /// Side of the matrices.
 const SIDE: usize = 16;
 
-type Matrix<T> = [[T; SIDE]; SIDE];
+/// Among numbers of this size the next one is larger by one.
+const EVEN: f32 = 12_582_912.0;
+
+/// A, of which each array is a column, or B, of which each is a row.
+type Matrix = [[f32; SIDE]; SIDE];
 
 /// Traps unless all sources are registers and all lanes are active, as compilers guarantee.
 fn check(wave: &mut Wave, inst: &Inst) -> Result<(), Next> {
@@ -26,79 +29,100 @@ fn check(wave: &mut Wave, inst: &Inst) -> Result<(), Next> {
     Ok(())
 }
 
-/// The rows of A, or the columns of B, of 16-bit values.
+/// A or B of 16-bit values, of which each register has two.
 #[inline(always)]
-fn halves(wave: &Wave, first: u16, convert: impl Fn(u16) -> f32) -> Matrix<f32> {
+fn halves(wave: &Wave, first: u16, convert: impl Fn(u16) -> f32) -> Matrix {
     let mut matrix = [[0.0; SIDE]; SIDE];
-    for (line, values) in matrix.iter_mut().enumerate() {
-        for (index, value) in values.iter_mut().enumerate() {
-            let word = wave.rows[usize::from(first) + index / 2].0[line];
-            *value = convert((word >> (16 * (index % 2))) as u16);
+    for register in 0..SIDE / 2 {
+        let row = &wave.rows[usize::from(first) + register];
+        for line in 0..SIDE {
+            matrix[2 * register][line] = convert(row.0[line] as u16);
+            matrix[2 * register + 1][line] = convert((row.0[line] >> 16) as u16);
         }
     }
     matrix
 }
 
-fn transposed<T: Copy + Default>(matrix: &Matrix<T>) -> Matrix<T> {
-    let mut result = [[T::default(); SIDE]; SIDE];
-    for (row, values) in matrix.iter().enumerate() {
-        for (column, value) in values.iter().enumerate() {
-            result[column][row] = *value;
+/// A or B of bytes, of which each register has four.
+#[inline(always)]
+fn bytes(wave: &Wave, first: u16, signed: bool) -> Matrix {
+    let mut matrix = [[0.0; SIDE]; SIDE];
+    for register in 0..SIDE / 4 {
+        let row = &wave.rows[usize::from(first) + register];
+        for byte in 0..4 {
+            for line in 0..SIDE {
+                let value = row.0[line] << (24 - 8 * byte);
+                let value = if signed { value as i32 >> 24 } else { (value >> 24) as i32 };
+                matrix[4 * register + byte][line] = value as f32;
+            }
         }
     }
-    result
+    matrix
 }
 
-/// The register and lane of an element of C.
+/// Adds the products to what each element of C is at first, in order of k, and writes what each sum and the words of C and of the old result
+/// become.
 #[inline(always)]
-fn place(row: usize, column: usize) -> (usize, usize) {
-    (row / 2, column + 16 * (row % 2))
+fn multiply(
+    wave: &mut Wave,
+    inst: &Inst,
+    (a, b): (&Matrix, &Matrix),
+    first: impl Fn(u32) -> f32,
+    last: impl Fn(f32, u32, u32) -> u32,
+) -> Next {
+    let (c, d) = (usize::from(inst.sources[2]), usize::from(inst.result));
+    // The result may be in the registers of the sources, so it is written after all of them were read.
+    let mut results = [Row::ZERO; SIDE / 2];
+    for register in 0..SIDE / 2 {
+        let (old_c, old_d) = (wave.rows[c + register], &wave.rows[d + register]);
+        let (mut even, mut odd) = ([0.0; SIDE], [0.0; SIDE]);
+        for column in 0..SIDE {
+            even[column] = first(old_c.0[column]);
+            odd[column] = first(old_c.0[SIDE + column]);
+        }
+        for k in 0..SIDE {
+            let (of_even, of_odd) = (a[k][2 * register], a[k][2 * register + 1]);
+            for column in 0..SIDE {
+                even[column] += of_even * b[k][column];
+                odd[column] += of_odd * b[k][column];
+            }
+        }
+        for column in 0..SIDE {
+            let other = SIDE + column;
+            results[register].0[column] = last(even[column], old_c.0[column], old_d.0[column]);
+            results[register].0[other] = last(odd[column], old_c.0[other], old_d.0[other]);
+        }
+    }
+    for register in 0..SIDE / 2 {
+        wave.rows[d + register] = results[register];
+    }
+    Next::Continue
 }
 
+/// A product of 16-bit values.
 #[inline(always)]
 fn floats(
     wave: &mut Wave,
     inst: &Inst,
-    convert: impl Fn(u16) -> f32,
+    convert: impl Fn(u16) -> f32 + Copy,
     load: impl Fn(u32) -> f32,
     store: impl Fn(f32, u32) -> u32,
 ) -> Next {
     if let Err(next) = check(wave, inst) {
         return next;
     }
-    let a = halves(wave, inst.sources[0], &convert);
-    let b = transposed(&halves(wave, inst.sources[1], &convert));
-    let c = usize::from(inst.sources[2]);
-    let mut sums = [[0.0f32; SIDE]; SIDE];
-    for row in 0..SIDE {
-        let mut sum = [0.0f32; SIDE];
-        for (column, value) in sum.iter_mut().enumerate() {
-            let (register, lane) = place(row, column);
-            *value = load(wave.rows[c + register].0[lane]);
-        }
-        for k in 0..SIDE {
-            for column in 0..SIDE {
-                // The product of two such values is exact, so it does not matter whether the sum is fused.
-                sum[column] += a[row][k] * b[k][column];
-            }
-        }
-        sums[row] = sum;
-    }
-    for (row, sum) in sums.iter().enumerate() {
-        for (column, value) in sum.iter().enumerate() {
-            let (register, lane) = place(row, column);
-            let target = &mut wave.rows[usize::from(inst.result) + register].0[lane];
-            *target = store(*value, *target);
-        }
-    }
-    Next::Continue
+    let a = halves(wave, inst.sources[0], convert);
+    let b = halves(wave, inst.sources[1], convert);
+    multiply(wave, inst, (&a, &b), load, |sum, _, old| store(sum, old))
 }
 
+#[inline(always)]
 fn bf16(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
 /// The nearest bf16, of two the even one.
+#[inline(always)]
 fn to_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
     if value.is_nan() {
@@ -118,6 +142,7 @@ pub(crate) fn wmma_f32_bf16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> 
 }
 
 /// Puts 16 bits into one half of a register.
+#[inline(always)]
 fn half_of(high: bool, bits: u16, old: u32) -> u32 {
     if high { u32::from(bits) << 16 | (old & 0xFFFF) } else { u32::from(bits) | (old & 0xFFFF_0000) }
 }
@@ -142,35 +167,13 @@ pub(crate) fn wmma_i32_iu8(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> N
         return next;
     }
     let modifiers = modifiers_of(inst);
-    let bytes = |wave: &Wave, source: usize| -> Matrix<i32> {
-        let signed = modifiers.neg >> source & 1 == 1;
-        let first = usize::from(inst.sources[source]);
-        std::array::from_fn(|line| {
-            std::array::from_fn(|index| byte(wave.rows[first + index / 4].0[line], (index % 4) as u32, signed))
-        })
+    let a = bytes(wave, inst.sources[0], modifiers.neg & 1 == 1);
+    let b = bytes(wave, inst.sources[1], modifiers.neg >> 1 & 1 == 1);
+    let clamp = modifiers.clamp;
+    // Sums of 16 products of bytes are below 2^22, and so are exact as f32, and in the low bits of it where a bit counts one.
+    let last = |sum: f32, c: u32, _| {
+        let (sum, c) = ((sum + EVEN).to_bits().wrapping_sub(EVEN.to_bits()) as i32, c as i32);
+        (if clamp { sum.saturating_add(c) } else { sum.wrapping_add(c) }) as u32
     };
-    let (a, b) = (bytes(wave, 0), transposed(&bytes(wave, 1)));
-    let c = usize::from(inst.sources[2]);
-    let mut sums = [[0i64; SIDE]; SIDE];
-    for (row, sums) in sums.iter_mut().enumerate() {
-        let mut products = [0i32; SIDE];
-        for k in 0..SIDE {
-            for column in 0..SIDE {
-                products[column] += a[row][k] * b[k][column];
-            }
-        }
-        for (column, sum) in sums.iter_mut().enumerate() {
-            let (register, lane) = place(row, column);
-            *sum = i64::from(products[column]) + i64::from(wave.rows[c + register].0[lane] as i32);
-        }
-    }
-    for (row, sums) in sums.iter().enumerate() {
-        for (column, sum) in sums.iter().enumerate() {
-            let (register, lane) = place(row, column);
-            let limited = (*sum).clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-            let value = if modifiers.clamp { limited } else { *sum };
-            wave.rows[usize::from(inst.result) + register].0[lane] = value as u32;
-        }
-    }
-    Next::Continue
+    multiply(wave, inst, (&a, &b), |_| 0.0, last)
 }

@@ -9,16 +9,29 @@ use crate::interp::prim::{self, F16};
 use crate::interp::wave::{Group, Wave};
 use crate::program::Inst;
 
+/// The first sources.
+#[inline(always)]
+fn sources<const N: usize>(wave: &mut Wave, inst: &Inst) -> [Row; N] {
+    let mut rows = [Row::ZERO; N];
+    for index in 0..N {
+        rows[index] = source_row(wave, inst, index);
+    }
+    rows
+}
+
 /// Runs `value` on the halves that the modifiers pick, for the low and the high half of the result.
 #[inline(always)]
 fn halves<const N: usize>(wave: &mut Wave, inst: &Inst, float: bool, value: impl Fn([u16; N]) -> u16) -> Next {
     let modifiers = modifiers_of(inst);
-    let rows: [Row; N] = std::array::from_fn(|index| source_row(wave, inst, index));
+    let rows: [Row; N] = sources(wave, inst);
     let pick = |lane: usize, high: u32, neg: u32| -> [u16; N] {
-        std::array::from_fn(|index| {
+        // A closure of `array::from_fn` would not be inlined into code for newer processors.
+        let mut halves = [0; N];
+        for index in 0..N {
             let half = (rows[index].0[lane] >> (16 * (high >> index & 1))) as u16;
-            half ^ if float { ((neg >> index & 1) as u16) << 15 } else { 0 }
-        })
+            halves[index] = half ^ if float { ((neg >> index & 1) as u16) << 15 } else { 0 };
+        }
+        halves
     };
     let limit = |value: u16| {
         if modifiers.clamp && float {
@@ -44,6 +57,7 @@ fn halves<const N: usize>(wave: &mut Wave, inst: &Inst, float: bool, value: impl
 
 macro_rules! packed {
     ($($name:ident($($arg:ident),*), $float:literal, $value:expr;)*) => {$(
+        #[inline(always)]
         pub(crate) fn $name(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
             halves(wave, inst, $float, |[$($arg),*]: [u16; _]| $value)
         }
@@ -70,9 +84,10 @@ packed! {
 }
 
 /// The product and sum of sources that are f32 or halves, limited.
+#[inline(always)]
 fn mixed(wave: &mut Wave, inst: &Inst) -> Row {
     let modifiers = modifiers_of(inst);
-    let rows: [Row; 3] = std::array::from_fn(|index| source_row(wave, inst, index));
+    let rows: [Row; 3] = sources(wave, inst);
     let source = |lane: usize, index: usize| {
         let bits = rows[index].0[lane];
         let value = if modifiers.high_of_high >> index & 1 == 0 {
@@ -90,11 +105,13 @@ fn mixed(wave: &mut Wave, inst: &Inst) -> Row {
     })
 }
 
+#[inline(always)]
 pub(crate) fn fma_mix_f32(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let row = mixed(wave, inst);
     write(wave, inst, &row)
 }
 
+#[inline(always)]
 pub(crate) fn fma_mixlo_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let (row, old) = (mixed(wave, inst), wave.rows[usize::from(inst.result)]);
     let half = |lane: usize| u32::from(F16::of_f32(f32::from_bits(row.0[lane])).0);
@@ -102,6 +119,7 @@ pub(crate) fn fma_mixlo_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> 
     write(wave, inst, &row)
 }
 
+#[inline(always)]
 pub(crate) fn fma_mixhi_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let (row, old) = (mixed(wave, inst), wave.rows[usize::from(inst.result)]);
     let half = |lane: usize| u32::from(F16::of_f32(f32::from_bits(row.0[lane])).0);
@@ -111,22 +129,25 @@ pub(crate) fn fma_mixhi_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> 
 
 /// A byte as a number.
 #[inline(always)]
-pub(super) fn byte(word: u32, index: u32, signed: bool) -> i32 {
+fn byte(word: u32, index: u32, signed: bool) -> i32 {
     let byte = (word >> (8 * index)) as u8;
     if signed { i32::from(byte as i8) } else { i32::from(byte) }
 }
 
+#[inline(always)]
 pub(crate) fn dot4_i32_iu8(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let modifiers = modifiers_of(inst);
-    let rows: [Row; 3] = std::array::from_fn(|index| source_row(wave, inst, index));
+    let rows: [Row; 3] = sources(wave, inst);
     let signed = [modifiers.neg & 1 == 1, modifiers.neg >> 1 & 1 == 1];
+    let clamp = modifiers.clamp;
     let row = Row::from_fn(|lane| {
-        let product = |index| {
-            i64::from(byte(rows[0].0[lane], index, signed[0])) * i64::from(byte(rows[1].0[lane], index, signed[1]))
-        };
-        let sum = (0..4).map(product).sum::<i64>() + i64::from(rows[2].0[lane] as i32);
-        let limited = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-        (if modifiers.clamp { limited } else { sum }) as u32
+        let (a, b, c) = (rows[0].0[lane], rows[1].0[lane], rows[2].0[lane] as i32);
+        // Four products of bytes fit.
+        let mut sum = 0i32;
+        for index in 0..4 {
+            sum += byte(a, index, signed[0]) * byte(b, index, signed[1]);
+        }
+        (if clamp { sum.saturating_add(c) } else { sum.wrapping_add(c) }) as u32
     });
     write(wave, inst, &row)
 }

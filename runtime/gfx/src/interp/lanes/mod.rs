@@ -12,7 +12,7 @@ use crate::program::{Inst, MODIFIED, Modifiers, SCALAR};
 
 mod modified;
 
-pub(crate) use modified::with_dpp;
+pub(crate) use modified::{Dpp, with_dpp};
 
 /// The formats that modifiers distinguish.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl<T: Lane> Outcome for T {
             // A copy, so that the rows of other instructions stay in registers.
             let two = matches!(T::FORMAT, Format::Bits64 | Format::Double);
             let mut finished = if two { rows } else { [rows[0], Row::ZERO] };
-            let high_half = modified::finish(inst.modifiers.as_deref(), T::FORMAT, flush, &mut finished);
+            let high_half = modified::finish(modifiers_of(inst), T::FORMAT, flush, &mut finished);
             put(wave, inst, T::FORMAT, high_half, &finished);
         } else {
             put(wave, inst, T::FORMAT, false, &rows);
@@ -294,12 +294,14 @@ runs! {
 }
 
 /// A source of a helper as a row of bits, with its modifiers as integers.
+#[inline(always)]
 pub(crate) fn source_row(wave: &mut Wave, inst: &Inst, index: usize) -> Row {
     let (parts, temps) = split(wave, inst);
     *<u32 as Source>::fetch(&parts, index, &mut temps[0])[0]
 }
 
-/// The modifiers of an instruction that always has them.
-pub(crate) fn modifiers_of(inst: &Inst) -> Modifiers {
-    inst.modifiers.as_deref().cloned().unwrap_or_default()
+/// The modifiers of an instruction.
+#[inline(always)]
+pub(crate) fn modifiers_of(inst: &Inst) -> &Modifiers {
+    inst.modifiers.as_deref().unwrap_or(&Modifiers::NONE)
 }

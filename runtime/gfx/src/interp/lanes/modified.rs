@@ -1,8 +1,8 @@
 //! Sources with modifiers, results that are limited or scaled, subnormal numbers that are zero, and DPP.
 
-use vireo_simt::{LANES, Row};
+use vireo_simt::{LANES, Mask, Row};
 
-use super::{Format, Parts};
+use super::{Format, Parts, modifiers_of};
 use crate::instruction::DPP16;
 use crate::interp::prim::{self, F16};
 use crate::interp::wave::{Group, Wave};
@@ -31,29 +31,68 @@ fn dpp_lane(source: u32, word: u32, lane: usize) -> Option<usize> {
     within.map(|within| row + within)
 }
 
+/// Where the first source of an instruction with DPP comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Dpp {
+    /// The lane from which each lane gets its value.
+    from: Row,
+    /// The lanes that get one.
+    has_source: Mask,
+    /// The lanes that are written if they get one, by the masks of rows and banks.
+    allowed: Mask,
+    /// Lanes without a source get zero.
+    zero_outside: bool,
+    /// Lanes that are not active are sources, too.
+    fetch_inactive: bool,
+}
+
+impl Dpp {
+    /// By the number of the first source and the word of DPP.
+    pub(crate) fn new(source: u32, word: u32) -> Self {
+        let dpp16 = source == DPP16;
+        let (mut from, mut has_source, mut allowed) = (Row::ZERO, 0, 0);
+        for lane in 0..LANES {
+            if let Some(pick) = dpp_lane(source, word, lane) {
+                from.0[lane] = pick as u32;
+                has_source |= 1 << lane;
+            }
+            let row = !dpp16 || word >> 28 >> (lane / 16) & 1 == 1;
+            let bank = !dpp16 || word >> 24 >> (lane % 16 / 4) & 1 == 1;
+            allowed |= u32::from(row && bank) << lane;
+        }
+        // In the short form a lane without a source gets zero.
+        let zero_outside = !dpp16 || word >> 19 & 1 == 1;
+        Dpp {
+            from,
+            has_source,
+            allowed,
+            zero_outside,
+            fetch_inactive: if dpp16 { word >> 18 & 1 == 1 } else { source == 234 },
+        }
+    }
+}
+
 /// Executes an instruction whose first source comes from other lanes. Lanes without a source, and lanes outside the masks of rows and banks,
 /// keep their results.
 pub(crate) fn with_dpp(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
     let Some(modifiers) = inst.modifiers.as_deref() else { return Next::Trap };
-    let (Some((source, word)), Some(inner)) = (modifiers.dpp, modifiers.inner) else { return Next::Trap };
+    let (Some(dpp), Some(inner)) = (modifiers.dpp.as_deref(), modifiers.inner) else { return Next::Trap };
     let exec = wave.exec();
-    let dpp16 = source == DPP16;
-    let (zero_outside, fetch_inactive) =
-        (dpp16 && word >> 19 & 1 == 1, if dpp16 { word >> 18 & 1 == 1 } else { source == 234 });
-    let (mut written, mut picked) = (0u32, [None; LANES]);
-    for (lane, pick) in picked.iter_mut().enumerate() {
-        *pick = dpp_lane(source, word, lane).filter(|from| fetch_inactive || exec >> from & 1 == 1);
-        let row = !dpp16 || word >> 28 >> (lane / 16) & 1 == 1;
-        let bank = !dpp16 || word >> 24 >> (lane % 16 / 4) & 1 == 1;
-        let source = pick.is_some() || zero_outside || !dpp16;
-        written |= u32::from(row && bank && source) << lane;
-    }
     let first = usize::from(modifiers.sources[0]);
     if modifiers.sources[0] & (SCALAR | MODIFIED) != 0 {
         return wave.trapped(vireo_simt::TrapKind::InvalidOperand("a scalar with DPP".into()), None);
     }
-    let from = wave.rows[first];
-    wave.dpp_source = Row::from_fn(|lane| picked[lane].map_or(0, |from_lane| from.0[from_lane]));
+    let active = if dpp.fetch_inactive { u32::MAX } else { exec };
+    let row = &wave.rows[first];
+    let (mut source, mut picked) = (Row::ZERO, Row::ZERO);
+    for lane in 0..LANES {
+        // Lanes are below 32, which the compiler does not know.
+        let from = dpp.from.0[lane] as usize % LANES;
+        picked.0[lane] = (active >> from) & (dpp.has_source >> lane) & 1;
+        source.0[lane] = row.0[from] & 0u32.wrapping_sub(picked.0[lane]);
+    }
+    wave.dpp_source = source;
+    let written = dpp.allowed & if dpp.zero_outside { u32::MAX } else { picked.to_mask() };
     wave.set_exec(exec & written);
     // SAFETY: `inner` is a handler of the table from which this instruction was decoded, which suits the processor.
     let next = unsafe { inner(wave, group, inst) };
@@ -64,16 +103,20 @@ pub(crate) fn with_dpp(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> N
     next
 }
 
+/// Changes each lane of a row. A loop, since closures of the library are not inlined.
+#[inline(always)]
+fn change(row: &mut Row, value: impl Fn(u32) -> u32) {
+    for lane in 0..LANES {
+        row.0[lane] = value(row.0[lane]);
+    }
+}
+
 /// Fetches a source that is not just a row or a scalar into `temp`.
 #[inline(never)]
 pub(super) fn fetch(parts: &Parts<'_>, source: u16, index: usize, format: Format, flush: bool, temp: &mut [Row; 2]) {
-    let none = Modifiers::default();
-    let modifiers = if source & SCALAR == 0 && source & MODIFIED != 0 {
-        parts.inst.modifiers.as_deref().unwrap_or(&none)
-    } else {
-        &none
-    };
-    let source = if std::ptr::eq(modifiers, &none) { source } else { modifiers.sources[index] };
+    let modified = source & SCALAR == 0 && source & MODIFIED != 0;
+    let modifiers = if modified { modifiers_of(parts.inst) } else { &Modifiers::NONE };
+    let source = if modified { modifiers.sources[index] } else { source };
     let two = matches!(format, Format::Bits64 | Format::Double);
     for (word, row) in temp.iter_mut().enumerate().take(1 + usize::from(two)) {
         *row = if source & SCALAR != 0 {
@@ -86,7 +129,7 @@ pub(super) fn fetch(parts: &Parts<'_>, source: u16, index: usize, format: Format
     }
     let bit = |bits: u32| bits >> index & 1 == 1;
     if bit(modifiers.high) {
-        temp[0] = Row(temp[0].0.map(|value| value >> 16));
+        change(&mut temp[0], |value| value >> 16);
     }
     let (sign, row) = match format {
         Format::Half | Format::Bits16 => (0x8000, 0),
@@ -94,10 +137,10 @@ pub(super) fn fetch(parts: &Parts<'_>, source: u16, index: usize, format: Format
         _ => (0x8000_0000, 0),
     };
     if bit(modifiers.abs) {
-        temp[row] = Row(temp[row].0.map(|value| value & !sign));
+        change(&mut temp[row], |value| value & !sign);
     }
     if bit(modifiers.neg) {
-        temp[row] = Row(temp[row].0.map(|value| value ^ sign));
+        change(&mut temp[row], |value| value ^ sign);
     }
     if flush {
         flush_rows(format, temp);
@@ -106,55 +149,46 @@ pub(super) fn fetch(parts: &Parts<'_>, source: u16, index: usize, format: Format
 
 /// Makes subnormal numbers zeros of their signs.
 fn flush_rows(format: Format, rows: &mut [Row; 2]) {
-    for lane in 0..LANES {
-        let (low, high) = (rows[0].0[lane], rows[1].0[lane]);
-        match format {
-            Format::Half if low & 0x7C00 == 0 => rows[0].0[lane] = low & 0x8000,
-            Format::Single if low & 0x7F80_0000 == 0 => rows[0].0[lane] = low & 0x8000_0000,
-            Format::Double if high & 0x7FF0_0000 == 0 => {
-                (rows[0].0[lane], rows[1].0[lane]) = (0, high & 0x8000_0000);
+    match format {
+        Format::Half => change(&mut rows[0], |low| if low & 0x7C00 == 0 { low & 0x8000 } else { low }),
+        Format::Single => change(&mut rows[0], |low| if low & 0x7F80_0000 == 0 { low & 0x8000_0000 } else { low }),
+        Format::Double => {
+            for lane in 0..LANES {
+                let (low, high) = (rows[0].0[lane], rows[1].0[lane]);
+                let subnormal = high & 0x7FF0_0000 == 0;
+                rows[0].0[lane] = if subnormal { 0 } else { low };
+                rows[1].0[lane] = if subnormal { high & 0x8000_0000 } else { high };
             }
-            _ => {}
         }
+        _ => {}
     }
 }
 
 /// Limits and scales a result; returns whether it goes to the high half.
 #[inline(never)]
-pub(super) fn finish(modifiers: Option<&Modifiers>, format: Format, flush: bool, rows: &mut [Row; 2]) -> bool {
-    let none = Modifiers::default();
-    let modifiers = modifiers.unwrap_or(&none);
-    let scale = [1.0, 2.0, 4.0, 0.5][(modifiers.omod & 3) as usize];
-    for lane in 0..LANES {
+pub(super) fn finish(modifiers: &Modifiers, format: Format, flush: bool, rows: &mut [Row; 2]) -> bool {
+    let (scaled, clamp) = (modifiers.omod != 0, modifiers.clamp);
+    let scale = [1.0f32, 2.0, 4.0, 0.5][(modifiers.omod & 3) as usize];
+    let limited = |value: f32| if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
+    let single = |value: f32| {
+        let value = if scaled { value * scale } else { value };
+        if clamp { limited(value) } else { value }
+    };
+    if scaled || clamp {
         match format {
-            Format::Single => {
-                let mut value = f32::from_bits(rows[0].0[lane]);
-                if modifiers.omod != 0 {
-                    value *= scale as f32;
-                }
-                if modifiers.clamp {
-                    value = if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
-                }
-                rows[0].0[lane] = value.to_bits();
-            }
-            Format::Half => {
-                let mut value = prim::fpromote_f16(F16(rows[0].0[lane] as u16));
-                if modifiers.omod != 0 {
-                    value *= scale as f32;
-                }
-                if modifiers.clamp {
-                    value = if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
-                }
-                if modifiers.omod != 0 || modifiers.clamp {
-                    rows[0].0[lane] = u32::from(prim::fdemote_f16(value).0);
-                }
-            }
+            Format::Single => change(&mut rows[0], |bits| single(f32::from_bits(bits)).to_bits()),
+            Format::Half => change(&mut rows[0], |bits| {
+                let value = single(prim::fpromote_f16(F16(bits as u16)));
+                u32::from(prim::fdemote_f16(value).0)
+            }),
             Format::Double => {
-                let mut value = <f64 as lanes::Lane>::of_words(rows[0].0[lane], rows[1].0[lane]) * scale;
-                if modifiers.clamp {
-                    value = if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
+                for lane in 0..LANES {
+                    let mut value = <f64 as lanes::Lane>::of_words(rows[0].0[lane], rows[1].0[lane]) * f64::from(scale);
+                    if clamp {
+                        value = if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
+                    }
+                    (rows[0].0[lane], rows[1].0[lane]) = lanes::Lane::words(value);
                 }
-                (rows[0].0[lane], rows[1].0[lane]) = lanes::Lane::words(value);
             }
             _ => {}
         }
