@@ -11,6 +11,9 @@ use crate::emit::file::{GeneratedFile, comment, source};
 use crate::load::Spec;
 use crate::model::gfx::{Body, Instruction, LaneExpr, LaneKind, LaneTy};
 
+/// The features of processors for which the second variant is.
+const FEATURES: &str = "avx2,fma,bmi1,bmi2,lzcnt,popcnt";
+
 /// `gfx/interp.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let gfx = &spec.gfx11;
@@ -18,7 +21,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let fast = gfx.instructions.iter().map(|instruction| {
         let name = format_ident!("{}", instruction.name);
         quote! {
-            #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+            #[target_feature(enable = #FEATURES)]
             pub(super) fn #name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
                 super::#name(wave, group, inst)
             }
@@ -26,6 +29,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     });
     let names: Vec<_> = gfx.instructions.iter().map(|instruction| format_ident!("{}", instruction.name)).collect();
     let count = names.len();
+    let features = FEATURES.split(',');
     let tokens = quote! {
         #(#handlers)*
 
@@ -36,11 +40,26 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         #[cfg(target_arch = "x86_64")]
         pub(super) static FAST: [Handler; #count] = [#(fast::#names),*];
 
+        /// The handler of instructions with DPP for them.
+        #[cfg(target_arch = "x86_64")]
+        pub(super) static FAST_DPP: Handler = fast::with_dpp;
+
+        /// Whether this processor has what they need.
+        #[cfg(target_arch = "x86_64")]
+        pub(super) fn is_fast() -> bool {
+            #(is_x86_feature_detected!(#features))&&*
+        }
+
         #[cfg(target_arch = "x86_64")]
         mod fast {
             use super::{Group, Inst, Next, Wave};
 
             #(#fast)*
+
+            #[target_feature(enable = #FEATURES)]
+            pub(super) fn with_dpp(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
+                super::lanes::with_dpp(wave, group, inst)
+            }
         }
     };
     vec![source("gfx/interp.rs", "spec/gfx11/ops", tokens)]

@@ -27,24 +27,12 @@ pub mod interp {
 
     include!(concat!(env!("OUT_DIR"), "/gfx/interp.rs"));
 
-    /// The handlers that suit this processor, at the numbers of their instructions.
-    pub(crate) fn handlers() -> &'static [Handler] {
+    /// The handlers that suit this processor, at the numbers of their instructions, and that of instructions with DPP.
+    pub(crate) fn handlers() -> (&'static [Handler], Handler) {
         #[cfg(target_arch = "x86_64")]
-        if ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"].iter().all(|name| has(name)) {
-            return &FAST;
+        if is_fast() {
+            return (&FAST, FAST_DPP);
         }
-        &ANY
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn has(name: &str) -> bool {
-        match name {
-            "avx2" => is_x86_feature_detected!("avx2"),
-            "fma" => is_x86_feature_detected!("fma"),
-            "bmi1" => is_x86_feature_detected!("bmi1"),
-            "bmi2" => is_x86_feature_detected!("bmi2"),
-            "lzcnt" => is_x86_feature_detected!("lzcnt"),
-            _ => is_x86_feature_detected!("popcnt"),
-        }
+        (&ANY, lanes::with_dpp)
     }
 }

@@ -257,7 +257,7 @@ impl Decoder {
         if y_inst.sources.contains(&x_result) {
             let spare = self.program.vectors as u16;
             self.program.insts[x_at].result = spare;
-            let copy = handlers()[Opcode::VMovB32 as usize];
+            let copy = handlers().0[Opcode::VMovB32 as usize];
             let inst = self.push(copy, 0);
             inst.sources[0] = spare;
             inst.result = x_result;
@@ -319,11 +319,12 @@ impl Decoder {
             sources[3] = self.constant(self.next_address as u32, (self.next_address >> 32) as u32);
         }
         let number = instruction.field(Field::Simm16);
-        let mut handler = handlers()[instruction.opcode as usize];
+        let (handlers, with_dpp) = handlers();
+        let mut handler = handlers[instruction.opcode as usize];
         let boxed = modifiers.map(|mut modifiers| {
             if modifiers.dpp.is_some() {
                 modifiers.inner = Some(handler);
-                handler = lanes::with_dpp;
+                handler = with_dpp;
             }
             let lanes = reads.iter().enumerate().filter(|(_, (_, ty))| is_lane(*ty));
             for (index, _) in lanes.filter(|_| !info.reads.is_empty()) {
@@ -474,7 +475,7 @@ impl Decoder {
                 sources[3] = row(self, Slot::Data, None)?;
             }
         }
-        let inst = self.push(handlers()[instruction.opcode as usize], number);
+        let inst = self.push(handlers().0[instruction.opcode as usize], number);
         (inst.sources, inst.result) = (sources, result);
         Ok(())
     }

@@ -74,6 +74,7 @@ impl Dpp {
 
 /// Executes an instruction whose first source comes from other lanes. Lanes without a source, and lanes outside the masks of rows and banks,
 /// keep their results.
+#[inline(always)]
 pub(crate) fn with_dpp(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
     let Some(modifiers) = inst.modifiers.as_deref() else { return Next::Trap };
     let (Some(dpp), Some(inner)) = (modifiers.dpp.as_deref(), modifiers.inner) else { return Next::Trap };
