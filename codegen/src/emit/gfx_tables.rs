@@ -140,6 +140,7 @@ fn instruction_info(instruction: &Instruction) -> TokenStream {
         Body::Semantics(results) => results.iter().map(|(name, _)| name.as_str()).collect(),
         _ => Vec::new(),
     };
+    let has_no_effect = matches!(&instruction.body, Body::Control(control) if control == "nothing");
     let sets_exec = writes.iter().any(|name| name.starts_with("exec"));
     quote! {
         InstructionInfo {
@@ -149,6 +150,7 @@ fn instruction_info(instruction: &Instruction) -> TokenStream {
             operands: &[#(#operands),*],
             reads: &[#(#reads),*],
             sets_exec: #sets_exec,
+            has_no_effect: #has_no_effect,
         }
     }
 }

@@ -96,6 +96,8 @@ pub struct InstructionInfo {
     pub reads: &'static [(Slot, OperandType)],
     /// True if it sets EXEC by another way than its result.
     pub sets_exec: bool,
+    /// True if it does nothing that an interpreter could see, such as a wait for what is done already.
+    pub has_no_effect: bool,
 }
 
 impl InstructionInfo {
