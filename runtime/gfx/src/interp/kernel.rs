@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo_hsa::kernel_descriptor::{FloatRoundMode, KernelDescriptor, WorkitemIdVgprs};
 use vireo_simt::group::{self, Pause};
-use vireo_simt::{AccessHook, LANES, Memory, Port, Row, Stop, Trap, TrapKind, grid};
+use vireo_simt::{AccessHook, LANES, Mask, Memory, Port, Row, Stop, Trap, TrapKind, grid};
 
 use super::Next;
 use super::wave::{Denormals, Group, Wave};
@@ -97,9 +97,10 @@ pub fn run(dispatch: &Dispatch<'_>) -> Result<u64, Trap> {
         return Err(refuse("a program that was decoded for another number of registers"));
     }
     let groups = std::array::from_fn(|axis| dispatch.grid[axis].div_ceil(size[axis]));
+    let user = user_registers(dispatch)?;
     let executed = AtomicU64::new(0);
     grid::run(groups, dispatch.threads, dispatch.stop, || {
-        let mut worker = Worker::new(dispatch, items as u32);
+        let mut worker = Worker::new(dispatch, items as u32, user.clone());
         let executed = &executed;
         move |work_group| {
             executed.fetch_add(worker.run(work_group)?, Ordering::Relaxed);
@@ -114,10 +115,56 @@ struct Worker<'a> {
     dispatch: &'a Dispatch<'a>,
     group: Group<'a>,
     waves: Vec<Wave>,
+    /// What each wave starts with, in every work-group.
+    first: Vec<First>,
+    user: Vec<u32>,
+}
+
+/// The work-items of a wave.
+struct First {
+    /// Their numbers in the work-group.
+    items: [[u32; 3]; LANES],
+    /// The lanes that have one.
+    present: Mask,
+    /// What the first vector register holds.
+    packed: Row,
+}
+
+impl First {
+    fn new(dispatch: &Dispatch<'_>, wave: usize) -> Self {
+        let size = dispatch.work_group.map(u32::from);
+        let mut first = First { items: [[0; 3]; LANES], present: 0, packed: Row::ZERO };
+        for lane in 0..LANES {
+            let flat = (wave * LANES + lane) as u32;
+            let [x, y, z] = [flat % size[0], flat / size[0] % size[1], flat / size[0] / size[1]];
+            first.items[lane] = [x, y, z];
+            first.present |= u32::from(z < size[2]) << lane;
+            first.packed.0[lane] = match dispatch.descriptor.compute_pgm_rsrc2.enable_vgpr_workitem_id() {
+                WorkitemIdVgprs::X => x,
+                WorkitemIdVgprs::X_Y => x | y << 10,
+                _ => x | y << 10 | z << 20,
+            };
+        }
+        first
+    }
+
+    /// The lanes whose work-items are in the grid.
+    fn inside(&self, dispatch: &Dispatch<'_>, work_group: [u32; 3]) -> Mask {
+        // How many work-items of the work-group are inside; none of them if it begins after the grid.
+        let left: [u64; 3] = std::array::from_fn(|axis| {
+            let start = u64::from(work_group[axis]) * u64::from(dispatch.work_group[axis]);
+            u64::from(dispatch.grid[axis]).saturating_sub(start)
+        });
+        if (0..3).all(|axis| left[axis] >= u64::from(dispatch.work_group[axis])) {
+            return self.present;
+        }
+        let inside = |lane: usize| (0..3).all(|axis| u64::from(self.items[lane][axis]) < left[axis]);
+        (0..LANES).fold(0, |mask, lane| mask | u32::from(inside(lane)) << lane) & self.present
+    }
 }
 
 impl<'a> Worker<'a> {
-    fn new(dispatch: &'a Dispatch<'a>, items: u32) -> Self {
+    fn new(dispatch: &'a Dispatch<'a>, items: u32, user: Vec<u32>) -> Self {
         let group = Group {
             program: dispatch.program,
             local: vec![0; dispatch.local_bytes as usize],
@@ -125,15 +172,16 @@ impl<'a> Worker<'a> {
             stop: dispatch.stop,
             limit: dispatch.limit,
         };
-        let count = items.div_ceil(LANES as u32);
+        let count = items.div_ceil(LANES as u32) as usize;
         let waves = (0..count).map(|_| Wave::new(dispatch.program, dispatch.scratch_bytes)).collect();
-        Worker { dispatch, group, waves }
+        let first = (0..count).map(|wave| First::new(dispatch, wave)).collect();
+        Worker { dispatch, group, waves, first, user }
     }
 
     fn run(&mut self, work_group: [u32; 3]) -> Result<u64, Trap> {
         self.group.local.fill(0);
         for index in 0..self.waves.len() {
-            self.start(index, work_group)?;
+            self.start(index, work_group);
         }
         let Worker { group, waves, .. } = self;
         let trap_of = |trap: Trap, wave: usize| Trap { group: work_group, wave: wave as u32, ..trap };
@@ -142,39 +190,17 @@ impl<'a> Worker<'a> {
     }
 
     /// Sets a wave up.
-    fn start(&mut self, index: usize, work_group: [u32; 3]) -> Result<(), Trap> {
-        let dispatch = self.dispatch;
-        let size = dispatch.work_group.map(u32::from);
-        let wave = &mut self.waves[index];
+    fn start(&mut self, index: usize, work_group: [u32; 3]) {
+        let (dispatch, wave, first) = (self.dispatch, &mut self.waves[index], &self.first[index]);
         wave.reset(dispatch.program);
-        let item = |lane: usize| {
-            let flat = (index * LANES + lane) as u32;
-            [flat % size[0], flat / size[0] % size[1], flat / size[0] / size[1]]
-        };
-        let inside = |lane: usize| {
-            let item = item(lane);
-            let in_grid = |axis: usize| {
-                let at = u64::from(work_group[axis]) * u64::from(size[axis]) + u64::from(item[axis]);
-                at < u64::from(dispatch.grid[axis])
-            };
-            item[2] < size[2] && (0..3).all(in_grid)
-        };
-        wave.set_exec((0..LANES).fold(0, |mask, lane| mask | u32::from(inside(lane)) << lane));
-        let rsrc2 = dispatch.descriptor.compute_pgm_rsrc2;
-        let packed = |lane: usize| {
-            let [x, y, z] = item(lane);
-            match rsrc2.enable_vgpr_workitem_id() {
-                WorkitemIdVgprs::X => x,
-                WorkitemIdVgprs::X_Y => x | y << 10,
-                _ => x | y << 10 | z << 20,
-            }
-        };
+        wave.set_exec(first.inside(dispatch, work_group));
         if dispatch.program.vectors > 0 {
-            wave.rows[0] = Row::from_fn(packed);
+            wave.rows[0] = first.packed;
         }
-        let user = user_registers(dispatch)?;
+        let rsrc2 = dispatch.descriptor.compute_pgm_rsrc2;
         let count = usize::from(rsrc2.user_sgpr_count());
-        wave.scalars[..user.len().min(count)].copy_from_slice(&user[..user.len().min(count)]);
+        let user = &self.user[..self.user.len().min(count)];
+        wave.scalars[..user.len()].copy_from_slice(user);
         let enabled = [
             rsrc2.enable_sgpr_workgroup_id_x(),
             rsrc2.enable_sgpr_workgroup_id_y(),
@@ -187,7 +213,6 @@ impl<'a> Worker<'a> {
         let rsrc1 = dispatch.descriptor.compute_pgm_rsrc1;
         wave.denormals_32 = Denormals::of_bits(u32::from(rsrc1.float_denorm_mode_32().0));
         wave.denormals_16_64 = Denormals::of_bits(u32::from(rsrc1.float_denorm_mode_16_64().0));
-        Ok(())
     }
 }
 
