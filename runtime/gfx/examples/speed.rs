@@ -11,7 +11,7 @@ use common::{Buffer, Buffers, Kernel, bytes_of_f32, numbers};
 use vireo_gfx::isa::{Field, Opcode};
 use vireo_gfx::{Dispatch, Encoding, Instruction, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
-use vireo_simt::Stop;
+use vireo_simt::{Pool, Stop};
 
 /// An instruction with these fields.
 fn inst(name: &str, encoding: Encoding, fields: &[(Field, u32)]) -> Vec<u32> {
@@ -42,7 +42,7 @@ fn measure_loop(what: &str, body: &[Vec<u32>], lines: &mut Vec<Line>) {
     descriptor.compute_pgm_rsrc1.0 |= 0xF << 16;
     descriptor.kernel_code_properties.0 |= 1 << 10;
     let program = Program::decode(&code, 0x1000, vector_registers(&descriptor));
-    let (memory, stop) = (Buffers(Vec::new()), Stop::default());
+    let (memory, stop, pool) = (Buffers(Vec::new()), Stop::default(), Pool::default());
     let dispatch = Dispatch {
         program: &program,
         descriptor: &descriptor,
@@ -56,6 +56,7 @@ fn measure_loop(what: &str, body: &[Vec<u32>], lines: &mut Vec<Line>) {
         stop: &stop,
         limit: u64::MAX,
         threads: NonZeroUsize::MIN,
+        pool: &pool,
     };
     report(what, lines, || run(&dispatch).unwrap_or_else(|trap| panic!("{trap}")));
 }

@@ -10,7 +10,7 @@ use vireo_codegen::model::gfx::{Body, Instruction as Described};
 use vireo_gfx::isa::{Encoding, Field, FieldKind, Opcode, OperandType, Slot};
 use vireo_gfx::{Dispatch, Instruction, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
-use vireo_simt::Stop;
+use vireo_simt::{Pool, Stop};
 
 /// Registers of operands: scalar ones; those of vectors are 12 less, and 2 for the first source.
 const SCALARS: [(Slot, &str, u32); 6] = [
@@ -133,6 +133,7 @@ fn execute(opcode: Opcode, encoding: Encoding, example: &[(String, u64)]) -> Vec
         stop: &stop,
         limit: 1000,
         threads: NonZeroUsize::MIN,
+        pool: &Pool::default(),
     };
     run(&dispatch).unwrap_or_else(|trap| panic!("{instruction}: {trap}"));
     let bytes = memory.0[0].bytes();

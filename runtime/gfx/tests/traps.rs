@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use common::{Buffer, Buffers};
 use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
-use vireo_simt::{Stop, Trap};
+use vireo_simt::{Pool, Stop, Trap};
 
 const CORPUS: &str = include_str!("corpus/instructions.txt");
 const S_ENDPGM: u32 = 0xBFB0_0000;
@@ -41,6 +41,7 @@ fn execute(code: &[u32], items: u16) -> Result<u64, Trap> {
         stop: &stop,
         limit: 10_000,
         threads: NonZeroUsize::MIN,
+        pool: &Pool::default(),
     })
 }
 

@@ -3,9 +3,12 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use crate::trap::{Trap, TrapKind};
+
+mod pool;
+
+pub use pool::Pool;
 
 /// Asks the work-groups of a grid to stop. A wave looks at it at each jump back.
 #[derive(Debug, Default)]
@@ -24,7 +27,7 @@ impl Stop {
     }
 }
 
-/// Runs the work-groups of a grid on up to `threads` threads. `worker` makes what runs the work-groups of one thread, one after another; a
+/// Runs the work-groups of a grid on up to `threads` threads: the caller and those of `pool` that are free. `worker` makes what runs the work-groups of one thread, one after another; a
 /// grid of one work-group, or one thread, runs on the calling thread. `stop` is requested once a work-group traps.
 ///
 /// # Errors
@@ -32,6 +35,7 @@ impl Stop {
 pub fn run<'a, R>(
     groups: [u32; 3],
     threads: NonZeroUsize,
+    pool: &Pool,
     stop: &Stop,
     worker: impl Fn() -> R + Sync + 'a,
 ) -> Result<(), Trap>
@@ -69,15 +73,7 @@ where
     if threads == 1 {
         work();
     } else {
-        thread::scope(|scope| {
-            for _ in 1..threads {
-                // The work that a thread which cannot be started would have taken is left to the others.
-                if thread::Builder::new().name("vireo-simt".to_string()).spawn_scoped(scope, work).is_err() {
-                    break;
-                }
-            }
-            work();
-        });
+        pool.run(threads - 1, &work);
     }
     match first_trap.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(trap) => Err(trap),
@@ -99,7 +95,7 @@ mod tests {
     fn each_work_group_runs_once() {
         for count in [1, 4] {
             let seen = Mutex::new(BTreeSet::new());
-            let result = run([3, 4, 5], threads(count), &Stop::default(), || {
+            let result = run([3, 4, 5], threads(count), &Pool::default(), &Stop::default(), || {
                 |group| {
                     assert!(seen.lock().unwrap().insert(group));
                     Ok(())
@@ -109,14 +105,14 @@ mod tests {
             assert_eq!(seen.lock().unwrap().len(), 60);
             assert!(seen.lock().unwrap().contains(&[2, 3, 4]));
         }
-        run([7, 0, 1], threads(2), &Stop::default(), || |_| panic!("there is none")).unwrap();
+        run([7, 0, 1], threads(2), &Pool::default(), &Stop::default(), || |_| panic!("there is none")).unwrap();
     }
 
     #[test]
     fn a_trap_stops_the_grid() {
         for count in [1, 3] {
             let stop = Stop::default();
-            let result = run([u32::MAX, 1, 1], threads(count), &stop, || {
+            let result = run([u32::MAX, 1, 1], threads(count), &Pool::default(), &stop, || {
                 |group: [u32; 3]| if group[0] == 5 { Err(Trap::new(TrapKind::Deadlock)) } else { Ok(()) }
             });
             assert_eq!(result, Err(Trap::new(TrapKind::Deadlock)));
@@ -128,8 +124,11 @@ mod tests {
     fn requests_and_numbers_that_cannot_be_are_refused() {
         let stop = Stop::default();
         stop.request();
-        assert_eq!(run([1, 1, 1], threads(1), &stop, || |_| Ok(())), Err(Trap::new(TrapKind::Stopped)));
-        let result = run([u32::MAX; 3], threads(1), &Stop::default(), || |_| Ok(()));
+        assert_eq!(
+            run([1, 1, 1], threads(1), &Pool::default(), &stop, || |_| Ok(())),
+            Err(Trap::new(TrapKind::Stopped))
+        );
+        let result = run([u32::MAX; 3], threads(1), &Pool::default(), &Stop::default(), || |_| Ok(()));
         assert!(matches!(result, Err(Trap { kind: TrapKind::InvalidDispatch(_), .. })));
     }
 }

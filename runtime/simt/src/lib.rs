@@ -10,7 +10,7 @@ pub mod memory;
 pub mod row;
 pub mod trap;
 
-pub use grid::Stop;
+pub use grid::{Pool, Stop};
 pub use memory::{Access, AccessHook, Fault, LaneBytes, Memory, Port, Region};
 pub use row::{LANES, Mask, Row};
 pub use trap::{Trap, TrapKind};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
-use vireo_simt::{Port, Trap, TrapKind};
+use vireo_simt::{Pool, Port, Trap, TrapKind};
 
 use crate::dispatch::{KernelDispatch, KernelRunner};
 
@@ -18,6 +18,7 @@ type Key = (u64, u64, u32);
 #[derive(Debug, Default)]
 pub(crate) struct Interpreter {
     programs: Mutex<HashMap<Key, Arc<Program>>>,
+    pool: Pool,
 }
 
 impl Interpreter {
@@ -70,6 +71,7 @@ impl KernelRunner for Interpreter {
             stop: dispatch.stop,
             limit: u64::MAX,
             threads: dispatch.threads,
+            pool: &self.pool,
         });
         executed.map(|_| ())
     }

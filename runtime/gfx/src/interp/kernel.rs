@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo_hsa::kernel_descriptor::{FloatRoundMode, KernelDescriptor, WorkitemIdVgprs};
 use vireo_simt::group::{self, Pause};
-use vireo_simt::{AccessHook, LANES, Mask, Memory, Port, Row, Stop, Trap, TrapKind, grid};
+use vireo_simt::{AccessHook, LANES, Mask, Memory, Pool, Port, Row, Stop, Trap, TrapKind, grid};
 
 use super::Next;
 use super::wave::{Denormals, Group, Wave};
@@ -59,6 +59,8 @@ pub struct Dispatch<'a> {
     pub limit: u64,
     /// The most threads that run work-groups.
     pub threads: NonZeroUsize,
+    /// Where those are from, but for the calling one.
+    pub pool: &'a Pool,
 }
 
 /// How many vector registers a wave of a kernel has.
@@ -99,7 +101,7 @@ pub fn run(dispatch: &Dispatch<'_>) -> Result<u64, Trap> {
     let groups = std::array::from_fn(|axis| dispatch.grid[axis].div_ceil(size[axis]));
     let user = user_registers(dispatch)?;
     let executed = AtomicU64::new(0);
-    grid::run(groups, dispatch.threads, dispatch.stop, || {
+    grid::run(groups, dispatch.threads, dispatch.pool, dispatch.stop, || {
         let mut worker = Worker::new(dispatch, items as u32, user.clone());
         let executed = &executed;
         move |work_group| {

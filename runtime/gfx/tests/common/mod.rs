@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
-use vireo_simt::{Memory, Region, Stop, Trap};
+use vireo_simt::{Memory, Pool, Region, Stop, Trap};
 
 /// An allocation.
 pub struct Buffer {
@@ -61,6 +61,7 @@ pub struct Kernel {
     pub descriptor: KernelDescriptor,
     pub program: Program,
     pub memory: Buffers,
+    pub pool: Pool,
 }
 
 impl Kernel {
@@ -87,7 +88,7 @@ impl Kernel {
         let memory = Buffers(vec![Buffer::new(&image, false)]);
         let address = memory.0[0].address() + entry as u64;
         let program = Program::decode(&code, address, vector_registers(&descriptor));
-        Kernel { descriptor, program, memory }
+        Kernel { descriptor, program, memory, pool: Pool::default() }
     }
 
     /// Runs it with bindings; returns how many instructions were executed.
@@ -122,6 +123,7 @@ impl Kernel {
             stop: &stop,
             limit: 50_000_000,
             threads: NonZeroUsize::new(threads).expect("a thread"),
+            pool: &self.pool,
         })
     }
 
