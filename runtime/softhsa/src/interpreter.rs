@@ -16,7 +16,7 @@ type Key = (u64, u64, u32);
 
 /// Interprets kernels.
 #[derive(Debug, Default)]
-pub(crate) struct Interpreter {
+pub struct Interpreter {
     programs: Mutex<HashMap<Key, Arc<Program>>>,
     pool: Pool,
 }
@@ -43,17 +43,19 @@ impl Interpreter {
         programs.insert(key, program.clone());
         Ok(program)
     }
-}
 
-impl KernelRunner for Interpreter {
-    fn run(&self, dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
+    /// Runs a dispatch as [`KernelRunner::run`] does, and returns how many instructions its waves executed.
+    ///
+    /// # Errors
+    /// Why the kernel was stopped.
+    pub fn execute(&self, dispatch: &KernelDispatch<'_>) -> Result<u64, Trap> {
         if !dispatch.isa.starts_with("gfx11") {
             let what = format!("there is no interpreter for {}", dispatch.isa);
             return Err(Trap::new(TrapKind::InvalidDispatch(what.into())));
         }
         let program = self.program(dispatch)?;
         let packet = dispatch.packet;
-        let executed = run(&Dispatch {
+        run(&Dispatch {
             program: &program,
             descriptor: dispatch.descriptor,
             registers: KernelRegisters {
@@ -72,7 +74,12 @@ impl KernelRunner for Interpreter {
             limit: u64::MAX,
             threads: dispatch.threads,
             pool: &self.pool,
-        });
-        executed.map(|_| ())
+        })
+    }
+}
+
+impl KernelRunner for Interpreter {
+    fn run(&self, dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
+        self.execute(dispatch).map(|_| ())
     }
 }

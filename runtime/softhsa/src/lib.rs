@@ -30,6 +30,7 @@ use vireo_hsa::hsa_symbols::HsaFunctions;
 
 pub use code_object::CodeObjectError;
 pub use dispatch::{KernelDispatch, KernelRunner};
+pub use interpreter::Interpreter;
 pub use system::{InUse, configure};
 pub use topology::{Feature, HostWrites, Topology, TopologyError, VARIABLE};
 
