@@ -7,7 +7,7 @@
 //! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable; [`pages`]: mappings of
 //!   the system.
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
-//!   [`byte_size`]: the same of sizes; [`glob`]: patterns with `*` and `?`.
+//!   [`byte_size`]: the same of sizes; [`glob`]: patterns with `*` and `?`; [`trace_events`]: traces that Perfetto opens.
 //!
 //! Users take the crate `vireo`, which has the public part of this. The feature `jit` says that the build has a JIT.
 
@@ -24,4 +24,5 @@ pub mod pages;
 pub mod shard;
 pub mod status;
 pub mod timer;
+pub mod trace_events;
 pub mod waker_set;
