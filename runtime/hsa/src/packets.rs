@@ -3,7 +3,7 @@
 use super::FieldError;
 use super::packet::{
     AgentDispatchPacket, BarrierAndPacket, BarrierOrPacket, BarrierValuePacket, FenceScope, KernelDispatchPacket,
-    PacketHeader, Pm4IbPacket,
+    Packet, PacketHeader, Pm4IbPacket,
 };
 use super::pm4::{Pm4Compare, Pm4IndirectBuffer, Pm4WaitRegMem64};
 use super::signal::{AmdSignal, Signal, SignalCondition};
@@ -34,6 +34,32 @@ impl Order {
         match header.with_barrier(self.barrier).with_acquire_fence_scope(self.acquire) {
             Ok(header) => header.with_release_fence_scope(self.release),
             Err(error) => Err(error),
+        }
+    }
+}
+
+impl Packet {
+    /// Its header.
+    pub fn header(&self) -> PacketHeader {
+        match self {
+            Packet::KernelDispatch(packet) => packet.header,
+            Packet::BarrierAnd(packet) => packet.header,
+            Packet::BarrierOr(packet) => packet.header,
+            Packet::AgentDispatch(packet) => packet.header,
+            Packet::Pm4Ib(packet) => packet.header.header,
+            Packet::BarrierValue(packet) => packet.header.header,
+        }
+    }
+
+    /// Its completion signal; 0 if it has none.
+    pub fn completion_signal(&self) -> Signal {
+        match self {
+            Packet::KernelDispatch(packet) => packet.completion_signal,
+            Packet::BarrierAnd(packet) => packet.completion_signal,
+            Packet::BarrierOr(packet) => packet.completion_signal,
+            Packet::AgentDispatch(packet) => packet.completion_signal,
+            Packet::Pm4Ib(packet) => packet.completion_signal,
+            Packet::BarrierValue(packet) => packet.completion_signal,
         }
     }
 }
