@@ -292,6 +292,12 @@ fn check_descriptor(
 }
 
 impl Symbol {
+    /// The name of the kernel whose descriptor is at an address, if this is its symbol.
+    pub(crate) fn kernel_at(&self, address: u64) -> Option<&str> {
+        self.kernel.as_ref().filter(|_| self.address == address)?;
+        Some(self.name.strip_suffix(KERNEL_DESCRIPTOR_SUFFIX).unwrap_or(&self.name))
+    }
+
     /// An attribute.
     pub(crate) fn info(&self, attribute: ExecutableSymbolInfo) -> Result<Vec<u8>> {
         let word = |value: u32| Ok(value.to_ne_bytes().to_vec());

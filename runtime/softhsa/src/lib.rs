@@ -25,14 +25,19 @@ mod signals;
 mod status;
 mod system;
 mod topology;
+mod trace;
 
 use vireo_hsa::hsa_symbols::HsaFunctions;
 
 pub use code_object::CodeObjectError;
 pub use dispatch::{KernelDispatch, KernelRunner};
 pub use interpreter::Interpreter;
-pub use system::{InUse, configure};
+pub use system::{InUse, configure, trace_packets};
 pub use topology::{Feature, HostWrites, Topology, TopologyError, VARIABLE};
+pub use trace::{
+    PacketEvent, PacketObserver, PacketOutcome, PacketPlace, PacketTrace, PacketWait, SignalChange, TraceFormat,
+    TracedPacket,
+};
 
 /// All functions of the software agent.
 pub const fn functions() -> HsaFunctions {

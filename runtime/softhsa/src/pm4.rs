@@ -66,25 +66,36 @@ impl MemoryWait {
         }
     }
 
-    /// Whether it is over.
-    pub(crate) fn is_over(&self, memory: &dyn Memory) -> Result<bool, Failure> {
+    /// The address of the memory.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// What is in the memory.
+    pub(crate) fn load(&self, memory: &dyn Memory) -> Result<u64, Failure> {
         // All 64 bits at once, which no load of words is.
         let value = Port::new(memory, None).atomic_u64(self.address, |value| value);
-        let value = value.map_err(|fault| Failure::new(HsaStatus::ERROR_MEMORY_FAULT, fault.to_string()))?;
+        value.map_err(|fault| Failure::new(HsaStatus::ERROR_MEMORY_FAULT, fault.to_string()))
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(&self, memory: &dyn Memory) -> Result<bool, Failure> {
+        let value = self.load(memory)?;
         Ok(compare(value & self.mask, self.compare, self.reference) == Some(true))
     }
 }
 
-/// Runs the buffer that a packet names. `wait` returns when a wait is over.
+/// Runs the buffer that a packet names. `decoded` is told of each command before it runs; `wait` returns when a wait is over.
 pub(crate) fn run(
     jump: Pm4IndirectBuffer,
     memory: &dyn Memory,
+    mut decoded: impl FnMut(Pm4Command),
     mut wait: impl FnMut(&MemoryWait) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut next = Some(jump);
     for _ in 0..MAX_JUMPS {
         let Some(jump) = next.take() else { return Ok(()) };
-        next = buffer(&jump, memory, &mut wait)?;
+        next = buffer(&jump, memory, &mut decoded, &mut wait)?;
     }
     match next {
         None => Ok(()),
@@ -96,6 +107,7 @@ pub(crate) fn run(
 fn buffer(
     jump: &Pm4IndirectBuffer,
     memory: &dyn Memory,
+    decoded: &mut impl FnMut(Pm4Command),
     wait: &mut impl FnMut(&MemoryWait) -> Result<(), Failure>,
 ) -> Result<Option<Pm4IndirectBuffer>, Failure> {
     let start = join(jump.address_low, jump.address_high);
@@ -130,7 +142,9 @@ fn buffer(
         let opcode = header.opcode();
         let name = || opcode.name().map_or_else(|| format!("{:#x}", opcode.0), str::to_string);
         let command = Pm4Command::read(&bytes);
-        match command.map_err(|_| wrong(format!("the PM4 command {} is not supported", name())))? {
+        let command = command.map_err(|_| wrong(format!("the PM4 command {} is not supported", name())))?;
+        decoded(command);
+        match command {
             // What follows a jump is skipped, as it is by a packet.
             Pm4Command::IndirectBuffer(jump) => return Ok(Some(jump)),
             Pm4Command::WaitRegMem64(command) => wait(&MemoryWait::new(&command)?)?,

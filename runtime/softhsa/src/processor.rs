@@ -4,6 +4,7 @@
 //! processor looks at the slot again and again. A packet is complete before the next one begins, which is more than its barrier bit asks for;
 //! where the topology says so, kernels without it run in the opposite order.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,10 +15,10 @@ use vireo_hsa::packet::{
     BarrierAndPacket, BarrierOrPacket, BarrierValuePacket, FenceScope, KernelDispatchPacket, PACKET_SIZE, Packet,
     PacketHeader, Pm4IbPacket,
 };
-use vireo_hsa::pm4::Pm4IndirectBuffer;
+use vireo_hsa::pm4::{Pm4Command, Pm4IndirectBuffer};
 use vireo_hsa::queue::{HsaQueue, QueueType};
 use vireo_hsa::ring::Ring;
-use vireo_hsa::signal::Signal as SignalHandle;
+use vireo_hsa::signal::{AmdSignal, Signal as SignalHandle};
 use vireo_simt::{Memory, Port, TrapKind};
 
 use crate::agents::{MAX_GROUP_MEMORY, MAX_WORKGROUP_SIZE};
@@ -30,9 +31,19 @@ use crate::queue::Queue;
 use crate::signals::{Signal, compare};
 use crate::status::Failure;
 use crate::system::System;
+use crate::trace::{PacketEvent, PacketOutcome, PacketPlace, PacketWait, TracedPacket, Tracer};
 
 /// The largest alignment of the first instruction of a kernel.
 const CODE_ALIGNMENT: u64 = 256;
+
+/// Where the value of a signal is, from its handle.
+const SIGNAL_VALUE: u64 = std::mem::offset_of!(AmdSignal, value) as u64;
+
+/// What a trace says of a packet, beside what is in it.
+struct Log {
+    waits: Vec<PacketWait>,
+    commands: Vec<Pm4Command>,
+}
 
 /// Starts the packet processor of a queue.
 pub(crate) fn start(system: &Arc<System>, queue: &Arc<Queue>) -> std::io::Result<()> {
@@ -67,30 +78,6 @@ struct Processor<'a> {
 
 fn malformed(what: impl Into<String>) -> Interruption {
     Interruption::Failed(Failure::new(HsaStatus::ERROR_INVALID_PACKET_FORMAT, what))
-}
-
-/// The header of a packet.
-fn header_of(packet: &Packet) -> PacketHeader {
-    match packet {
-        Packet::KernelDispatch(packet) => packet.header,
-        Packet::BarrierAnd(packet) => packet.header,
-        Packet::BarrierOr(packet) => packet.header,
-        Packet::AgentDispatch(packet) => packet.header,
-        Packet::Pm4Ib(packet) => packet.header.header,
-        Packet::BarrierValue(packet) => packet.header.header,
-    }
-}
-
-/// The completion signal of a packet.
-fn completion_of(packet: &Packet) -> SignalHandle {
-    match packet {
-        Packet::KernelDispatch(packet) => packet.completion_signal,
-        Packet::BarrierAnd(packet) => packet.completion_signal,
-        Packet::BarrierOr(packet) => packet.completion_signal,
-        Packet::AgentDispatch(packet) => packet.completion_signal,
-        Packet::Pm4Ib(packet) => packet.completion_signal,
-        Packet::BarrierValue(packet) => packet.completion_signal,
-    }
 }
 
 impl Processor<'_> {
@@ -153,12 +140,74 @@ impl Processor<'_> {
 
     /// Runs a packet, with its fences and its completion signal.
     fn packet(&self, packet: &Packet, ahead: u64) -> Outcome {
-        let header = header_of(packet);
+        if let Some(tracer) = &self.system.signals.tracer {
+            return self.traced(tracer, packet, ahead);
+        }
+        if let Some(completion) = self.execute(packet, ahead, None)? {
+            self.system.signals.change(&completion, |value| value.wrapping_sub(1));
+        }
+        Ok(())
+    }
+
+    /// As [`Self::packet`], and tells the observer of the system.
+    fn traced(&self, tracer: &Tracer, packet: &Packet, ahead: u64) -> Outcome {
+        let (agent, queue, signals) = (self.queue.agent, self.queue.id, &self.system.signals);
+        let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
+        let place = PacketPlace { agent, queue, index };
+        let symbols = match packet {
+            Packet::KernelDispatch(_) => self.system.symbols.all(),
+            _ => Vec::new(),
+        };
+        let kernel = match packet {
+            Packet::KernelDispatch(packet) => {
+                symbols.iter().find_map(|(_, symbol)| symbol.kernel_at(packet.kernel_object))
+            }
+            _ => None,
+        };
+        let waited: &[SignalHandle] = match packet {
+            Packet::BarrierAnd(packet) => &packet.dep_signal,
+            Packet::BarrierOr(packet) => &packet.dep_signal,
+            Packet::BarrierValue(packet) => std::slice::from_ref(&packet.signal),
+            _ => &[],
+        };
+        let waited: Vec<Arc<Signal>> = waited.iter().filter_map(|handle| signals.get(*handle).ok()).collect();
+        let wait = |signal: &Arc<Signal>| {
+            let (SignalHandle(handle), before) = (signal.handle(), signal.load());
+            PacketWait { signal: handle, address: handle + SIGNAL_VALUE, before, after: before }
+        };
+        let mut log = Log { waits: waited.iter().map(wait).collect(), commands: Vec::new() };
+
+        let begin = clock::now();
+        let traced = TracedPacket { place, packet, kernel, begin };
+        tracer.tell(&tracer.order(), &PacketEvent::Begin(traced));
+        let executed = self.execute(packet, ahead, Some(&mut log));
+        for (wait, signal) in log.waits.iter_mut().zip(&waited) {
+            wait.after = signal.load();
+        }
+        // Who waits for the signal can tell of nothing before this.
+        let order = tracer.order();
+        let end = clock::now();
+        let outcome = match &executed {
+            Ok(Some(completion)) => {
+                PacketOutcome::Completed(Some(signals.change(completion, |value| value.wrapping_sub(1))))
+            }
+            Ok(None) => PacketOutcome::Completed(None),
+            Err(Interruption::Failed(failure)) => PacketOutcome::Failed(failure.status, &failure.what),
+            Err(Interruption::Stopped) => PacketOutcome::Stopped,
+        };
+        let Log { waits, commands } = &log;
+        tracer.tell(&order, &PacketEvent::End { packet: traced, end, waits, commands, outcome });
+        executed.map(drop)
+    }
+
+    /// Runs a packet with its fences, and returns the completion signal that is to be decremented.
+    fn execute(&self, packet: &Packet, ahead: u64, log: Option<&mut Log>) -> Result<Option<Arc<Signal>>, Interruption> {
+        let header = packet.header();
         if header.0 & PacketHeader::RESERVED != 0 {
             return Err(malformed(format!("reserved bits of the header {:#x} are set", header.0)));
         }
         // A completion signal that is not there is found before the packet does anything.
-        let completion = match completion_of(packet) {
+        let completion = match packet.completion_signal() {
             SignalHandle(0) => None,
             handle => Some(self.signal(handle)?),
         };
@@ -169,17 +218,16 @@ impl Processor<'_> {
             Packet::BarrierAnd(packet) => self.barrier_and(packet)?,
             Packet::BarrierOr(packet) => self.barrier_or(packet)?,
             Packet::BarrierValue(packet) => self.barrier_value(packet)?,
-            Packet::Pm4Ib(packet) => self.commands(packet)?,
+            Packet::Pm4Ib(packet) => self.commands(packet, log)?,
             Packet::AgentDispatch(_) => return Err(malformed("GPUs have no functions for agent dispatches")),
         }
         self.release(header);
-        if let Some(completion) = completion {
-            if self.queue.profiling.load(Ordering::Relaxed) {
-                completion.set_times(start, clock::now());
-            }
-            self.system.signals.update(&completion, |value| value.wrapping_sub(1));
+        if let Some(completion) = &completion
+            && self.queue.profiling.load(Ordering::Relaxed)
+        {
+            completion.set_times(start, clock::now());
         }
-        Ok(())
+        Ok(completion)
     }
 
     /// Makes writes of the host visible that the packet acquires.
@@ -260,7 +308,7 @@ impl Processor<'_> {
         })
     }
 
-    fn commands(&self, packet: &Pm4IbPacket) -> Outcome {
+    fn commands(&self, packet: &Pm4IbPacket, log: Option<&mut Log>) -> Outcome {
         let mut bytes = [0; Pm4IndirectBuffer::SIZE];
         for (bytes, dword) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(packet.ib_jump_cmd) {
             *bytes = dword.to_le_bytes();
@@ -272,15 +320,37 @@ impl Processor<'_> {
         }
         let view = self.view();
         let mut stopped = false;
-        let run = pm4::run(jump, &view, |wait| match self.wait(|| wait.is_over(&view)) {
-            Ok(()) => Ok(()),
-            Err(Interruption::Failed(failure)) => Err(failure),
-            Err(Interruption::Stopped) => {
-                stopped = true;
-                Err(Failure::new(HsaStatus::SUCCESS, "the queue was stopped"))
+        let log = RefCell::new(log);
+        let decoded = |command| {
+            if let Some(log) = log.borrow_mut().as_mut() {
+                log.commands.push(command);
             }
-        });
+        };
+        let wait = |wait: &pm4::MemoryWait| {
+            let before = log.borrow().is_some().then(|| wait.load(&view)).transpose()?;
+            let waited = self.wait(|| wait.is_over(&view));
+            if let (Some(log), Some(before)) = (log.borrow_mut().as_mut(), before) {
+                log.waits.push(self.memory_wait(wait, before, wait.load(&view)?));
+            }
+            match waited {
+                Ok(()) => Ok(()),
+                Err(Interruption::Failed(failure)) => Err(failure),
+                Err(Interruption::Stopped) => {
+                    stopped = true;
+                    Err(Failure::new(HsaStatus::SUCCESS, "the queue was stopped"))
+                }
+            }
+        };
+        let run = pm4::run(jump, &view, decoded, wait);
         if stopped { Err(Interruption::Stopped) } else { run.map_err(Interruption::from) }
+    }
+
+    /// What a trace says of a wait for memory, which may be that of a signal.
+    fn memory_wait(&self, wait: &pm4::MemoryWait, before: u64, after: u64) -> PacketWait {
+        let handle = SignalHandle(wait.address().wrapping_sub(SIGNAL_VALUE));
+        let signal = self.system.signals.get(handle).map_or(0, |_| handle.0);
+        // Signals have a sign, and traces show other words likewise.
+        PacketWait { signal, address: wait.address(), before: before as i64, after: after as i64 }
     }
 
     fn kernel(&self, packet: &KernelDispatchPacket, ahead: u64) -> Outcome {

@@ -115,7 +115,7 @@ impl Queue {
     pub(crate) fn new(id: u64, options: QueueOptions) -> Result<Self> {
         let slots: std::result::Result<Arc<[Slot]>, _> = (0..options.size).map(|_| Slot::invalid()).collect();
         let slots = slots.map_err(|_| HsaStatus::ERROR_INVALID_QUEUE_CREATION)?;
-        let doorbell = Arc::new(Doorbell::new());
+        let doorbell = Arc::new(Doorbell::new(options.agent, id));
         let base_address = slots.as_ptr().expose_provenance() as u64;
         let queue = AmdQueue {
             hsa_queue: HsaQueue {

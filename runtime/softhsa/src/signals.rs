@@ -11,7 +11,9 @@ use vireo_hsa::hsa::HsaStatus;
 use vireo_hsa::signal::{AmdSignal, Signal as Handle, SignalCondition, SignalKind};
 
 use crate::bell::Bell;
+use crate::clock;
 use crate::status::Result;
+use crate::trace::{PacketEvent, SignalChange, Tracer};
 
 /// The memory of a signal, as other agents and programs see it.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ enum Value {
 #[repr(align(64))]
 pub(crate) struct Doorbell {
     word: AtomicI64,
+    /// The numbers of the agent and of its queue.
+    place: (u32, u64),
     /// Where the packet processor of the queue sleeps.
     pub(crate) bell: Bell,
 }
@@ -58,8 +62,9 @@ impl Doorbell {
     /// The number that no producer rings with.
     const SILENT: i64 = i64::MIN;
 
-    pub(crate) fn new() -> Self {
-        Doorbell { word: AtomicI64::new(Self::SILENT), bell: Bell::default() }
+    /// The doorbell of a queue of an agent.
+    pub(crate) fn new(agent: u32, queue: u64) -> Self {
+        Doorbell { word: AtomicI64::new(Self::SILENT), place: (agent, queue), bell: Bell::default() }
     }
 
     /// The address of the word.
@@ -170,9 +175,16 @@ pub(crate) struct Signals {
     all: RwLock<HashMap<u64, Arc<Signal>>>,
     /// Where those sleep who wait for signals.
     pub(crate) bell: Bell,
+    /// Who is told of changes.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 impl Signals {
+    /// No signals; `tracer` is told of the changes of those that will be.
+    pub(crate) fn new(tracer: Option<Tracer>) -> Self {
+        Signals { tracer, ..Self::default() }
+    }
+
     /// Adds a signal.
     pub(crate) fn insert(&self, signal: Arc<Signal>) -> Handle {
         let handle = signal.handle();
@@ -196,15 +208,41 @@ impl Signals {
     }
 
     /// Replaces the value, and wakes those who wait. Returns the old value.
-    pub(crate) fn update(&self, signal: &Signal, mut change: impl FnMut(i64) -> i64) -> i64 {
-        if let Value::Doorbell(doorbell) = &signal.target {
-            doorbell.ring(change(0));
-            return 0;
+    pub(crate) fn update(&self, signal: &Signal, change: impl FnMut(i64) -> i64) -> i64 {
+        let Some(tracer) = &self.tracer else { return self.change(signal, change).before };
+        let order = tracer.order();
+        let (time, change) = (clock::now(), self.change(signal, change));
+        match &signal.target {
+            Value::Own => tracer.tell(&order, &PacketEvent::Signal { time, change }),
+            Value::Doorbell(doorbell) => {
+                let (agent, queue) = doorbell.place;
+                tracer.tell(&order, &PacketEvent::Doorbell { time, agent, queue, index: change.after });
+            }
         }
-        let value = &signal.memory.value;
-        let (Ok(old) | Err(old)) = value.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(change(old)));
-        self.bell.ring();
-        old
+        change.before
+    }
+
+    /// As [`Signals::update`]; whoever calls it tells of the change.
+    pub(crate) fn change(&self, signal: &Signal, mut change: impl FnMut(i64) -> i64) -> SignalChange {
+        let mut after = 0;
+        let mut wanted = |old| {
+            after = change(old);
+            after
+        };
+        let before = match &signal.target {
+            Value::Doorbell(doorbell) => {
+                doorbell.ring(wanted(0));
+                0
+            }
+            Value::Own => {
+                let value = &signal.memory.value;
+                let (Ok(old) | Err(old)) =
+                    value.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(wanted(old)));
+                self.bell.ring();
+                old
+            }
+        };
+        SignalChange { signal: signal.handle().0, before, after }
     }
 
     /// Waits for a condition, and returns the value that has it, or the value at the end of the wait.

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::fs::File;
+use std::io::BufWriter;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -24,14 +27,16 @@ use crate::queue::Queue;
 use crate::signals::{Signal, Signals};
 use crate::status::Result;
 use crate::topology::{Topology, VARIABLE};
+use crate::trace::{PacketObserver, PacketTrace, TraceFormat, Tracer};
 
 /// What the next `hsa_init` starts with.
 struct Configuration {
     topology: Option<Topology>,
     runner: Option<Arc<dyn KernelRunner>>,
+    observer: Option<Arc<dyn PacketObserver>>,
 }
 
-static CONFIGURATION: Mutex<Configuration> = Mutex::new(Configuration { topology: None, runner: None });
+static CONFIGURATION: Mutex<Configuration> = Mutex::new(Configuration { topology: None, runner: None, observer: None });
 
 /// The system with the number of its users; none unless it is initialised.
 static SYSTEM: RwLock<Option<(u32, Arc<System>)>> = RwLock::new(None);
@@ -54,12 +59,26 @@ impl std::error::Error for InUse {}
 /// # Errors
 /// If the library is initialised.
 pub fn configure(topology: Topology, runner: Option<Arc<dyn KernelRunner>>) -> std::result::Result<(), InUse> {
+    set(|configuration| {
+        configuration.topology = Some(topology);
+        configuration.runner = runner;
+    })
+}
+
+/// Sets who is told of the packets from the next `hsa_init` on; nobody without an observer.
+///
+/// # Errors
+/// If the library is initialised.
+pub fn trace_packets(observer: Option<Arc<dyn PacketObserver>>) -> std::result::Result<(), InUse> {
+    set(|configuration| configuration.observer = observer)
+}
+
+fn set(change: impl FnOnce(&mut Configuration)) -> std::result::Result<(), InUse> {
     let system = SYSTEM.read().unwrap_or_else(PoisonError::into_inner);
     if system.is_some() {
         return Err(InUse);
     }
-    let mut configuration = CONFIGURATION.lock().unwrap_or_else(PoisonError::into_inner);
-    *configuration = Configuration { topology: Some(topology), runner };
+    change(&mut CONFIGURATION.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(())
 }
 
@@ -105,7 +124,7 @@ pub(crate) struct System {
 }
 
 impl System {
-    fn new(topology: Topology, runner: Arc<dyn KernelRunner>) -> Result<Self> {
+    fn new(topology: Topology, runner: Arc<dyn KernelRunner>, tracer: Option<Tracer>) -> Result<Self> {
         let agents: Vec<Agent> = (0..=topology.agents).map(|index| Agent::new(index, &topology)).collect();
         let memory = MemoryMap::default();
         for agent in &agents {
@@ -119,7 +138,7 @@ impl System {
             memory,
             #[cfg(target_os = "linux")]
             virtual_memory: VirtualMemory::new(),
-            signals: Signals::default(),
+            signals: Signals::new(tracer),
             queues: RwLock::default(),
             queue_ids: AtomicU64::new(1),
             readers: Handles::new(0x4ead << 32),
@@ -255,14 +274,26 @@ pub(crate) fn init() -> Result<()> {
         eprintln!("softhsa: {VARIABLE}: {error}");
         HsaStatus::ERROR_INVALID_ARGUMENT
     })?;
-    *system = Some((
-        1,
-        Arc::new(System::new(
-            topology,
-            configuration.runner.clone().unwrap_or_else(|| Arc::new(Interpreter::default())),
-        )?),
-    ));
+    let observer = match &configuration.observer {
+        Some(observer) => Some(observer.clone()),
+        None => topology.trace.as_deref().map(trace_file).transpose()?,
+    };
+    let runner = configuration.runner.clone().unwrap_or_else(|| Arc::new(Interpreter::default()));
+    *system = Some((1, Arc::new(System::new(topology, runner, observer.map(Tracer::new))?)));
     Ok(())
+}
+
+/// The trace to a file: JSON if its name ends in `.json`.
+fn trace_file(path: &Path) -> Result<Arc<dyn PacketObserver>> {
+    let format = match path.extension().is_some_and(|extension| extension == "json") {
+        true => TraceFormat::Perfetto,
+        false => TraceFormat::Text,
+    };
+    let created = File::create(path).and_then(|file| PacketTrace::new(format, BufWriter::new(file)));
+    created.map(|trace| Arc::new(trace) as Arc<dyn PacketObserver>).map_err(|error| {
+        eprintln!("softhsa: {VARIABLE}: trace: {}: {error}", path.display());
+        HsaStatus::ERROR_INVALID_ARGUMENT
+    })
 }
 
 /// Counts one user less; the last one ends the system.

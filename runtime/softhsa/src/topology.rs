@@ -2,6 +2,7 @@
 //! writes of the host reach a GPU. Read from the text of flags and of the environment variable [`VARIABLE`].
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use vireo_core::byte_size;
@@ -78,6 +79,9 @@ pub struct Topology {
     pub reorder: bool,
     /// Features that the machine lacks.
     pub without: Vec<Feature>,
+    /// The file that a trace of packets is written to, unless the host observes them itself: JSON that Perfetto opens if its name ends in
+    /// `.json`, else text.
+    pub trace: Option<PathBuf>,
 }
 
 impl Default for Topology {
@@ -93,6 +97,7 @@ impl Default for Topology {
             host_writes: HostWrites::Visible,
             reorder: false,
             without: Vec::new(),
+            trace: None,
         }
     }
 }
@@ -139,7 +144,7 @@ impl FromStr for Topology {
     type Err = TopologyError;
 
     /// Reads `agents=2,queues=4,queue-size=1024,memory=1GiB,host-memory=4GiB,isa=gfx1100,compute-units=8,host-writes=until-acquire,
-    /// order=reversed,without=svm+peers`; whatever is not named has its default.
+    /// order=reversed,without=svm+peers,trace=packets.json`; whatever is not named has its default.
     fn from_str(text: &str) -> Result<Self, TopologyError> {
         let mut topology = Topology::default();
         for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
@@ -179,6 +184,7 @@ impl FromStr for Topology {
                         topology.without.push(feature.ok_or_else(error)?.1);
                     }
                 }
+                "trace" => topology.trace = Some(PathBuf::from(value)),
                 _ => return Err(TopologyError(format!("there is no option `{name}`"))),
             }
         }
@@ -194,7 +200,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let text = "agents=2, queues=4,queue-size=1024,memory=1GiB,host-memory=2GiB,isa=gfx1201,compute-units=8,\
-                    host-writes=until-flush,order=reversed,without=svm+peers";
+                    host-writes=until-flush,order=reversed,without=svm+peers,trace=a.json";
         let expected = Topology {
             agents: 2,
             queues: 4,
@@ -206,6 +212,7 @@ mod tests {
             host_writes: HostWrites::UntilFlush,
             reorder: true,
             without: vec![Feature::Svm, Feature::Peers],
+            trace: Some(PathBuf::from("a.json")),
         };
         assert_eq!(text.parse(), Ok(expected));
         assert_eq!("".parse(), Ok(Topology::default()));

@@ -10,3 +10,4 @@ mod packets;
 mod queues;
 mod signals;
 mod system;
+mod traces;

@@ -13,7 +13,7 @@ use vireo_hsa::queue::{AmdQueue, HsaQueue, QueueType};
 use vireo_hsa::ring::{Ring, Slot};
 use vireo_hsa::signal::{AmdSignal, Signal, SignalCondition};
 use vireo_simt::{Port, Trap, TrapKind};
-use vireo_softhsa::{KernelDispatch, KernelRunner, Topology};
+use vireo_softhsa::{KernelDispatch, KernelRunner, PacketObserver, Topology};
 
 /// Calls a function of the library that all drivers need.
 macro_rules! hsa {
@@ -59,19 +59,25 @@ pub struct Session {
 
 impl Session {
     pub fn with(topology: &str, run: impl Fn(&KernelDispatch<'_>) -> Result<(), Trap> + Send + Sync + 'static) -> Self {
-        Self::start(topology, Some(Arc::new(Runner(Box::new(run)))))
+        Self::start(topology, Some(Arc::new(Runner(Box::new(run)))), None)
     }
 
     /// A session whose kernels are interpreted.
     pub fn interpreted(topology: &str) -> Self {
-        Self::start(topology, None)
+        Self::start(topology, None, None)
     }
 
-    fn start(topology: &str, runner: Option<Arc<dyn KernelRunner>>) -> Self {
+    /// A session whose kernels do what those of `kernels.s` do, and whose packets are observed.
+    pub fn observed(topology: &str, observer: Arc<dyn PacketObserver>) -> Self {
+        Self::start(topology, Some(Arc::new(Runner(Box::new(store)))), Some(observer))
+    }
+
+    fn start(topology: &str, runner: Option<Arc<dyn KernelRunner>>, observer: Option<Arc<dyn PacketObserver>>) -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let topology: Topology = topology.parse().expect("a topology");
         vireo_softhsa::configure(topology, runner).expect("nobody uses the library");
+        vireo_softhsa::trace_packets(observer).expect("nobody uses the library");
         assert_eq!(hsa!(hsa_init()), OK);
         Session { _turn: turn }
     }
