@@ -210,6 +210,8 @@ pub mod hal {
     pub use vireo_inference::{AmdgpuAgent, AmdgpuConfig};
     #[cfg(feature = "local")]
     pub use vireo_inference::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
+    #[cfg(feature = "software-agents")]
+    pub use vireo_inference::{PacketTrace, PacketTraceFormat};
 
     /// Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
     #[cfg(feature = "local")]

@@ -37,6 +37,8 @@ pub use builtin::{AmdgpuAgent, AmdgpuConfig};
 pub use builtin::{
     BuiltinOptions, create_device, default_loaders, global_drivers, list_devices, load_executable_plugin, loaders_for,
 };
+#[cfg(feature = "software-agents")]
+pub use builtin::{PacketTrace, PacketTraceFormat};
 pub use compare::{ElementDifferences, TensorDifference, Tolerance};
 pub use input::Input;
 pub use model::{Model, ModelBuilder};

@@ -68,8 +68,15 @@ pub fn configure(topology: Topology, runner: Option<Arc<dyn KernelRunner>>) -> s
 /// Sets who is told of the packets from the next `hsa_init` on; nobody without an observer.
 ///
 /// # Errors
-/// If the library is initialised.
+/// If the library is initialised, and not with the same observer.
 pub fn trace_packets(observer: Option<Arc<dyn PacketObserver>>) -> std::result::Result<(), InUse> {
+    let as_it_is = |configuration: &Configuration| match (&configuration.observer, &observer) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    if as_it_is(&CONFIGURATION.lock().unwrap_or_else(PoisonError::into_inner)) {
+        return Ok(());
+    }
     set(|configuration| configuration.observer = observer)
 }
 

@@ -7,8 +7,10 @@ use vireo_amdgpu::agent::System;
 use vireo_amdgpu::device::DeviceOptions;
 use vireo_amdgpu::driver::AmdDriver;
 use vireo_amdgpu::symbols::{Hsa, load_library};
-use vireo_core::status::Result;
+use vireo_core::status::{Result, Status};
 use vireo_hal::{Driver, SecurityPolicy};
+#[cfg(feature = "software-agents")]
+use vireo_softhsa::{PacketObserver, PacketTrace};
 
 /// Where the agents of `amdgpu` devices are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +30,9 @@ pub struct AmdgpuConfig {
     /// Folders with the HSA library, or files, in the order in which they are tried. Without any, those of the environment variable
     /// `IREE_HAL_AMDGPU_LIBHSA_PATH` are, or those of the system.
     pub library_paths: Vec<PathBuf>,
+    /// A trace of the packets that the software agent runs.
+    #[cfg(feature = "software-agents")]
+    pub packet_trace: Option<Arc<PacketTrace>>,
 }
 
 /// Creates the driver for programs under a policy.
@@ -40,11 +45,14 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
             unsafe { Hsa::start(functions, Some(library)) }?
         }
         #[cfg(feature = "software-agents")]
-        // SAFETY: the functions are those of one library, which is part of the program.
-        AmdgpuAgent::Software => unsafe { Hsa::start(vireo_softhsa::functions(), None) }?,
+        AmdgpuAgent::Software => {
+            trace(config)?;
+            // SAFETY: the functions are those of one library, which is part of the program.
+            unsafe { Hsa::start(vireo_softhsa::functions(), None) }?
+        }
         #[cfg(not(feature = "software-agents"))]
         AmdgpuAgent::Software => {
-            return Err(vireo_core::status::Status::unimplemented(
+            return Err(Status::unimplemented(
                 "this build has no software agent: use one with the feature `software-agents`, or the library that `cargo xtask soft` builds",
             ));
         }
@@ -55,4 +63,19 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
         ..DeviceOptions::default()
     };
     Ok(Arc::new(AmdDriver::new(System::discover(&hsa)?, options)))
+}
+
+/// Sets the trace of the software agent before it starts.
+#[cfg(feature = "software-agents")]
+fn trace(config: &AmdgpuConfig) -> Result<()> {
+    let observer = config.packet_trace.clone().map(|trace| trace as Arc<dyn PacketObserver>);
+    match vireo_softhsa::trace_packets(observer) {
+        // Whoever asked for the trace that goes on still wants it.
+        Err(_) if config.packet_trace.is_none() => Ok(()),
+        traced => traced.map_err(|_| {
+            Status::failed_precondition(
+                "the software agent runs already, and a trace of its packets begins when it starts",
+            )
+        }),
+    }
 }

@@ -12,3 +12,5 @@ mod loaders;
 pub use amdgpu::{AmdgpuAgent, AmdgpuConfig};
 pub use drivers::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
 pub use loaders::{default_loaders, loaders_for};
+#[cfg(feature = "software-agents")]
+pub use vireo_softhsa::{PacketTrace, TraceFormat as PacketTraceFormat};
