@@ -1,7 +1,7 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
 //! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only modules that use
-//! the runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`dump`], [`params`] and [`devices`] are the commands. Every failure is a
+//! the runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`], [`params`] and [`devices`] are the commands. Every failure is a
 //! [`failure::Failure`], and ends the process with a code of [`exit`].
 #![deny(unsafe_code)]
 
@@ -31,6 +31,7 @@ mod support_matrix;
 mod table;
 mod task;
 mod tiers;
+mod trace;
 mod values;
 
 use std::io::{self, Write};
@@ -76,6 +77,7 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(arguments),
         Command::Benchmark(arguments) => benchmark::benchmark(arguments),
         Command::Check(check) => check::check(check, arguments.color),
+        Command::Trace(arguments) => trace::trace(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Dump(arguments) => dump::dump(arguments),
         Command::Asm(arguments) => assembly::assemble(arguments),

@@ -17,6 +17,10 @@ pub const BENCHMARK: &str = "\
   vireo benchmark model.vmfb --benchmark_out=before.json
   vireo benchmark model.vmfb --baseline=before.json";
 
+pub const TRACE: &str = "\
+  vireo trace --aql model.vmfb --input=4xf32=1
+  vireo trace --aql --format=perfetto -o trace.json model.vmfb --input=4xf32=1";
+
 pub const CHECK: &str = "\
   vireo check tests.vmfb more.vmfb
   vireo check tests.vmfb --filter=conv* --junit=report.xml";
@@ -61,7 +65,7 @@ mod tests {
 
     #[test]
     fn examples_are_command_lines() {
-        let all = [RUN, BENCHMARK, CHECK, DUMP, ASM, DISASM, CONVERT, CREATE, PARAMS_DUMP, DEVICES];
+        let all = [RUN, BENCHMARK, TRACE, CHECK, DUMP, ASM, DISASM, CONVERT, CREATE, PARAMS_DUMP, DEVICES];
         for line in all.iter().flat_map(|examples| examples.lines()) {
             // What an example does stands after it, in a column of its own.
             let command = line.trim().split("  ").next().unwrap_or_default();

@@ -8,11 +8,16 @@ mod inspect;
 mod params;
 mod policy;
 mod run;
+mod trace;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+#[cfg(feature = "software-agents")]
+use std::sync::{Arc, OnceLock};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "software-agents")]
+use vireo::hal::PacketTrace;
 use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
@@ -26,6 +31,7 @@ pub use self::params::{
 };
 pub use self::policy::PolicyArguments;
 pub use self::run::RunArguments;
+pub use self::trace::{TraceArguments, TraceFormat};
 use crate::task::TaskArguments;
 use crate::values::Limits;
 
@@ -62,6 +68,8 @@ pub enum Command {
     Benchmark(Box<BenchmarkArguments>),
     /// Run the test functions of modules, which check their results themselves.
     Check(Box<CheckArguments>),
+    /// Run a program for AMD GPUs on the software agent, and write down the packets of its queues.
+    Trace(Box<TraceArguments>),
     /// Show what a program needs, such as devices, kernel formats and parameters, and what of that is missing here.
     Explain(ExplainArguments),
     /// Show what a module contains: imports, exports, types, data and code.
@@ -198,6 +206,10 @@ pub struct AmdgpuArguments {
     /// A folder with the HSA library of `amdgpu` devices, or the file. May be repeated; the first that can be loaded is used.
     #[arg(long, value_name = "PATH")]
     pub amdgpu_libhsa_search_path: Vec<PathBuf>,
+    /// The trace of `vireo trace`, which no flag sets.
+    #[cfg(feature = "software-agents")]
+    #[arg(skip)]
+    pub packet_trace: OnceLock<Arc<PacketTrace>>,
 }
 
 impl AmdgpuArguments {
@@ -207,7 +219,13 @@ impl AmdgpuArguments {
             AmdgpuAgentName::Library => AmdgpuAgent::Library,
             AmdgpuAgentName::Software => AmdgpuAgent::Software,
         };
-        AmdgpuConfig { agent, library_paths: self.amdgpu_libhsa_search_path.clone() }
+        let mut config = AmdgpuConfig { agent, ..AmdgpuConfig::default() };
+        config.library_paths.clone_from(&self.amdgpu_libhsa_search_path);
+        #[cfg(feature = "software-agents")]
+        {
+            config.packet_trace = self.packet_trace.get().cloned();
+        }
+        config
     }
 }
 
@@ -227,6 +245,7 @@ impl Command {
     pub fn program(&self) -> Option<&ProgramArguments> {
         match self {
             Command::Run(arguments) => Some(&arguments.program),
+            Command::Trace(arguments) => Some(&arguments.run.program),
             Command::Benchmark(arguments) => Some(&arguments.program),
             Command::Check(arguments) => Some(&arguments.program),
             _ => None,

@@ -1,7 +1,7 @@
 //! Programs for GPUs on the software agent, which interprets the code that the compiler wrote for a GPU: the results are those of the same
 //! program compiled for the processor, within the tolerances of `fixtures/gpu`.
 
-use crate::common::{folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 
 use serde_json::Value;
 
@@ -31,4 +31,74 @@ fn programs_for_gfx1100_give_the_results_of_the_processor() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Traces a program of four kernels.
+fn trace(flags: &[&str]) -> Outcome {
+    let program = ["gfx1100/reductions.vmfb", "--function=main", "--input=@inputs/reductions_0.npy"];
+    vireo(&folder("../fixtures/gpu"), ["trace", "--aql"].iter().chain(&program).chain(flags))
+}
+
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn a_trace_has_the_packets_of_a_program() {
+    let outcome = trace(&[]);
+    assert!(outcome.code == 0 && outcome.stdout.starts_with("EXEC @main\n"), "{}", outcome.stderr);
+    // How the driver orders packets and which signals it uses is its own affair.
+    let kernels: Vec<&str> = outcome
+        .stderr
+        .lines()
+        .filter_map(|line| line.split_once("kernel_dispatch "))
+        .map(|(_, kernel)| kernel)
+        .collect();
+    let expected = [
+        "main_dispatch_0_reduction_37x130_f32 grid=[64, 1, 1] workgroup=[32, 1, 1]",
+        "main_dispatch_1_reduction_130x37_f32 grid=[160, 1, 1] workgroup=[32, 1, 1]",
+        "main_dispatch_2_reduction_4810_f32 grid=[1, 1, 1] workgroup=[1, 1, 1]",
+        "main_dispatch_3_reduction_37x130_f32 grid=[64, 1, 1] workgroup=[32, 1, 1]",
+    ];
+    assert!(kernels.iter().zip(expected).all(|(kernel, expected)| kernel.starts_with(expected)), "{}", outcome.stderr);
+    assert_eq!(kernels.len(), expected.len(), "{}", outcome.stderr);
+    let ended = outcome.stderr.lines().filter(|line| line.contains(" packet "));
+    assert!(ended.clone().all(|line| line.contains(" +")) && ended.count() >= 4, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("queue 1: doorbell "), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(", completed signal#"), "{}", outcome.stderr);
+}
+
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn a_trace_for_perfetto_is_json_with_ends_for_beginnings() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("trace.json");
+    let outcome = trace(&["--format=perfetto", "-o", path.to_str().unwrap()]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let mut open: Vec<&Value> = Vec::new();
+    let mut slices = 0;
+    for event in trace["traceEvents"].as_array().unwrap() {
+        match event["ph"].as_str().unwrap() {
+            "B" => open.push(event),
+            "E" => {
+                let begin = open.pop().expect("a slice that has begun");
+                assert!(["pid", "tid", "name"].iter().all(|key| begin[*key] == event[*key]), "{begin} {event}");
+                assert!(begin["ts"].as_f64() <= event["ts"].as_f64(), "{begin} {event}");
+                slices += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(open.is_empty() && slices >= 4, "{slices} slices, {open:?} are open");
+}
+
+#[test]
+fn only_packets_of_the_software_agent_can_be_traced() {
+    for (flags, expected) in [
+        (&["--device=local-sync"][..], "the device `local-sync` has none; expected `amdgpu`"),
+        (&["--amdgpu_agent=library"], "--aql traces the software agent; expected --amdgpu_agent=software"),
+        (&["-o", "gone/trace.txt"], "cannot write the trace to gone/trace.txt"),
+    ] {
+        let outcome = trace(flags);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{flags:?}");
+        assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    }
 }

@@ -1,0 +1,36 @@
+//! The flags of `vireo trace`, part of the command line: those of `vireo run`, and where the trace goes.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{RunArguments, examples};
+
+/// Flags of `vireo trace`, which runs a program as `vireo run` does, on the device `amdgpu` and the software agent.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::TRACE), after_long_help = examples::help(examples::TRACE))]
+#[command(mut_arg("device", |flag| flag.default_value("amdgpu")))]
+#[command(mut_arg("amdgpu_agent", |flag| flag.default_value("software")))]
+pub struct TraceArguments {
+    /// Trace the packets of queues (AQL), the signals they wait for and complete, and doorbells.
+    #[arg(long, required = true)]
+    pub aql: bool,
+    /// How the trace is written.
+    #[arg(long, value_enum, default_value_t = TraceFormat::Text, value_name = "FORMAT")]
+    pub format: TraceFormat,
+    /// The file to write the trace to, instead of stderr.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub trace_output: Option<PathBuf>,
+    /// What is run.
+    #[command(flatten)]
+    pub run: RunArguments,
+}
+
+/// How `vireo trace` writes a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// A line for each packet, change of a signal and doorbell.
+    Text,
+    /// Trace events in JSON, which https://ui.perfetto.dev and chrome://tracing open.
+    Perfetto,
+}

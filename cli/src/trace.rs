@@ -1,0 +1,56 @@
+//! `vireo trace`: runs a program for AMD GPUs on the software agent, and writes down what its queues did.
+
+use crate::arguments::TraceArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Runs the program as `vireo run` does, with a trace of the packets.
+#[cfg(feature = "software-agents")]
+pub fn trace(arguments: &TraceArguments) -> Result<Exit, Failure> {
+    use std::fs::File;
+    use std::io::{self, LineWriter, Write};
+    use std::sync::Arc;
+
+    use vireo::hal::{PacketTrace, PacketTraceFormat};
+
+    use crate::arguments::{AmdgpuAgentName, TraceFormat};
+    use crate::run;
+
+    let program = &arguments.run.program;
+    let other = program.device.iter().find(|uri| uri.split("://").next() != Some("amdgpu"));
+    if let Some(other) = other {
+        let message = format!("--aql traces packets, and the device `{other}` has none; expected `amdgpu`");
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    if program.devices.amdgpu.amdgpu_agent != AmdgpuAgentName::Software {
+        let message = "--aql traces the software agent; expected --amdgpu_agent=software";
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    let format = match arguments.format {
+        TraceFormat::Text => PacketTraceFormat::Text,
+        TraceFormat::Perfetto => PacketTraceFormat::Perfetto,
+    };
+    let name = arguments.trace_output.as_ref().map_or("stderr".to_string(), |path| path.display().to_string());
+    let failed =
+        |error: io::Error| Failure::new(Exit::Usage, format!("cannot write the trace to {name}")).because(error);
+    // Line by line, so that a program that never ends leaves what it did.
+    let out: Box<dyn Write + Send> = match &arguments.trace_output {
+        Some(path) => Box::new(LineWriter::new(File::create(path).map_err(failed)?)),
+        None => Box::new(io::stderr()),
+    };
+    let trace = Arc::new(PacketTrace::new(format, out).map_err(failed)?);
+    // Nobody else sets it: it is no flag.
+    let _ = program.devices.amdgpu.packet_trace.set(trace.clone());
+    let exit = run::run(&arguments.run);
+    let written = trace.finish().map_err(failed);
+    exit.and_then(|exit| written.map(|()| exit))
+}
+
+/// Says that this build has no software agent.
+#[cfg(not(feature = "software-agents"))]
+pub fn trace(_arguments: &TraceArguments) -> Result<Exit, Failure> {
+    let status = vireo::Status::unimplemented("this build has no software agent");
+    let hint = "build with the feature `software-agents`, or run with the library that `cargo xtask soft DIR` builds: \
+                VIREO_SOFTHSA=trace=FILE vireo run --device=amdgpu --amdgpu_libhsa_search_path=DIR";
+    Err(Failure::new(Exit::LoadFailure, "cannot trace packets").because(status).hint(hint))
+}
