@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use insta::Settings;
+use vireo_codegen::emit::reference_docs::packet_diagrams;
 use vireo_snapshots::{PARTS_OF_THE_MANUAL, recorded, stale};
 
 const MEND: &str = "INSTA_UPDATE=always cargo test -p vireo-snapshots";
@@ -45,4 +46,44 @@ fn generated_files_match_their_snapshots() {
         "generated files differ from their snapshots:\n  {}\nto accept: {MEND}",
         drifted.join("\n  ")
     );
+}
+
+/// The pictures of `docs/packets/` are those of the specs, and the guide shows each.
+#[test]
+fn diagrams_of_packets_match_the_specs() {
+    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let folder = docs.join("packets");
+    let files = packet_diagrams(&spec);
+    let mending = std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always");
+    let mut drifted = Vec::new();
+    for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if files.iter().any(|file| file.path == name) {
+            continue;
+        }
+        if mending {
+            std::fs::remove_file(&path).expect("diagrams can be removed");
+        } else {
+            drifted.push(format!("{name} (nothing generates it)"));
+        }
+    }
+    if mending {
+        std::fs::create_dir_all(&folder).expect("folders can be created");
+    }
+    let guide = std::fs::read_to_string(docs.join("amdgpu.md")).expect("the guide");
+    for file in &files {
+        let path = folder.join(&file.path);
+        if mending {
+            std::fs::write(&path, &file.text).expect("diagrams can be written");
+        }
+        if std::fs::read_to_string(&path).ok().as_ref() != Some(&file.text) {
+            drifted.push(file.path.clone());
+        }
+        if !guide.contains(&format!("(packets/{})", file.path)) {
+            drifted.push(format!("{} (docs/amdgpu.md does not show it)", file.path));
+        }
+    }
+    assert!(drifted.is_empty(), "docs/packets differs from the specs: {}\nto accept: {MEND}", drifted.join(", "));
 }

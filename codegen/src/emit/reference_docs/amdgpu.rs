@@ -1,6 +1,7 @@
 //! The pages of what AMD GPUs read and write: packets and other layouts, words of bit fields, and the functions of the HSA library.
 
 use super::diagram::{self, Span};
+use super::dwords;
 use super::hal;
 use super::html::{self, code, code_link, inline};
 use super::layouts::{self, Names};
@@ -8,6 +9,7 @@ use super::name::NameKind;
 use super::page::Page;
 use crate::diag::Origin;
 use crate::model::amdgpu::{Amdgpu, Family, Plain, Tag, Word};
+use crate::model::hal::Layout;
 
 /// The overview and a page for each file.
 pub(super) fn pages(amdgpu: &Amdgpu) -> Vec<Page> {
@@ -44,6 +46,10 @@ impl Names for Amdgpu {
         let known = self.plain(name).is_some() || self.function(name).is_some();
         let stem = self.stem_of(name).filter(|_| known)?;
         Some(format!("{}#{name}", path(stem)))
+    }
+
+    fn layout_bits(&self, layout: &Layout) -> Option<String> {
+        Some(dwords::layout(self, layout))
     }
 
     fn bits(&self, name: &str) -> Option<String> {

@@ -44,7 +44,7 @@ impl Cell {
 }
 
 /// Pixels of `text`; `tenths` is the advance of a character in tenths of a pixel.
-fn text_width(text: &str, tenths: usize) -> u32 {
+pub(super) fn text_width(text: &str, tenths: usize) -> u32 {
     u32::try_from((text.chars().count() * tenths).div_ceil(10)).unwrap_or(WIDTH)
 }
 
@@ -212,7 +212,7 @@ fn gap(body: &mut String, (from, to): (u64, u64), (low, per_row): (u64, u64), y:
 }
 
 /// One box with two lines of text, shortened to its width; the whole text is its tooltip.
-fn cell_at(body: &mut String, cell: &Cell, (x, y): (u32, u32), (width, height): (u32, u32)) {
+pub(super) fn cell_at(body: &mut String, cell: &Cell, (x, y): (u32, u32), (width, height): (u32, u32)) {
     let middle = x + width / 2;
     let label = shortened(&cell.label, width, 75);
     let note = shortened(&cell.note, width, 64);
@@ -252,7 +252,7 @@ fn small(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX / 256)
 }
 
-fn svg(width: u32, height: u32, title: &str, body: &str) -> String {
+pub(super) fn svg(width: u32, height: u32, title: &str, body: &str) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\"><svg class=\"diagram\" role=\"img\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\"><title>{}</title>{body}</svg></div>",

@@ -12,6 +12,10 @@ pub(super) trait Names {
     fn size(&self, name: &str) -> Option<u64>;
     /// Where `name` is described.
     fn href(&self, name: &str) -> Option<String>;
+    /// A diagram of all bits of a layout, instead of one of its bytes and those of the words in it.
+    fn layout_bits(&self, _layout: &Layout) -> Option<String> {
+        None
+    }
     /// A diagram of the bits of `name`, if it is a word of bit fields.
     fn bits(&self, _name: &str) -> Option<String> {
         None
@@ -42,9 +46,11 @@ pub(super) fn write(names: &dyn Names, kind: NameKind, layout: &Layout, page: &m
             inline(&field.doc),
         ]);
     }
-    page.html(diagram::rows(&spans, &format!("bytes of {}", layout.name)));
+    let bits = names.layout_bits(layout);
+    let has_all = bits.is_some();
+    page.html(bits.unwrap_or_else(|| diagram::rows(&spans, &format!("bytes of {}", layout.name))));
     page.table(&["Offset", "", "Size", "Field", "Type", "What it holds"], &rows);
-    for field in &layout.fields {
+    for field in layout.fields.iter().filter(|_| !has_all) {
         if let LayoutType::Layout(name) = &field.ty
             && let Some(bits) = names.bits(name)
         {

@@ -12,6 +12,7 @@ mod amdgpu;
 mod check;
 mod diagram;
 mod documents;
+mod dwords;
 mod encodings;
 mod examples;
 mod front;
@@ -33,6 +34,7 @@ mod words;
 
 pub use check::dead_links;
 pub use documents::{Anchor, AnchorKind, Document};
+pub use dwords::packet_diagrams;
 use page::Page;
 use shell::Shell;
 
