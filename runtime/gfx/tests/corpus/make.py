@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Writes instructions.txt: words and text of gfx11 instructions, as LLVM 19 writes them.
 
-Usage: make.py FOLDER...   with folders of `.hsaco` files, as `iree-compile --iree-hal-dump-executable-files-to` writes them.
+Usage: make.py FOLDER...   with folders of `.hsaco` files, as `iree-compile --iree-hal-dump-executable-files-to` writes them, or of modules
+(`.vmfb`) that contain such files, as fixtures/gpu/gfx1100.
 
-Needs llvm-mc-19, llvm-objdump-19 and PyYAML. From the code objects it takes an instruction of each shape (its text without numbers); from
+What is in instructions.txt stays, so that shapes of programs that are not at hand do. Needs llvm-mc-19, llvm-objdump-19 and PyYAML. From the code objects it takes an instruction of each shape (its text without numbers); from
 forms.s, all lines. Compilers newer than LLVM 19 write 0x80 into third sources that do not exist, which LLVM 19 refuses: the words are those of
 the code object, the text is that of the instruction without it. Instructions whose text LLVM 19 does not assemble to the same words are left
 out: it drops the modifier that names halves of registers.
 """
-import pathlib, re, subprocess, sys
+import pathlib, re, struct, subprocess, sys, tempfile
 import yaml
 
 HERE = pathlib.Path(__file__).parent
@@ -76,10 +77,31 @@ def assembled(lines):
     return result
 
 
+def code_objects(path):
+    """The ELF files for HSA in a file, which may be one."""
+    data = path.read_bytes()
+    for start in (match.start() for match in re.finditer(rb"\x7fELF\x02\x01\x01\x40", data)):
+        sections, = struct.unpack_from("<Q", data, start + 40)
+        count, = struct.unpack_from("<H", data, start + 60)
+        yield data[start : start + sections + 64 * count]
+
+
+def shape(text):
+    """The text without the numbers of operands; those of waits and delays are names."""
+    if text.startswith(("s_waitcnt", "s_delay_alu")):
+        return text
+    return text.split()[0], re.sub(r"\d+", "#", re.sub(r"0x[0-9a-f]+", "0x#", text))
+
+
 found = {}
 for folder in sys.argv[1:]:
-    for path in sorted(pathlib.Path(folder).rglob("*.hsaco")):
-        dump = subprocess.run(["llvm-objdump-19", "-s", "-j", ".text", path], capture_output=True, text=True).stdout
+    paths = sorted(path for path in pathlib.Path(folder).rglob("*") if path.suffix in (".hsaco", ".vmfb"))
+    for path, data in ((path, data) for path in paths for data in code_objects(path)):
+        with tempfile.NamedTemporaryFile(suffix=".hsaco") as file:
+            file.write(data)
+            file.flush()
+            command = ["llvm-objdump-19", "-s", "-j", ".text", file.name]
+            dump = subprocess.run(command, capture_output=True, text=True).stdout
         data = bytes.fromhex("".join(re.findall(r"^ [0-9a-f]+ ((?:[0-9a-f]{2,8} )+)", dump, re.M)).replace(" ", ""))
         code = [int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4)]
         while code:
@@ -97,10 +119,11 @@ again = assembled([text or "invalid" for text in written])
 for instruction, text, reassembled in zip(words, written, again):
     if text is None or reassembled != found[instruction]:
         continue
-    shape = re.sub(r"\d+", "#", re.sub(r"0x[0-9a-f]+", "0x#", text))
-    key = (text.split()[0], shape) if not text.startswith(("s_waitcnt", "s_delay_alu")) else text
-    shapes.setdefault(key, (instruction, text))
-lines = {" ".join(f"{w:08x}" for w in instruction) + " | " + text for instruction, text in shapes.values()}
+    shapes.setdefault(shape(text), (instruction, text))
+lines = set((HERE / "instructions.txt").read_text().splitlines())
+known = {shape(line.split(" | ", 1)[1]) for line in lines}
+shapes = {key: value for key, value in shapes.items() if key not in known}
+lines |= {" ".join(f"{w:08x}" for w in instruction) + " | " + text for instruction, text in shapes.values()}
 formed = assembled((HERE / "forms.s").read_text().splitlines()[1:])
 for instruction, text in zip(formed, texts(formed)):
     lines.add(" ".join(f"{w:08x}" for w in instruction) + " | " + text)
