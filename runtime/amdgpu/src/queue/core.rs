@@ -31,6 +31,9 @@ use crate::status::{Result, Status, StatusCode};
 use crate::symbols::{Hsa, OwnedQueue, OwnedSignal};
 use crate::target::QueueWait;
 
+/// Packets that a ring holds at least, as the parameter of devices says.
+const LEAST_PACKETS: u32 = 256;
+
 /// The epoch signal begins here and counts down.
 const INITIAL_EPOCH_VALUE: i64 = i64::MAX / 2;
 
@@ -177,7 +180,12 @@ impl HostQueue {
     pub fn new(agent: &Arc<GpuAgent>, transfers: Option<TransferKernels>, options: QueueOptions) -> Result<HostQueue> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let hsa = agent.hsa();
-        let packets = options.packets.clamp(256, agent.queue_max_size.max(256)).next_power_of_two();
+        let most = agent.queue_max_size;
+        if most < LEAST_PACKETS {
+            let message = format!("{agent:?} has queues of at most {most} packets, expected at least {LEAST_PACKETS}");
+            return Err(Status::failed_precondition(message));
+        }
+        let packets = options.packets.clamp(LEAST_PACKETS, most).next_power_of_two();
         let slots = u64::from(packets);
         let kernargs = agent.allocate(MemoryClass::Kernarg, options.kernarg_bytes.max(1 << 20), &[])?;
         let host = |memory: &DeviceMemory| {

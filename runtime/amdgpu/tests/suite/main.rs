@@ -1,5 +1,6 @@
 //! Tests of the driver over the software HSA agent. Its kernels are run by functions of the tests, which do what the kernels do.
 
+mod bad_input;
 mod devices;
 mod failures;
 mod queues;
