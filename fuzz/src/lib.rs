@@ -1,10 +1,12 @@
 //! The fuzz targets ([`TARGETS`]): for each reader of hostile input, a function of bytes that must not panic, and the seeds that inputs are
 //! made from.
 //!
-//! `targets` has the functions and `seeds` the seeds, which come from `fixtures/`; `hosts` the modules of the target `function`. `mutate` damages
+//! `targets` and `gpu` have the functions, `seeds` and `gpu_seeds` the seeds, which come from `fixtures/`; `hosts` the modules of the target `function`. `mutate` damages
 //! seeds, for runs without a fuzzer: `tests/short.rs` makes few of them and `examples/mutants.rs` many. The programs in `fuzz_targets/` hand
 //! the inputs of libFuzzer to the same functions.
 
+mod gpu;
+mod gpu_seeds;
 mod hosts;
 mod mutate;
 mod seeds;
@@ -38,12 +40,16 @@ impl Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "archive", run: targets::archive, seeds: seeds::archives, mutants: 3000 },
     Target { name: "assembler", run: targets::assembler, seeds: seeds::texts, mutants: 4 },
     Target { name: "collection", run: targets::collection, seeds: seeds::collections, mutants: 200 },
     Target { name: "elf", run: targets::elf, seeds: seeds::libraries, mutants: 500 },
     Target { name: "function", run: targets::function, seeds: seeds::functions, mutants: 4 },
+    Target { name: "gpu_code", run: gpu::code, seeds: gpu_seeds::codes, mutants: 20 },
+    Target { name: "gpu_executable", run: gpu::executable, seeds: gpu_seeds::executables, mutants: 300 },
+    Target { name: "gpu_object", run: gpu::object, seeds: gpu_seeds::objects, mutants: 200 },
+    Target { name: "gpu_packets", run: gpu::packets, seeds: gpu_seeds::packets, mutants: 100 },
     Target { name: "kernel", run: targets::kernel, seeds: seeds::kernels, mutants: 1 },
     Target { name: "module", run: targets::module, seeds: seeds::modules, mutants: 1 },
     Target { name: "npy", run: targets::npy, seeds: seeds::arrays, mutants: 100 },

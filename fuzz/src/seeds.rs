@@ -193,7 +193,7 @@ pub(super) fn programs() -> Vec<Seed> {
 }
 
 /// The parts of module files that are of this kind.
-fn inside(is_one: impl Fn(&[u8]) -> bool) -> Vec<Seed> {
+pub(super) fn inside(is_one: impl Fn(&[u8]) -> bool) -> Vec<Seed> {
     let mut seeds = Vec::new();
     for Seed { name, bytes } in modules() {
         let Ok(archive) = Archive::from_bytes(&bytes) else { continue };
@@ -208,7 +208,7 @@ fn inside(is_one: impl Fn(&[u8]) -> bool) -> Vec<Seed> {
 }
 
 /// The files of `fixtures/` with this extension, by path. Names have the folder, since files of one name are in several.
-fn fixtures(extension: &str) -> Vec<Seed> {
+pub(super) fn fixtures(extension: &str) -> Vec<Seed> {
     let mut paths = Vec::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures"), OsStr::new(extension), &mut paths);
     paths.sort();

@@ -17,7 +17,21 @@ macro_rules! short_runs {
     };
 }
 
-short_runs!(archive, assembler, collection, elf, function, kernel, module, npy, program);
+short_runs!(
+    archive,
+    assembler,
+    collection,
+    elf,
+    function,
+    gpu_code,
+    gpu_executable,
+    gpu_object,
+    gpu_packets,
+    kernel,
+    module,
+    npy,
+    program
+);
 
 fn short_run(name: &str) {
     let target = target(name);
@@ -56,6 +70,10 @@ fn seeds_have_all_formats() {
         ("archive", &["weights.irpa", "weights.gguf", "weights.safetensors"][..]),
         ("collection", &["tensors.npz", "tensors.safetensors", "deflated.npz"]),
         ("elf", &["kernels.so", "models-aarch64_mlp.vmfb", "models-mlp.vmfb"]),
+        ("gpu_code", &["gfx1100-softmax.vmfb", "amdgpu-kernels_gfx1100.hsaco"]),
+        ("gpu_executable", &["amdgpu-kernels_gfx942.amd1", "amdgpu-kernels_gfx1100.hsaco", "gfx1100-softmax.vmfb"]),
+        ("gpu_object", &["amdgpu-kernels_gfx1100.hsaco", "gfx1100-softmax.vmfb"]),
+        ("gpu_packets", &["dispatch", "barriers", "commands"]),
         ("module", &["3.1-abs.cpu.vmfb", "models-mlp.vmfb", "golden-ref.vmfb"]),
         ("npy", &["inputs-", "bf16", "columns"]),
     ] {
