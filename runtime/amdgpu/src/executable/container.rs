@@ -14,6 +14,12 @@ use crate::target::{TargetError, TargetId};
 /// Most code objects of an executable.
 const MAX_MODULES: usize = 256;
 
+/// Where a FlatBuffer has its identifier, after the offset of its root.
+const FLATBUFFER_IDENTIFIER: usize = 4;
+
+/// Bytes that the error for an unknown file shows.
+const SHOWN_BYTES: usize = 8;
+
 /// Most work-items of a work-group.
 const MAX_WORKGROUP_SIZE: u64 = 1 << 16;
 
@@ -21,8 +27,13 @@ const MAX_WORKGROUP_SIZE: u64 = 1 << 16;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContainerError {
     /// It begins neither like IREE's file nor like an ELF file.
-    #[error("executable: neither a file of IREE's for AMD GPUs nor a code object")]
-    Unknown,
+    #[error("executable: neither a file of IREE's for AMD GPUs (`AMD1`) nor a code object: it begins with {0:02x?}")]
+    Unknown(Vec<u8>),
+    /// It is a FlatBuffer without a header, as compilers wrote it before they named the target in it.
+    #[error(
+        "executable: a FlatBuffer without the header that IREE's compiler writes from release 3.9 on: compile the program again with a later release"
+    )]
+    WithoutHeader,
     /// A field of the file's header has another value.
     #[error("executable: {field} is {value}, expected {expected}")]
     Header {
@@ -130,7 +141,10 @@ impl<'a> Container<'a> {
             return Container::of_code_object(bytes);
         }
         let header = ExecutableFileHeader::read(bytes).filter(|header| header.magic == EXECUTABLE_MAGIC);
-        let header = header.ok_or(ContainerError::Unknown)?;
+        let header = header.ok_or_else(|| match bytes.get(FLATBUFFER_IDENTIFIER..) {
+            Some(rest) if rest.starts_with(&EXECUTABLE_MAGIC.to_le_bytes()) => ContainerError::WithoutHeader,
+            _ => ContainerError::Unknown(bytes.iter().take(SHOWN_BYTES).copied().collect()),
+        })?;
         if header.version != EXECUTABLE_VERSION {
             let (value, expected) = (header.version.into(), EXECUTABLE_VERSION.into());
             return Err(ContainerError::Header { field: "the version", value, expected });

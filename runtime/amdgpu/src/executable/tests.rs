@@ -64,8 +64,14 @@ fn executables_may_be_at_any_address_that_tables_allow() {
 
 #[test]
 fn what_is_no_executable_is_refused() {
-    assert_eq!(Container::read(b"").expect_err("empty"), ContainerError::Unknown);
-    assert_eq!(Container::read(b"CUD1............").expect_err("another format"), ContainerError::Unknown);
+    assert_eq!(Container::read(b"").expect_err("empty"), ContainerError::Unknown(vec![]));
+    let other = Container::read(b"CUD1............").expect_err("another format");
+    assert_eq!(other, ContainerError::Unknown(b"CUD1....".to_vec()));
+    assert!(other.to_string().ends_with("it begins with [43, 55, 44, 31, 2e, 2e, 2e, 2e]"), "{other}");
+    // What compilers wrote before release 3.9: the tables alone.
+    let tables = Container::read(&GFX1100[64..]).expect_err("without a header");
+    assert_eq!(tables, ContainerError::WithoutHeader);
+    assert!(tables.to_string().contains("from release 3.9 on"), "{tables}");
     let mut version = GFX1100.to_vec();
     version[4] = 7;
     assert!(Container::read(&version).expect_err("a later version").to_string().contains("the version is 7"));
