@@ -104,9 +104,9 @@ pub mod inference {
 pub use ndarray;
 
 pub use vireo_core::status;
-// Numbers and patterns in texts, as the commands read and write them.
+// Numbers and patterns in texts, and traces, as the commands read and write them.
 #[doc(hidden)]
-pub use vireo_core::{byte_size, glob, number_text};
+pub use vireo_core::{byte_size, glob, number_text, trace_events};
 
 /// The assembler: from the text of a module to a module file, and back.
 pub mod asm {
