@@ -102,6 +102,20 @@ impl<'a> Block<'a> {
     }
 }
 
+/// A line for the header, for each record with the bytes after its command, and for each binding source.
+impl std::fmt::Display for Block<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.header)?;
+        for (command, rest) in &self.commands {
+            write!(f, "\n  {command}")?;
+            if !rest.is_empty() {
+                write!(f, " {rest:02x?}")?;
+            }
+        }
+        self.binding_sources.iter().try_for_each(|source| write!(f, "\n  {source}"))
+    }
+}
+
 /// A part of `block`; an empty part may have any offset.
 fn part<'a>(block: &'a [u8], offset: u32, length: u64, name: &'static str) -> Result<&'a [u8], BlockError> {
     if length == 0 {

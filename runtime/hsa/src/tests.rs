@@ -428,6 +428,24 @@ fn blocks_are_walked() {
 }
 
 #[test]
+fn blocks_have_texts() {
+    let text = Block::read(&block()).expect("it is right").to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("command_block_header{magic=0x444d4342, version=0, header_length=64, "), "{text}");
+    assert!(
+        lines[1].starts_with("  fill_command{header=command_header{opcode=fill, flags=[], length_qwords=5, "),
+        "{text}"
+    );
+    assert!(
+        lines[2].starts_with("  dispatch_command{") && lines[2].ends_with("} [07, 07, 07, 07, 07, 07, 07, 07]"),
+        "{text}"
+    );
+    assert!(lines[3].starts_with("  return_command{"), "{text}");
+    assert_eq!(lines[4], "  binding_source{offset_or_pointer=0x0, slot=3, target_binding_ordinal=0, flags=[]}");
+    assert_eq!(lines.len(), 5, "{text}");
+}
+
+#[test]
 fn wrong_blocks_are_refused() {
     let right = block();
     let refused = |offset: usize, byte: u8| {
