@@ -141,6 +141,11 @@ impl<T> Unshared<T> {
         Some(Unshared(object))
     }
 
+    /// A new object.
+    pub fn of(object: T) -> Unshared<T> {
+        Unshared(Arc::new(object))
+    }
+
     /// The object, to be shared again.
     #[inline]
     pub fn into_shared(self) -> Arc<T> {

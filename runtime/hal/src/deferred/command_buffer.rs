@@ -1,10 +1,12 @@
-//! The deferred command buffer: recorded into a [`CommandProgram`] once, then run or encoded by a queue any number of times.
+//! The deferred command buffer ([`DeferredCommandBuffer`]): recorded into a program once, then run or encoded by a queue any number of times. Drivers
+//! choose the program by a [`Recorder`].
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::command_program::{CommandProgram, Deferred, DispatchRequest};
+use super::command_program::DispatchRequest;
+use super::recorder::Recorder;
 use crate::recycle;
 use crate::status::{Result, Status};
 use crate::{
@@ -13,16 +15,16 @@ use crate::{
     LabelLocation, MAX_UPDATE_SIZE, MemoryAdviseFlags, MemoryBarrier, QueueAffinity, UpdateFlags,
 };
 
-/// A deferred command buffer for devices of kind `D`.
-pub struct DeferredCommandBuffer<D: Deferred> {
+/// A deferred command buffer that `R` records.
+pub struct DeferredCommandBuffer<R: Recorder> {
     mode: CommandBufferMode,
     categories: CommandCategory,
     queue_affinity: QueueAffinity,
     binding_capacity: u32,
-    device: D,
-    state: Mutex<RecordingState<D>>,
+    device: R::Device,
+    state: Mutex<RecordingState<R>>,
     /// The program once it is recorded, unless it is one-shot: executions read it without the lock.
-    reusable: OnceLock<Arc<CommandProgram<D>>>,
+    reusable: OnceLock<Arc<R::Program>>,
 }
 
 /// An event of a deferred command buffer. Waiting for it is a barrier, so it has no state.
@@ -31,41 +33,43 @@ pub struct DeferredEvent;
 
 impl Event for DeferredEvent {}
 
-enum RecordingState<D: Deferred> {
+enum RecordingState<R: Recorder> {
     Created,
     Recording {
-        /// There are no other references to it.
-        program: Arc<CommandProgram<D>>,
+        recorder: R,
         open_groups: u32,
     },
-    Recorded(Arc<CommandProgram<D>>),
+    /// Recording ended with an error.
+    Failed,
+    Recorded(Arc<R::Program>),
     /// A one-shot command buffer that was handed to a queue. It keeps the program to recycle its memory.
-    Spent(Arc<CommandProgram<D>>),
+    Spent(Arc<R::Program>),
 }
 
-impl<D: Deferred> RecordingState<D> {
+impl<R: Recorder> RecordingState<R> {
     fn name(&self) -> &'static str {
         match self {
             RecordingState::Created => "not begun",
             RecordingState::Recording { .. } => "being recorded",
+            RecordingState::Failed => "not recorded completely",
             RecordingState::Recorded(_) => "recorded already",
             RecordingState::Spent(_) => "executed already and one-shot",
         }
     }
 }
 
-impl<D: Deferred> DeferredCommandBuffer<D> {
+impl<R: Recorder> DeferredCommandBuffer<R> {
     /// A command buffer on which `begin` was not called yet.
     ///
     /// # Errors
     /// INVALID_ARGUMENT for binding slots together with `ALLOW_INLINE_EXECUTION`.
     pub fn new(
-        device: D,
+        device: R::Device,
         mode: CommandBufferMode,
         categories: CommandCategory,
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
-    ) -> Result<Arc<DeferredCommandBuffer<D>>> {
+    ) -> Result<Arc<DeferredCommandBuffer<R>>> {
         let inline = CommandBufferMode::ALLOW_INLINE_EXECUTION;
         if binding_capacity > 0 && mode.contains(inline) {
             return Err(Status::invalid_argument(
@@ -76,45 +80,47 @@ impl<D: Deferred> DeferredCommandBuffer<D> {
         let reusable = OnceLock::new();
         let command_buffer =
             DeferredCommandBuffer { mode, categories, queue_affinity, binding_capacity, device, state, reusable };
-        Ok(recycle::new_arc(D::free_lists().command_buffers, command_buffer))
+        Ok(recycle::new_arc(R::command_buffers(), command_buffer))
     }
 
-    fn lock(&self) -> MutexGuard<'_, RecordingState<D>> {
+    /// The device that its commands are recorded for.
+    pub fn device(&self) -> &R::Device {
+        &self.device
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RecordingState<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a command of `category`.
-    fn record(
-        &self,
-        category: CommandCategory,
-        command: impl FnOnce(&mut CommandProgram<D>) -> Result<()>,
-    ) -> Result<()> {
+    fn record(&self, category: CommandCategory, command: impl FnOnce(&mut R) -> Result<()>) -> Result<()> {
         if !self.categories.contains(category) {
             let message = format!("the command buffer holds {:?} commands, not {category:?}", self.categories);
             return Err(Status::failed_precondition(message));
         }
         match &mut *self.lock() {
-            RecordingState::Recording { program, .. } => match Arc::get_mut(program) {
-                Some(program) => command(program),
-                None => Err(Status::internal("a program that is being recorded is in use")),
-            },
+            RecordingState::Recording { recorder, .. } => command(recorder),
             state => Err(not_recording(state)),
         }
     }
 
-    /// Orders all later commands after all earlier ones. There is no weaker barrier.
-    fn barrier(&self) -> Result<()> {
-        self.record(CommandCategory::empty(), |program| {
-            program.barrier();
-            Ok(())
-        })
+    /// Changes the number of debug groups that are open.
+    fn change_groups(&self, change: impl FnOnce(u32) -> Option<u32>) -> Result<()> {
+        match &mut *self.lock() {
+            RecordingState::Recording { open_groups, .. } => {
+                *open_groups =
+                    change(*open_groups).ok_or_else(|| Status::failed_precondition("no debug group is open"))?;
+                Ok(())
+            }
+            state => Err(not_recording(state)),
+        }
     }
 
     /// The program, for an execution. A one-shot command buffer returns it once.
     ///
     /// # Errors
     /// FAILED_PRECONDITION if it is not recorded, or is one-shot and was taken before.
-    pub fn take_program(&self) -> Result<Cow<'_, Arc<CommandProgram<D>>>> {
+    pub fn take_program(&self) -> Result<Cow<'_, Arc<R::Program>>> {
         if let Some(program) = self.reusable.get() {
             return Ok(Cow::Borrowed(program));
         }
@@ -133,23 +139,23 @@ impl<D: Deferred> DeferredCommandBuffer<D> {
     }
 }
 
-fn not_recording<D: Deferred>(state: &RecordingState<D>) -> Status {
+fn not_recording<R: Recorder>(state: &RecordingState<R>) -> Status {
     Status::failed_precondition(format!("cannot record into a command buffer that is {}", state.name()))
 }
 
-impl<D: Deferred> fmt::Debug for DeferredCommandBuffer<D> {
+impl<R: Recorder> fmt::Debug for DeferredCommandBuffer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.lock() {
-            RecordingState::Recording { program, .. } => {
-                write!(f, "command_buffer({} commands so far)", program.steps().len())
+            RecordingState::Recording { recorder, .. } => {
+                write!(f, "command_buffer({} commands so far)", recorder.command_count())
             }
-            RecordingState::Recorded(program) => write!(f, "command_buffer({} commands)", program.steps().len()),
+            RecordingState::Recorded(program) => write!(f, "command_buffer({} commands)", R::commands_of(program)),
             state => write!(f, "command_buffer({})", state.name()),
         }
     }
 }
 
-impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
+impl<R: Recorder> CommandBuffer for DeferredCommandBuffer<R> {
     fn mode(&self) -> CommandBufferMode {
         self.mode
     }
@@ -168,24 +174,21 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
 
     fn begin(&self) -> Result<()> {
         let mut state = self.lock();
-        match &*state {
-            RecordingState::Created => {
-                *state = RecordingState::Recording {
-                    program: CommandProgram::new_recycled(self.binding_capacity),
-                    open_groups: 0,
-                };
-                Ok(())
-            }
-            state => {
-                Err(Status::failed_precondition(format!("cannot begin a command buffer that is {}", state.name())))
-            }
+        if !matches!(&*state, RecordingState::Created) {
+            let name = state.name();
+            return Err(Status::failed_precondition(format!("cannot begin a command buffer that is {name}")));
         }
+        let reusable = !self.mode.contains(CommandBufferMode::ONE_SHOT);
+        let recorder = R::new(&self.device, self.binding_capacity, reusable);
+        *state = RecordingState::Recording { recorder, open_groups: 0 };
+        Ok(())
     }
 
     fn end(&self) -> Result<()> {
         let mut state = self.lock();
-        match std::mem::replace(&mut *state, RecordingState::Created) {
-            RecordingState::Recording { program, open_groups: 0 } => {
+        match std::mem::replace(&mut *state, RecordingState::Failed) {
+            RecordingState::Recording { recorder, open_groups: 0 } => {
+                let program = recorder.finish(&self.device)?;
                 if !self.mode.contains(CommandBufferMode::ONE_SHOT) {
                     // Recording ends once, so it is not set yet.
                     let _ = self.reusable.set(program.clone());
@@ -193,12 +196,13 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
                 *state = RecordingState::Recorded(program);
                 Ok(())
             }
-            RecordingState::Recording { program, open_groups } => {
-                *state = RecordingState::Recording { program, open_groups };
-                Err(Status::failed_precondition(format!("{open_groups} debug open_groups are still open")))
-            }
             other => {
-                let message = format!("cannot end a command buffer that is {}", other.name());
+                let message = match &other {
+                    RecordingState::Recording { open_groups, .. } => {
+                        format!("{open_groups} debug groups are still open")
+                    }
+                    other => format!("cannot end a command buffer that is {}", other.name()),
+                };
                 *state = other;
                 Err(Status::failed_precondition(message))
             }
@@ -206,24 +210,11 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
     }
 
     fn begin_debug_group(&self, _label: &str, _color: LabelColor, _location: &LabelLocation) -> Result<()> {
-        match &mut *self.lock() {
-            RecordingState::Recording { open_groups, .. } => {
-                *open_groups = open_groups.saturating_add(1);
-                Ok(())
-            }
-            state => Err(not_recording(state)),
-        }
+        self.change_groups(|open| Some(open.saturating_add(1)))
     }
 
     fn end_debug_group(&self) -> Result<()> {
-        match &mut *self.lock() {
-            RecordingState::Recording { open_groups, .. } => {
-                *open_groups =
-                    open_groups.checked_sub(1).ok_or_else(|| Status::failed_precondition("no debug group is open"))?;
-                Ok(())
-            }
-            state => Err(not_recording(state)),
-        }
+        self.change_groups(|open| open.checked_sub(1))
     }
 
     fn execution_barrier(
@@ -234,7 +225,7 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
         _memory_barriers: &[MemoryBarrier],
         _buffer_barriers: &[BufferBarrier],
     ) -> Result<()> {
-        self.barrier()
+        self.record(CommandCategory::empty(), R::barrier)
     }
 
     fn signal_event(&self, _event: &Arc<dyn Event>, _source_stages: ExecutionStage) -> Result<()> {
@@ -254,7 +245,7 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
         _memory_barriers: &[MemoryBarrier],
         _buffer_barriers: &[BufferBarrier],
     ) -> Result<()> {
-        self.barrier()
+        self.record(CommandCategory::empty(), R::barrier)
     }
 
     fn advise_buffer(&self, _buffer_ref: &BufferRef, _flags: MemoryAdviseFlags, _arg0: u64, _arg1: u64) -> Result<()> {
@@ -262,7 +253,7 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
     }
 
     fn fill_buffer(&self, target: &BufferRef, pattern: &[u8], _flags: FillFlags) -> Result<()> {
-        self.record(CommandCategory::TRANSFER, |program| program.fill(target, pattern))
+        self.record(CommandCategory::TRANSFER, |recorder| recorder.fill(target, pattern))
     }
 
     fn update_buffer(&self, source: &[u8], target: &BufferRef, _flags: UpdateFlags) -> Result<()> {
@@ -270,11 +261,11 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
             let message = format!("update of {} bytes: expected at most {MAX_UPDATE_SIZE}", source.len());
             return Err(Status::out_of_range(message));
         }
-        self.record(CommandCategory::TRANSFER, |program| program.update(source, target))
+        self.record(CommandCategory::TRANSFER, |recorder| recorder.update(source, target))
     }
 
     fn copy_buffer(&self, source: &BufferRef, target: &BufferRef, _flags: CopyFlags) -> Result<()> {
-        self.record(CommandCategory::TRANSFER, |program| program.copy(source, target))
+        self.record(CommandCategory::TRANSFER, |recorder| recorder.copy(source, target))
     }
 
     fn dispatch(
@@ -287,28 +278,25 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
         flags: DispatchFlags,
     ) -> Result<()> {
         let request = DispatchRequest { executable, function, config, constants, bindings, flags };
-        self.record(CommandCategory::DISPATCH, |program| program.dispatch(self.device, request))
+        self.record(CommandCategory::DISPATCH, |recorder| recorder.dispatch(&self.device, request))
     }
 
     fn flush_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {
-        self.record(CommandCategory::empty(), |program| program.synchronise(buffer_ref))
+        self.record(CommandCategory::empty(), |recorder| recorder.synchronise(buffer_ref))
     }
 
     fn invalidate_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {
-        self.record(CommandCategory::empty(), |program| program.synchronise(buffer_ref))
+        self.record(CommandCategory::empty(), |recorder| recorder.synchronise(buffer_ref))
     }
 
     fn recycle(self: Arc<Self>) {
-        let unmade = recycle::into_inner(D::free_lists().command_buffers, self);
+        let unmade = recycle::into_inner(R::command_buffers(), self);
         let Some(DeferredCommandBuffer { state, reusable, .. }) = unmade else { return };
         drop(reusable);
         match state.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            RecordingState::Created => {}
-            RecordingState::Recording { program, .. }
-            | RecordingState::Recorded(program)
-            | RecordingState::Spent(program) => {
-                CommandProgram::recycle(program);
-            }
+            RecordingState::Created | RecordingState::Failed => {}
+            RecordingState::Recording { recorder, .. } => recorder.recycle(),
+            RecordingState::Recorded(program) | RecordingState::Spent(program) => R::recycle_program(program),
         }
     }
 }

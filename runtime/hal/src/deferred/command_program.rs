@@ -9,9 +9,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::command_buffer::DeferredCommandBuffer;
+use super::recorder::Recorder;
 use crate::host_kernels::Grid;
 use crate::limits::{Charge, OBJECT_BYTES};
-use crate::recycle::{FreeList, Uninit};
+use crate::recycle::{FreeList, Uninit, Unshared};
 use crate::status::{Result, Status};
 use crate::transfer::{check_pattern, check_range};
 use crate::{
@@ -46,9 +47,9 @@ pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
 /// The free lists of programs and command buffers.
 pub struct CommandFreeLists<D: Deferred> {
     /// At most [`MAX_FREE_PROGRAMS`] for each thread.
-    pub programs: &'static FreeList<Arc<CommandProgram<D>>>,
+    pub programs: &'static FreeList<Unshared<CommandProgram<D>>>,
     /// At most [`crate::recycle::MAX_FREE`] for each thread.
-    pub command_buffers: &'static FreeList<Uninit<DeferredCommandBuffer<D>>>,
+    pub command_buffers: &'static FreeList<Uninit<DeferredCommandBuffer<ProgramRecorder<D>>>>,
 }
 
 /// A command program.
@@ -189,23 +190,11 @@ impl<D: Deferred> CommandProgram<D> {
         }
     }
 
-    /// The same in an `Arc`, in the memory of a free program if there is one.
-    pub(super) fn new_recycled(capacity: u32) -> Arc<CommandProgram<D>> {
-        if let Some(mut recycled) = D::free_lists().programs.pop(0)
-            && let Some(program) = Arc::get_mut(&mut recycled)
-        {
-            program.capacity = capacity;
-            program.charge = Charge::of_call_anyway(OBJECT_BYTES);
-            return recycled;
-        }
-        Arc::new(CommandProgram::new(capacity))
-    }
-
     /// Drops a reference; the last one recycles the memory.
-    pub fn recycle(mut this: Arc<CommandProgram<D>>) {
-        let Some(program) = Arc::get_mut(&mut this) else { return };
+    pub fn recycle(this: Arc<CommandProgram<D>>) {
+        let Some(mut this) = Unshared::new(this) else { return };
         let CommandProgram { steps, barrier, bytes, constants, bindings, slots, profile, charge, capacity: _ } =
-            program;
+            &mut *this;
         let of_steps = steps.drain(..).flat_map(|step| match step.command {
             Command::Fill { target, .. } | Command::Update { target, .. } => [Some(target), None],
             Command::Synchronise { range } => [Some(range), None],
@@ -224,7 +213,7 @@ impl<D: Deferred> CommandProgram<D> {
         D::free_lists().programs.push(0, this);
     }
 
-    pub(super) fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
+    fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
         let step = check_pattern(pattern)?;
         let target = self.check_reference(target, BufferUsage::TRANSFER_TARGET)?;
         if target.buffer.is_some() && !(target.offset.is_multiple_of(step) && target.length.is_multiple_of(step)) {
@@ -239,7 +228,7 @@ impl<D: Deferred> CommandProgram<D> {
         Ok(())
     }
 
-    pub(super) fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
+    fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
         let target = self.check_reference(target, BufferUsage::TRANSFER_TARGET)?;
         if target.length != source.len() as u64 {
             let message = format!("update of {} bytes to a range of {}", source.len(), target.length);
@@ -251,7 +240,7 @@ impl<D: Deferred> CommandProgram<D> {
         Ok(())
     }
 
-    pub(super) fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
+    fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
         let source = self.check_reference(source, BufferUsage::TRANSFER_SOURCE)?;
         let target = self.check_reference(target, BufferUsage::TRANSFER_TARGET)?;
         if source.length != target.length {
@@ -263,7 +252,7 @@ impl<D: Deferred> CommandProgram<D> {
         Ok(())
     }
 
-    pub(super) fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
+    fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
         let range = self.check_reference(range, BufferUsage::empty())?;
         self.push(Command::Synchronise { range });
         Ok(())
@@ -335,11 +324,6 @@ impl<D: Deferred> CommandProgram<D> {
         self.slots
     }
 
-    /// Orders all later commands after those recorded so far.
-    pub(super) fn barrier(&mut self) {
-        self.barrier = true;
-    }
-
     /// Charges the memory of a command with so many bytes and bindings.
     fn charge_memory(&mut self, bytes: usize, bindings: usize) -> Result<()> {
         let objects = (1 + bindings) as u64 * OBJECT_BYTES;
@@ -371,6 +355,73 @@ impl<D: Deferred> CommandProgram<D> {
             None => self.slots = self.slots.max(reference.slot as usize + 1),
         }
         Ok(reference)
+    }
+}
+
+/// Records a [`CommandProgram`].
+pub struct ProgramRecorder<D: Deferred>(Unshared<CommandProgram<D>>);
+
+impl<D: Deferred> Recorder for ProgramRecorder<D> {
+    type Device = D;
+    type Program = CommandProgram<D>;
+
+    fn command_buffers() -> &'static FreeList<Uninit<DeferredCommandBuffer<ProgramRecorder<D>>>> {
+        D::free_lists().command_buffers
+    }
+
+    /// In the memory of a free program if there is one.
+    fn new(_device: &D, capacity: u32, _reusable: bool) -> ProgramRecorder<D> {
+        let Some(mut program) = D::free_lists().programs.pop(0) else {
+            return ProgramRecorder(Unshared::of(CommandProgram::new(capacity)));
+        };
+        program.capacity = capacity;
+        program.charge = Charge::of_call_anyway(OBJECT_BYTES);
+        ProgramRecorder(program)
+    }
+
+    fn command_count(&self) -> usize {
+        self.0.steps.len()
+    }
+
+    fn commands_of(program: &CommandProgram<D>) -> usize {
+        program.steps.len()
+    }
+
+    fn barrier(&mut self) -> Result<()> {
+        self.0.barrier = true;
+        Ok(())
+    }
+
+    fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
+        self.0.fill(target, pattern)
+    }
+
+    fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
+        self.0.update(source, target)
+    }
+
+    fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
+        self.0.copy(source, target)
+    }
+
+    fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
+        self.0.synchronise(range)
+    }
+
+    fn dispatch(&mut self, device: &D, request: DispatchRequest<'_>) -> Result<()> {
+        self.0.dispatch(*device, request)
+    }
+
+    fn finish(self, _device: &D) -> Result<Arc<CommandProgram<D>>> {
+        Ok(self.0.into_shared())
+    }
+
+    fn recycle(self) {
+        CommandProgram::recycle(self.0.into_shared());
+    }
+
+    fn recycle_program(program: Arc<CommandProgram<D>>) {
+        CommandProgram::recycle(program);
     }
 }
 

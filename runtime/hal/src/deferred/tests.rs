@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::recycle::{MAX_FREE, Uninit, free_list};
+use crate::recycle::{MAX_FREE, Uninit, Unshared, free_list};
 use crate::status::{Result, StatusCode};
 use crate::{
     Allocator, BufferParams, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, ExecutionBarrierFlags,
@@ -14,8 +14,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nothing;
 
-free_list! { static PROGRAMS: Arc<CommandProgram<Nothing>>, MAX_FREE_PROGRAMS }
-free_list! { static COMMAND_BUFFERS: Uninit<DeferredCommandBuffer<Nothing>>, MAX_FREE }
+free_list! { static PROGRAMS: Unshared<CommandProgram<Nothing>>, MAX_FREE_PROGRAMS }
+free_list! { static COMMAND_BUFFERS: Uninit<DeferredCommandBuffer<ProgramRecorder<Nothing>>>, MAX_FREE }
 
 impl Deferred for Nothing {
     type Executable = ();
@@ -30,7 +30,7 @@ impl Deferred for Nothing {
     }
 }
 
-fn command_buffer(mode: CommandBufferMode) -> Arc<DeferredCommandBuffer<Nothing>> {
+fn command_buffer(mode: CommandBufferMode) -> Arc<DeferredCommandBuffer<ProgramRecorder<Nothing>>> {
     let (categories, affinity) = (CommandCategory::TRANSFER, QueueAffinity::ANY);
     DeferredCommandBuffer::new(Nothing, mode, categories, affinity, 2).expect("the mode allows slots")
 }

@@ -7,9 +7,10 @@ use super::profile::ProgramProfile;
 use crate::hal::DispatchFlags;
 use crate::hal::deferred::{
     self, CommandFreeLists, CommandProgram, Deferred, DeferredCommandBuffer, DispatchRequest, MAX_FREE_PROGRAMS,
+    ProgramRecorder,
 };
 use crate::hal::host_kernels::{HostKernels, check_z, kernels_of};
-use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
+use crate::hal::recycle::{MAX_FREE, Uninit, Unshared, free_list};
 use crate::status::{Result, Status};
 
 /// The kind of local device that commands are recorded for.
@@ -19,13 +20,13 @@ pub(crate) struct LocalCommands {
     pub(crate) null: bool,
 }
 
-pub(crate) type LocalCommandBuffer = DeferredCommandBuffer<LocalCommands>;
+pub(crate) type LocalCommandBuffer = DeferredCommandBuffer<ProgramRecorder<LocalCommands>>;
 pub(crate) type LocalCommandProgram = CommandProgram<LocalCommands>;
 pub(super) type Step = deferred::Step<LocalCommands>;
 pub(super) type Command = deferred::Command<LocalCommands>;
 pub(super) type Dispatch = deferred::Dispatch<LocalCommands>;
 
-free_list! { static PROGRAMS: Arc<LocalCommandProgram>, MAX_FREE_PROGRAMS }
+free_list! { static PROGRAMS: Unshared<LocalCommandProgram>, MAX_FREE_PROGRAMS }
 free_list! { static COMMAND_BUFFERS: Uninit<LocalCommandBuffer>, MAX_FREE }
 
 impl Deferred for LocalCommands {
