@@ -10,7 +10,7 @@ use crate::command_buffer::{
     AmdCommandBuffer, ArgumentMemory, DispatchTarget, KernelSource, Program, PublishedArguments, Recorder,
 };
 use crate::executable::{AmdExecutable, AmdExecutableCache, supports};
-use crate::hal::deferred::{DeferredEvent, DispatchRequest};
+use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
 use crate::hal::queue::host_call_context;
 use crate::hal::timepoints::signal_all;
 use crate::hal::transient::{DeviceMemory as TransientMemory, MemorySource, TransientBuffer};
@@ -79,7 +79,7 @@ impl DeviceOptions {
 struct Physical {
     queues: Vec<HostQueue>,
     /// What its command buffers are recorded for.
-    source: Arc<AgentSource>,
+    source: Arc<dyn KernelSource>,
     /// Its kernels for transfers, or why there are none. Dropped after the queues.
     builtins: Result<Builtins>,
 }
@@ -197,14 +197,14 @@ impl AmdDevice {
         &self,
         affinity: QueueAffinity,
         points: (&[Timepoint], &[Timepoint]),
-        record: impl FnOnce(&mut Recorder, &AgentSource) -> Result<()>,
+        record: impl FnOnce(&mut Recorder, &Arc<dyn KernelSource>) -> Result<()>,
     ) -> Result<()> {
         let (physical, _) = self.queue(affinity);
-        let mut recorder = Recorder::new(0, false);
+        let mut recorder = Recorder::new(&physical.source, 0, false);
         record(&mut recorder, &physical.source)?;
-        let program = recorder.finish(&*physical.source)?;
+        let program = recorder.finish(&physical.source)?;
         self.check_transfers(physical, &program)?;
-        self.submit(affinity, points, Payload::Program(Arc::new(program), Vec::new()));
+        self.submit(affinity, points, Payload::Program(program, Vec::new()));
         Ok(())
     }
 
@@ -307,8 +307,7 @@ impl Device for AmdDevice {
         binding_capacity: u32,
     ) -> Result<Arc<dyn CommandBuffer>> {
         let source = self.queue(queue_affinity).0.source.clone();
-        let new = AmdCommandBuffer::new(source, mode, command_categories, queue_affinity, binding_capacity)?;
-        Ok(Arc::new(new))
+        Ok(AmdCommandBuffer::new(source, mode, command_categories, queue_affinity, binding_capacity)?)
     }
 
     fn create_event(&self, _queue_affinity: QueueAffinity, _flags: EventFlags) -> Result<Arc<dyn Event>> {
@@ -408,7 +407,7 @@ impl Device for AmdDevice {
         _flags: FillFlags,
     ) -> Result<()> {
         let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset: target_offset, length };
-        let record = |recorder: &mut Recorder, _: &AgentSource| recorder.fill(&target, pattern);
+        let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.fill(&target, pattern);
         self.submit_recorded(queue_affinity, (wait, signal), record).or_else(|status| refuse(signal, status))
     }
 
@@ -422,7 +421,7 @@ impl Device for AmdDevice {
         target_offset: u64,
         _flags: UpdateFlags,
     ) -> Result<()> {
-        let record = |recorder: &mut Recorder, _: &AgentSource| {
+        let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| {
             // In pieces that fit a block.
             for (index, piece) in source.chunks(MAX_UPDATE_SIZE as usize).enumerate() {
                 let offset = target_offset.saturating_add(index as u64 * MAX_UPDATE_SIZE);
@@ -449,7 +448,7 @@ impl Device for AmdDevice {
     ) -> Result<()> {
         let source = BufferRef { buffer: Some(source_buffer.clone()), slot: 0, offset: source_offset, length };
         let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset: target_offset, length };
-        let record = |recorder: &mut Recorder, _: &AgentSource| recorder.copy(&source, &target);
+        let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.copy(&source, &target);
         self.submit_recorded(queue_affinity, (wait, signal), record).or_else(|status| refuse(signal, status))
     }
 
@@ -526,7 +525,7 @@ impl Device for AmdDevice {
         flags: DispatchFlags,
     ) -> Result<()> {
         let request = DispatchRequest { executable, function, config, constants, bindings, flags };
-        let record = |recorder: &mut Recorder, source: &AgentSource| recorder.dispatch(source, request);
+        let record = |recorder: &mut Recorder, source: &Arc<dyn KernelSource>| recorder.dispatch(source, request);
         self.submit_recorded(queue_affinity, (wait, signal), record)
     }
 
@@ -544,12 +543,11 @@ impl Device for AmdDevice {
         let own =
             own.ok_or_else(|| Status::invalid_argument("the command buffer was recorded for another kind of device"))?;
         let (physical, _) = self.queue(queue_affinity);
-        let (recorded, here) = (Arc::as_ptr(own.source()).cast::<()>(), Arc::as_ptr(&physical.source).cast::<()>());
-        if recorded != here {
+        if !Arc::ptr_eq(own.device(), &physical.source) {
             let message = "the command buffer was recorded for another agent or device than that of the queue";
             return Err(Status::invalid_argument(message));
         }
-        let program = own.take_program()?;
+        let program = own.take_program()?.into_owned();
         self.check_transfers(physical, &program)?;
         self.submit(queue_affinity, (wait, signal), Payload::Program(program, binding_table.to_vec()));
         Ok(())

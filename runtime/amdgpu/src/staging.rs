@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::command_buffer::{KernelSource, Recorder};
+use crate::hal::deferred::Recorder as _;
 use crate::hal::{
     Allocator, Buffer, BufferParams, BufferRef, BufferUsage, File, HostSemaphore, MappingMode, MemoryAccess,
     MemoryType, Semaphore, Timepoint,
@@ -78,9 +79,9 @@ impl Staging {
             offset,
             length,
         };
-        let mut recorder = Recorder::new(0, false);
+        let mut recorder = Recorder::new(&self.source, 0, false);
         recorder.copy(&reference(source), &reference(target))?;
-        let program = Arc::new(recorder.finish(&*self.source)?);
+        let program = recorder.finish(&self.source)?;
         let done = Arc::new(HostSemaphore::new(0));
         let signal = vec![Timepoint { semaphore: done.clone(), value: 1 }];
         let payload = Payload::Program(program, Vec::new());

@@ -23,7 +23,8 @@ use super::arguments::{IMPLICIT_SIZE, implicit_arguments, put};
 use super::block::{BlockBuilder, MAX_KERNARG_LENGTH, Needs, NewCommand, kernarg_need};
 use super::program::{Program, PublishedArguments};
 use crate::executable::{Export, LoadedKernel};
-use crate::hal::deferred::DispatchRequest;
+use crate::hal::deferred::{self, DeferredCommandBuffer, DispatchRequest};
+use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
 use crate::hal::transfer::check_pattern;
 use crate::hal::{
     Buffer, BufferRef, BufferUsage, DispatchFlags, Executable, ExecutableFunction, WHOLE_BUFFER, check_range,
@@ -118,9 +119,20 @@ impl Place {
     }
 }
 
-impl Recorder {
-    /// A recorder whose commands may refer to `capacity` slots.
-    pub fn new(capacity: u32, reusable: bool) -> Recorder {
+/// A command buffer of an AMD GPU.
+pub type AmdCommandBuffer = DeferredCommandBuffer<Recorder>;
+
+free_list! { static COMMAND_BUFFERS: Uninit<AmdCommandBuffer>, MAX_FREE }
+
+impl deferred::Recorder for Recorder {
+    type Device = Arc<dyn KernelSource>;
+    type Program = Program;
+
+    fn command_buffers() -> &'static FreeList<Uninit<AmdCommandBuffer>> {
+        &COMMAND_BUFFERS
+    }
+
+    fn new(_device: &Arc<dyn KernelSource>, capacity: u32, reusable: bool) -> Recorder {
         Recorder {
             capacity,
             reusable,
@@ -136,16 +148,15 @@ impl Recorder {
         }
     }
 
-    /// Number of commands so far.
-    pub fn commands(&self) -> u32 {
-        self.commands
+    fn command_count(&self) -> usize {
+        self.commands as usize
     }
 
-    /// Orders all later commands after all earlier ones. There is no weaker barrier.
-    ///
-    /// # Errors
-    /// OUT_OF_RANGE for more commands than can be counted.
-    pub fn barrier(&mut self) -> Result<()> {
+    fn commands_of(program: &Program) -> usize {
+        program.commands() as usize
+    }
+
+    fn barrier(&mut self) -> Result<()> {
         if self.barrier || self.commands == 0 {
             return Ok(());
         }
@@ -160,11 +171,7 @@ impl Recorder {
         self.push_with(Command::Barrier(scopes), &[], needs, false)
     }
 
-    /// Records a fill.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT for a pattern or range that is not as fills need it, and those of references.
-    pub fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
+    fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
         let step = check_pattern(pattern)?;
         let place = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
         check_fill(step, target.offset, place.length())?;
@@ -186,11 +193,7 @@ impl Recorder {
         self.push(Command::Fill(command), FillCommand::SIZE, TRANSFER_ARGUMENTS, 0, &[])
     }
 
-    /// Records an update with bytes that are copied now.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT if the target has another length, and those of references.
-    pub fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
+    fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
         let place = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
         let length = source.len() as u64;
         if place.length() != length {
@@ -222,11 +225,7 @@ impl Recorder {
         self.push_with(Command::Update(command), &[], needs, true)
     }
 
-    /// Records a copy between ranges of one length.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT for ranges of different lengths, and those of references.
-    pub fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
+    fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
         let from = self.place(source, BufferUsage::TRANSFER_SOURCE, true)?;
         let to = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
         if from.length() != to.length() {
@@ -251,12 +250,12 @@ impl Recorder {
         self.push(Command::Copy(command), CopyCommand::SIZE, TRANSFER_ARGUMENTS, 0, &[])
     }
 
-    /// Records a dispatch of what `source` knows.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT if sizes, constants or bindings are not those of the function, UNIMPLEMENTED for arguments that are read from a
-    /// buffer, OUT_OF_RANGE for a grid that packets cannot name, and those of references.
-    pub fn dispatch(&mut self, source: &dyn KernelSource, request: DispatchRequest<'_>) -> Result<()> {
+    fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
+        // Queues acquire and release memory for the host at both ends of a submission, so only the range is checked.
+        self.place(range, BufferUsage::empty(), true).map(drop)
+    }
+
+    fn dispatch(&mut self, source: &Arc<dyn KernelSource>, request: DispatchRequest<'_>) -> Result<()> {
         let flags = request.flags;
         if flags.intersects(DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS | DispatchFlags::STATIC_INDIRECT_ARGUMENTS) {
             return Err(Status::unimplemented("the driver `amdgpu` does not read blocks of arguments from buffers"));
@@ -413,17 +412,23 @@ impl Recorder {
         self.push_with(Command::Dispatch(command), &tail, needs, true)
     }
 
-    /// Ends recording.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED if there is no memory for the arguments.
-    pub fn finish(mut self, source: &dyn KernelSource) -> Result<Program> {
+    fn finish(mut self, source: &Arc<dyn KernelSource>) -> Result<Arc<Program>> {
         self.end_block(None)?;
         let published = if self.published.is_empty() { None } else { Some(source.publish_arguments(&self.published)?) };
         let Recorder { blocks, buffers, executables, slot_uses, commands, needs_transfers, .. } = self;
-        Ok(Program { blocks, buffers, _executables: executables, slot_uses, published, commands, needs_transfers })
+        Ok(Arc::new(Program {
+            blocks,
+            buffers,
+            _executables: executables,
+            slot_uses,
+            published,
+            commands,
+            needs_transfers,
+        }))
     }
+}
 
+impl Recorder {
     fn end_block(&mut self, next: Option<u32>) -> Result<()> {
         let block = std::mem::take(&mut self.block);
         let ordinal = self.blocks.len() as u32;

@@ -14,7 +14,7 @@ use super::{
     Resolved, Terminator, TransferKernels,
 };
 use crate::executable::{Container, LoadedKernel};
-use crate::hal::deferred::DispatchRequest;
+use crate::hal::deferred::{DispatchRequest, Recorder as _};
 use crate::hal::{
     Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable,
     ExecutableFunction, ExecutableFunctionInfo, HeapAllocator, MemoryAccess, MemoryType, WHOLE_BUFFER,
@@ -102,6 +102,14 @@ impl KernelSource for Source {
     }
 }
 
+fn source() -> Arc<dyn KernelSource> {
+    Arc::new(Source)
+}
+
+fn recorder_of(capacity: u32, reusable: bool) -> Recorder {
+    Recorder::new(&source(), capacity, reusable)
+}
+
 fn executable() -> Arc<dyn Executable> {
     Arc::new(TestExecutable(Container::read(KERNELS).expect("it is well-formed")))
 }
@@ -126,7 +134,7 @@ fn dispatch(recorder: &mut Recorder, function: u64, count: u32, bindings: &[Buff
         bindings,
         flags: DispatchFlags::empty(),
     };
-    recorder.dispatch(&Source, request)
+    recorder.dispatch(&source(), request)
 }
 
 const TRANSFERS: TransferKernels = TransferKernels {
@@ -218,9 +226,9 @@ fn arguments_are_the_same_by_every_strategy() {
         (false, &mixed[..], KernargStrategy::HAL),
     ];
     for (reusable, bindings, strategy) in cases {
-        let mut recorder = Recorder::new(3, reusable);
+        let mut recorder = recorder_of(3, reusable);
         dispatch(&mut recorder, ADD, 5, bindings).expect("records");
-        let program = recorder.finish(&Source).expect("records");
+        let program = recorder.finish(&source()).expect("records");
         assert_eq!(strategies(&program), [strategy]);
         // A program may be executed again.
         for _ in 0..2 {
@@ -244,7 +252,7 @@ fn arguments_are_the_same_by_every_strategy() {
 #[test]
 fn commands_after_a_barrier_wait_and_those_before_release() {
     let memory = buffer(1024);
-    let mut recorder = Recorder::new(0, true);
+    let mut recorder = recorder_of(0, true);
     recorder.barrier().expect("nothing is before it");
     recorder.fill(&at(&memory, 0, 64), &[1, 2]).expect("records");
     recorder.fill(&at(&memory, 64, 64), &[3]).expect("records");
@@ -252,7 +260,7 @@ fn commands_after_a_barrier_wait_and_those_before_release() {
     recorder.barrier().expect("a second one changes nothing");
     recorder.copy(&at(&memory, 0, 128), &at(&memory, 128, 128)).expect("records");
     recorder.update(&[9; 7], &at(&memory, 301, 7)).expect("records");
-    let program = recorder.finish(&Source).expect("records");
+    let program = recorder.finish(&source()).expect("records");
     let block = Block::read(&program.blocks()[0]).expect("well-formed");
     let header = block.header;
     assert_eq!((header.command_count, header.aql_packet_count, header.initial_barrier_packet_count), (6, 4, 3));
@@ -274,14 +282,14 @@ fn transfers_use_the_largest_unit_that_fits() {
     let (memory, other) = (buffer(4096), buffer(4096));
     let base = address_of(&memory);
     let shift = |bytes: u64| (16 - base % 16) % 16 + bytes;
-    let mut recorder = Recorder::new(1, true);
+    let mut recorder = recorder_of(1, true);
     recorder.fill(&at(&memory, shift(0), 1024), &[1, 2, 3, 4]).expect("records");
     recorder.fill(&at(&memory, shift(4), 1024), &[7; 4]).expect("records");
     recorder.fill(&at(&memory, shift(1), 7), &[5]).expect("records");
     recorder.fill(&in_slot(0, 8, WHOLE_BUFFER), &[1, 2, 3, 4, 5, 6, 7, 8]).expect("records");
     recorder.copy(&at(&memory, shift(2), 6), &at(&other, 3, 6)).expect("records");
     recorder.fill(&at(&memory, 0, 0), &[1]).expect("of nothing");
-    let program = recorder.finish(&Source).expect("records");
+    let program = recorder.finish(&source()).expect("records");
     let table = [BufferBinding { buffer: Some(other.clone()), offset: 8, length: 32 }];
     let executed = execute(&program, &table).expect("executes");
     let kernels: Vec<u64> = executed.packets.iter().map(|packet| packet.kernel_object).collect();
@@ -298,9 +306,9 @@ fn transfers_use_the_largest_unit_that_fits() {
 #[test]
 fn the_bytes_of_updates_are_in_the_arguments_of_each_execution() {
     let memory = buffer(64);
-    let mut recorder = Recorder::new(0, true);
+    let mut recorder = recorder_of(0, true);
     recorder.update(b"some bytes.", &at(&memory, 5, 11)).expect("records");
-    let program = recorder.finish(&Source).expect("records");
+    let program = recorder.finish(&source()).expect("records");
     let executed = execute(&program, &[]).expect("executes");
     let arguments = read_u64s(executed.packets[0].kernarg_address, 4);
     assert_eq!((arguments[0], arguments[2]), (address_of(&memory) + 5, 11));
@@ -314,7 +322,7 @@ fn a_grid_whose_size_is_in_memory_is_patched_by_a_kernel() {
     let (memory, counts) = (buffer(256), buffer(64));
     let config = DispatchConfig { workgroup_count_ref: at(&counts, 16, 12), ..DispatchConfig::default() };
     let bindings: Vec<BufferRef> = (0..3).map(|index| at(&memory, index * 64, 64)).collect();
-    let mut recorder = Recorder::new(0, true);
+    let mut recorder = recorder_of(0, true);
     let request = DispatchRequest {
         executable: &executable(),
         function: ExecutableFunction(ADD),
@@ -323,8 +331,8 @@ fn a_grid_whose_size_is_in_memory_is_patched_by_a_kernel() {
         bindings: &bindings,
         flags: DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS,
     };
-    recorder.dispatch(&Source, request).expect("records");
-    let program = recorder.finish(&Source).expect("records");
+    recorder.dispatch(&source(), request).expect("records");
+    let program = recorder.finish(&source()).expect("records");
     assert_eq!(strategies(&program), [KernargStrategy::INDIRECT]);
     let executed = execute(&program, &[]).expect("executes");
     assert_eq!((executed.packets.len(), executed.unpublished.as_slice()), (2, &[1][..]));
@@ -340,7 +348,7 @@ fn a_grid_whose_size_is_in_memory_is_patched_by_a_kernel() {
     assert_eq!((target.grid_size, target.workgroup_size), ([0; 3], [32, 1, 1]));
     let short = DispatchConfig { workgroup_count_ref: at(&counts, 16, 8), ..DispatchConfig::default() };
     assert_eq!(
-        code(Recorder::new(0, true).dispatch(&Source, DispatchRequest { config: &short, ..request })),
+        code(recorder_of(0, true).dispatch(&source(), DispatchRequest { config: &short, ..request })),
         StatusCode::OutOfRange
     );
 }
@@ -348,7 +356,7 @@ fn a_grid_whose_size_is_in_memory_is_patched_by_a_kernel() {
 #[test]
 fn programs_are_split_into_blocks_that_a_queue_has_room_for() {
     let memory = buffer(1 << 16);
-    let mut recorder = Recorder::new(0, true);
+    let mut recorder = recorder_of(0, true);
     for index in 0..u64::from(MAX_PACKETS) * 2 + 1 {
         recorder.fill(&at(&memory, index * 16, 16), &[1]).expect("records");
         if index % 2 == 0 {
@@ -358,7 +366,7 @@ fn programs_are_split_into_blocks_that_a_queue_has_room_for() {
     for _ in 0..5 {
         recorder.update(&[7; 1 << 16], &at(&memory, 0, 1 << 16)).expect("records");
     }
-    let program = recorder.finish(&Source).expect("records");
+    let program = recorder.finish(&source()).expect("records");
     let headers: Vec<_> =
         program.blocks().iter().map(|bytes| Block::read(bytes).expect("well-formed").header).collect();
     assert_eq!(headers.len(), 4, "{headers:?}");
@@ -381,7 +389,7 @@ fn programs_are_split_into_blocks_that_a_queue_has_room_for() {
 #[test]
 fn what_is_out_of_range_or_of_another_kind_is_refused() {
     let memory = buffer(64);
-    let mut recorder = Recorder::new(1, true);
+    let mut recorder = recorder_of(1, true);
     assert_eq!(code(recorder.fill(&at(&memory, 0, 65), &[1])), StatusCode::OutOfRange);
     assert_eq!(code(recorder.fill(&at(&memory, 1, 4), &[1, 2])), StatusCode::InvalidArgument);
     assert_eq!(code(recorder.fill(&at(&memory, 0, 3), &[1, 2, 3])), StatusCode::InvalidArgument);
@@ -392,10 +400,10 @@ fn what_is_out_of_range_or_of_another_kind_is_refused() {
     let both = [at(&memory, 0, 64), at(&memory, 0, 64)];
     assert_eq!(code(dispatch(&mut recorder, ABS, u32::MAX, &both)), StatusCode::OutOfRange);
     dispatch(&mut recorder, ABS, 0, &both).expect("no work-groups");
-    assert_eq!(recorder.commands(), 0, "nothing of that was recorded");
+    assert_eq!(recorder.command_count(), 0, "nothing of that was recorded");
     // What only the execution knows.
     recorder.copy(&in_slot(0, 0, 32), &at(&memory, 16, 32)).expect("records");
-    let program = recorder.finish(&Source).expect("records");
+    let program = recorder.finish(&source()).expect("records");
     let bound = |buffer: &Arc<dyn Buffer>, length| [BufferBinding { buffer: Some(buffer.clone()), offset: 0, length }];
     assert_eq!(code(execute(&program, &[])), StatusCode::OutOfRange);
     assert_eq!(code(execute(&program, &[BufferBinding::default()])), StatusCode::FailedPrecondition);
@@ -408,11 +416,11 @@ fn what_is_out_of_range_or_of_another_kind_is_refused() {
 
 #[test]
 fn blocks_that_the_processor_does_not_execute_are_refused() {
-    let program = Recorder::new(0, true).finish(&Source).expect("records");
+    let program = recorder_of(0, true).finish(&source()).expect("records");
     assert!(execute(&program, &[]).expect("executes").packets.is_empty());
     let run = |bytes: &[u8]| {
-        let program =
-            Program { blocks: vec![bytes.to_vec()], ..Recorder::new(0, true).finish(&Source).expect("records") };
+        let empty = recorder_of(0, true).finish(&source()).expect("records");
+        let program = Program { blocks: vec![bytes.to_vec()], ..Arc::into_inner(empty).expect("nobody else has it") };
         let resolved = program.resolve(&[])?;
         let arguments = memory(64);
         // SAFETY: the memory is there, and nothing else uses it.
