@@ -7,7 +7,7 @@ use crate::agent::{GpuAgent, MemoryClass};
 use crate::allocator::AmdAllocator;
 use crate::builtin::Builtins;
 use crate::command_buffer::{
-    AmdCommandBuffer, ArgumentMemory, DispatchTarget, KernelSource, Program, PublishedArguments, Recorder,
+    AmdCommandBuffer, DispatchTarget, KernelSource, PublishedArguments, Recorder, TransferKernels,
 };
 use crate::executable::{AmdExecutable, AmdExecutableCache, supports};
 use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
@@ -22,7 +22,7 @@ use crate::hal::{
     OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, ReadFlags, Semaphore, SemaphoreCompatibility,
     SemaphoreFlags, StringPair, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, host_file,
 };
-use crate::queue::{HostQueue, HostWorkers, Payload, QueueOptions, Request, SubmissionPoint, refuse};
+use crate::queue::{HostQueue, HostWorkers, Payload, QueueOptions, Request, SubmissionPoint, Work, refuse};
 use crate::semaphore::{AmdSemaphore, own};
 use crate::staging::Staging;
 use crate::status::{Result, Status, StatusCode};
@@ -78,15 +78,17 @@ impl DeviceOptions {
 #[derive(Debug)]
 struct Physical {
     queues: Vec<HostQueue>,
-    /// What its command buffers are recorded for.
+    /// What its command buffers are recorded for. Dropped after the queues, whose packets use its kernels.
     source: Arc<dyn KernelSource>,
-    /// Its kernels for transfers, or why there are none. Dropped after the queues.
-    builtins: Result<Builtins>,
 }
 
 /// An agent, for recorders.
 #[derive(Debug)]
-struct AgentSource(Arc<GpuAgent>);
+struct AgentSource {
+    agent: Arc<GpuAgent>,
+    /// Its kernels for transfers, or why there are none.
+    builtins: Result<Builtins>,
+}
 
 impl KernelSource for AgentSource {
     fn target<'a>(
@@ -97,19 +99,21 @@ impl KernelSource for AgentSource {
         let any: &dyn Any = &**executable;
         let own: Option<&AmdExecutable> = any.downcast_ref();
         let own = own.ok_or_else(|| Status::invalid_argument("the executable is for another kind of device"))?;
-        let (kernel, export) = own.kernel(&self.0, function)?;
+        let (kernel, export) = own.kernel(&self.agent, function)?;
         Ok(DispatchTarget { kernel, export, executable_id: own.id() })
     }
 
+    fn transfers(&self) -> Result<TransferKernels> {
+        self.builtins.as_ref().map(|builtins| builtins.kernels).map_err(Status::clone)
+    }
+
     fn publish_arguments(&self, contents: &[u8]) -> Result<PublishedArguments> {
-        let memory = self.0.allocate(MemoryClass::Kernarg, contents.len() as u64, &[])?;
+        let memory = self.agent.allocate(MemoryClass::Kernarg, contents.len() as u64, &[])?;
         let host = memory.host.ok_or_else(|| Status::internal("the host does not reach memory for arguments"))?;
         // SAFETY: the allocation has that many bytes, and nothing else uses it yet.
         unsafe { host.copy_from_nonoverlapping(std::ptr::NonNull::from(contents).cast(), contents.len()) };
         memory.publication.publish();
-        // SAFETY: the owner is held beside it.
-        let range = unsafe { ArgumentMemory::new(host, memory.address, contents.len()) };
-        Ok(PublishedArguments { memory: range, address: memory.address, owner: memory.owner })
+        Ok(PublishedArguments { address: memory.address, owner: memory.owner })
     }
 }
 
@@ -159,10 +163,9 @@ impl AmdDevice {
                 Err(status) if status.code() == StatusCode::Unimplemented => Err(status),
                 builtins => Ok(builtins?),
             };
-            let kernels = builtins.as_ref().ok().map(|builtins| builtins.kernels);
-            let queues = (0..options.queues).map(|_| HostQueue::new(agent, kernels, options.queue));
+            let queues = (0..options.queues).map(|_| HostQueue::new(agent, options.queue));
             let queues = queues.collect::<Result<_>>()?;
-            Ok(Physical { queues, source: Arc::new(AgentSource(agent.clone())), builtins })
+            Ok(Physical { queues, source: Arc::new(AgentSource { agent: agent.clone(), builtins }) })
         };
         let physical = agents.iter().map(physical).collect::<Result<Vec<_>>>()?;
         let memory = TransientMemory::new(Arc::new(AmdAllocator::new(agents.clone(), options.queues)));
@@ -187,9 +190,8 @@ impl AmdDevice {
         queues().nth(index).unwrap_or((first, &first.queues[0]))
     }
 
-    fn submit(&self, affinity: QueueAffinity, (wait, signal): (&[Timepoint], &[Timepoint]), payload: Payload) {
-        let request = Request { wait: wait.to_vec(), signal: signal.to_vec(), payload, reclaim: None };
-        self.queue(affinity).1.core().submit(request);
+    fn submit(&self, affinity: QueueAffinity, points: (&[Timepoint], &[Timepoint]), work: Work<'_>) {
+        self.queue(affinity).1.core().submit_work(points, work, None);
     }
 
     /// Records the commands of one submission and submits it.
@@ -202,18 +204,8 @@ impl AmdDevice {
         let (physical, _) = self.queue(affinity);
         let mut recorder = Recorder::new(&physical.source, 0, false);
         record(&mut recorder, &physical.source)?;
-        let program = recorder.finish(&physical.source)?;
-        self.check_transfers(physical, &program)?;
-        self.submit(affinity, points, Payload::Program(program, Vec::new()));
+        self.submit(affinity, points, Work::Program(&recorder.finish(&physical.source)?, &[]));
         Ok(())
-    }
-
-    /// Fails with the reason if a program needs kernels of the driver that there are not.
-    fn check_transfers(&self, physical: &Physical, program: &Program) -> Result<()> {
-        match &physical.builtins {
-            Err(reason) if program.needs_transfers() => Err(reason.clone()),
-            _ => Ok(()),
-        }
     }
 
     /// Something that the host does when all points are reached.
@@ -223,7 +215,9 @@ impl AmdDevice {
         points: (&[Timepoint], &[Timepoint]),
         action: impl FnOnce(&[Timepoint]) -> Result<()> + Send + 'static,
     ) {
-        self.submit(affinity, points, Payload::Host(Box::new(action), self.workers.clone()));
+        let payload = Payload::Host(Box::new(action), self.workers.clone());
+        let request = Request { wait: points.0.to_vec(), signal: points.1.to_vec(), payload, reclaim: None };
+        self.queue(affinity).1.core().submit(request);
     }
 
     /// What transfers between files and memory that the host does not reach go through.
@@ -372,7 +366,7 @@ impl Device for AmdDevice {
                 return Ok(source.transient_without_memory(params, allocation_size));
             }
         };
-        self.submit(queue_affinity, (wait, signal), Payload::Barrier);
+        self.submit(queue_affinity, (wait, signal), Work::Barrier);
         Ok(transient)
     }
 
@@ -389,9 +383,8 @@ impl Device for AmdDevice {
             let any: &dyn Any = &*allocation;
             any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
         };
-        let (wait, signal) = (wait.to_vec(), signal.to_vec());
-        let request = Request { wait, signal, payload: Payload::Barrier, reclaim: Some(Box::new(decommit)) };
-        self.queue(queue_affinity).1.core().submit(request);
+        let queue = self.queue(queue_affinity).1.core();
+        queue.submit_work((wait, signal), Work::Barrier, Some(Box::new(decommit)));
         Ok(())
     }
 
@@ -547,9 +540,8 @@ impl Device for AmdDevice {
             let message = "the command buffer was recorded for another agent or device than that of the queue";
             return Err(Status::invalid_argument(message));
         }
-        let program = own.take_program()?.into_owned();
-        self.check_transfers(physical, &program)?;
-        self.submit(queue_affinity, (wait, signal), Payload::Program(program, binding_table.to_vec()));
+        let program = own.take_program()?;
+        self.submit(queue_affinity, (wait, signal), Work::Program(&program, binding_table));
         Ok(())
     }
 
@@ -560,7 +552,7 @@ impl Device for AmdDevice {
         signal: &[Timepoint],
         _flags: ExecuteFlags,
     ) -> Result<()> {
-        self.submit(queue_affinity, (wait, signal), Payload::Barrier);
+        self.submit(queue_affinity, (wait, signal), Work::Barrier);
         Ok(())
     }
 

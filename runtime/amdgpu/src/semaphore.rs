@@ -1,6 +1,7 @@
 //! Timelines of this driver ([`AmdSemaphore`]): a timeline of the host that also knows which submissions of queues will advance it. So an operation
 //! on a queue can wait for another queue, without the host in between.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -20,7 +21,8 @@ pub(crate) struct PendingPoint<S> {
 /// A timeline. `S` names a submission.
 pub struct AmdSemaphore<S> {
     timeline: HostSemaphore,
-    pending: Mutex<Vec<PendingPoint<S>>>,
+    /// By value, so that timelines with many submissions cost no more than those with few.
+    pending: Mutex<VecDeque<PendingPoint<S>>>,
 }
 
 impl<S> fmt::Debug for AmdSemaphore<S> {
@@ -35,20 +37,22 @@ impl<S: Clone + Send + Sync + 'static> AmdSemaphore<S> {
         AmdSemaphore { timeline: HostSemaphore::new(initial_value), pending: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<PendingPoint<S>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<PendingPoint<S>>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a submission will reach `value`. It is forgotten when the timeline gets there or fails.
     pub(crate) fn add_pending(&self, value: u64, submission: S) {
-        self.lock().push(PendingPoint { value, submission });
+        let mut pending = self.lock();
+        let index = pending.partition_point(|point| point.value <= value);
+        pending.insert(index, PendingPoint { value, submission });
     }
 
     /// The submission that will reach `value`: the one with the least value that suffices.
     pub(crate) fn pending(&self, value: u64) -> Option<S> {
         let pending = self.lock();
-        let least = pending.iter().filter(|point| point.value >= value).min_by_key(|point| point.value);
-        least.map(|point| point.submission.clone())
+        let least = pending.partition_point(|point| point.value < value);
+        pending.get(least).map(|point| point.submission.clone())
     }
 }
 
@@ -65,7 +69,11 @@ impl<S: Clone + Send + Sync + 'static> Semaphore for AmdSemaphore<S> {
 
     fn signal(&self, value: u64) -> Result<()> {
         self.timeline.signal(value)?;
-        self.lock().retain(|point| point.value > value);
+        let mut pending = self.lock();
+        while pending.front().is_some_and(|point| point.value <= value) {
+            pending.pop_front();
+        }
+        drop(pending);
         Ok(())
     }
 

@@ -118,6 +118,54 @@ begin vireo_copy_x1
   each_unit
 .purgem body
 
+// Copies between ranges that overlap: one wave of 32 work-items, whose work-items all load before they store. The number of work-items is negative
+// if the units are moved from the last one on.
+.macro move_units unit
+  s_load_b256 s[4:11], s[0:1], 0x0
+  v_and_b32_e32 v0, 0x3ff, v0
+  v_mov_b32_e32 v1, 0
+  s_waitcnt lgkmcnt(0)
+  s_cmp_ge_i32 s11, 0
+  s_cbranch_scc1 .Lforward\@
+  s_add_u32 s12, s8, -1
+  s_addc_u32 s13, s9, -1
+  v_sub_co_u32 v0, vcc_lo, s12, v0
+  v_sub_co_ci_u32_e32 v1, vcc_lo, s13, v1, vcc_lo
+.Lforward\@:
+  v_cmp_gt_u64_e32 vcc_lo, s[8:9], v[0:1]
+  s_and_saveexec_b32 s12, vcc_lo
+  s_cbranch_execz .Lend\@
+.Lloop\@:
+  target \unit
+  source \unit
+  .if \unit == 4
+    global_load_b128 v[6:9], v[4:5], off
+    s_waitcnt vmcnt(0)
+    global_store_b128 v[2:3], v[6:9], off
+  .elseif \unit == 2
+    global_load_b32 v6, v[4:5], off
+    s_waitcnt vmcnt(0)
+    global_store_b32 v[2:3], v6, off
+  .else
+    global_load_u8 v6, v[4:5], off
+    s_waitcnt vmcnt(0)
+    global_store_b8 v[2:3], v6, off
+  .endif
+  v_add_co_u32 v0, vcc_lo, v0, s10
+  v_add_co_ci_u32_e32 v1, vcc_lo, s11, v1, vcc_lo
+  v_cmp_gt_u64_e32 vcc_lo, s[8:9], v[0:1]
+  s_and_b32 exec_lo, exec_lo, vcc_lo
+  s_cbranch_execnz .Lloop\@
+.Lend\@:
+  s_endpgm
+.endm
+begin vireo_move_x16
+  move_units 4
+begin vireo_move_x4
+  move_units 2
+begin vireo_move_x1
+  move_units 0
+
 // One work-item. s[4:5] the counts of work-groups, s[6:7] the packet, s[8:9] the implicit arguments or zero, s10, s11, s12 the size of a
 // work-group, s13 the first dword of the packet.
 begin vireo_patch_grid
@@ -193,4 +241,7 @@ descriptor vireo_fill_x1 32
 descriptor vireo_copy_x16 32
 descriptor vireo_copy_x4 32
 descriptor vireo_copy_x1 32
+descriptor vireo_move_x16 32
+descriptor vireo_move_x4 32
+descriptor vireo_move_x1 32
 descriptor vireo_patch_grid 40

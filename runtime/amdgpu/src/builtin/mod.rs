@@ -70,6 +70,7 @@ impl Builtins {
         let kernels = TransferKernels {
             fill: [kernel("vireo_fill_x16")?, kernel("vireo_fill_x4")?, kernel("vireo_fill_x1")?],
             copy: [kernel("vireo_copy_x16")?, kernel("vireo_copy_x4")?, kernel("vireo_copy_x1")?],
+            r#move: [kernel("vireo_move_x16")?, kernel("vireo_move_x4")?, kernel("vireo_move_x1")?],
             patch: kernel("vireo_patch_grid")?,
         };
         Ok(Builtins { kernels, _code: code })
@@ -100,8 +101,11 @@ mod tests {
         for bytes in CODE_OBJECTS {
             let container = Container::read(bytes).expect("well-formed");
             let names: Vec<&str> = container.exports.iter().map(|export| export.kernel.name.as_str()).collect();
-            let wanted = ["fill_x16", "fill_x4", "fill_x1", "copy_x16", "copy_x4", "copy_x1", "patch_grid"];
-            assert_eq!(names, wanted.map(|name| format!("vireo_{name}")), "{}", container.target);
+            let transfers =
+                ["fill", "copy", "move"].map(|name| ["x16", "x4", "x1"].map(|unit| format!("{name}_{unit}")));
+            let wanted: Vec<String> = transfers.into_iter().flatten().chain(["patch_grid".to_string()]).collect();
+            let wanted: Vec<String> = wanted.iter().map(|name| format!("vireo_{name}")).collect();
+            assert_eq!(names, wanted, "{}", container.target);
             assert!(container.exports.iter().all(|export| export.kernel.wavefront_size == 32));
         }
     }

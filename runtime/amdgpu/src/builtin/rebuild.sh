@@ -10,7 +10,8 @@ metadata() {
   echo "amdhsa.version: [1, 2]"
   echo "amdhsa.target: amdgcn-amd-amdhsa--$1"
   echo "amdhsa.kernels:"
-  for name in fill_x16:32:256 fill_x4:32:256 fill_x1:32:256 copy_x16:32:256 copy_x4:32:256 copy_x1:32:256 patch_grid:40:1; do
+  for name in fill_x16:32:256 fill_x4:32:256 fill_x1:32:256 copy_x16:32:256 copy_x4:32:256 copy_x1:32:256 \
+    move_x16:32:32 move_x4:32:32 move_x1:32:32 patch_grid:40:1; do
     kernel=vireo_${name%%:*}
     rest=${name#*:}
     cat <<END

@@ -1,5 +1,5 @@
-//! Memory for arguments of kernels, and their contents: [`ArgumentRange`] is memory that was reserved, which [`ArgumentRange::take`] hands out in
-//! pieces; the rest lays out addresses, constants and implicit arguments.
+//! Memory for arguments of kernels, and their contents: [`ArgumentRange`] is memory that was reserved for a block; the rest lays out implicit
+//! arguments.
 
 use std::ptr::NonNull;
 
@@ -51,7 +51,7 @@ impl ArgumentMemory {
     /// Nothing else writes to the part, and no kernel reads it, as long as the result is used.
     pub unsafe fn range(&self, start: usize, length: usize) -> Option<ArgumentRange> {
         let end = start.checked_add(length).filter(|end| *end <= self.length)?;
-        Some(ArgumentRange { memory: *self, next: start, end })
+        Some(ArgumentRange { memory: *self, start, end })
     }
 }
 
@@ -59,30 +59,40 @@ impl ArgumentMemory {
 #[derive(Debug)]
 pub struct ArgumentRange {
     memory: ArgumentMemory,
-    next: usize,
+    start: usize,
     end: usize,
 }
 
 impl ArgumentRange {
-    /// Writes `bytes` to the next piece and returns its address for kernels. The piece is zero up to `size`.
+    /// Its address for kernels.
+    pub fn address(&self) -> u64 {
+        self.memory.address + self.start as u64
+    }
+
+    /// Writes `bytes` to its beginning.
     ///
     /// # Errors
-    /// INTERNAL if less was reserved: the block computed its need wrongly.
-    pub fn write(&mut self, bytes: &[u8], size: usize) -> Result<u64> {
-        let size = size.max(bytes.len());
-        let taken = reserved_size(size as u64) as usize;
-        if taken > self.end - self.next {
-            return Err(Status::internal(format!("{taken} bytes of arguments, {} are reserved", self.end - self.next)));
+    /// INTERNAL if it has less room: the block computed its need wrongly.
+    pub fn fill(&mut self, bytes: &[u8]) -> Result<()> {
+        self.put(0, bytes)
+    }
+
+    /// Writes `bytes` at an offset.
+    ///
+    /// # Errors
+    /// INTERNAL if that is not within it.
+    pub fn put(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
+        let room = (self.end - self.start).checked_sub(offset).filter(|room| bytes.len() <= *room);
+        if room.is_none() {
+            let (length, reserved) = (bytes.len(), self.end - self.start);
+            return Err(Status::internal(format!("{length} bytes of arguments at {offset}, {reserved} are reserved")));
         }
-        let start = self.next;
-        self.next += taken;
         // SAFETY: the piece is within the memory, and whoever made the range vouches that nothing else uses it.
         unsafe {
-            let target = self.memory.host.add(start);
+            let target = self.memory.host.add(self.start + offset);
             target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
-            target.add(bytes.len()).write_bytes(0, size - bytes.len());
         }
-        Ok(self.memory.address + start as u64)
+        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
-//! The block processor ([`Processor`]): a small interpreter of blocks that writes packets and arguments into memory reserved for them. Queues run
-//! it once for each block of an execution. It knows nothing of queues, so it can be tested by itself.
+//! The block processor ([`Processor`]): a small interpreter of blocks that writes a [`Template`]. It runs once for each block, when recording ends:
+//! executions copy what it wrote. It knows nothing of queues.
 
 use vireo_hsa::blocks::{Block, command_header};
 use vireo_hsa::command_buffer::{
@@ -7,52 +7,50 @@ use vireo_hsa::command_buffer::{
     NO_IMPLICIT_ARGS, UpdateCommand,
 };
 use vireo_hsa::kernarg::ImplicitArgs;
-use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE, PacketHeader, PacketType};
+use vireo_hsa::packet::{KernelDispatchPacket, PacketHeader, PacketType};
 use vireo_hsa::packets::Order;
 
-use super::arguments::{ArgumentRange, put};
-use super::program::{Resolved, ResolvedSlot};
-use super::recorder::{PATCH_ARGUMENTS, TRANSFER_ARGUMENTS, check_fill};
+use super::arguments::reserved_size;
+use super::program::StaticBuffer;
+use super::recorder::{PATCH_ARGUMENTS, TRANSFER_ARGUMENTS};
+use super::template::{Base, End, Operation, Template};
 use crate::executable::LoadedKernel;
 use crate::hal::{WHOLE_BUFFER, check_range};
 use crate::status::{Result, Status};
 
-/// Work-items of a work-group of the kernels for transfers.
-pub(crate) const TRANSFER_WORKGROUP: u64 = 256;
-
-/// Most work-items of a transfer; each moves several units if there are more.
-const MAX_TRANSFER_ITEMS: u64 = 1 << 18;
-
-/// Bytes of a packet.
-type PacketBytes = [u8; PACKET_SIZE as usize];
-
-/// A unit of a transfer: what a work-item moves at a time.
+/// What a transfer moves at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferUnit {
-    /// 16 bytes, where all addresses and the length are multiples of it.
-    Bytes16,
+    /// 16 bytes.
+    Sixteen,
     /// 4 bytes.
-    Bytes4,
-    /// A byte, for everything else.
+    Four,
+    /// Bytes.
     Byte,
 }
 
 impl TransferUnit {
-    /// All units, the largest first.
-    pub const ALL: [TransferUnit; 3] = [TransferUnit::Bytes16, TransferUnit::Bytes4, TransferUnit::Byte];
+    /// All, the largest first.
+    pub const ALL: [TransferUnit; 3] = [TransferUnit::Sixteen, TransferUnit::Four, TransferUnit::Byte];
 
-    /// Bytes of it.
+    /// Bytes.
     pub fn size(self) -> u64 {
         match self {
-            TransferUnit::Bytes16 => 16,
-            TransferUnit::Bytes4 => 4,
+            TransferUnit::Sixteen => 16,
+            TransferUnit::Four => 4,
             TransferUnit::Byte => 1,
         }
     }
 
-    /// The largest unit of which all of `values` are multiples.
-    fn of(values: u64) -> TransferUnit {
-        Self::ALL.into_iter().find(|unit| values.is_multiple_of(unit.size())).unwrap_or(TransferUnit::Byte)
+    /// Its index in [`TransferUnit::ALL`].
+    pub(super) fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The largest that divides all of some numbers, whose bits are `bits`.
+    pub(super) fn of(bits: u64) -> TransferUnit {
+        let fitting = TransferUnit::ALL.into_iter().find(|unit| bits.is_multiple_of(unit.size()));
+        fitting.unwrap_or(TransferUnit::Byte)
     }
 }
 
@@ -63,127 +61,102 @@ pub struct TransferKernels {
     pub fill: [LoadedKernel; 3],
     /// Copy memory.
     pub copy: [LoadedKernel; 3],
+    /// Copy between ranges that overlap.
+    pub r#move: [LoadedKernel; 3],
     /// Writes the size of a grid into a packet and publishes it.
     pub patch: LoadedKernel,
 }
 
-/// Packets for slots of a ring that were reserved.
-#[derive(Debug)]
-pub struct PacketWriter {
-    /// Address of the first slot of the ring.
-    ring: u64,
-    /// Number of slots less one.
-    mask: u64,
-    /// Index of the first packet.
-    first: u64,
-    packets: Vec<PacketBytes>,
-}
-
-impl PacketWriter {
-    /// A writer of packets from the index `first` on, for a ring of `slots` slots at `ring`. `packets` lends its memory.
-    pub fn new(ring: u64, slots: u64, first: u64, mut packets: Vec<PacketBytes>) -> PacketWriter {
-        packets.clear();
-        PacketWriter { ring, mask: slots - 1, first, packets }
-    }
-
-    /// The packets so far.
-    pub fn packets(&self) -> &[PacketBytes] {
-        &self.packets
-    }
-
-    /// The same, to change and recycle.
-    pub fn into_packets(self) -> Vec<PacketBytes> {
-        self.packets
-    }
-
-    /// Adds a packet.
-    pub fn push(&mut self, packet: PacketBytes) {
-        self.packets.push(packet);
-    }
-
-    /// Address of the slot of the next packet but `ahead`.
-    fn slot_address(&self, ahead: u64) -> u64 {
-        let index = self.first.wrapping_add(self.packets.len() as u64).wrapping_add(ahead);
-        self.ring + (index & self.mask) * u64::from(PACKET_SIZE)
-    }
-}
-
-/// How a block ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terminator {
-    /// The execution continues with this block.
-    Branch(u32),
-    /// The execution ends.
-    Return,
-}
-
-/// What the processor needs of an execution.
+/// What the processor needs of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Processor<'a> {
-    /// The addresses of buffers and slots.
-    pub resolved: &'a Resolved,
-    /// The driver's kernels; none where the device has none.
+    /// What static ordinals refer to.
+    pub buffers: &'a [StaticBuffer],
+    /// The driver's kernels; none where no command needs them.
     pub transfers: Option<&'a TransferKernels>,
     /// Address of the arguments that the program published.
     pub published: u64,
 }
 
 impl Processor<'_> {
-    /// Writes the packets and arguments of a block, as many as its header says at most. They are in the order of execution; the queue
-    /// completes the first and the last one.
+    /// The template of a block. It has as many packets and bytes of arguments as the header says at most.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT for a block that is malformed, UNIMPLEMENTED for commands that this processor does not execute, and those of ranges
-    /// whose length only the execution knows.
-    pub fn run(&self, block: &[u8], packets: &mut PacketWriter, arguments: &mut ArgumentRange) -> Result<Terminator> {
-        let block = Block::read(block)?;
+    /// INVALID_ARGUMENT or OUT_OF_RANGE for a block that is malformed, UNIMPLEMENTED for commands that this processor does not execute.
+    pub fn run(&self, bytes: &[u8]) -> Result<Template> {
+        let block = Block::read(bytes)?;
+        let mut template = Template::default();
         for (command, tail) in &block.commands {
             let order = order(command_header(command));
             match command {
-                // The next packet waits.
-                Command::Barrier(_) => {}
-                Command::Dispatch(dispatch) => self.dispatch(&block, dispatch, tail, order, packets, arguments)?,
-                Command::Fill(fill) => self.fill(fill, order, packets, arguments)?,
-                Command::Copy(copy) => self.copy(copy, order, packets, arguments)?,
-                Command::Update(update) => self.update(&block, update, order, packets, arguments)?,
-                Command::Branch(branch) => return Ok(Terminator::Branch(branch.target_block_ordinal)),
-                Command::Return(_) => return Ok(Terminator::Return),
+                // The next packet waits. Blocks follow each other, so a branch is one to the next block.
+                Command::Barrier(_) | Command::Return(_) => {}
+                Command::Branch(branch)
+                    if branch.target_block_ordinal == block.header.block_ordinal.wrapping_add(1) => {}
+                Command::Dispatch(dispatch) => self.dispatch(&block, dispatch, tail, order, &mut template)?,
+                Command::Fill(fill) => self.fill(fill, order, &mut template)?,
+                Command::Copy(copy) => self.copy(copy, order, &mut template)?,
+                Command::Update(update) => self.update(&block, update, order, &mut template)?,
+                Command::Branch(_) => return Err(Status::unimplemented("branches to another than the next block")),
                 Command::CondBranch(_) => {
                     return Err(Status::unimplemented("conditional branches of command buffers are not executed"));
                 }
             }
         }
-        Err(Status::internal("a block without a terminator"))
+        let (packets, arguments) = (template.packet_count() as u64, template.argument_bytes());
+        if packets > block.header.aql_packet_count.into() || arguments > block.header.kernarg_length.into() {
+            let message = format!("a block of {packets} packets and {arguments} bytes of arguments says it has less");
+            return Err(Status::invalid_argument(message));
+        }
+        Ok(template)
     }
 
-    fn slot(&self, kind: BindingKind, ordinal: u32) -> Result<ResolvedSlot> {
-        let slots = match kind {
-            BindingKind::STATIC => &self.resolved.buffers,
-            BindingKind::DYNAMIC => &self.resolved.slots,
-            _ => return Err(Status::invalid_argument(format!("{kind:?} is no kind of binding"))),
-        };
-        let slot = slots.get(ordinal as usize);
-        slot.copied()
-            .ok_or_else(|| Status::out_of_range(format!("{kind:?} binding {ordinal}: there are {}", slots.len())))
+    /// What an ordinal refers to, with bytes to add.
+    fn base(&self, kind: BindingKind, ordinal: u32, offset: u64) -> Result<(Base, u64)> {
+        match kind {
+            BindingKind::DYNAMIC => Ok((Base::Slot(ordinal), offset)),
+            BindingKind::STATIC => {
+                let buffer = self.buffers.get(ordinal as usize).ok_or_else(|| {
+                    Status::out_of_range(format!("static binding {ordinal}: there are {}", self.buffers.len()))
+                })?;
+                Ok(match buffer.fixed {
+                    Some(address) => (Base::Fixed, address.wrapping_add(offset)),
+                    None => (Base::Buffer(ordinal), offset),
+                })
+            }
+            _ => Err(Status::invalid_argument(format!("{kind:?} is no kind of binding"))),
+        }
     }
 
-    /// The address of a range and its length.
-    fn range(&self, kind: BindingKind, ordinal: u32, offset: u64, length: u64) -> Result<(u64, u64)> {
-        let slot = self.slot(kind, ordinal)?;
-        let length = check_range(slot.length, offset, length)?;
-        Ok((slot.address + offset, length))
+    /// One end of a transfer. Lengths of slots may depend on the table.
+    fn end(&self, kind: BindingKind, ordinal: u32, offset: u64, length: u64) -> Result<End> {
+        if kind == BindingKind::STATIC
+            && let Some(buffer) = self.buffers.get(ordinal as usize)
+        {
+            check_range(buffer.buffer.byte_length(), offset, length)?;
+        }
+        let (base, offset) = self.base(kind, ordinal, offset)?;
+        if length == WHOLE_BUFFER && !matches!(base, Base::Slot(_)) {
+            return Err(Status::invalid_argument("a transfer of a buffer without its length"));
+        }
+        Ok(End { base, offset, length })
     }
 
-    fn address(&self, source: &BindingSource) -> Result<u64> {
+    /// Writes the address of a binding source to arguments.
+    fn address(&self, source: &BindingSource, at: usize, template: &mut Template) -> Result<()> {
         let flags = source.flags;
         let kind = match (flags.dynamic(), flags.static_buffer()) {
-            (false, false) => return Ok(source.offset_or_pointer),
+            (false, false) => {
+                template.put(at, source.offset_or_pointer);
+                return Ok(());
+            }
             (true, false) => BindingKind::DYNAMIC,
             (false, true) => BindingKind::STATIC,
             (true, true) => return Err(Status::invalid_argument("a binding source that is static and dynamic")),
         };
-        let slot = self.slot(kind, source.slot)?;
-        slot.address.checked_add(source.offset_or_pointer).ok_or_else(|| Status::out_of_range("a binding source"))
+        let (base, addend) = self.base(kind, source.slot, source.offset_or_pointer)?;
+        template.patch(at, base, addend);
+        Ok(())
     }
 
     fn transfers(&self) -> Result<&TransferKernels> {
@@ -192,77 +165,33 @@ impl Processor<'_> {
         })
     }
 
-    fn fill(
-        &self,
-        fill: &FillCommand,
-        order: Order,
-        packets: &mut PacketWriter,
-        arguments: &mut ArgumentRange,
-    ) -> Result<()> {
-        let (target, length) = self.range(fill.target_kind, fill.target_ordinal, fill.target_offset, fill.length)?;
-        check_fill(fill.pattern_length.max(1).into(), 0, length)?;
-        let unit = TransferUnit::of(target | length);
-        self.transfer(self.transfers()?.fill, unit, [target, fill.pattern], length, order, packets, arguments)
+    fn fill(&self, fill: &FillCommand, order: Order, template: &mut Template) -> Result<()> {
+        let target = self.end(fill.target_kind, fill.target_ordinal, fill.target_offset, fill.length)?;
+        let operation = Operation::Fill { pattern: fill.pattern, step: fill.pattern_length.max(1).into() };
+        self.transfer(order, target, operation, template)
     }
 
-    fn copy(
-        &self,
-        copy: &CopyCommand,
-        order: Order,
-        packets: &mut PacketWriter,
-        arguments: &mut ArgumentRange,
-    ) -> Result<()> {
-        let (source, from) = self.range(copy.source_kind, copy.source_ordinal, copy.source_offset, copy.length)?;
-        let (target, to) = self.range(copy.target_kind, copy.target_ordinal, copy.target_offset, copy.length)?;
-        if from != to {
-            return Err(Status::invalid_argument(format!("copy of a range of {from} bytes to one of {to}")));
-        }
-        if source.abs_diff(target) < from && source != target {
-            return Err(Status::unimplemented("copies between ranges that overlap are not supported by `amdgpu`"));
-        }
-        let unit = TransferUnit::of(source | target | from);
-        self.transfer(self.transfers()?.copy, unit, [target, source], from, order, packets, arguments)
+    fn copy(&self, copy: &CopyCommand, order: Order, template: &mut Template) -> Result<()> {
+        let source = self.end(copy.source_kind, copy.source_ordinal, copy.source_offset, copy.length)?;
+        let target = self.end(copy.target_kind, copy.target_ordinal, copy.target_offset, copy.length)?;
+        self.transfer(order, target, Operation::Copy { source }, template)
     }
 
-    fn update(
-        &self,
-        block: &Block<'_>,
-        update: &UpdateCommand,
-        order: Order,
-        packets: &mut PacketWriter,
-        arguments: &mut ArgumentRange,
-    ) -> Result<()> {
+    fn update(&self, block: &Block<'_>, update: &UpdateCommand, order: Order, template: &mut Template) -> Result<()> {
         let length = u64::from(update.length);
-        let (target, _) = self.range(update.target_kind, update.target_ordinal, update.target_offset, length)?;
+        let target = self.end(update.target_kind, update.target_ordinal, update.target_offset, length)?;
         let data = rodata(block, update.rodata_ordinal, update.length as usize)?;
-        let source = arguments.write(data, data.len())?;
-        let unit = TransferUnit::of(source | target | length);
-        self.transfer(self.transfers()?.copy, unit, [target, source], length, order, packets, arguments)
+        let at = template.add_arguments(data, reserved_size(length) as usize);
+        let source = End { base: Base::Arguments, offset: at as u64, length };
+        self.transfer(order, target, Operation::Copy { source }, template)
     }
 
-    /// A dispatch of one of the driver's kernels: two operands, the number of units, and the number of work-items.
-    #[expect(clippy::too_many_arguments, reason = "the fields of one packet")]
-    fn transfer(
-        &self,
-        kernels: [LoadedKernel; 3],
-        unit: TransferUnit,
-        operands: [u64; 2],
-        length: u64,
-        order: Order,
-        packets: &mut PacketWriter,
-        arguments: &mut ArgumentRange,
-    ) -> Result<()> {
-        let units = length / unit.size();
-        // A transfer of nothing has a work-group too, so that the order of the command holds.
-        let items = units.min(MAX_TRANSFER_ITEMS).next_multiple_of(TRANSFER_WORKGROUP).max(TRANSFER_WORKGROUP);
-        let values = [operands[0], operands[1], units, items];
-        let bytes: [u8; TRANSFER_ARGUMENTS as usize] =
-            std::array::from_fn(|index| values[index / 8].to_le_bytes()[index % 8]);
-        let kernarg = arguments.write(&bytes, bytes.len())?;
-        let kernel = kernels[TransferUnit::ALL.iter().position(|other| *other == unit).unwrap_or(2)];
-        let grid = [items as u32, 1, 1];
-        let packet = KernelDispatchPacket::new(order, kernel.object, kernarg, [TRANSFER_WORKGROUP as u16, 1, 1], grid)?;
-        packets.push(with_sizes(packet, kernel.private_size, kernel.group_size).to_bytes());
+    /// A dispatch of one of the driver's kernels.
+    fn transfer(&self, order: Order, target: End, operation: Operation, template: &mut Template) -> Result<()> {
+        self.transfers()?;
+        let arguments = template.add_arguments(&[], reserved_size(TRANSFER_ARGUMENTS) as usize);
+        let packet = KernelDispatchPacket::new(order, 0, arguments as u64, [1; 3], [1; 3])?;
+        template.push_transfer(&packet, arguments, target, operation);
         Ok(())
     }
 
@@ -272,35 +201,46 @@ impl Processor<'_> {
         dispatch: &DispatchCommand,
         tail: &[u8],
         order: Order,
-        packets: &mut PacketWriter,
-        arguments: &mut ArgumentRange,
+        template: &mut Template,
     ) -> Result<()> {
         let sources = sources(block, dispatch)?;
         let size = usize::from(dispatch.kernarg_length_qwords) * 8;
         let tail_length = usize::from(dispatch.payload_count) * 8;
         let counted_tail =
             || tail.get(..tail_length).ok_or_else(|| Status::invalid_argument("a tail that is not in its record"));
-        let mut contents = Vec::with_capacity(size);
+        let reserved = reserved_size(size as u64) as usize;
+        // The address that is patched later has to be within the arguments.
+        let fits = |end: usize| {
+            (end <= size).then_some(()).ok_or_else(|| Status::invalid_argument("arguments that exceed their size"))
+        };
         let kernarg = match dispatch.kernarg_strategy {
             KernargStrategy::PREPUBLISHED => self.published + u64::from(dispatch.payload_reference),
-            KernargStrategy::CUSTOM_DIRECT => arguments.write(counted_tail()?, size)?,
+            KernargStrategy::CUSTOM_DIRECT => {
+                fits(tail_length)?;
+                template.add_arguments(counted_tail()?, reserved) as u64
+            }
             KernargStrategy::PATCHED_TEMPLATE => {
-                contents.extend_from_slice(rodata(block, dispatch.payload_reference.into(), tail_length)?);
+                let contents = rodata(block, dispatch.payload_reference.into(), tail_length)?;
+                fits(tail_length)?;
+                let start = template.add_arguments(contents, reserved);
                 for source in sources {
-                    put(
-                        &mut contents,
-                        usize::from(source.target_binding_ordinal) * 8,
-                        &self.address(source)?.to_le_bytes(),
-                    );
+                    let at = usize::from(source.target_binding_ordinal) * 8;
+                    fits(at + 8)?;
+                    self.address(source, start + at, template)?;
                 }
-                arguments.write(&contents, size)?
+                start as u64
             }
             KernargStrategy::HAL | KernargStrategy::DYNAMIC_BINDINGS | KernargStrategy::INDIRECT => {
-                for source in sources.iter().filter(|source| !source.flags.indirect_parameters()) {
-                    contents.extend_from_slice(&self.address(source)?.to_le_bytes());
+                let bindings = sources.iter().filter(|source| !source.flags.indirect_parameters());
+                let tail_at = bindings.clone().count() * 8;
+                let tail = counted_tail()?;
+                fits(tail_at + tail.len())?;
+                let start = template.add_arguments(&[], reserved);
+                for (index, source) in bindings.enumerate() {
+                    self.address(source, start + index * 8, template)?;
                 }
-                contents.extend_from_slice(counted_tail()?);
-                arguments.write(&contents, size)?
+                template.copy_arguments(start + tail_at, tail);
+                start as u64
             }
             other => return Err(Status::unimplemented(format!("arguments by the strategy {other:?}"))),
         };
@@ -312,11 +252,15 @@ impl Processor<'_> {
             dispatch.grid_size,
         )?;
         let packet = with_sizes(packet, dispatch.private_segment_size, dispatch.group_segment_size);
+        let is_relocated = dispatch.kernarg_strategy != KernargStrategy::PREPUBLISHED;
         if !dispatch.dispatch_flags.indirect_parameters() {
-            packets.push(packet.to_bytes());
+            template.push(&packet, is_relocated);
             return Ok(());
         }
-        self.indirect(dispatch, sources, packet, order, packets, arguments)
+        if !is_relocated {
+            return Err(Status::invalid_argument("an indirect dispatch whose arguments are published"));
+        }
+        self.indirect(dispatch, sources, packet, order, template)
     }
 
     /// A dispatch whose size is in memory: a kernel of the driver reads it, writes it into the packet after its own and into the implicit
@@ -327,33 +271,29 @@ impl Processor<'_> {
         sources: &[BindingSource],
         packet: KernelDispatchPacket,
         order: Order,
-        packets: &mut PacketWriter,
-        arguments: &mut ArgumentRange,
+        template: &mut Template,
     ) -> Result<()> {
         let counts = sources.iter().find(|source| source.flags.indirect_parameters());
         let counts = counts.ok_or_else(|| Status::invalid_argument("an indirect dispatch without its size"))?;
         let patch = self.transfers()?.patch;
-        let implicit = match dispatch.implicit_args_offset_qwords {
-            NO_IMPLICIT_ARGS => 0,
-            offset => {
-                let block_count = std::mem::offset_of!(ImplicitArgs, block_count) as u64;
-                packet.kernarg_address + u64::from(offset) * 8 + block_count
-            }
-        };
         // It sees what the patch wrote once that has completed.
         let published = Order { barrier: true, ..order }.apply(packet.header)?;
         let first_dword = u32::from(published.0) | u32::from(packet.setup.0) << 16;
-        let [x, y, z] = dispatch.workgroup_size;
-        let words = [self.address(counts)?, packets.slot_address(1), implicit];
-        let sizes = [u32::from(x), u32::from(y), u32::from(z), first_dword];
-        let mut bytes = Vec::with_capacity(PATCH_ARGUMENTS as usize);
-        words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-        sizes.iter().for_each(|size| bytes.extend_from_slice(&size.to_le_bytes()));
-        let kernarg = arguments.write(&bytes, bytes.len())?;
-        let first = KernelDispatchPacket::new(order, patch.object, kernarg, [1, 1, 1], [1, 1, 1])?;
-        packets.push(with_sizes(first, patch.private_size, patch.group_size).to_bytes());
+        let start = template.add_arguments(&[], reserved_size(PATCH_ARGUMENTS) as usize);
+        self.address(counts, start, template)?;
+        template.put_slot(start + 8, template.packet_count() + 1);
+        if dispatch.implicit_args_offset_qwords != NO_IMPLICIT_ARGS {
+            let offset = u64::from(dispatch.implicit_args_offset_qwords) * 8;
+            let block_count = std::mem::offset_of!(ImplicitArgs, block_count) as u64;
+            template.patch(start + 16, Base::Arguments, packet.kernarg_address + offset + block_count);
+        }
+        let [x, y, z] = dispatch.workgroup_size.map(u64::from);
+        template.put(start + 24, y << 32 | x);
+        template.put(start + 32, u64::from(first_dword) << 32 | z);
+        let first = KernelDispatchPacket::new(order, patch.object, start as u64, [1, 1, 1], [1, 1, 1])?;
+        template.push(&with_sizes(first, patch.private_size, patch.group_size), true);
         let header = PacketHeader::default().with_type(PacketType::INVALID)?;
-        packets.push(KernelDispatchPacket { header, ..packet }.to_bytes());
+        template.push(&KernelDispatchPacket { header, ..packet }, true);
         Ok(())
     }
 }
@@ -383,5 +323,3 @@ fn rodata<'a>(block: &Block<'a>, start: u64, length: usize) -> Result<&'a [u8]> 
     let data = start.and_then(|start| block.rodata.get(start..)?.get(..length));
     data.ok_or_else(|| Status::invalid_argument("data that are not in their block"))
 }
-
-const _: () = assert!(WHOLE_BUFFER == u64::MAX);

@@ -1,43 +1,63 @@
-//! The program that a command buffer is recorded to ([`Program`]): its blocks, the buffers and executables that it holds, and the slots of the
-//! binding table that it uses. It never changes, so any number of executions may run it.
+//! The program that a command buffer is recorded to ([`Program`]): its blocks with their templates, the buffers and executables that it holds, and
+//! the slots of the binding table that it uses. It never changes, so any number of executions may run it.
 //!
-//! [`Program::resolve`] checks the table of an execution against every use of its slots, once for all blocks, and notes the addresses. What then
-//! turns blocks into packets adds offsets that were checked.
+//! [`Program::resolve`] checks the table of an execution against what commands need of its slots, and notes the addresses. What then writes packets
+//! adds offsets that were checked.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use vireo_hsa::command_buffer::CommandBlockHeader;
-
-use super::arguments::ArgumentMemory;
-use crate::hal::deferred::resolve;
-use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, Executable};
+use super::processor::TransferKernels;
+use super::template::Template;
+use crate::hal::{Buffer, BufferBinding, BufferUsage, Executable, check_range, require_usage};
 use crate::memory::{DeviceRange, device_range};
-use crate::status::Result;
+use crate::status::{Result, Status};
 
 /// A recorded command buffer.
 pub struct Program {
     pub(super) blocks: Vec<Vec<u8>>,
+    /// By block.
+    pub(super) templates: Vec<Template>,
     /// What static ordinals refer to.
-    pub(super) buffers: Vec<Arc<dyn Buffer>>,
+    pub(super) buffers: Vec<StaticBuffer>,
+    /// The ordinals of buffers whose memory an execution has to find.
+    pub(super) transient: Vec<u32>,
     /// The executables whose kernels it runs.
     pub(super) _executables: Vec<Arc<dyn Executable>>,
-    /// Every use of a slot, with what the use needs.
-    pub(super) slot_uses: Vec<(BufferRef, BufferUsage)>,
+    /// What commands need of the slots that they use, by slot.
+    pub(super) slots: Vec<SlotUse>,
+    /// The templates whose transfers have lengths that the binding table decides.
+    pub(super) unchecked: Vec<u32>,
     /// The arguments that were published when recording ended.
-    pub(super) published: Option<PublishedArguments>,
+    pub(super) _published: Option<PublishedArguments>,
+    /// The driver's kernels, if commands need them.
+    pub(super) kernels: Option<TransferKernels>,
     /// Number of commands.
     pub(super) commands: u32,
-    /// Whether some are not dispatches of programs alone.
-    pub(super) needs_transfers: bool,
+}
+
+/// A buffer that a program holds.
+#[derive(Debug)]
+pub struct StaticBuffer {
+    /// The buffer: an allocation, never a part of one.
+    pub buffer: Arc<dyn Buffer>,
+    /// Its address, if that stays the same as long as the buffer lives.
+    pub fixed: Option<u64>,
+}
+
+/// What the commands of a program need of a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotUse {
+    pub(super) slot: u32,
+    /// The end of the range that commands use, in bytes from the start of the binding.
+    pub(super) end: u64,
+    pub(super) usage: BufferUsage,
 }
 
 /// Arguments in memory that belongs to a program.
 pub struct PublishedArguments {
-    /// The memory.
-    pub memory: ArgumentMemory,
-    /// Its address for kernels.
+    /// Their address for kernels.
     pub address: u64,
     /// Keeps it allocated.
     pub owner: Arc<dyn Any + Send + Sync>,
@@ -58,12 +78,12 @@ pub struct ResolvedSlot {
     pub length: u64,
 }
 
-/// The addresses of an execution.
+/// The addresses of an execution. Its memory is used again.
 #[derive(Default)]
 pub struct Resolved {
     /// By slot; those that no command uses are empty.
     pub slots: Vec<ResolvedSlot>,
-    /// By static ordinal.
+    /// By static ordinal; those whose addresses the templates have are empty.
     pub buffers: Vec<ResolvedSlot>,
     /// What keeps the memory allocated until the execution has completed.
     pub owners: Vec<Arc<dyn Any + Send + Sync>>,
@@ -75,21 +95,29 @@ impl fmt::Debug for Resolved {
     }
 }
 
+impl Resolved {
+    /// Lets go of all memory.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        self.buffers.clear();
+        self.owners.clear();
+    }
+}
+
 impl Program {
-    /// Its blocks; the first one is run first.
+    /// Its blocks as they were recorded; they are executed one after the other.
     pub fn blocks(&self) -> &[Vec<u8>] {
         &self.blocks
     }
 
-    /// Most bytes of arguments of a block, as its header has it.
-    pub fn kernarg_length(&self, block: u32) -> u64 {
-        let header = self.blocks.get(block as usize).and_then(|bytes| bytes.first_chunk());
-        header.map_or(0, |header| CommandBlockHeader::read(header).kernarg_length.into())
+    /// The templates of its blocks.
+    pub fn templates(&self) -> &[Template] {
+        &self.templates
     }
 
-    /// Whether it runs kernels of the driver: those of transfers, or that for grids whose size is in memory.
-    pub fn needs_transfers(&self) -> bool {
-        self.needs_transfers
+    /// The driver's kernels, if commands need them.
+    pub fn kernels(&self) -> Option<&TransferKernels> {
+        self.kernels.as_ref()
     }
 
     /// Number of commands.
@@ -97,39 +125,41 @@ impl Program {
         self.commands
     }
 
-    /// The address of the arguments that were published when recording ended; 0 if there are none.
-    pub fn published_address(&self) -> u64 {
-        self.published.as_ref().map_or(0, |published| published.address)
-    }
-
-    /// Finds the memory of everything that commands refer to, and checks the binding table.
+    /// Finds the memory of everything that commands refer to, and checks the binding table. `resolved` is empty.
     ///
     /// # Errors
-    /// OUT_OF_RANGE for a slot that is not bound or too short, FAILED_PRECONDITION for an empty one or a buffer without memory,
-    /// PERMISSION_DENIED for a usage that the buffer does not allow, INVALID_ARGUMENT for memory of another kind of device.
-    pub fn resolve(&self, table: &[BufferBinding]) -> Result<Resolved> {
-        let mut resolved = Resolved::default();
-        for buffer in &self.buffers {
-            let DeviceRange { address, length, owner, .. } = device_range(&**buffer)?;
-            resolved.buffers.push(ResolvedSlot { address, length });
+    /// INVALID_ARGUMENT for fewer bindings than there are slots, or memory of another kind of device, OUT_OF_RANGE for a binding that is too
+    /// short, FAILED_PRECONDITION for an empty one or a buffer without memory, PERMISSION_DENIED for a usage that the buffer does not allow.
+    pub fn resolve(&self, table: &[BufferBinding], resolved: &mut Resolved) -> Result<()> {
+        if let Some(last) = self.transient.last() {
+            resolved.buffers.resize(*last as usize + 1, ResolvedSlot::default());
+        }
+        for ordinal in &self.transient {
+            let DeviceRange { address, length, owner, .. } = device_range(&*self.buffers[*ordinal as usize].buffer)?;
+            resolved.buffers[*ordinal as usize] = ResolvedSlot { address, length };
             resolved.owners.push(owner);
         }
-        for (reference, usage) in &self.slot_uses {
-            // Checks the range and the usage.
-            let range = resolve(reference, table, *usage)?;
-            let slot = reference.slot as usize;
-            if resolved.slots.get(slot).is_some_and(|slot| slot.address != 0) {
-                continue;
-            }
-            let DeviceRange { address, length, owner, .. } = device_range(&**range.buffer)?;
-            if resolved.slots.len() <= slot {
-                resolved.slots.resize(slot + 1, ResolvedSlot::default());
-            }
-            let binding = &table[slot];
-            let available = crate::hal::check_range(length, binding.offset, binding.length)?;
-            resolved.slots[slot] = ResolvedSlot { address: address + binding.offset, length: available };
+        let slots = self.slots.last().map_or(0, |last| last.slot as usize + 1);
+        if slots > table.len() {
+            let given = table.len();
+            return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
+        }
+        resolved.slots.resize(slots, ResolvedSlot::default());
+        for SlotUse { slot, end, usage } in &self.slots {
+            let binding = &table[*slot as usize];
+            let buffer = binding.buffer.as_ref();
+            let buffer = buffer
+                .ok_or_else(|| Status::failed_precondition(format!("slot {slot} of the binding table is null")))?;
+            require_usage(&**buffer, *usage)?;
+            let length = check_range(buffer.byte_length(), binding.offset, binding.length)?;
+            check_range(length, 0, *end).map_err(|status| status.context(format!("slot {slot}")))?;
+            let DeviceRange { address, owner, .. } = device_range(&**buffer)?;
+            resolved.slots[*slot as usize] = ResolvedSlot { address: address + binding.offset, length };
             resolved.owners.push(owner);
         }
-        Ok(resolved)
+        for index in &self.unchecked {
+            self.templates[*index as usize].check(resolved)?;
+        }
+        Ok(())
     }
 }

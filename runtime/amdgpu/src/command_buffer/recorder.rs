@@ -10,6 +10,7 @@
 //! - *indirect*: as *hal* or *dynamic*, for grids whose size is in memory, which a kernel of the driver writes into the packet;
 //! - *custom direct*: the caller passes the whole block of arguments.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ use vireo_hsa::packet::FenceScope;
 
 use super::arguments::{IMPLICIT_SIZE, implicit_arguments, put};
 use super::block::{BlockBuilder, MAX_KERNARG_LENGTH, Needs, NewCommand, kernarg_need};
-use super::program::{Program, PublishedArguments};
+use super::processor::{Processor, TransferKernels};
+use super::program::{Program, PublishedArguments, SlotUse, StaticBuffer};
 use crate::executable::{Export, LoadedKernel};
 use crate::hal::deferred::{self, DeferredCommandBuffer, DispatchRequest};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
@@ -30,7 +32,7 @@ use crate::hal::{
     Buffer, BufferRef, BufferUsage, DispatchFlags, Executable, ExecutableFunction, WHOLE_BUFFER, check_range,
     require_usage,
 };
-use crate::memory::device_range;
+use crate::memory::fixed_address;
 use crate::status::{Result, Status};
 
 /// Bytes of arguments of the kernels for transfers.
@@ -62,6 +64,12 @@ pub trait KernelSource: Debug + Send + Sync {
         function: ExecutableFunction,
     ) -> Result<DispatchTarget<'a>>;
 
+    /// The driver's own kernels.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED if there are none for the device.
+    fn transfers(&self) -> Result<TransferKernels>;
+
     /// Memory for arguments that stays with a command buffer, with these contents.
     ///
     /// # Errors
@@ -72,50 +80,81 @@ pub trait KernelSource: Debug + Send + Sync {
 /// Records a program.
 #[derive(Debug)]
 pub struct Recorder {
+    source: Arc<dyn KernelSource>,
     /// Number of binding table slots that commands may refer to.
     capacity: u32,
     /// Whether it may be executed more than once.
     reusable: bool,
     blocks: Vec<Vec<u8>>,
     block: BlockBuilder,
-    buffers: Vec<Arc<dyn Buffer>>,
+    buffers: Vec<StaticBuffer>,
+    /// The ordinals of buffers, by address.
+    ordinals: BTreeMap<usize, u32>,
     executables: Vec<Arc<dyn Executable>>,
-    slot_uses: Vec<(BufferRef, BufferUsage)>,
+    slots: BTreeMap<u32, SlotUse>,
     /// The arguments to publish when recording ends.
     published: Vec<u8>,
     /// Whether the next command follows a barrier.
     barrier: bool,
     commands: u32,
-    /// Whether the driver's kernels are needed.
-    needs_transfers: bool,
+    /// The driver's kernels, once a command needs them.
+    kernels: Option<TransferKernels>,
+    scratch: Scratch,
 }
 
-/// A checked reference.
+/// What a dispatch is put together in, to be used again for the next one.
+#[derive(Debug, Default)]
+struct Scratch {
+    places: Vec<Place>,
+    arguments: Vec<u8>,
+    sources: Vec<BindingSource>,
+}
+
+/// A checked reference. Lengths are `WHOLE_BUFFER` if they depend on the binding table.
+#[derive(Clone, Copy, Debug)]
 enum Place {
-    /// At an address that never changes.
-    Fixed { address: u64, length: u64 },
-    /// A buffer that the program holds, whose address an execution finds.
-    Held { ordinal: u32, offset: u64, length: u64 },
+    /// A buffer that the program holds, with the address if that never changes.
+    Held { ordinal: u32, offset: u64, length: u64, fixed: Option<u64> },
     /// A slot of the binding table.
     Slot { slot: u32, offset: u64, length: u64 },
 }
 
 impl Place {
-    /// Its length; `WHOLE_BUFFER` if that depends on the binding table.
     fn length(&self) -> u64 {
         match self {
-            Place::Fixed { length, .. } | Place::Held { length, .. } | Place::Slot { length, .. } => *length,
+            Place::Held { length, .. } | Place::Slot { length, .. } => *length,
         }
     }
 
+    /// Its address, if that never changes.
+    fn fixed(&self) -> Option<u64> {
+        match self {
+            Place::Held { fixed, .. } => *fixed,
+            Place::Slot { .. } => None,
+        }
+    }
+
+    fn is_slot(&self) -> bool {
+        matches!(self, Place::Slot { .. })
+    }
+
+    /// The source of its address in the arguments.
     fn source(&self, target: u16) -> BindingSource {
         let flags = BindingSourceFlags::default();
         let (offset_or_pointer, slot, flags) = match self {
-            Place::Fixed { address, .. } => (*address, 0, flags),
+            Place::Held { fixed: Some(address), .. } => (*address, 0, flags),
             Place::Held { ordinal, offset, .. } => (*offset, *ordinal, flags.with_static_buffer(true)),
             Place::Slot { slot, offset, .. } => (*offset, *slot, flags.with_dynamic(true)),
         };
         BindingSource { offset_or_pointer, slot, target_binding_ordinal: target, flags, reserved0: 0 }
+    }
+
+    /// As an end of a transfer.
+    fn end(&self) -> (BindingKind, u32, u64) {
+        match self {
+            Place::Held { ordinal, offset, .. } => (BindingKind::STATIC, *ordinal, *offset),
+            Place::Slot { slot, offset, .. } => (BindingKind::DYNAMIC, *slot, *offset),
+        }
     }
 }
 
@@ -132,19 +171,22 @@ impl deferred::Recorder for Recorder {
         &COMMAND_BUFFERS
     }
 
-    fn new(_device: &Arc<dyn KernelSource>, capacity: u32, reusable: bool) -> Recorder {
+    fn new(source: &Arc<dyn KernelSource>, capacity: u32, reusable: bool) -> Recorder {
         Recorder {
+            source: source.clone(),
             capacity,
             reusable,
             blocks: Vec::new(),
             block: BlockBuilder::default(),
             buffers: Vec::new(),
+            ordinals: BTreeMap::new(),
             executables: Vec::new(),
-            slot_uses: Vec::new(),
+            slots: BTreeMap::new(),
             published: Vec::new(),
             barrier: false,
             commands: 0,
-            needs_transfers: false,
+            kernels: None,
+            scratch: Scratch::default(),
         }
     }
 
@@ -173,14 +215,14 @@ impl deferred::Recorder for Recorder {
 
     fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
         let step = check_pattern(pattern)?;
-        let place = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
+        let place = self.place(target, BufferUsage::TRANSFER_TARGET)?;
         check_fill(step, target.offset, place.length())?;
         if place.length() == 0 {
             return Ok(());
         }
         let mut repeated = [0; 8];
         repeated.iter_mut().zip(pattern.iter().cycle()).for_each(|(to, from)| *to = *from);
-        let (target_kind, target_ordinal, target_offset) = self.end(&place);
+        let (target_kind, target_ordinal, target_offset) = place.end();
         let command = FillCommand {
             target_offset,
             length: place.length(),
@@ -194,7 +236,7 @@ impl deferred::Recorder for Recorder {
     }
 
     fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
-        let place = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
+        let place = self.place(target, BufferUsage::TRANSFER_TARGET)?;
         let length = source.len() as u64;
         if place.length() != length {
             let message = format!("update of {length} bytes to a range of {}", place.length());
@@ -203,7 +245,7 @@ impl deferred::Recorder for Recorder {
         if length == 0 {
             return Ok(());
         }
-        let (target_kind, target_ordinal, target_offset) = self.end(&place);
+        let (target_kind, target_ordinal, target_offset) = place.end();
         let needs = Needs {
             packets: 1,
             kernargs: kernarg_need(TRANSFER_ARGUMENTS) + kernarg_need(length),
@@ -226,8 +268,8 @@ impl deferred::Recorder for Recorder {
     }
 
     fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
-        let from = self.place(source, BufferUsage::TRANSFER_SOURCE, true)?;
-        let to = self.place(target, BufferUsage::TRANSFER_TARGET, true)?;
+        let from = self.place(source, BufferUsage::TRANSFER_SOURCE)?;
+        let to = self.place(target, BufferUsage::TRANSFER_TARGET)?;
         if from.length() != to.length() {
             let message = format!("copy of a range of {} bytes to one of {}", from.length(), to.length());
             return Err(Status::invalid_argument(message));
@@ -235,8 +277,8 @@ impl deferred::Recorder for Recorder {
         if from.length() == 0 {
             return Ok(());
         }
-        let (source_kind, source_ordinal, source_offset) = self.end(&from);
-        let (target_kind, target_ordinal, target_offset) = self.end(&to);
+        let (source_kind, source_ordinal, source_offset) = from.end();
+        let (target_kind, target_ordinal, target_offset) = to.end();
         let command = CopyCommand {
             length: from.length(),
             source_offset,
@@ -252,10 +294,54 @@ impl deferred::Recorder for Recorder {
 
     fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
         // Queues acquire and release memory for the host at both ends of a submission, so only the range is checked.
-        self.place(range, BufferUsage::empty(), true).map(drop)
+        self.place(range, BufferUsage::empty()).map(drop)
     }
 
     fn dispatch(&mut self, source: &Arc<dyn KernelSource>, request: DispatchRequest<'_>) -> Result<()> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.places.clear();
+        scratch.arguments.clear();
+        scratch.sources.clear();
+        let recorded = self.dispatch_in(&mut scratch, source, request);
+        self.scratch = scratch;
+        recorded
+    }
+
+    fn finish(mut self, source: &Arc<dyn KernelSource>) -> Result<Arc<Program>> {
+        self.end_block(None)?;
+        let published = if self.published.is_empty() { None } else { Some(source.publish_arguments(&self.published)?) };
+        let Recorder { blocks, buffers, executables, slots, commands, kernels, .. } = self;
+        let address = published.as_ref().map_or(0, |published| published.address);
+        let processor = Processor { buffers: &buffers, transfers: kernels.as_ref(), published: address };
+        let templates = blocks.iter().map(|block| processor.run(block)).collect::<Result<Vec<_>>>()?;
+        // There are fewer than 2^32 of both, which recording has checked.
+        let ordinals = (0..).zip(&templates).filter(|(_, template)| template.depends_on_lengths());
+        let unchecked = ordinals.map(|(ordinal, _)| ordinal).collect();
+        let transient = (0..).zip(&buffers).filter(|(_, buffer)| buffer.fixed.is_none());
+        let transient = transient.map(|(ordinal, _)| ordinal).collect();
+        Ok(Arc::new(Program {
+            blocks,
+            templates,
+            buffers,
+            transient,
+            _executables: executables,
+            slots: slots.into_values().collect(),
+            unchecked,
+            _published: published,
+            kernels,
+            commands,
+        }))
+    }
+}
+
+impl Recorder {
+    /// Records a dispatch, which is put together in `scratch`.
+    fn dispatch_in(
+        &mut self,
+        scratch: &mut Scratch,
+        source: &Arc<dyn KernelSource>,
+        request: DispatchRequest<'_>,
+    ) -> Result<()> {
         let flags = request.flags;
         if flags.intersects(DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS | DispatchFlags::STATIC_INDIRECT_ARGUMENTS) {
             return Err(Status::unimplemented("the driver `amdgpu` does not read blocks of arguments from buffers"));
@@ -282,7 +368,7 @@ impl deferred::Recorder for Recorder {
         let indirect = match request.indirect() {
             Some(counts) => {
                 let counts = BufferRef { length: indirect_length(counts.length)?, ..counts.clone() };
-                Some(self.place(&counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS, false)?)
+                Some(self.place(&counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?)
             }
             None => None,
         };
@@ -301,27 +387,22 @@ impl deferred::Recorder for Recorder {
             .group_size
             .checked_add(local)
             .ok_or_else(|| Status::out_of_range(format!("`{name}`: {local} bytes of work-group memory")))?;
-        let mut places = Vec::with_capacity(bindings);
+        let Scratch { places, arguments, sources } = scratch;
         for (ordinal, binding) in request.bindings.iter().enumerate() {
-            let usage = BufferUsage::empty();
             let place = self
-                .place(binding, usage, false)
+                .place(binding, BufferUsage::empty())
                 .map_err(|status| status.context(format!("`{name}`: binding {ordinal}")))?;
+            // The arguments as far as they are known.
+            arguments.extend_from_slice(&place.fixed().unwrap_or(0).to_le_bytes());
             places.push(place);
         }
-        // The arguments as far as they are known.
-        let mut arguments = Vec::new();
-        for (ordinal, place) in places.iter().enumerate() {
-            let address = if let Place::Fixed { address, .. } = place { *address } else { 0 };
-            put(&mut arguments, ordinal * 8, &address.to_le_bytes());
-        }
         let tail_at = arguments.len();
-        for (index, constant) in request.constants.iter().enumerate() {
-            put(&mut arguments, tail_at + index * 4, &constant.to_le_bytes());
+        for constant in request.constants {
+            arguments.extend_from_slice(&constant.to_le_bytes());
         }
         let implicit = export.implicit_offset.filter(|_| !is_custom);
         if let Some(offset) = implicit {
-            put(&mut arguments, offset as usize, &implicit_arguments(count, export.workgroup_size, local));
+            put(arguments, offset as usize, &implicit_arguments(count, export.workgroup_size, local));
         }
         // Records count their parts in qwords.
         arguments.resize(arguments.len().next_multiple_of(8), 0);
@@ -329,9 +410,8 @@ impl deferred::Recorder for Recorder {
         if kernarg_size as u64 > MAX_KERNARG_LENGTH / 2 || kernarg_size / 8 > usize::from(u16::MAX) {
             return Err(Status::out_of_range(format!("`{name}`: {kernarg_size} bytes of arguments")));
         }
-        let is_fixed = |place: &Place| matches!(place, Place::Fixed { .. });
-        let fixed = places.iter().filter(|place| is_fixed(place)).count();
-        let slots = places.iter().filter(|place| matches!(place, Place::Slot { .. })).count();
+        let fixed = places.iter().filter(|place| place.fixed().is_some()).count();
+        let slots = places.iter().filter(|place| place.is_slot()).count();
         let strategy = if is_custom {
             KernargStrategy::CUSTOM_DIRECT
         } else if indirect.is_some() {
@@ -345,25 +425,25 @@ impl deferred::Recorder for Recorder {
         } else {
             KernargStrategy::HAL
         };
-        let sources: Vec<BindingSource> = match strategy {
-            KernargStrategy::PREPUBLISHED => Vec::new(),
+        // Both counts were compared with those of the export, which fit.
+        let of_bindings = places.iter().enumerate().map(|(ordinal, place)| (place, ordinal as u16));
+        match strategy {
+            KernargStrategy::PREPUBLISHED => {}
             KernargStrategy::PATCHED_TEMPLATE => {
-                let patches = places.iter().enumerate().filter(|(_, place)| !is_fixed(place));
-                // Both counts were compared with those of the export, which fit.
-                patches.map(|(ordinal, place)| place.source(ordinal as u16)).collect()
+                let patches = of_bindings.filter(|(place, _)| place.fixed().is_none());
+                sources.extend(patches.map(|(place, ordinal)| place.source(ordinal)));
             }
             _ => {
-                let bindings = places.iter().enumerate().map(|(ordinal, place)| place.source(ordinal as u16));
-                let counts = indirect.iter().map(|place| {
+                sources.extend(of_bindings.map(|(place, ordinal)| place.source(ordinal)));
+                sources.extend(indirect.iter().map(|place| {
                     let source = place.source(0);
                     BindingSource { flags: source.flags.with_indirect_parameters(true), ..source }
-                });
-                bindings.chain(counts).collect()
+                }));
             }
-        };
+        }
         let tail = match strategy {
-            KernargStrategy::PREPUBLISHED | KernargStrategy::PATCHED_TEMPLATE => Vec::new(),
-            _ => arguments[tail_at..].to_vec(),
+            KernargStrategy::PREPUBLISHED | KernargStrategy::PATCHED_TEMPLATE => &[],
+            _ => &arguments[tail_at..],
         };
         let own = if strategy == KernargStrategy::PREPUBLISHED { 0 } else { kernarg_need(kernarg_size as u64) };
         let patch = if indirect.is_some() { kernarg_need(PATCH_ARGUMENTS) } else { 0 };
@@ -379,17 +459,17 @@ impl deferred::Recorder for Recorder {
         let (payload_reference, payload_count) = match strategy {
             KernargStrategy::PREPUBLISHED => {
                 let start = self.published.len().next_multiple_of(super::arguments::ARGUMENT_ALIGNMENT as usize);
-                put(&mut self.published, start, &arguments);
+                put(&mut self.published, start, arguments);
                 self.published.resize(start + kernarg_size, 0);
                 (start, 0)
             }
-            KernargStrategy::PATCHED_TEMPLATE => (self.block.add_rodata(&arguments) as usize, arguments.len() / 8),
+            KernargStrategy::PATCHED_TEMPLATE => (self.block.add_rodata(arguments) as usize, arguments.len() / 8),
             _ => (DispatchCommand::SIZE, tail.len() / 8),
         };
         let too_many = |_| Status::out_of_range(format!("`{name}`: the command buffer has too many arguments"));
         let command = DispatchCommand {
             kernel_object: kernel.object,
-            binding_source_offset: self.block.add_sources(&sources),
+            binding_source_offset: self.block.add_sources(sources),
             payload_reference: u32::try_from(payload_reference).map_err(too_many)?,
             binding_count: sources.len() as u16,
             kernarg_length_qwords: (kernarg_size / 8) as u16,
@@ -406,29 +486,13 @@ impl deferred::Recorder for Recorder {
             executable_id,
             ..DispatchCommand::tagged()
         };
-        if !self.executables.iter().any(|executable| Arc::ptr_eq(executable, request.executable)) {
+        // The last ones first: programs run the kernels of one executable after the other.
+        if !self.executables.iter().rev().any(|executable| Arc::ptr_eq(executable, request.executable)) {
             self.executables.push(request.executable.clone());
         }
-        self.push_with(Command::Dispatch(command), &tail, needs, true)
+        self.push_with(Command::Dispatch(command), tail, needs, true)
     }
 
-    fn finish(mut self, source: &Arc<dyn KernelSource>) -> Result<Arc<Program>> {
-        self.end_block(None)?;
-        let published = if self.published.is_empty() { None } else { Some(source.publish_arguments(&self.published)?) };
-        let Recorder { blocks, buffers, executables, slot_uses, commands, needs_transfers, .. } = self;
-        Ok(Arc::new(Program {
-            blocks,
-            buffers,
-            _executables: executables,
-            slot_uses,
-            published,
-            commands,
-            needs_transfers,
-        }))
-    }
-}
-
-impl Recorder {
     fn end_block(&mut self, next: Option<u32>) -> Result<()> {
         let block = std::mem::take(&mut self.block);
         let ordinal = self.blocks.len() as u32;
@@ -463,23 +527,29 @@ impl Recorder {
             self.make_room(needs)?;
         }
         let follows_barrier = waits && std::mem::take(&mut self.barrier);
-        self.needs_transfers |= match &command {
+        let needs_kernels = match &command {
             Command::Dispatch(dispatch) => dispatch.dispatch_flags.indirect_parameters(),
             command => waits && !matches!(command, Command::Barrier(_)),
         };
+        if needs_kernels && self.kernels.is_none() {
+            self.kernels = Some(self.source.transfers()?);
+        }
         let index = self.commands;
         self.commands = index.checked_add(1).ok_or_else(|| Status::out_of_range("too many commands"))?;
         self.block.push(NewCommand { command, tail, needs, follows_barrier, index })
     }
 
     /// Checks a reference as far as that does not depend on the binding table.
-    fn place(&mut self, reference: &BufferRef, usage: BufferUsage, held: bool) -> Result<Place> {
+    fn place(&mut self, reference: &BufferRef, usage: BufferUsage) -> Result<Place> {
         let Some(buffer) = &reference.buffer else {
             let (slot, offset, length) = (reference.slot, reference.offset, reference.length);
             if slot >= self.capacity {
                 return Err(Status::out_of_range(format!("slot {slot}: the command buffer has {}", self.capacity)));
             }
-            self.slot_uses.push((reference.clone(), usage));
+            let end = offset.checked_add(if length == WHOLE_BUFFER { 0 } else { length });
+            let end = end.ok_or_else(|| Status::out_of_range(format!("{length} bytes at {offset} of slot {slot}")))?;
+            let all = self.slots.entry(slot).or_insert(SlotUse { slot, end, usage });
+            (all.end, all.usage) = (all.end.max(end), all.usage | usage);
             return Ok(Place::Slot { slot, offset, length });
         };
         let length = check_range(buffer.byte_length(), reference.offset, reference.length)?;
@@ -489,28 +559,20 @@ impl Recorder {
             Some(allocation) => (allocation, buffer.byte_offset() + reference.offset),
             None => (buffer, reference.offset),
         };
-        let known = device_range(&**allocation).ok().filter(|range| range.is_fixed);
-        let held_already = self.buffers.iter().position(|buffer| Arc::ptr_eq(buffer, allocation));
-        let ordinal = held_already.unwrap_or_else(|| {
-            self.buffers.push(allocation.clone());
-            self.buffers.len() - 1
-        });
-        match known {
-            Some(range) if !held => Ok(Place::Fixed { address: range.address + offset, length }),
-            _ => {
-                let ordinal = u32::try_from(ordinal).map_err(|_| Status::out_of_range("too many buffers"))?;
-                Ok(Place::Held { ordinal, offset, length })
-            }
-        }
+        let ordinal = match self.ordinals.get(&Arc::as_ptr(allocation).addr()) {
+            Some(ordinal) => *ordinal,
+            None => self.hold(allocation)?,
+        };
+        let fixed = self.buffers[ordinal as usize].fixed.map(|address| address + offset);
+        Ok(Place::Held { ordinal, offset, length, fixed })
     }
 
-    /// An end of a transfer as records name it. The places of transfers are never fixed.
-    fn end(&self, place: &Place) -> (BindingKind, u32, u64) {
-        match place {
-            Place::Fixed { address, .. } => (BindingKind::INVALID, 0, *address),
-            Place::Held { ordinal, offset, .. } => (BindingKind::STATIC, *ordinal, *offset),
-            Place::Slot { slot, offset, .. } => (BindingKind::DYNAMIC, *slot, *offset),
-        }
+    /// Holds a buffer; returns its ordinal.
+    fn hold(&mut self, allocation: &Arc<dyn Buffer>) -> Result<u32> {
+        let ordinal = u32::try_from(self.buffers.len()).map_err(|_| Status::out_of_range("too many buffers"))?;
+        self.buffers.push(StaticBuffer { buffer: allocation.clone(), fixed: fixed_address(&**allocation) });
+        self.ordinals.insert(Arc::as_ptr(allocation).addr(), ordinal);
+        Ok(ordinal)
     }
 }
 

@@ -192,8 +192,6 @@ pub struct DeviceRange {
     pub length: u64,
     /// Keeps it allocated.
     pub owner: Arc<dyn Any + Send + Sync>,
-    /// Whether the address stays the same as long as the buffer lives.
-    pub is_fixed: bool,
 }
 
 impl fmt::Debug for DeviceRange {
@@ -215,12 +213,18 @@ pub fn device_range(buffer: &dyn Buffer) -> Result<DeviceRange> {
     let any: &dyn Any = buffer;
     if let Some(device) = any.downcast_ref::<DeviceBuffer>() {
         let (address, owner) = (device.memory.address, device.memory.owner.clone());
-        return Ok(DeviceRange { address, length: device.length, owner, is_fixed: true });
+        return Ok(DeviceRange { address, length: device.length, owner });
     }
     if let Some(transient) = any.downcast_ref::<TransientBuffer>() {
         let range = device_range(&*transient.committed()?)?;
         let length = check_range(range.length, 0, buffer.byte_length())?;
-        return Ok(DeviceRange { length, is_fixed: false, ..range });
+        return Ok(DeviceRange { length, ..range });
     }
     Err(Status::invalid_argument(format!("{buffer:?} is not in memory of this device")))
+}
+
+/// The address at which kernels find an allocation, if it is of this kind of device and stays there as long as it lives.
+pub fn fixed_address(allocation: &dyn Buffer) -> Option<u64> {
+    let any: &dyn Any = allocation;
+    any.downcast_ref::<DeviceBuffer>().map(|device| device.memory.address)
 }

@@ -2,4 +2,4 @@
 
 mod buffer;
 
-pub use buffer::{DeviceBuffer, DeviceMemory, DeviceRange, HdpRegister, Publication, device_range};
+pub use buffer::{DeviceBuffer, DeviceMemory, DeviceRange, HdpRegister, Publication, device_range, fixed_address};

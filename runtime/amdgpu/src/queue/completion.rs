@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::core::{Completion, QueueCore};
+use super::admission::Submission;
+use super::core::QueueCore;
 use crate::hal::timepoints::signal_all;
 use crate::status::{Result, Status};
 
@@ -45,7 +46,9 @@ fn drain(core: &QueueCore, drained: u64) -> u64 {
         };
         let Some(entry) = entry else { return last };
         last = entry.epoch;
-        complete(entry.completion, Ok(()));
+        if let Some(submission) = entry.submission {
+            core.recycle(complete(submission, Ok(())));
+        }
     }
 }
 
@@ -54,23 +57,28 @@ fn fail_all(core: &QueueCore) {
     let cause = core.failure.get().cloned().unwrap_or_else(|| Status::internal("the queue failed"));
     loop {
         let Some(entry) = core.entries().pop_front() else { break };
-        complete(entry.completion, Err(cause.clone()));
+        if let Some(submission) = entry.submission {
+            complete(submission, Err(cause.clone()));
+        }
     }
     core.release_waiters();
 }
 
-/// Ends a submission.
-pub(super) fn complete(completion: Completion, outcome: Result<()>) {
-    let Completion { signal, waits, retained, reclaim, failure } = completion;
+/// Ends a submission. What is left of it is its memory.
+pub(super) fn complete(mut submission: Submission, outcome: Result<()>) -> Submission {
+    let Submission { signal, waits, program, resolved, reclaim, failure, .. } = &mut submission;
     let failed_wait = || waits.iter().find_map(|point| point.semaphore.query().err());
-    let mut outcome = match (outcome, failure) {
+    let mut outcome = match (outcome, failure.take()) {
         (Err(cause), _) | (Ok(()), Some(cause)) => Err(cause),
         (Ok(()), None) => failed_wait().map_or(Ok(()), Err),
     };
     // A waiter that continues finds no references of the submission left.
-    drop(retained);
-    if let Some(reclaim) = reclaim {
+    *program = None;
+    resolved.clear();
+    if let Some(reclaim) = reclaim.take() {
         outcome = outcome.and(reclaim());
     }
-    signal_all(&signal, outcome);
+    signal_all(signal, outcome);
+    submission.clear();
+    submission
 }

@@ -77,7 +77,8 @@ mod tests {
         let mut ring = KernargRing::new(unsafe { ArgumentMemory::new(host, 0x1000, 1024) });
         let place = |ring: &mut KernargRing, length, epoch| {
             let mut range = ring.reserve(length, epoch)?;
-            range.write(&[1], length as usize).ok()
+            assert!(range.put(length as usize, &[1]).is_err(), "that is after its end");
+            range.fill(&[1]).ok().map(|()| range.address())
         };
         assert_eq!(place(&mut ring, 512, 1), Some(0x1000));
         assert_eq!(place(&mut ring, 256, 1), Some(0x1200));

@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::admission::{Reclaim, Submission};
 use super::completion::complete;
-use super::core::{Admission, Completion, QueueCore, SubmissionPoint};
+use super::core::{QueueCore, SubmissionPoint};
 use super::host_worker::HostWorkers;
 use crate::command_buffer::Program;
 use crate::hal::timepoints::signal_all;
@@ -28,7 +29,16 @@ pub(crate) enum Payload {
     Host(HostAction, Arc<HostWorkers>),
 }
 
-/// A submission.
+/// What the packets of a submission do.
+#[derive(Clone, Copy)]
+pub(crate) enum Work<'a> {
+    /// Nothing: it only orders others.
+    Barrier,
+    /// Runs a program with a binding table.
+    Program(&'a Arc<Program>, &'a [BufferBinding]),
+}
+
+/// A submission that owns all it needs.
 pub(crate) struct Request {
     /// The points it waits for.
     pub(crate) wait: Vec<Timepoint>,
@@ -37,7 +47,7 @@ pub(crate) struct Request {
     /// What it does.
     pub(crate) payload: Payload,
     /// What is done once it has completed, before the points are signaled.
-    pub(crate) reclaim: Option<Box<dyn FnOnce() -> Result<()> + Send>>,
+    pub(crate) reclaim: Option<Reclaim>,
 }
 
 impl fmt::Debug for Request {
@@ -46,22 +56,11 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What a submission waits for.
-#[derive(Default)]
-struct Waits {
-    /// Submissions that packets wait for.
-    device: Vec<SubmissionPoint>,
-    /// Points that have not been signaled, but will have been when packets run: a failure there fails the submission.
-    pending: Vec<Timepoint>,
-    /// Points that the host waits for.
-    host: Vec<Timepoint>,
-}
-
 impl Request {
     /// Ends it without running it.
     fn end(self, outcome: Result<()>) {
         let Request { signal, reclaim, .. } = self;
-        complete(Completion { signal, reclaim, ..Completion::default() }, outcome);
+        complete(Submission { signal, reclaim, ..Submission::default() }, outcome);
     }
 }
 
@@ -126,119 +125,118 @@ impl Parked {
 impl QueueCore {
     /// Submits. Failures go to the points that the request signals.
     pub(crate) fn submit(self: &Arc<Self>, request: Request) {
-        let on_host = matches!(request.payload, Payload::Host(..));
-        let waits = match self.sort(&request.wait, on_host) {
-            Ok(waits) => waits,
-            Err(failure) => return request.end(Err(failure)),
-        };
-        if !waits.host.is_empty() {
-            return self.park(request, waits.host, waits.pending);
-        }
-        match request.payload {
-            Payload::Host(action, workers) => {
-                let Request { signal, reclaim, .. } = Request { payload: Payload::Barrier, ..request };
-                let points = signal.clone();
-                let work = move || {
-                    let outcome = action(&signal);
-                    if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
-                        return;
-                    }
-                    complete(Completion { signal, reclaim, ..Completion::default() }, outcome);
-                };
-                if let Err(status) = workers.run(work) {
-                    signal_all(&points, Err(status));
-                }
+        let Request { wait, signal, payload, reclaim } = request;
+        match payload {
+            Payload::Barrier => self.submit_work((&wait, &signal), Work::Barrier, reclaim),
+            Payload::Program(program, table) => {
+                self.submit_work((&wait, &signal), Work::Program(&program, &table), reclaim);
             }
-            // Nothing to wait for and nothing to run: the host can signal at once.
-            Payload::Barrier if waits.device.is_empty() && waits.pending.is_empty() => request.end(Ok(())),
-            _ => self.admit_request(request, waits),
+            Payload::Host(action, workers) => {
+                let points = match unreached(&wait) {
+                    Ok(points) => points,
+                    Err(failure) => {
+                        return Request { wait, signal, payload: Payload::Barrier, reclaim }.end(Err(failure));
+                    }
+                };
+                if !points.is_empty() {
+                    let payload = Payload::Host(action, workers);
+                    return self.park(Request { wait: Vec::new(), signal, payload, reclaim }, points);
+                }
+                run_on_host(action, &workers, signal, reclaim);
+            }
         }
     }
 
-    /// Sorts the points of a submission.
-    fn sort(&self, points: &[Timepoint], on_host: bool) -> Result<Waits> {
-        let mut waits = Waits::default();
+    /// Submits work of packets. Failures go to the points that it signals.
+    pub(crate) fn submit_work(
+        self: &Arc<Self>,
+        (wait, signal): (&[Timepoint], &[Timepoint]),
+        work: Work<'_>,
+        reclaim: Option<Reclaim>,
+    ) {
+        let mut submission = self.new_submission();
+        submission.signal.extend_from_slice(signal);
+        submission.reclaim = reclaim;
+        let host = match self.sort(wait, &mut submission) {
+            Ok(host) => host,
+            Err(failure) => return self.recycle(complete(submission, Err(failure))),
+        };
+        if !host.is_empty() {
+            let payload = match work {
+                Work::Barrier => Payload::Barrier,
+                Work::Program(program, table) => Payload::Program(program.clone(), table.to_vec()),
+            };
+            let Submission { signal, waits, reclaim, .. } = submission;
+            return self.park(Request { wait: waits, signal, payload, reclaim }, host);
+        }
+        match work {
+            // Nothing to wait for and nothing to run: the host can signal at once.
+            Work::Barrier if submission.waits.is_empty() => return self.recycle(complete(submission, Ok(()))),
+            Work::Barrier => {}
+            Work::Program(program, table) => match program.resolve(table, &mut submission.resolved) {
+                Ok(()) => submission.program = Some(program.clone()),
+                Err(status) => submission.failure = Some(status),
+            },
+        }
+        self.admit(submission);
+    }
+
+    /// Sorts the points of a submission into what packets wait for and what is known to be over; returns those that the host waits for.
+    fn sort(&self, points: &[Timepoint], submission: &mut Submission) -> Result<Vec<Timepoint>> {
+        let mut host = Vec::new();
         for point in points {
             if point.semaphore.query()? >= point.value {
                 continue;
             }
-            let submission =
-                own::<SubmissionPoint>(point).filter(|_| !on_host).and_then(|own| own.pending(point.value));
-            match submission {
+            match own::<SubmissionPoint>(point).and_then(|own| own.pending(point.value)) {
                 // What comes later in a queue begins after all that came before.
-                Some(other) if other.queue.id == self.id => waits.pending.push(point.clone()),
-                Some(other) if other.queue.completed() >= other.epoch => waits.pending.push(point.clone()),
+                Some(other) if other.queue.id == self.id => submission.waits.push(point.clone()),
+                Some(other) if other.queue.completed() >= other.epoch => submission.waits.push(point.clone()),
                 Some(other) if self.waits_on_device() => {
-                    waits.pending.push(point.clone());
-                    waits.device.push(other);
+                    submission.waits.push(point.clone());
+                    submission.device.push(other);
                 }
-                _ => waits.host.push(point.clone()),
+                _ => host.push(point.clone()),
             }
         }
-        Ok(waits)
+        Ok(host)
     }
 
     /// Holds a request back until `points` are reached. It keeps the timelines of the others alone: those that it is notified by own it, and
     /// what nothing else refers to will never be reached.
-    fn park(self: &Arc<Self>, mut request: Request, points: Vec<Timepoint>, pending: Vec<Timepoint>) {
-        request.wait = pending;
+    fn park(self: &Arc<Self>, request: Request, points: Vec<Timepoint>) {
         let parked = Arc::new(Parked { queue: self.clone(), state: Mutex::new((points.len(), Some(request))) });
         for point in points {
             let parked = parked.clone();
             point.semaphore.notify(point.value, Box::new(move |outcome| parked.notified(outcome)));
         }
     }
-
-    fn admit_request(self: &Arc<Self>, request: Request, waits: Waits) {
-        let Request { signal, payload, reclaim, .. } = request;
-        let (mut program, mut failure, mut blocks) = (None, None, 1);
-        if let Payload::Program(recorded, table) = payload {
-            match recorded.resolve(&table) {
-                Ok(resolved) => {
-                    blocks = recorded.blocks().len() as u64;
-                    program = Some((recorded, resolved));
-                }
-                // It completes as one that did nothing, after what it waits for.
-                Err(status) => failure = Some(status),
-            }
-        }
-        let mut admission = self.lock();
-        if let Some(cause) = self.failure.get() {
-            drop(admission);
-            return complete(Completion { signal, reclaim, ..Completion::default() }, Err(cause.clone()));
-        }
-        // What the queue knows already needs no packet.
-        let device =
-            waits.device.into_iter().filter(|point| !admission.frontier.has_reached(point.queue.id, point.epoch));
-        let device: Vec<SubmissionPoint> = latest(device);
-        let waited = self.admit_waits(&mut admission, &device);
-        let point = self.next_point(&admission, blocks);
-        for signal in &signal {
-            if let Some(own) = own::<SubmissionPoint>(signal) {
-                own.add_pending(signal.value, point.clone());
-            }
-        }
-        let completion = Completion { signal, waits: waits.pending, retained: Vec::new(), reclaim, failure };
-        let admitted = waited.and_then(|()| self.admit(&mut admission, program, completion, point.epoch));
-        drop::<std::sync::MutexGuard<'_, Admission>>(admission);
-        if let Err(status) = admitted {
-            // Nothing that was not published can complete, so the queue is of no use any more.
-            self.fail(status);
-        }
-    }
 }
 
-/// The last submission of each queue.
-fn latest(points: impl Iterator<Item = SubmissionPoint>) -> Vec<SubmissionPoint> {
-    let mut latest: Vec<SubmissionPoint> = Vec::new();
+/// The points that are not reached yet.
+fn unreached(points: &[Timepoint]) -> Result<Vec<Timepoint>> {
+    let mut left = Vec::new();
     for point in points {
-        match latest.iter_mut().find(|other| other.queue.id == point.queue.id) {
-            Some(other) if other.epoch < point.epoch => *other = point,
-            Some(_) => {}
-            None => latest.push(point),
+        if point.semaphore.query()? < point.value {
+            left.push(point.clone());
         }
     }
-    latest
+    Ok(left)
+}
+
+/// Runs an action on a thread, and signals its points.
+fn run_on_host(action: HostAction, workers: &HostWorkers, signal: Vec<Timepoint>, reclaim: Option<Reclaim>) {
+    let points = signal.clone();
+    let work = move || {
+        let outcome = action(&signal);
+        if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
+            return;
+        }
+        complete(Submission { signal, reclaim, ..Submission::default() }, outcome);
+    };
+    if let Err(status) = workers.run(work) {
+        signal_all(&points, Err(status));
+    }
 }
 
 /// A failure that is known before anything is submitted: to the points, or to the caller if there are none.

@@ -44,7 +44,7 @@ fn a_kernel_that_traps_fails_its_queue_and_everyone_who_waits() {
 }
 
 #[test]
-fn a_submission_that_is_not_admitted_completes_as_a_failure_after_what_was() {
+fn an_execution_that_is_refused_runs_nothing_and_fails_after_its_waits() {
     let machine = Machine::new("");
     let device = machine.device("", &[]);
     let memory = device.buffer(1 << 16, DEVICE);
@@ -52,29 +52,34 @@ fn a_submission_that_is_not_admitted_completes_as_a_failure_after_what_was() {
         .create_command_buffer(CommandBufferMode::empty(), CommandCategory::ANY, QueueAffinity::ANY, 1)
         .expect("there are command buffers");
     commands.begin().expect("begins");
-    // Several blocks, of which the last one copies between ranges that overlap.
+    // Several blocks, of which the last one copies as many bytes as the binding has.
     for index in 0..300u64 {
         let target = BufferRef { buffer: Some(memory.clone()), slot: 0, offset: index * 16, length: 16 };
         commands.fill_buffer(&target, &[7], Default::default()).expect("records");
     }
-    let slot = BufferRef { buffer: None, slot: 0, offset: 0, length: 64 };
-    let target = BufferRef { buffer: Some(memory.clone()), slot: 0, offset: 32768, length: 64 };
-    commands.copy_buffer(&slot, &target, Default::default()).expect("records");
+    let slot = BufferRef { buffer: None, slot: 0, offset: 0, length: vireo_hal::WHOLE_BUFFER };
+    commands.fill_buffer(&slot, &[9; 4], Default::default()).expect("records");
     commands.end().expect("ends");
-    let line = device.timeline();
-    let execute = |value: u64, offset: u64| {
-        let table = [BufferBinding { buffer: Some(memory.clone()), offset, length: 64 }];
+    let before = device.timeline();
+    let execute = |value: u64, length: u64| {
+        let table = [BufferBinding { buffer: Some(memory.clone()), offset: 32768, length }];
+        let line = device.timeline();
         let flags = ExecuteFlags::empty();
-        let line = if value == 1 { device.timeline() } else { line.clone() };
-        device.queue_execute(QueueAffinity::ANY, &[], &[at(&line, value)], &commands, &table, flags).expect("submits");
-        line.wait(value, None)
+        device
+            .queue_execute(QueueAffinity::ANY, &[at(&before, value)], &[at(&line, 1)], &commands, &table, flags)
+            .expect("submits");
+        line
     };
-    let failure = execute(1, 32768 + 16).expect_err("the ranges overlap");
-    assert_eq!(failure.code(), StatusCode::Unimplemented, "{failure}");
-    assert_eq!(machine.ran().len(), 256, "the blocks before it ran");
+    let refused = execute(1, 63);
+    assert_eq!(refused.query().expect("it waits"), 0);
+    before.signal(1).expect("advances");
+    let failure = refused.wait(1, None).expect_err("that is no multiple of four");
+    assert_eq!(failure.code(), StatusCode::InvalidArgument, "{failure}");
+    assert_eq!(machine.ran().len(), 0);
     // The queue goes on, and so does the command buffer.
-    execute(2, 0).expect("they do not overlap");
-    assert_eq!(device.read(&memory)[32768..32768 + 64], [7; 64]);
+    wait(&execute(1, 64), 1);
+    assert_eq!(machine.ran().len(), 301);
+    assert_eq!(device.read(&memory)[32768..32768 + 65], [[9; 64].as_slice(), &[0]].concat());
 }
 
 #[test]

@@ -85,6 +85,14 @@ fn kernel(name: &str, port: &mut Port<'_>, arguments: u64) -> Result<(), Fault> 
             let value = port.load_u8(source + byte)?;
             port.store_u8(target + byte, value)?;
         }
+    } else if name.starts_with("vireo_move") {
+        let [target, source, units, step] = words(port, arguments)?;
+        let length = units * unit(name);
+        for index in 0..length {
+            let byte = if (step as i64) < 0 { length - 1 - index } else { index };
+            let value = port.load_u8(source + byte)?;
+            port.store_u8(target + byte, value)?;
+        }
     } else if name == "vireo_patch_grid" {
         let [counts, packet, implicit, sizes, last] = words(port, arguments)?;
         let counts = port.load_words::<3>(counts)?;
