@@ -7,7 +7,7 @@ use crate::agent::{GpuAgent, MemoryClass};
 use crate::allocator::AmdAllocator;
 use crate::builtin::Builtins;
 use crate::command_buffer::{
-    AmdCommandBuffer, DispatchTarget, KernelSource, PublishedArguments, Recorder, TransferKernels,
+    AmdCommandBuffer, DispatchTarget, KernelSource, PublishedArguments, PublishedPool, Recorder, TransferKernels,
 };
 use crate::executable::{AmdExecutable, AmdExecutableCache, supports};
 use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
@@ -88,6 +88,7 @@ struct AgentSource {
     agent: Arc<GpuAgent>,
     /// Its kernels for transfers, or why there are none.
     builtins: Result<Builtins>,
+    published: PublishedPool,
 }
 
 impl KernelSource for AgentSource {
@@ -108,12 +109,7 @@ impl KernelSource for AgentSource {
     }
 
     fn publish_arguments(&self, contents: &[u8]) -> Result<PublishedArguments> {
-        let memory = self.agent.allocate(MemoryClass::Kernarg, contents.len() as u64, &[])?;
-        let host = memory.host.ok_or_else(|| Status::internal("the host does not reach memory for arguments"))?;
-        // SAFETY: the allocation has that many bytes, and nothing else uses it yet.
-        unsafe { host.copy_from_nonoverlapping(std::ptr::NonNull::from(contents).cast(), contents.len()) };
-        memory.publication.publish();
-        Ok(PublishedArguments { address: memory.address, owner: memory.owner })
+        self.published.publish(contents, |length| self.agent.allocate(MemoryClass::Kernarg, length, &[]))
     }
 }
 
@@ -165,7 +161,10 @@ impl AmdDevice {
             };
             let queues = (0..options.queues).map(|_| HostQueue::new(agent, options.queue));
             let queues = queues.collect::<Result<_>>()?;
-            Ok(Physical { queues, source: Arc::new(AgentSource { agent: agent.clone(), builtins }) })
+            Ok(Physical {
+                queues,
+                source: Arc::new(AgentSource { agent: agent.clone(), builtins, published: PublishedPool::default() }),
+            })
         };
         let physical = agents.iter().map(physical).collect::<Result<Vec<_>>>()?;
         let memory = TransientMemory::new(Arc::new(AmdAllocator::new(agents.clone(), options.queues)));

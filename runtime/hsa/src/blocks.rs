@@ -85,7 +85,7 @@ impl<'a> Block<'a> {
         let sources = u64::from(header.binding_source_count) * BindingSource::SIZE as u64;
         let sources = part(block, header.binding_source_offset, sources, "its binding sources")?;
         let rodata = part(block, header.rodata_offset, u64::from(header.rodata_length), "its data")?;
-        let commands = commands(records, header.command_offset as usize)?;
+        let commands = commands(records, header.command_offset as usize, usize::from(header.command_count))?;
         if commands.len() != usize::from(header.command_count) {
             return Err(BlockError::Count);
         }
@@ -127,8 +127,10 @@ fn part<'a>(block: &'a [u8], offset: u32, length: u64, name: &'static str) -> Re
     bytes.filter(|_| placed).ok_or(BlockError::Misplaced(name))
 }
 
-fn commands(mut records: &[u8], start: usize) -> Result<Vec<(Command, &[u8])>, BlockError> {
-    let (mut commands, mut offset) = (Vec::new(), start);
+fn commands(mut records: &[u8], start: usize, count: usize) -> Result<Vec<(Command, &[u8])>, BlockError> {
+    // At most as many as there are records of the smallest length.
+    let most = records.len() / CommandHeader::SIZE;
+    let (mut commands, mut offset) = (Vec::with_capacity(count.min(most)), start);
     while !records.is_empty() {
         let head = records.first_chunk().ok_or(BlockError::Length(offset))?;
         let length = usize::from(CommandHeader::read(head).length_qwords) * ALIGNMENT;

@@ -1,6 +1,7 @@
 //! Memory for arguments of kernels, and their contents: [`ArgumentRange`] is memory that was reserved for a block; the rest lays out implicit
 //! arguments.
 
+use std::mem::offset_of;
 use std::ptr::NonNull;
 
 use vireo_hsa::kernarg::ImplicitArgs;
@@ -11,7 +12,10 @@ use crate::status::{Result, Status};
 pub(super) const ARGUMENT_ALIGNMENT: u64 = 64;
 
 /// Bytes of the implicit arguments that the driver writes: those up to the size of dynamic work-group memory.
-pub(super) const IMPLICIT_SIZE: usize = std::mem::offset_of!(ImplicitArgs, dynamic_lds_size) + size_of::<u32>();
+pub(super) const IMPLICIT_SIZE: usize = offset_of!(ImplicitArgs, dynamic_lds_size) + size_of::<u32>();
+
+/// Dimensions of all grids.
+const DIMENSIONS: u16 = 3;
 
 /// Bytes that the arguments take in reserved memory.
 pub(super) fn reserved_size(bytes: u64) -> u64 {
@@ -77,6 +81,26 @@ impl ArgumentRange {
         self.put(0, bytes)
     }
 
+    /// Writes eight bytes at an offset.
+    ///
+    /// # Errors
+    /// INTERNAL if that is not within it.
+    #[inline]
+    pub fn put_u64(&mut self, offset: usize, value: u64) -> Result<()> {
+        if offset.checked_add(8).is_none_or(|end| end > self.end - self.start) {
+            return Err(self.too_short(offset, 8));
+        }
+        // SAFETY: as in `put`.
+        unsafe { self.memory.host.add(self.start + offset).cast::<u64>().write_unaligned(value.to_le()) };
+        Ok(())
+    }
+
+    #[cold]
+    fn too_short(&self, offset: usize, length: usize) -> Status {
+        let reserved = self.end - self.start;
+        Status::internal(format!("{length} bytes of arguments at {offset}, {reserved} are reserved"))
+    }
+
     /// Writes `bytes` at an offset.
     ///
     /// # Errors
@@ -84,8 +108,7 @@ impl ArgumentRange {
     pub fn put(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         let room = (self.end - self.start).checked_sub(offset).filter(|room| bytes.len() <= *room);
         if room.is_none() {
-            let (length, reserved) = (bytes.len(), self.end - self.start);
-            return Err(Status::internal(format!("{length} bytes of arguments at {offset}, {reserved} are reserved")));
+            return Err(self.too_short(offset, bytes.len()));
         }
         // SAFETY: the piece is within the memory, and whoever made the range vouches that nothing else uses it.
         unsafe {
@@ -102,16 +125,18 @@ pub(super) fn implicit_arguments(
     workgroup_size: [u16; 3],
     dynamic_local_memory: u32,
 ) -> [u8; IMPLICIT_SIZE] {
-    // Work-groups are whole, since counts of them make the grid.
-    let arguments = ImplicitArgs {
-        block_count: workgroup_count,
-        group_size: workgroup_size,
-        grid_dims: 3,
-        dynamic_lds_size: dynamic_local_memory,
-        ..ImplicitArgs::default()
-    };
-    let bytes = arguments.to_bytes();
-    std::array::from_fn(|index| bytes[index])
+    // Work-groups are whole, since counts of them make the grid, so there is no remainder.
+    let mut bytes = [0; IMPLICIT_SIZE];
+    let mut put = |offset: usize, value: &[u8]| bytes[offset..offset + value.len()].copy_from_slice(value);
+    for (index, count) in workgroup_count.iter().enumerate() {
+        put(offset_of!(ImplicitArgs, block_count) + index * size_of::<u32>(), &count.to_le_bytes());
+    }
+    for (index, size) in workgroup_size.iter().enumerate() {
+        put(offset_of!(ImplicitArgs, group_size) + index * size_of::<u16>(), &size.to_le_bytes());
+    }
+    put(offset_of!(ImplicitArgs, grid_dims), &DIMENSIONS.to_le_bytes());
+    put(offset_of!(ImplicitArgs, dynamic_lds_size), &dynamic_local_memory.to_le_bytes());
+    bytes
 }
 
 /// Writes `value` at `offset` of arguments, which grow if they are shorter.

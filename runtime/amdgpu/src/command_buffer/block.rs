@@ -7,6 +7,7 @@ use vireo_hsa::command_buffer::{
 use vireo_hsa::packet::FenceScope;
 
 use super::arguments::reserved_size;
+use crate::hal::recycle::free_list;
 use crate::status::{Result, Status};
 
 /// Most packets of a block: what a queue must have room for at once.
@@ -20,6 +21,19 @@ const MAX_RECORDS: usize = 1 << 14;
 
 /// Most bytes of records and of data of a block.
 const MAX_BYTES: usize = 1 << 24;
+
+/// Blocks with memory for more bytes than this are not kept.
+const MAX_RECYCLED_BYTES: usize = 64 << 10;
+
+free_list! { static BLOCKS: Vec<u8>, 16 }
+
+/// Keeps the memory of a block for the next one.
+pub(super) fn recycle(mut block: Vec<u8>) {
+    block.clear();
+    if block.capacity() <= MAX_RECYCLED_BYTES {
+        BLOCKS.push(0, block);
+    }
+}
 
 /// What a command needs in its block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +84,22 @@ pub(super) struct BlockBuilder {
 }
 
 impl BlockBuilder {
+    /// Makes it empty, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        let BlockBuilder { records, sources, rodata, unreleased, with_sources, .. } = std::mem::take(self);
+        *self = BlockBuilder { records, sources, rodata, unreleased, with_sources, ..BlockBuilder::default() };
+        self.records.clear();
+        self.sources.clear();
+        self.rodata.clear();
+        self.unreleased.clear();
+        self.with_sources.clear();
+    }
+
+    /// Bytes of memory that it keeps.
+    pub(super) fn capacity(&self) -> usize {
+        self.records.capacity() + self.rodata.capacity() + self.sources.capacity() * BindingSource::SIZE
+    }
+
     /// Whether the block has no commands.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
@@ -142,7 +172,8 @@ impl BlockBuilder {
     }
 
     /// Ends the block: with a branch to the next one, or a return.
-    pub(super) fn finish(mut self, ordinal: u32, next: Option<u32>, index: u32) -> Result<Vec<u8>> {
+    /// It is empty then, and its memory is kept.
+    pub(super) fn finish(&mut self, ordinal: u32, next: Option<u32>, index: u32) -> Result<Vec<u8>> {
         // What follows in another block may be after a barrier that is not recorded yet.
         self.release()?;
         let mut terminator = match next {
@@ -185,7 +216,8 @@ impl BlockBuilder {
             terminator_opcode: opcode,
             flags: 0,
         };
-        let mut bytes = Vec::with_capacity(length);
+        let mut bytes = BLOCKS.pop(0).unwrap_or_default();
+        bytes.reserve_exact(length);
         bytes.extend_from_slice(&header.to_bytes());
         bytes.extend_from_slice(&self.records);
         for source in &self.sources {
@@ -193,6 +225,7 @@ impl BlockBuilder {
         }
         bytes.extend_from_slice(&self.rodata);
         bytes.resize(length, 0);
+        self.clear();
         Ok(bytes)
     }
 }

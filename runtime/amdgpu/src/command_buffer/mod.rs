@@ -2,13 +2,14 @@
 //!
 //! `recorder` checks commands and records them with `block`, which computes what an execution needs to know of a block before it begins: packets,
 //! bytes of arguments, barriers. `processor` interprets each block once, when recording ends, and writes its `template`: packets and arguments as an
-//! execution has them, and the list of what it patches. `program` is the result, with the buffers that it holds and the slots that it uses. The
-//! object that programs record into is that of [`crate::hal::deferred`].
+//! execution has them, and the list of what it patches. `program` is the result, with the buffers that it holds and the slots that it uses, and
+//! `published` has memory for arguments that stay with it. The object that programs record into is that of [`crate::hal::deferred`].
 
 mod arguments;
 mod block;
 mod processor;
 mod program;
+mod published;
 mod recorder;
 mod template;
 #[cfg(test)]
@@ -17,5 +18,6 @@ mod tests;
 pub use arguments::{ArgumentMemory, ArgumentRange};
 pub use processor::{Processor, TransferKernels, TransferUnit};
 pub use program::{Program, PublishedArguments, Resolved, ResolvedSlot, StaticBuffer};
+pub use published::PublishedPool;
 pub use recorder::{AmdCommandBuffer, DispatchTarget, KernelSource, Recorder};
 pub use template::{PacketBytes, RingPlace, Template};

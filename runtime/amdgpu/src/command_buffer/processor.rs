@@ -7,7 +7,7 @@ use vireo_hsa::command_buffer::{
     NO_IMPLICIT_ARGS, UpdateCommand,
 };
 use vireo_hsa::kernarg::ImplicitArgs;
-use vireo_hsa::packet::{KernelDispatchPacket, PacketHeader, PacketType};
+use vireo_hsa::packet::{FenceScope, KernelDispatchPacket, PacketHeader, PacketType};
 use vireo_hsa::packets::Order;
 
 use super::arguments::reserved_size;
@@ -85,12 +85,18 @@ impl Processor<'_> {
     /// INVALID_ARGUMENT or OUT_OF_RANGE for a block that is malformed, UNIMPLEMENTED for commands that this processor does not execute.
     pub fn run(&self, bytes: &[u8]) -> Result<Template> {
         let block = Block::read(bytes)?;
-        let mut template = Template::default();
+        let mut template = Template::recycled();
+        // The scope that the next command acquires after a barrier.
+        let mut barrier = None;
         for (command, tail) in &block.commands {
-            let order = order(command_header(command));
+            let mut order = order(command_header(command));
+            if let Some(acquire) = barrier.take() {
+                (order.barrier, order.acquire) = (true, FenceScope(order.acquire.0.max(acquire)));
+            }
             match command {
-                // The next packet waits. Blocks follow each other, so a branch is one to the next block.
-                Command::Barrier(_) | Command::Return(_) => {}
+                Command::Barrier(command) => barrier = Some(command.acquire_scope.0),
+                // Blocks follow each other, so a branch is one to the next block.
+                Command::Return(_) => {}
                 Command::Branch(branch)
                     if branch.target_block_ordinal == block.header.block_ordinal.wrapping_add(1) => {}
                 Command::Dispatch(dispatch) => self.dispatch(&block, dispatch, tail, order, &mut template)?,

@@ -63,6 +63,13 @@ pub struct PublishedArguments {
     pub owner: Arc<dyn Any + Send + Sync>,
 }
 
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.blocks.drain(..).for_each(super::block::recycle);
+        self.templates.drain(..).for_each(Template::recycle);
+    }
+}
+
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "program({} commands in {} blocks)", self.commands, self.blocks.len())

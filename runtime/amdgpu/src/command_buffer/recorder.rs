@@ -15,10 +15,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use vireo_hsa::command_buffer::{
-    BarrierCommand, BindingKind, BindingSource, BindingSourceFlags, Command, CommandDispatchFlags, CopyCommand,
-    DispatchCommand, FillCommand, KernargStrategy, NO_IMPLICIT_ARGS, UpdateCommand,
+    BindingKind, BindingSource, BindingSourceFlags, Command, CommandDispatchFlags, CopyCommand, DispatchCommand,
+    FillCommand, KernargStrategy, NO_IMPLICIT_ARGS, UpdateCommand,
 };
-use vireo_hsa::packet::FenceScope;
 
 use super::arguments::{IMPLICIT_SIZE, implicit_arguments, put};
 use super::block::{BlockBuilder, MAX_KERNARG_LENGTH, Needs, NewCommand, kernarg_need};
@@ -102,6 +101,19 @@ pub struct Recorder {
     scratch: Scratch,
 }
 
+/// Memory of a recorder that ended, for the next one of the thread.
+#[derive(Debug, Default)]
+struct Workspace {
+    block: BlockBuilder,
+    published: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// A workspace with more memory than this is not kept.
+const MAX_WORKSPACE: usize = 4 << 20;
+
+free_list! { static WORKSPACES: Box<Workspace>, 2 }
+
 /// What a dispatch is put together in, to be used again for the next one.
 #[derive(Debug, Default)]
 struct Scratch {
@@ -172,21 +184,22 @@ impl deferred::Recorder for Recorder {
     }
 
     fn new(source: &Arc<dyn KernelSource>, capacity: u32, reusable: bool) -> Recorder {
+        let Workspace { block, published, scratch } = WORKSPACES.pop(0).map(|workspace| *workspace).unwrap_or_default();
         Recorder {
             source: source.clone(),
             capacity,
             reusable,
             blocks: Vec::new(),
-            block: BlockBuilder::default(),
+            block,
             buffers: Vec::new(),
             ordinals: BTreeMap::new(),
             executables: Vec::new(),
             slots: BTreeMap::new(),
-            published: Vec::new(),
+            published,
             barrier: false,
             commands: 0,
             kernels: None,
-            scratch: Scratch::default(),
+            scratch,
         }
     }
 
@@ -199,18 +212,9 @@ impl deferred::Recorder for Recorder {
     }
 
     fn barrier(&mut self) -> Result<()> {
-        if self.barrier || self.commands == 0 {
-            return Ok(());
-        }
-        self.barrier = true;
-        let scopes = BarrierCommand {
-            acquire_scope: FenceScope::AGENT,
-            release_scope: FenceScope::AGENT,
-            ..BarrierCommand::tagged()
-        };
-        // The next packet waits, so the record itself needs none.
-        let needs = Needs { record: BarrierCommand::SIZE, ..Needs::default() };
-        self.push_with(Command::Barrier(scopes), &[], needs, false)
+        // A flag of the next command, so barriers need no records; those at the beginning order nothing.
+        self.barrier = self.commands > 0;
+        Ok(())
     }
 
     fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
@@ -264,7 +268,7 @@ impl deferred::Recorder for Recorder {
             target_kind,
             ..UpdateCommand::tagged()
         };
-        self.push_with(Command::Update(command), &[], needs, true)
+        self.push_with(Command::Update(command), &[], needs)
     }
 
     fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
@@ -310,7 +314,22 @@ impl deferred::Recorder for Recorder {
     fn finish(mut self, source: &Arc<dyn KernelSource>) -> Result<Arc<Program>> {
         self.end_block(None)?;
         let published = if self.published.is_empty() { None } else { Some(source.publish_arguments(&self.published)?) };
-        let Recorder { blocks, buffers, executables, slots, commands, kernels, .. } = self;
+        let Recorder {
+            blocks,
+            buffers,
+            executables,
+            slots,
+            commands,
+            kernels,
+            block,
+            published: mut kept,
+            scratch,
+            ..
+        } = self;
+        kept.clear();
+        if block.capacity() + kept.capacity() <= MAX_WORKSPACE {
+            WORKSPACES.push(0, Box::new(Workspace { block, published: kept, scratch }));
+        }
         let address = published.as_ref().map_or(0, |published| published.address);
         let processor = Processor { buffers: &buffers, transfers: kernels.as_ref(), published: address };
         let templates = blocks.iter().map(|block| processor.run(block)).collect::<Result<Vec<_>>>()?;
@@ -490,13 +509,12 @@ impl Recorder {
         if !self.executables.iter().rev().any(|executable| Arc::ptr_eq(executable, request.executable)) {
             self.executables.push(request.executable.clone());
         }
-        self.push_with(Command::Dispatch(command), tail, needs, true)
+        self.push_with(Command::Dispatch(command), tail, needs)
     }
 
     fn end_block(&mut self, next: Option<u32>) -> Result<()> {
-        let block = std::mem::take(&mut self.block);
         let ordinal = self.blocks.len() as u32;
-        self.blocks.push(block.finish(ordinal, next, self.commands)?);
+        self.blocks.push(self.block.finish(ordinal, next, self.commands)?);
         Ok(())
     }
 
@@ -519,17 +537,14 @@ impl Recorder {
     fn push(&mut self, command: Command, record: usize, kernargs: u64, sources: usize, tail: &[u8]) -> Result<()> {
         let needs = Needs { packets: 1, kernargs: kernarg_need(kernargs), sources, record, rodata: 0 };
         self.make_room(needs)?;
-        self.push_with(command, tail, needs, true)
+        self.push_with(command, tail, needs)
     }
 
-    fn push_with(&mut self, command: Command, tail: &[u8], needs: Needs, waits: bool) -> Result<()> {
-        if !waits {
-            self.make_room(needs)?;
-        }
-        let follows_barrier = waits && std::mem::take(&mut self.barrier);
+    fn push_with(&mut self, command: Command, tail: &[u8], needs: Needs) -> Result<()> {
+        let follows_barrier = std::mem::take(&mut self.barrier);
         let needs_kernels = match &command {
             Command::Dispatch(dispatch) => dispatch.dispatch_flags.indirect_parameters(),
-            command => waits && !matches!(command, Command::Barrier(_)),
+            _ => true,
         };
         if needs_kernels && self.kernels.is_none() {
             self.kernels = Some(self.source.transfers()?);

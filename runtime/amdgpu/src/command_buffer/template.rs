@@ -8,6 +8,7 @@ use super::processor::{TransferKernels, TransferUnit};
 use super::program::{Resolved, ResolvedSlot};
 use crate::executable::LoadedKernel;
 use crate::hal::WHOLE_BUFFER;
+use crate::hal::recycle::free_list;
 use crate::status::{Result, Status};
 
 /// Bytes of a packet.
@@ -21,6 +22,11 @@ const MAX_TRANSFER_ITEMS: u64 = 1 << 16;
 
 /// Work-items of the kernels for ranges that overlap: those of one wave, which moves its units in order.
 const MOVE_WORKGROUP: u64 = 32;
+
+/// Templates with memory for more arguments than this are not kept.
+const MAX_RECYCLED_ARGUMENTS: usize = 128 << 10;
+
+free_list! { static TEMPLATES: Template, 16 }
 
 /// Where the packets of an execution are published.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +115,26 @@ pub struct Template {
 const KERNARG_AT: usize = std::mem::offset_of!(KernelDispatchPacket, kernarg_address);
 
 impl Template {
+    /// An empty template, in the memory of one that is gone if there is one.
+    pub(super) fn recycled() -> Template {
+        TEMPLATES.pop(0).unwrap_or_default()
+    }
+
+    /// Keeps its memory for the next one.
+    pub(super) fn recycle(mut self) {
+        let Template { packets, arguments, relocated, patches, transfers, slots } = &mut self;
+        packets.clear();
+        arguments.clear();
+        relocated.clear();
+        patches.clear();
+        transfers.clear();
+        slots.clear();
+        // The numbers of the others are bounded by those of packets and arguments.
+        if arguments.capacity() <= MAX_RECYCLED_ARGUMENTS {
+            TEMPLATES.push(0, self);
+        }
+    }
+
     /// Its packets, of which the queue completes the first and the last one.
     pub fn packet_count(&self) -> usize {
         self.packets.len()
@@ -222,16 +248,16 @@ impl Template {
         arguments.fill(&self.arguments)?;
         let base = arguments.address();
         for index in &self.relocated {
-            let field = &mut packets[*index as usize][KERNARG_AT..KERNARG_AT + 8];
-            let offset = field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-            field.copy_from_slice(&(base + offset).to_le_bytes());
+            let field = packets[*index as usize][KERNARG_AT..].first_chunk_mut();
+            let field: &mut [u8; 8] = field.ok_or_else(|| Status::internal("a packet without arguments"))?;
+            *field = (base + u64::from_le_bytes(*field)).to_le_bytes();
         }
         for Patch { at, base: of, addend } in &self.patches {
             let address = resolved.address(*of, base)?.wrapping_add(*addend);
-            arguments.put(*at as usize, &address.to_le_bytes())?;
+            arguments.put_u64(*at as usize, address)?;
         }
         for (at, packet) in &self.slots {
-            arguments.put(*at as usize, &place.slot_address(u64::from(*packet)).to_le_bytes())?;
+            arguments.put_u64(*at as usize, place.slot_address(u64::from(*packet)))?;
         }
         if !self.transfers.is_empty() {
             let kernels = kernels.ok_or_else(|| Status::internal("transfers without kernels for them"))?;
@@ -255,23 +281,29 @@ impl End {
 }
 
 impl Resolved {
+    #[inline]
     fn slot(&self, slot: u32) -> Result<ResolvedSlot> {
-        let resolved = self.slots.get(slot as usize).copied();
-        resolved.ok_or_else(|| Status::internal(format!("slot {slot} was not resolved")))
+        self.slots.get(slot as usize).copied().ok_or_else(|| unresolved("slot", slot))
     }
 
     /// The address of a base, with that of the block's arguments.
+    #[inline]
     fn address(&self, base: Base, arguments: u64) -> Result<u64> {
         match base {
             Base::Fixed => Ok(0),
             Base::Slot(slot) => Ok(self.slot(slot)?.address),
             Base::Buffer(ordinal) => {
                 let resolved = self.buffers.get(ordinal as usize);
-                Ok(resolved.ok_or_else(|| Status::internal(format!("buffer {ordinal} was not resolved")))?.address)
+                Ok(resolved.ok_or_else(|| unresolved("buffer", ordinal))?.address)
             }
             Base::Arguments => Ok(arguments),
         }
     }
+}
+
+#[cold]
+fn unresolved(what: &str, ordinal: u32) -> Status {
+    Status::internal(format!("{what} {ordinal} was not resolved"))
 }
 
 impl Transfer {

@@ -263,7 +263,7 @@ fn commands_after_a_barrier_wait_and_those_before_release() {
     let program = recorder.finish(&source()).expect("records");
     let block = Block::read(&program.blocks()[0]).expect("well-formed");
     let header = block.header;
-    assert_eq!((header.command_count, header.aql_packet_count, header.initial_barrier_packet_count), (6, 4, 3));
+    assert_eq!((header.command_count, header.aql_packet_count, header.initial_barrier_packet_count), (5, 4, 3));
     assert_eq!((header.terminator_opcode, header.dispatch_count), (CommandOpcode::RETURN, 0));
     assert_eq!(header.kernarg_length, 5 * 64);
     let executed = execute(&program, &[]).expect("executes");

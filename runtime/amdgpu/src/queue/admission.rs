@@ -28,6 +28,9 @@ use crate::target::QueueWait;
 /// Most submissions whose memory a queue keeps. Their vectors hold few points and addresses each.
 const MAX_SPARE: usize = 1024;
 
+/// Points and addresses that a submission has memory for at first.
+const FEW: usize = 4;
+
 /// Most waits that are published together with what waits, so that all of it fits the smallest ring.
 const MAX_WAITS: usize = 64;
 
@@ -39,7 +42,7 @@ pub(crate) type Reclaim = Box<dyn FnOnce() -> Result<()> + Send>;
 pub(super) struct Submission {
     /// The points to signal.
     pub(super) signal: Vec<Timepoint>,
-    /// The points that packets wait for: a timeline that has failed meanwhile fails the submission.
+    /// The points that packets wait for: a timeline that fails meanwhile fails the submission.
     pub(super) waits: Vec<Timepoint>,
     /// The submissions that its packets wait for; empty once they are published.
     pub(super) device: Vec<SubmissionPoint>,
@@ -53,13 +56,30 @@ pub(super) struct Submission {
 }
 
 impl Submission {
+    /// An empty one with memory for a few points and addresses, so that most submissions need no more.
+    fn with_capacity() -> Submission {
+        Submission {
+            signal: Vec::with_capacity(FEW),
+            waits: Vec::with_capacity(FEW),
+            device: Vec::with_capacity(FEW),
+            resolved: Resolved { slots: Vec::with_capacity(FEW), owners: Vec::with_capacity(FEW), buffers: Vec::new() },
+            ..Submission::default()
+        }
+    }
+
+    /// Lets go of what its packets use: who is told that it is complete finds no references of it left.
+    pub(super) fn release(&mut self) {
+        self.program = None;
+        self.resolved.clear();
+    }
+
     /// Lets go of what it holds, and keeps its memory.
     pub(super) fn clear(&mut self) {
         self.signal.clear();
         self.waits.clear();
         self.device.clear();
-        self.resolved.clear();
-        (self.program, self.reclaim, self.failure) = (None, None, None);
+        self.release();
+        (self.reclaim, self.failure) = (None, None);
     }
 }
 
@@ -67,7 +87,7 @@ impl Submission {
 pub(super) struct Entry {
     pub(super) epoch: u64,
     /// None for a part of a submission: its last part holds what it holds.
-    pub(super) submission: Option<Submission>,
+    pub(super) submission: Option<Box<Submission>>,
 }
 
 /// What admission changes.
@@ -94,12 +114,13 @@ const LAST: Order = Order { barrier: true, acquire: FenceScope::SYSTEM, release:
 
 impl QueueCore {
     /// An empty submission, in the memory of one that completed if there is one.
-    pub(super) fn new_submission(&self) -> Submission {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    pub(super) fn new_submission(&self) -> Box<Submission> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| Box::new(Submission::with_capacity()))
     }
 
     /// Keeps the memory of a submission that holds nothing any more.
-    pub(super) fn recycle(&self, submission: Submission) {
+    pub(super) fn recycle(&self, submission: Box<Submission>) {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.len() < MAX_SPARE {
             spare.push(submission);
@@ -167,7 +188,7 @@ impl QueueCore {
     }
 
     /// Admits a submission. Failures of the queue go to the points that it signals.
-    pub(super) fn admit(self: &Arc<Self>, mut submission: Submission) {
+    pub(super) fn admit(self: &Arc<Self>, mut submission: Box<Submission>) {
         if submission.failure.is_some() {
             submission.program = None;
         }
@@ -201,7 +222,7 @@ impl QueueCore {
     }
 
     /// Admits the waits and the blocks of a submission. Every block completes by itself, which frees its arguments.
-    fn admit_parts(&self, admission: &mut Admission, mut submission: Submission) -> Result<()> {
+    fn admit_parts(&self, admission: &mut Admission, mut submission: Box<Submission>) -> Result<()> {
         let mut waits = std::mem::take(&mut submission.device);
         let early = waits.len().saturating_sub(MAX_WAITS);
         for points in waits[..early].chunks(MAX_WAITS) {
@@ -223,19 +244,22 @@ impl QueueCore {
             waits.clear();
             let epoch = admission.next_epoch;
             admission.next_epoch += 1;
-            let is_last = part + 1 == parts;
-            if is_last {
-                // Its memory is kept.
-                submission.device = std::mem::take(&mut waits);
-            }
-            self.entries().push_back(Entry { epoch, submission: is_last.then(|| std::mem::take(&mut submission)) });
-            if let Err(status) = built.and_then(|()| self.publish(&admission.packets)) {
-                if !is_last {
-                    self.entries().push_back(Entry { epoch: epoch + 1, submission: Some(submission) });
+            let published = if part + 1 < parts {
+                self.entries().push_back(Entry { epoch, submission: None });
+                built.and_then(|()| self.publish(&admission.packets))
+            } else {
+                built
+            };
+            if published.is_err() || part + 1 == parts {
+                // The last part holds what the submission holds; if it fails before, the entry passes the cause on.
+                submission.device = waits;
+                self.entries().push_back(Entry { epoch, submission: Some(submission) });
+                let published = published.and_then(|()| self.publish(&admission.packets));
+                if published.is_err() {
+                    // The queue has failed, or fails by this, and its thread fails the entries too.
+                    self.wake.store(0);
                 }
-                // The queue has failed, or fails by this, and its thread fails the entries too.
-                self.wake.store(0);
-                return Err(status);
+                return published;
             }
         }
         Ok(())
@@ -268,10 +292,9 @@ impl QueueCore {
                     return Err(Status::internal(format!("a block with {need} bytes of arguments")));
                 }
                 let mut arguments = self.back_pressure(|| {
-                    Ok(kernargs.reserve(need, *next_epoch).or_else(|| {
-                        kernargs.free(self.completed());
-                        kernargs.reserve(need, *next_epoch)
-                    }))
+                    // A ring of which nothing is in use begins anew, with memory that was used before.
+                    kernargs.free(self.completed());
+                    Ok(kernargs.reserve(need, *next_epoch))
                 })?;
                 let first = self.wait_for_slots(count as u64)?;
                 self.add_waits(packets, waits, first)?;

@@ -6,21 +6,28 @@ use std::sync::atomic::Ordering;
 
 use super::admission::Submission;
 use super::core::QueueCore;
+use super::submission::unreached;
 use crate::hal::timepoints::signal_all;
 use crate::status::{Result, Status};
 
 /// Runs until the queue closes and everything has completed.
 pub(super) fn run(core: &Arc<QueueCore>) {
     let mut drained = 0;
+    let mut has_failed = false;
     loop {
         // Before anything is looked at: who changes it later wakes the wait below.
         core.wake.store(1);
-        let epoch_value = if core.failure.get().is_some() {
+        let fails = core.failure.get().is_some();
+        if !has_failed {
+            // Looked at after the failure: what completed before the queue failed has not failed.
+            drained = drain(core, drained);
+        }
+        let epoch_value = if fails {
             fail_all(core);
+            has_failed = true;
             // What is submitted from here on wakes the thread.
             i64::MIN
         } else {
-            drained = drain(core, drained);
             QueueCore::value_of(drained + 1)
         };
         if core.is_closing.load(Ordering::SeqCst) && core.entries().is_empty() {
@@ -33,7 +40,7 @@ pub(super) fn run(core: &Arc<QueueCore>) {
 }
 
 /// Completes what the epoch says; returns the last epoch.
-fn drain(core: &QueueCore, drained: u64) -> u64 {
+fn drain(core: &Arc<QueueCore>, drained: u64) -> u64 {
     let completed = core.completed();
     let mut last = drained;
     loop {
@@ -47,8 +54,21 @@ fn drain(core: &QueueCore, drained: u64) -> u64 {
         let Some(entry) = entry else { return last };
         last = entry.epoch;
         if let Some(submission) = entry.submission {
-            core.recycle(complete(submission, Ok(())));
+            settle(core, submission);
         }
+    }
+}
+
+/// Completes a submission whose packets have run. A queue that it waited for may have completed without its thread having signaled that yet, and may
+/// turn out to have failed; then the submission waits for what that thread says.
+fn settle(core: &Arc<QueueCore>, mut submission: Box<Submission>) {
+    match unreached(&submission.waits) {
+        Ok(points) if points.is_empty() => core.recycle(complete(submission, Ok(()))),
+        Ok(points) => {
+            submission.release();
+            core.park(submission, points);
+        }
+        Err(cause) => core.recycle(complete(submission, Err(cause))),
     }
 }
 
@@ -65,16 +85,10 @@ fn fail_all(core: &QueueCore) {
 }
 
 /// Ends a submission. What is left of it is its memory.
-pub(super) fn complete(mut submission: Submission, outcome: Result<()>) -> Submission {
-    let Submission { signal, waits, program, resolved, reclaim, failure, .. } = &mut submission;
-    let failed_wait = || waits.iter().find_map(|point| point.semaphore.query().err());
-    let mut outcome = match (outcome, failure.take()) {
-        (Err(cause), _) | (Ok(()), Some(cause)) => Err(cause),
-        (Ok(()), None) => failed_wait().map_or(Ok(()), Err),
-    };
-    // A waiter that continues finds no references of the submission left.
-    *program = None;
-    resolved.clear();
+pub(super) fn complete(mut submission: Box<Submission>, outcome: Result<()>) -> Box<Submission> {
+    submission.release();
+    let Submission { signal, reclaim, failure, .. } = &mut *submission;
+    let mut outcome = outcome.and(failure.take().map_or(Ok(()), Err));
     if let Some(reclaim) = reclaim.take() {
         outcome = outcome.and(reclaim());
     }

@@ -71,7 +71,7 @@ pub(crate) struct QueueCore {
     /// In the order of epochs.
     pub(super) entries: Mutex<VecDeque<Entry>>,
     /// Memory of submissions that completed, to use again.
-    pub(super) spare: Mutex<Vec<Submission>>,
+    pub(super) spare: Mutex<Vec<Box<Submission>>>,
     /// Why it takes no more packets.
     pub(super) failure: OnceLock<Status>,
     /// Whether its owner is gone: the thread ends once everything has completed.

@@ -60,31 +60,61 @@ impl Request {
     /// Ends it without running it.
     fn end(self, outcome: Result<()>) {
         let Request { signal, reclaim, .. } = self;
-        complete(Submission { signal, reclaim, ..Submission::default() }, outcome);
+        complete(Box::new(Submission { signal, reclaim, ..Submission::default() }), outcome);
     }
 }
 
-/// A submission that the host holds back.
-struct Parked {
+/// Something that waits for points on the host: a submission that is held back, or one that is complete but for its points.
+struct Parked<T> {
     queue: Arc<QueueCore>,
-    /// How many points are not reached yet, and the request until it is taken.
-    state: Mutex<(usize, Option<Request>)>,
+    /// How many points are not reached yet, and what waits until it is taken.
+    state: Mutex<(usize, Option<T>)>,
 }
 
-/// Something that became ready.
-type Ready = (Arc<QueueCore>, Request, Result<()>);
+/// Something that became ready, with the outcome of what it waited for.
+pub(super) enum Ready {
+    /// To be submitted.
+    Request(Request),
+    /// To be completed.
+    Submission(Box<Submission>),
+}
+
+impl From<Request> for Ready {
+    fn from(request: Request) -> Ready {
+        Ready::Request(request)
+    }
+}
+
+impl From<Box<Submission>> for Ready {
+    fn from(submission: Box<Submission>) -> Ready {
+        Ready::Submission(submission)
+    }
+}
+
+impl Ready {
+    fn run(self, queue: &Arc<QueueCore>, outcome: Result<()>) {
+        match (self, outcome) {
+            (Ready::Request(request), Ok(())) => queue.submit(request),
+            (Ready::Request(request), Err(failure)) => request.end(Err(failure)),
+            (Ready::Submission(submission), outcome) => queue.recycle(complete(submission, outcome)),
+        }
+    }
+}
+
+/// What became ready of which queue.
+type ReadyQueue = VecDeque<(Arc<QueueCore>, Ready, Result<()>)>;
 
 thread_local! {
     /// What became ready while the thread dealt with something else that did; none if it does not.
-    static READY: RefCell<Option<VecDeque<Ready>>> = const { RefCell::new(None) };
+    static READY: RefCell<Option<ReadyQueue>> = const { RefCell::new(None) };
 }
 
-/// Deals with a request that became ready, and with those that become ready by it, one after the other: chains of any length need no stack.
-fn run_ready(ready: Ready) {
-    let mut ready = Some(ready);
+/// Deals with something that became ready, and with what becomes ready by it, one after the other: chains of any length need no stack.
+fn run_ready(queue: Arc<QueueCore>, ready: Ready, outcome: Result<()>) {
+    let mut next = Some((queue, ready, outcome));
     let is_running = READY.with_borrow_mut(|queue| match queue {
         Some(queue) => {
-            queue.extend(ready.take());
+            queue.extend(next.take());
             true
         }
         None => {
@@ -95,20 +125,17 @@ fn run_ready(ready: Ready) {
     if is_running {
         return;
     }
-    while let Some((queue, request, outcome)) = ready.take() {
-        match outcome {
-            Ok(()) => queue.submit(request),
-            Err(failure) => request.end(Err(failure)),
-        }
-        ready = READY.with_borrow_mut(|queue| queue.as_mut().and_then(VecDeque::pop_front));
+    while let Some((queue, ready, outcome)) = next.take() {
+        ready.run(&queue, outcome);
+        next = READY.with_borrow_mut(|queue| queue.as_mut().and_then(VecDeque::pop_front));
     }
     READY.with_borrow_mut(|queue| *queue = None);
 }
 
-impl Parked {
+impl<T: Into<Ready>> Parked<T> {
     /// One of the points was reached, or failed.
     fn notified(self: &Arc<Self>, outcome: Result<()>) {
-        let request = {
+        let parked = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.0 -= 1;
             match (&outcome, state.0) {
@@ -116,8 +143,8 @@ impl Parked {
                 (Ok(()), _) => None,
             }
         };
-        if let Some(request) = request {
-            run_ready((self.queue.clone(), request, outcome));
+        if let Some(parked) = parked {
+            run_ready(self.queue.clone(), parked.into(), outcome);
         }
     }
 }
@@ -166,7 +193,7 @@ impl QueueCore {
                 Work::Barrier => Payload::Barrier,
                 Work::Program(program, table) => Payload::Program(program.clone(), table.to_vec()),
             };
-            let Submission { signal, waits, reclaim, .. } = submission;
+            let Submission { signal, waits, reclaim, .. } = *submission;
             return self.park(Request { wait: waits, signal, payload, reclaim }, host);
         }
         match work {
@@ -202,10 +229,10 @@ impl QueueCore {
         Ok(host)
     }
 
-    /// Holds a request back until `points` are reached. It keeps the timelines of the others alone: those that it is notified by own it, and
-    /// what nothing else refers to will never be reached.
-    fn park(self: &Arc<Self>, request: Request, points: Vec<Timepoint>) {
-        let parked = Arc::new(Parked { queue: self.clone(), state: Mutex::new((points.len(), Some(request))) });
+    /// Holds a request or a submission back until `points` are reached. It keeps the timelines of the others alone: those that it is notified by
+    /// own it, and what nothing else refers to will never be reached.
+    pub(super) fn park<T: Into<Ready> + Send + 'static>(self: &Arc<Self>, parked: T, points: Vec<Timepoint>) {
+        let parked = Arc::new(Parked { queue: self.clone(), state: Mutex::new((points.len(), Some(parked))) });
         for point in points {
             let parked = parked.clone();
             point.semaphore.notify(point.value, Box::new(move |outcome| parked.notified(outcome)));
@@ -214,7 +241,7 @@ impl QueueCore {
 }
 
 /// The points that are not reached yet.
-fn unreached(points: &[Timepoint]) -> Result<Vec<Timepoint>> {
+pub(super) fn unreached(points: &[Timepoint]) -> Result<Vec<Timepoint>> {
     let mut left = Vec::new();
     for point in points {
         if point.semaphore.query()? < point.value {
@@ -232,7 +259,7 @@ fn run_on_host(action: HostAction, workers: &HostWorkers, signal: Vec<Timepoint>
         if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
             return;
         }
-        complete(Submission { signal, reclaim, ..Submission::default() }, outcome);
+        complete(Box::new(Submission { signal, reclaim, ..Submission::default() }), outcome);
     };
     if let Err(status) = workers.run(work) {
         signal_all(&points, Err(status));

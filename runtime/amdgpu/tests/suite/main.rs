@@ -3,6 +3,7 @@
 mod bad_input;
 mod devices;
 mod failures;
+mod graphs;
 mod queues;
 mod support;
 mod transfers;

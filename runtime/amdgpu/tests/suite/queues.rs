@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use vireo_hal::{ExecuteFlags, MemoryType, QueueAffinity, Semaphore};
+use vireo_hal::{CommandBufferMode, CommandCategory, ExecuteFlags, MemoryType, QueueAffinity, Semaphore};
 
-use super::support::{Machine, TestDevice, at, queue, wait};
+use super::support::{Machine, TestDevice, at, queue, wait, whole};
 
 #[test]
 fn queues_wait_for_each_other_by_the_strategy_of_the_processor() {
@@ -102,4 +102,45 @@ fn a_chain_that_never_begins_fails_without_nesting() {
     drop(first);
     let failure = last.query().expect_err("nobody can reach it");
     assert!(failure.message().contains("went away"), "{failure}");
+}
+
+/// No lock is shared between queues: while one waits for its ring, with its lock held, the other one takes submissions.
+#[test]
+fn a_queue_that_is_full_holds_up_no_other() {
+    let machine = Machine::new("");
+    let device = machine.device("", &[("amdgpu_queues", "2"), ("amdgpu_queue_packets", "256")]);
+    let memory = device.buffer(64, MemoryType::DEVICE_LOCAL);
+    let record = |count: usize| {
+        let mode = CommandBufferMode::empty();
+        let commands = device.create_command_buffer(mode, CommandCategory::ANY, queue(0), 0).expect("there are");
+        commands.begin().expect("begins");
+        (0..count).for_each(|_| commands.fill_buffer(&whole(&memory), &[1], Default::default()).expect("records"));
+        commands.end().expect("ends");
+        commands
+    };
+    let (long, short) = (record(300), record(1));
+    let (blocked, line) = (device.timeline(), device.timeline());
+    let flags = ExecuteFlags::empty();
+    std::thread::scope(|scope| {
+        let held = machine.hold_kernels();
+        let submitter = scope.spawn(|| {
+            // More packets than the ring has: the submitter waits for the kernels, which are held.
+            for value in 0..3 {
+                let (from, to) = ([at(&blocked, value)], [at(&blocked, value + 1)]);
+                device.queue_execute(queue(0), &from, &to, &long, &[], flags).expect("submits");
+            }
+        });
+        held.wait_for_kernel();
+        // What the second queue has to run is held, too, but not its submissions.
+        device.queue_execute(queue(1), &[], &[at(&line, 1)], &short, &[], flags).expect("submits");
+        for value in 1..200 {
+            let (from, to) = ([at(&line, value)], [at(&line, value + 1)]);
+            device.queue_barrier(queue(1), &from, &to, flags).expect("submits");
+        }
+        assert_eq!([&blocked, &line].map(|line| line.query().expect("it did not fail")), [0, 0]);
+        drop(held);
+        submitter.join().expect("it submits all");
+    });
+    wait(&blocked, 3);
+    wait(&line, 200);
 }

@@ -1,7 +1,7 @@
 //! What tests share: a machine with a driver, devices and buffers, and what stands for kernels.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use object::{Object, ObjectSection, ObjectSymbol};
 use vireo_amdgpu::agent::System;
@@ -10,8 +10,9 @@ use vireo_amdgpu::driver::AmdDriver;
 use vireo_amdgpu::executable::Container;
 use vireo_amdgpu::symbols::Hsa;
 use vireo_hal::{
-    Buffer, BufferParams, BufferRef, BufferUsage, Device, Driver, Executable, ExecutableCachingMode, FillFlags,
-    HostSemaphore, MemoryType, QueueAffinity, Semaphore, SemaphoreFlags, StringPair, Timepoint,
+    Buffer, BufferParams, BufferRef, BufferUsage, Device, Driver, Executable, ExecutableCachingMode, ExternalFile,
+    ExternalFileFlags, ExternalFileType, File, FillFlags, HostSemaphore, MemoryAccess, MemoryType, QueueAffinity,
+    Semaphore, SemaphoreFlags, StringPair, Timepoint,
 };
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_simt::{Fault, Port, Trap, TrapKind};
@@ -46,12 +47,57 @@ fn names() -> HashMap<(i64, u32), String> {
     names
 }
 
+/// What kernels pass before they run.
+#[derive(Default)]
+struct Gate {
+    /// Whether kernels are held, and how many are.
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, (bool, usize)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pass(&self) {
+        let mut state = self.lock();
+        state.1 += 1;
+        self.changed.notify_all();
+        while state.0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.1 -= 1;
+    }
+}
+
+/// Holds all kernels until it is dropped.
+pub struct Held<'a>(&'a Gate);
+
+impl Held<'_> {
+    /// Waits until a kernel is held.
+    pub fn wait_for_kernel(&self) {
+        let mut state = self.0.lock();
+        while state.1 == 0 {
+            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.lock().0 = false;
+        self.0.changed.notify_all();
+    }
+}
+
 /// Runs kernels as functions of the tests.
 struct Runner {
     names: HashMap<(i64, u32), String>,
     /// A kernel that traps.
     trapping: Option<&'static str>,
     ran: Arc<Mutex<Vec<String>>>,
+    gate: Arc<Gate>,
 }
 
 fn words<const N: usize>(port: &mut Port<'_>, address: u64) -> Result<[u64; N], Fault> {
@@ -132,6 +178,7 @@ impl KernelRunner for Runner {
         let name = self.names.get(&(descriptor.kernel_code_entry_byte_offset, descriptor.kernarg_size));
         let name = name.ok_or_else(|| Trap::new(TrapKind::UnknownInstruction))?;
         self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+        self.gate.pass();
         if self.trapping == Some(name) {
             return Err(Trap::new(TrapKind::Raised(7)));
         }
@@ -144,6 +191,7 @@ impl KernelRunner for Runner {
 pub struct Machine {
     pub driver: AmdDriver,
     ran: Arc<Mutex<Vec<String>>>,
+    gate: Arc<Gate>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -158,12 +206,13 @@ impl Machine {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let topology: Topology = topology.parse().expect("a topology");
         let ran = Arc::new(Mutex::default());
-        let runner = Runner { names: names(), trapping, ran: ran.clone() };
+        let gate: Arc<Gate> = Arc::default();
+        let runner = Runner { names: names(), trapping, ran: ran.clone(), gate: gate.clone() };
         vireo_softhsa::configure(topology, Some(Arc::new(runner))).expect("nobody uses the library");
         // SAFETY: the functions are those of one library, which is part of the program.
         let hsa = unsafe { Hsa::start(vireo_softhsa::functions(), None) }.expect("it starts");
         let system = System::discover(&hsa).expect("there are agents");
-        Machine { driver: AmdDriver::new(system, DeviceOptions::default()), ran, _turn: turn }
+        Machine { driver: AmdDriver::new(system, DeviceOptions::default()), ran, gate, _turn: turn }
     }
 
     /// A device with parameters `key=value`.
@@ -171,6 +220,12 @@ impl Machine {
         let pair = |(key, value): &(&str, &str)| StringPair { key: key.to_string(), value: value.to_string() };
         let params: Vec<StringPair> = params.iter().map(pair).collect();
         self.driver.create_device_by_path("amdgpu", path, &params).expect("there is such a device")
+    }
+
+    /// Holds all kernels that begin from here on.
+    pub fn hold_kernels(&self) -> Held<'_> {
+        self.gate.lock().0 = true;
+        Held(&self.gate)
     }
 
     /// The kernels that ran since the last call.
@@ -205,6 +260,21 @@ pub fn whole(buffer: &Arc<dyn Buffer>) -> BufferRef {
 /// Waits for a point; tests hang, rather than fail by a clock, where it is never reached.
 pub fn wait(semaphore: &Arc<dyn Semaphore>, value: u64) {
     semaphore.wait(value, None).expect("it is reached");
+}
+
+/// Memory as a file, which a device imports.
+pub fn file(device: &Arc<dyn Device>, bytes: &mut [u8]) -> Arc<dyn File> {
+    let external = ExternalFile {
+        r#type: ExternalFileType::HostAllocation,
+        data: Some(std::ptr::NonNull::from(&mut *bytes).cast()),
+        length: bytes.len() as u64,
+        fd: -1,
+        owner: None,
+    };
+    let access = MemoryAccess::READ | MemoryAccess::WRITE;
+    // SAFETY: tests keep the bytes as long as the file.
+    let file = unsafe { device.import_file(QueueAffinity::ANY, access, &external, ExternalFileFlags::empty()) };
+    file.expect("it is imported")
 }
 
 impl TestDevice for Arc<dyn Device> {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use vireo_hal::{
-    Buffer, BufferParams, BufferUsage, Device, ExternalBuffer, ExternalBufferType, ExternalFile, ExternalFileFlags,
-    ExternalFileType, MappingMode, MemoryAccess, MemoryType, QueueAffinity,
+    Buffer, BufferParams, BufferUsage, ExternalBuffer, ExternalBufferType, MappingMode, MemoryAccess, MemoryType,
+    QueueAffinity,
 };
 
-use super::support::{Machine, TestDevice, at, wait};
+use super::support::{Machine, TestDevice, at, file, wait};
 
 const DEVICE: MemoryType = MemoryType::DEVICE_LOCAL;
 const MACHINES: [&str; 4] =
@@ -103,21 +103,6 @@ fn memory_of_the_host_is_imported_in_place() {
     wait(&line, 2);
     drop(buffer);
     assert_eq!((device.read(&target), *bytes), (vec![7; 64], [9; 64]));
-}
-
-/// Memory as a file, which a device imports.
-fn file(device: &Arc<dyn Device>, bytes: &mut [u8]) -> Arc<dyn vireo_hal::File> {
-    let external = ExternalFile {
-        r#type: ExternalFileType::HostAllocation,
-        data: Some(std::ptr::NonNull::from(&mut *bytes).cast()),
-        length: bytes.len() as u64,
-        fd: -1,
-        owner: None,
-    };
-    let access = MemoryAccess::READ | MemoryAccess::WRITE;
-    // SAFETY: tests keep the bytes as long as the file.
-    let file = unsafe { device.import_file(QueueAffinity::ANY, access, &external, ExternalFileFlags::empty()) };
-    file.expect("it is imported")
 }
 
 #[test]

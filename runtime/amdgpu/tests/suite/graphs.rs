@@ -1,0 +1,645 @@
+//! Random graphs of operations over four queues with the smallest rings: whatever the order in which threads submit them, the bytes are those of a
+//! sequential model, and failures reach everyone who waits, with their cause.
+//!
+//! `VIREO_GRAPHS=1000 cargo test -p vireo-amdgpu --test suite random_graphs` runs so many, `VIREO_GRAPH=7` only the one with this seed. A graph is the
+//! same in every run; only the timing differs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use vireo_core::status::Status;
+use vireo_hal::{
+    Buffer, BufferBinding, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, Device, DispatchConfig,
+    DispatchFlags, Executable, ExecutableFunction, ExecuteFlags, ExecutionBarrierFlags, ExecutionStage, File,
+    MemoryType, Semaphore, Timepoint,
+};
+
+use super::support::{ABS, ADD, Machine, TestDevice, at, file, queue, whole};
+
+/// Graphs of a run.
+const GRAPHS: u64 = 6;
+/// Operations of a graph, and of the part in which a kernel traps.
+const OPERATIONS: usize = 400;
+const TRAPPED: usize = 60;
+/// Bytes of every store.
+const SIZE: usize = 256;
+/// Stores that are compared: buffers, then files. After them comes a buffer for operations that fail, of which some run.
+const BUFFERS: usize = 6;
+const FILES: usize = 2;
+const SCRATCH: usize = BUFFERS + FILES;
+const QUEUES: usize = 4;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.0;
+        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((value ^ value >> 31) % bound as u64) as usize
+    }
+
+    fn once_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+}
+
+/// Bytes of a store, or of a slot of recorded commands.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    store: usize,
+    offset: usize,
+    length: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Transfer {
+    Fill {
+        to: Range,
+        pattern: [u8; 4],
+    },
+    Update {
+        to: Range,
+        value: u8,
+    },
+    Copy {
+        from: Range,
+        to: Range,
+    },
+    /// The kernel that clears the sign of 64 floats; the size of its grid may be in memory.
+    Abs {
+        from: usize,
+        to: usize,
+        indirect: bool,
+    },
+}
+
+#[derive(Clone, Debug)]
+enum Action {
+    Barrier,
+    Transfer(Transfer),
+    /// Recorded commands over two slots, with their stores.
+    Execute {
+        body: usize,
+        stores: [usize; 2],
+    },
+    Read {
+        from: Range,
+        to: Range,
+    },
+    Write {
+        from: Range,
+        to: Range,
+    },
+    /// An execution with an empty slot.
+    Refused,
+}
+
+/// Why an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    Refused,
+    Host(usize),
+    Trap,
+}
+
+impl Cause {
+    fn is(self, failure: &Status) -> bool {
+        let expected = match self {
+            Cause::Refused => "slot 0 of the binding table is null".to_string(),
+            Cause::Host(index) => format!("cause {index}."),
+            Cause::Trap => "stopped with".to_string(),
+        };
+        failure.message().contains(&expected)
+    }
+}
+
+#[derive(Debug)]
+struct Operation {
+    queue: usize,
+    action: Action,
+    /// Indices of operations, or of timelines that the host fails.
+    after: Vec<usize>,
+    failed_lines: Vec<usize>,
+    /// The timeline and the value that it signals.
+    line: usize,
+    value: u64,
+    causes: BTreeSet<Cause>,
+}
+
+#[derive(Debug)]
+struct Graph {
+    bodies: Vec<Vec<Transfer>>,
+    operations: Vec<Operation>,
+    /// Timelines, of which the last few are failed by the host.
+    lines: usize,
+    host_lines: Vec<usize>,
+}
+
+struct Maker {
+    random: Random,
+    graph: Graph,
+    /// By store: who wrote it last, and who has read it since.
+    writers: Vec<Option<usize>>,
+    readers: Vec<Vec<usize>>,
+    /// Timelines that several operations signal: who did last, and with which value.
+    shared: Vec<(usize, Option<usize>, u64)>,
+}
+
+impl Maker {
+    fn range(&mut self, store: usize, step: usize) -> Range {
+        let offset = self.random.below(SIZE / step) * step;
+        let length = self.random.below((SIZE - offset) / step + 1) * step;
+        Range { store, offset, length }
+    }
+
+    fn pair(&mut self, from: usize, to: usize) -> (Range, Range) {
+        let (mut from, mut to) = (self.range(from, 1), self.range(to, 1));
+        let length = from.length.min(to.length);
+        (from.length, to.length) = (length, length);
+        (from, to)
+    }
+
+    fn transfer(&mut self, stores: usize) -> Transfer {
+        let (from, to) = (self.random.below(stores), self.random.below(stores));
+        match self.random.below(8) {
+            0..=2 => {
+                let pattern = (self.random.below(1 << 31) as u32).to_le_bytes();
+                Transfer::Fill { to: self.range(to, 4), pattern }
+            }
+            3 => Transfer::Update { to: self.range(to, 1), value: self.random.below(256) as u8 },
+            4 if from != to => Transfer::Abs { from, to, indirect: self.random.once_in(3) },
+            _ => {
+                let (from, to) = self.pair(from, to);
+                Transfer::Copy { from, to }
+            }
+        }
+    }
+
+    fn action(&mut self) -> Action {
+        match self.random.below(12) {
+            0 => Action::Barrier,
+            1..=3 => {
+                let body = self.random.below(self.graph.bodies.len());
+                let first = self.random.below(BUFFERS);
+                let second = (first + 1 + self.random.below(BUFFERS - 1)) % BUFFERS;
+                Action::Execute { body, stores: [first, second] }
+            }
+            4 | 5 => {
+                let (file, buffer) = (BUFFERS + self.random.below(FILES), self.random.below(BUFFERS));
+                let (file, buffer) = self.pair(file, buffer);
+                if self.random.once_in(2) {
+                    Action::Read { from: file, to: buffer }
+                } else {
+                    Action::Write { from: buffer, to: file }
+                }
+            }
+            _ => Action::Transfer(self.transfer(BUFFERS)),
+        }
+    }
+
+    /// The stores that an action reads and those that it writes.
+    fn accesses(&self, action: &Action) -> (Vec<usize>, Vec<usize>) {
+        let of = |transfer: &Transfer| match transfer {
+            Transfer::Fill { to, .. } | Transfer::Update { to, .. } => (None, to.store),
+            Transfer::Copy { from, to } => (Some(from.store), to.store),
+            Transfer::Abs { from, to, .. } => (Some(*from), *to),
+        };
+        match action {
+            Action::Barrier | Action::Refused => (Vec::new(), Vec::new()),
+            Action::Transfer(transfer) => {
+                let (read, written) = of(transfer);
+                (read.into_iter().collect(), vec![written])
+            }
+            Action::Execute { stores, .. } => (Vec::new(), stores.to_vec()),
+            Action::Read { from, to } | Action::Write { from, to } => (vec![from.store], vec![to.store]),
+        }
+    }
+
+    fn add(&mut self) {
+        let index = self.graph.operations.len();
+        let queue = self.random.below(QUEUES);
+        if self.random.once_in(25)
+            || (self.random.once_in(8) && self.graph.operations.iter().any(|op| !op.causes.is_empty()))
+        {
+            return self.add_failing(queue);
+        }
+        let action = self.action();
+        let (reads, writes) = self.accesses(&action);
+        let mut after = BTreeSet::new();
+        for store in reads {
+            after.extend(self.writers[store]);
+            self.readers[store].push(index);
+        }
+        for store in writes {
+            after.extend(self.writers[store].replace(index));
+            after.extend(self.readers[store].drain(..).filter(|reader| *reader != index));
+        }
+        let (line, value) = if self.random.once_in(2) {
+            let shared = self.random.below(self.shared.len());
+            let (line, last, value) = &mut self.shared[shared];
+            after.extend(last.replace(index));
+            *value += 1;
+            (*line, *value)
+        } else {
+            self.graph.lines += 1;
+            (self.graph.lines - 1, 1)
+        };
+        let (after, failed_lines, causes) = (after.into_iter().collect(), Vec::new(), BTreeSet::new());
+        self.graph.operations.push(Operation { queue, action, after, failed_lines, line, value, causes });
+    }
+
+    /// An operation that fails by itself, or because of what it waits for.
+    fn add_failing(&mut self, queue: usize) {
+        let failing: Vec<usize> =
+            (0..self.graph.operations.len()).filter(|index| !self.graph.operations[*index].causes.is_empty()).collect();
+        let (mut after, mut failed_lines, mut causes) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let action = match self.random.below(3) {
+            0 => {
+                causes.insert(Cause::Refused);
+                Action::Refused
+            }
+            1 => {
+                let line = self.graph.lines;
+                self.graph.lines += 1;
+                self.graph.host_lines.push(line);
+                failed_lines.push(line);
+                causes.insert(Cause::Host(line));
+                self.doomed()
+            }
+            _ if failing.is_empty() => return,
+            _ => {
+                for _ in 0..1 + self.random.below(2) {
+                    let other = failing[self.random.below(failing.len())];
+                    after.push(other);
+                    causes.extend(self.graph.operations[other].causes.iter());
+                }
+                self.doomed()
+            }
+        };
+        let (line, value) = (self.graph.lines, 1);
+        self.graph.lines += 1;
+        self.graph.operations.push(Operation { queue, action, after, failed_lines, line, value, causes });
+    }
+
+    /// What would run if nothing had failed: it writes where nobody looks.
+    fn doomed(&mut self) -> Action {
+        if self.random.once_in(3) {
+            return Action::Barrier;
+        }
+        Action::Transfer(Transfer::Fill { to: self.range(SCRATCH, 4), pattern: [7; 4] })
+    }
+}
+
+fn make(seed: u64) -> Graph {
+    let mut random = Random(seed);
+    let bodies = 5;
+    let shared = 1 + random.below(6);
+    let graph = Graph { bodies: Vec::new(), operations: Vec::new(), lines: shared, host_lines: Vec::new() };
+    let mut maker = Maker {
+        random,
+        graph,
+        writers: vec![None; SCRATCH],
+        readers: vec![Vec::new(); SCRATCH],
+        shared: (0..shared).map(|line| (line, None, 0)).collect(),
+    };
+    for body in 0..bodies {
+        // The first one has more packets than a ring has slots.
+        let commands = if body == 0 { 300 } else { 1 + maker.random.below(12) };
+        let commands = (0..commands).map(|_| maker.transfer(2)).collect();
+        maker.graph.bodies.push(commands);
+    }
+    while maker.graph.operations.len() < OPERATIONS {
+        maker.add();
+    }
+    maker.graph
+}
+
+/// Does a transfer on plain bytes; `store` says what a slot is.
+fn model(stores: &mut [Vec<u8>], transfer: &Transfer, store: impl Fn(usize) -> usize) {
+    let bytes = |range: &Range| range.offset..range.offset + range.length;
+    match transfer {
+        Transfer::Fill { to, pattern } => {
+            stores[store(to.store)][bytes(to)].copy_from_slice(&pattern.repeat(to.length / 4));
+        }
+        Transfer::Update { to, value } => stores[store(to.store)][bytes(to)].fill(*value),
+        Transfer::Copy { from, to } => {
+            let copied = stores[store(from.store)][bytes(from)].to_vec();
+            stores[store(to.store)][bytes(to)].copy_from_slice(&copied);
+        }
+        Transfer::Abs { from, to, .. } => {
+            let mut copied = stores[store(*from)].clone();
+            copied.iter_mut().skip(3).step_by(4).for_each(|byte| *byte &= 0x7f);
+            stores[store(*to)] = copied;
+        }
+    }
+}
+
+/// What every store must have in the end.
+fn expected(graph: &Graph, mut stores: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    for operation in graph.operations.iter().filter(|operation| operation.causes.is_empty()) {
+        match &operation.action {
+            Action::Barrier | Action::Refused => {}
+            Action::Transfer(transfer) => model(&mut stores, transfer, |store| store),
+            Action::Execute { body, stores: bound } => {
+                graph.bodies[*body].iter().for_each(|transfer| model(&mut stores, transfer, |slot| bound[slot]));
+            }
+            Action::Read { from, to } | Action::Write { from, to } => {
+                model(&mut stores, &Transfer::Copy { from: *from, to: *to }, |store| store);
+            }
+        }
+    }
+    stores
+}
+
+struct Run<'a> {
+    device: &'a Arc<dyn Device>,
+    graph: &'a Graph,
+    executable: Arc<dyn Executable>,
+    /// The buffers, and the one for what fails.
+    buffers: Vec<Arc<dyn Buffer>>,
+    files: Vec<Arc<dyn File>>,
+    counts: Arc<dyn Buffer>,
+    lines: Vec<Arc<dyn Semaphore>>,
+    bodies: Vec<Arc<dyn CommandBuffer>>,
+}
+
+impl Run<'_> {
+    fn buffer(&self, store: usize) -> &Arc<dyn Buffer> {
+        if store == SCRATCH { &self.buffers[BUFFERS] } else { &self.buffers[store] }
+    }
+
+    /// How a dispatch of the kernel is sized.
+    fn config(&self, indirect: bool) -> (DispatchConfig, DispatchFlags) {
+        let config = DispatchConfig { workgroup_count: [2, 1, 1], ..DispatchConfig::default() };
+        if !indirect {
+            return (config, DispatchFlags::empty());
+        }
+        let workgroup_count_ref = BufferRef { length: 12, ..whole(&self.counts) };
+        (DispatchConfig { workgroup_count_ref, ..config }, DispatchFlags::STATIC_INDIRECT_PARAMETERS)
+    }
+
+    fn record(&self, transfers: &[Transfer]) -> Arc<dyn CommandBuffer> {
+        let mode = CommandBufferMode::empty();
+        let commands = self.device.create_command_buffer(mode, CommandCategory::ANY, queue(0), 2).expect("there are");
+        let slot = |range: &Range| BufferRef {
+            buffer: None,
+            slot: range.store as u32,
+            offset: range.offset as u64,
+            length: range.length as u64,
+        };
+        let all = |store: usize| slot(&Range { store, offset: 0, length: SIZE });
+        commands.begin().expect("begins");
+        for transfer in transfers {
+            match transfer {
+                Transfer::Fill { to, pattern } => commands.fill_buffer(&slot(to), pattern, Default::default()),
+                Transfer::Update { to, value } => {
+                    commands.update_buffer(&vec![*value; to.length], &slot(to), Default::default())
+                }
+                Transfer::Copy { from, to } => commands.copy_buffer(&slot(from), &slot(to), Default::default()),
+                Transfer::Abs { from, to, indirect } => {
+                    let (config, flags) = self.config(*indirect);
+                    let bindings = [all(*from), all(*to)];
+                    commands.dispatch(&self.executable, ExecutableFunction(ABS), &config, &[], &bindings, flags)
+                }
+            }
+            .expect("records");
+            let stages = ExecutionStage::empty();
+            commands.execution_barrier(stages, stages, ExecutionBarrierFlags::empty(), &[], &[]).expect("records");
+        }
+        commands.end().expect("ends");
+        commands
+    }
+
+    fn submit(&self, operation: &Operation) {
+        let device = self.device;
+        let points = operation.after.iter().map(|index| {
+            let before = &self.graph.operations[*index];
+            at(&self.lines[before.line], before.value)
+        });
+        let failed = operation.failed_lines.iter().map(|line| at(&self.lines[*line], 1));
+        let (wait, signal) =
+            (points.chain(failed).collect::<Vec<Timepoint>>(), [at(&self.lines[operation.line], operation.value)]);
+        let (wait, signal) = (&wait[..], &signal[..]);
+        let affinity = queue(operation.queue as u32);
+        let range = |range: &Range| (self.buffer(range.store), range.offset as u64, range.length as u64);
+        match &operation.action {
+            Action::Barrier => device.queue_barrier(affinity, wait, signal, ExecuteFlags::empty()),
+            Action::Transfer(Transfer::Fill { to, pattern }) => {
+                let (buffer, offset, length) = range(to);
+                device.queue_fill(affinity, wait, signal, buffer, offset, length, pattern, Default::default())
+            }
+            Action::Transfer(Transfer::Update { to, value }) => {
+                let (buffer, offset, length) = range(to);
+                let bytes = vec![*value; length as usize];
+                device.queue_update(affinity, wait, signal, &bytes, buffer, offset, Default::default())
+            }
+            Action::Transfer(Transfer::Copy { from, to }) => {
+                let ((source, source_offset, length), (target, target_offset, _)) = (range(from), range(to));
+                let flags = Default::default();
+                device.queue_copy(affinity, wait, signal, source, source_offset, target, target_offset, length, flags)
+            }
+            Action::Transfer(Transfer::Abs { from, to, indirect }) => {
+                let (config, flags) = self.config(*indirect);
+                let bindings = [whole(self.buffer(*from)), whole(self.buffer(*to))];
+                let (executable, function) = (&self.executable, ExecutableFunction(ABS));
+                device.queue_dispatch(affinity, wait, signal, executable, function, &config, &[], &bindings, flags)
+            }
+            Action::Execute { body, stores } => {
+                let bound = |store: usize| BufferBinding {
+                    buffer: Some(self.buffer(store).clone()),
+                    offset: 0,
+                    length: SIZE as u64,
+                };
+                let table = stores.map(bound);
+                device.queue_execute(affinity, wait, signal, &self.bodies[*body], &table, ExecuteFlags::empty())
+            }
+            Action::Refused => {
+                let table = [BufferBinding::default(), BufferBinding::default()];
+                device.queue_execute(affinity, wait, signal, &self.bodies[0], &table, ExecuteFlags::empty())
+            }
+            Action::Read { from, to } => {
+                let (buffer, offset, length) = range(to);
+                let (file, start) = (&self.files[from.store - BUFFERS], from.offset as u64);
+                device.queue_read(affinity, wait, signal, file, start, buffer, offset, length, Default::default())
+            }
+            Action::Write { from, to } => {
+                let (buffer, offset, length) = range(from);
+                let (file, start) = (&self.files[to.store - BUFFERS], to.offset as u64);
+                device.queue_write(affinity, wait, signal, buffer, offset, file, start, length, Default::default())
+            }
+        }
+        .expect("it is submitted");
+    }
+
+    /// Submits all, by several threads in a random order.
+    fn submit_all(&self, random: &mut Random) {
+        let mut order: Vec<usize> = (0..self.graph.operations.len()).collect();
+        // Mostly in the order of the graph, so that queues wait for each other and not for the host.
+        for index in 1..order.len() {
+            let other = index - random.below(index.min(5) + 1);
+            order.swap(index, other);
+        }
+        let threads = 1 + random.below(3);
+        let failing = random.below(order.len());
+        let next = AtomicUsize::new(0);
+        let submitter = || loop {
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            let Some(index) = order.get(turn) else { return };
+            self.submit(&self.graph.operations[*index]);
+            if turn == failing {
+                for line in &self.graph.host_lines {
+                    self.lines[*line].fail(Status::internal(format!("cause {line}.")));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..threads).for_each(|_| {
+                scope.spawn(submitter);
+            });
+            submitter();
+        });
+    }
+
+    fn check(&self) {
+        for (index, operation) in self.graph.operations.iter().enumerate() {
+            let outcome = self.lines[operation.line].wait(operation.value, None);
+            match outcome {
+                Ok(()) => assert!(operation.causes.is_empty(), "operation {index} should have failed"),
+                Err(failure) => {
+                    let fits = operation.causes.iter().any(|cause| cause.is(&failure));
+                    assert!(fits, "operation {index} fails with {failure}, not because of {:?}", operation.causes);
+                }
+            }
+        }
+    }
+
+    /// A kernel traps on one queue: what depends on it or comes later there fails, and everything else completes.
+    fn trap(&self, random: &mut Random) {
+        let dead = random.below(QUEUES);
+        let at_index = random.below(TRAPPED / 2);
+        let mut fails: Vec<bool> = Vec::new();
+        let mut lines: Vec<Arc<dyn Semaphore>> = Vec::new();
+        for index in 0..TRAPPED {
+            let line = self.device.timeline();
+            let signal = [at(&line, 1)];
+            let others: BTreeSet<usize> =
+                (0..random.below(3)).filter(|_| index > 0).map(|_| random.below(index.max(1))).collect();
+            let wait: Vec<Timepoint> = others.iter().map(|other| at(&lines[*other], 1)).collect();
+            let is_trap = index == at_index;
+            let on = if is_trap { dead } else { random.below(QUEUES) };
+            let affinity = queue(on as u32);
+            if is_trap {
+                let (config, flags) = self.config(false);
+                let bindings = [whole(self.buffer(SCRATCH)), whole(self.buffer(SCRATCH)), whole(self.buffer(SCRATCH))];
+                let (executable, function) = (&self.executable, ExecutableFunction(ADD));
+                self.device
+                    .queue_dispatch(affinity, &wait, &signal, executable, function, &config, &[0; 4], &bindings, flags)
+            } else {
+                let buffer = self.buffer(SCRATCH);
+                self.device.queue_fill(affinity, &wait, &signal, buffer, 0, 64, &[index as u8], Default::default())
+            }
+            .expect("it is submitted");
+            let after_trap = index > at_index && on == dead;
+            fails.push(is_trap || after_trap || others.iter().any(|other| fails[*other]));
+            lines.push(line);
+        }
+        for (index, (line, fails)) in lines.iter().zip(fails).enumerate() {
+            match line.wait(1, None) {
+                Ok(()) => assert!(!fails, "operation {index} should have failed with queue {dead}"),
+                Err(failure) => assert!(fails && Cause::Trap.is(&failure), "operation {index}: {failure}"),
+            }
+        }
+    }
+}
+
+fn run(seed: u64) {
+    let graph = make(seed);
+    let mut random = Random(!seed);
+    let topology = ["", "order=reversed", "isa=gfx1100,host-writes=until-acquire"][random.below(3)];
+    let machine = Machine::with(topology, Some("add_dispatch_0_elementwise_D_f32"));
+    let device = machine.device("0", &[("amdgpu_queues", "4"), ("amdgpu_queue_packets", "256")]);
+    let stores: Vec<Vec<u8>> = (0..SCRATCH).map(|_| (0..SIZE).map(|_| random.below(256) as u8).collect()).collect();
+    let mut contents: Vec<Vec<u8>> = stores[BUFFERS..].to_vec();
+    let files = contents.iter_mut().map(|bytes| file(&device, bytes)).collect();
+    let buffer = |bytes: &Vec<u8>| {
+        let buffer = device.buffer(SIZE as u64, MemoryType::DEVICE_LOCAL);
+        device.write(&buffer, bytes);
+        buffer
+    };
+    let mut buffers: Vec<Arc<dyn Buffer>> = stores[..BUFFERS].iter().map(buffer).collect();
+    buffers.push(device.buffer(SIZE as u64, MemoryType::DEVICE_LOCAL));
+    let counts = device.buffer(12, MemoryType::DEVICE_LOCAL);
+    device.write(&counts, &[2, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+    let lines = (0..graph.lines).map(|_| device.timeline()).collect();
+    let mut run = Run {
+        device: &device,
+        graph: &graph,
+        executable: device.executable(),
+        buffers,
+        files,
+        counts,
+        lines,
+        bodies: Vec::new(),
+    };
+    run.bodies = graph.bodies.iter().map(|body| run.record(body)).collect();
+    run.submit_all(&mut random);
+    run.check();
+    let expected = expected(&graph, stores);
+    for (store, expected) in expected[..BUFFERS].iter().enumerate() {
+        assert_eq!(device.read(&run.buffers[store]), *expected, "buffer {store}");
+    }
+    run.trap(&mut random);
+    drop(run);
+    drop(device);
+    for (store, expected) in expected[BUFFERS..].iter().enumerate() {
+        assert_eq!(contents[store], *expected, "file {store}");
+    }
+}
+
+#[test]
+fn random_graphs() {
+    let number = |variable: &str| {
+        let text = std::env::var(variable).ok()?;
+        Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{variable}={text}: expected a number")))
+    };
+    let seeds = match number("VIREO_GRAPH") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("VIREO_GRAPHS").unwrap_or(GRAPHS),
+    };
+    for seed in seeds {
+        let outcome = std::panic::catch_unwind(|| run(seed));
+        if let Err(panic) = outcome {
+            eprintln!("the graph VIREO_GRAPH={seed}:\n{:#?}", make(seed));
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// The graphs are worth running only if they have everything in them.
+#[test]
+fn graphs_have_everything_in_them() {
+    let (mut actions, mut failing, mut on_queues) = ([0; 9], 0, [0; QUEUES]);
+    for seed in 0..GRAPHS {
+        for operation in make(seed).operations {
+            let kind = match operation.action {
+                Action::Barrier => 0,
+                Action::Transfer(Transfer::Fill { .. }) => 1,
+                Action::Transfer(Transfer::Update { .. }) => 2,
+                Action::Transfer(Transfer::Copy { .. }) => 3,
+                Action::Transfer(Transfer::Abs { indirect, .. }) => 4 + usize::from(indirect),
+                Action::Execute { .. } => 6,
+                Action::Read { .. } | Action::Write { .. } => 7,
+                Action::Refused => 8,
+            };
+            actions[kind] += 1;
+            failing += usize::from(!operation.causes.is_empty());
+            on_queues[operation.queue] += 1;
+        }
+    }
+    assert!(actions.iter().all(|count| *count > 10), "{actions:?}");
+    assert!(failing > 50 && on_queues.iter().all(|count| *count > 200), "{failing} {on_queues:?}");
+}
