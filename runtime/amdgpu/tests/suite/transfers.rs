@@ -88,8 +88,10 @@ fn the_host_maps_only_what_it_reaches() {
 fn memory_of_the_host_is_imported_in_place() {
     let machine = Machine::new("");
     let device = machine.device("", &[]);
-    let mut bytes: Box<[u8; 64]> = Box::new([7; 64]);
-    let data = std::ptr::NonNull::from(&mut *bytes).cast();
+    #[repr(align(64))]
+    struct Aligned([u8; 64]);
+    let mut bytes = Box::new(Aligned([7; 64]));
+    let data = std::ptr::NonNull::from(&mut bytes.0).cast();
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: 64, owner: Arc::new(()) };
     // SAFETY: the bytes outlive the buffer, and nothing else uses them meanwhile.
     let buffer = unsafe { device.allocator().import_buffer(BufferParams::default(), &external) }.expect("it is pinned");
@@ -102,7 +104,7 @@ fn memory_of_the_host_is_imported_in_place() {
         .expect("submits");
     wait(&line, 2);
     drop(buffer);
-    assert_eq!((device.read(&target), *bytes), (vec![7; 64], [9; 64]));
+    assert_eq!((device.read(&target), bytes.0), (vec![7; 64], [9; 64]));
 }
 
 #[test]
