@@ -235,6 +235,8 @@ s_waitcnt_depctr 0
 s_waitcnt_depctr 0x0fff
 s_waitcnt_depctr 0xffff
 s_waitcnt_depctr 1
+s_waitcnt_vscnt null, 0x0
+s_waitcnt_vscnt null, 0x3f
 s_xnor_b32 s4, s8, s12
 s_xor_b32 s4, s8, s12
 s_xor_b64 s[4:5], s[8:9], s[12:13]
