@@ -18,6 +18,9 @@ use crate::symbols::LockedMemory;
 /// Bytes that are zeroed at a time where the host does not reach the memory.
 const ZERO_CHUNK: u64 = 1 << 20;
 
+/// What imported memory is aligned to, as kernels expect of buffers.
+const IMPORT_ALIGNMENT: usize = 64;
+
 /// Bytes in use, of one kind of memory.
 #[derive(Debug, Default)]
 struct Counter {
@@ -224,6 +227,11 @@ impl Allocator for AmdAllocator {
         }
         if params.memory_type.contains(MemoryType::DEVICE_LOCAL) && !params.memory_type.contains(MemoryType::OPTIMAL) {
             let message = "memory of the host is not local to the device";
+            return Err(Status::new(StatusCode::Unavailable, message));
+        }
+        if !external.data.addr().get().is_multiple_of(IMPORT_ALIGNMENT) {
+            let message =
+                format!("memory at a multiple of {IMPORT_ALIGNMENT} bytes can be imported, not at {:p}", external.data);
             return Err(Status::new(StatusCode::Unavailable, message));
         }
         let host = BufferParams { memory_type: MemoryType::HOST_LOCAL, min_alignment: 0, ..params };

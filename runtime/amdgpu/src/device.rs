@@ -20,7 +20,7 @@ use crate::hal::{
     DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache, ExecutableFunction, ExecuteFlags,
     ExternalFile, ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags, MAX_UPDATE_SIZE, MemoryAccess,
     OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, ReadFlags, Semaphore, SemaphoreCompatibility,
-    SemaphoreFlags, StringPair, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, host_file,
+    SemaphoreFlags, StringPair, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, check_range, host_file,
 };
 use crate::queue::{HostQueue, HostWorkers, Payload, QueueOptions, Request, SubmissionPoint, Work, refuse};
 use crate::semaphore::{AmdSemaphore, own};
@@ -126,7 +126,7 @@ pub struct AmdDevice {
 }
 
 /// The optional methods of devices and of what they make.
-const SUPPORTED: [OptionalMethod; 14] = [
+const SUPPORTED: [OptionalMethod; 15] = [
     OptionalMethod::CommandBufferSignalEvent,
     OptionalMethod::CommandBufferResetEvent,
     OptionalMethod::CommandBufferWaitEvents,
@@ -134,6 +134,7 @@ const SUPPORTED: [OptionalMethod; 14] = [
     OptionalMethod::CommandBufferInvalidateBuffer,
     OptionalMethod::DeviceReplaceAllocator,
     OptionalMethod::DeviceAssignTopologyInfo,
+    OptionalMethod::DeviceRefineTopologyEdge,
     OptionalMethod::DeviceCreateEvent,
     OptionalMethod::DeviceImportFile,
     OptionalMethod::DeviceQueueRead,
@@ -438,6 +439,11 @@ impl Device for AmdDevice {
         length: u64,
         _flags: CopyFlags,
     ) -> Result<()> {
+        // What is left of the source, if the length does not say more.
+        let length = match check_range(source_buffer.byte_length(), source_offset, length) {
+            Ok(length) => length,
+            Err(status) => return refuse(signal, status),
+        };
         let source = BufferRef { buffer: Some(source_buffer.clone()), slot: 0, offset: source_offset, length };
         let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset: target_offset, length };
         let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.copy(&source, &target);

@@ -9,8 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::processor::TransferKernels;
+use super::recorder::access_of;
 use super::template::Template;
-use crate::hal::{Buffer, BufferBinding, BufferUsage, Executable, check_range, require_usage};
+use crate::hal::{Buffer, BufferBinding, BufferUsage, Executable, check_range, require_access, require_usage};
 use crate::memory::{DeviceRange, device_range};
 use crate::status::{Result, Status};
 
@@ -158,6 +159,7 @@ impl Program {
             let buffer = buffer
                 .ok_or_else(|| Status::failed_precondition(format!("slot {slot} of the binding table is null")))?;
             require_usage(&**buffer, *usage)?;
+            require_access(&**buffer, access_of(*usage))?;
             let length = check_range(buffer.byte_length(), binding.offset, binding.length)?;
             check_range(length, 0, *end).map_err(|status| status.context(format!("slot {slot}")))?;
             let DeviceRange { address, owner, .. } = device_range(&**buffer)?;

@@ -28,8 +28,8 @@ use crate::hal::deferred::{self, DeferredCommandBuffer, DispatchRequest};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
 use crate::hal::transfer::check_pattern;
 use crate::hal::{
-    Buffer, BufferRef, BufferUsage, DispatchFlags, Executable, ExecutableFunction, WHOLE_BUFFER, check_range,
-    require_usage,
+    Buffer, BufferRef, BufferUsage, DispatchFlags, Executable, ExecutableFunction, MemoryAccess, WHOLE_BUFFER,
+    check_range, require_access, require_usage,
 };
 use crate::memory::fixed_address;
 use crate::status::{Result, Status};
@@ -569,6 +569,7 @@ impl Recorder {
         };
         let length = check_range(buffer.byte_length(), reference.offset, reference.length)?;
         require_usage(&**buffer, usage)?;
+        require_access(&**buffer, access_of(usage))?;
         let allocation = buffer.allocation();
         let (allocation, offset) = match &allocation {
             Some(allocation) => (allocation, buffer.byte_offset() + reference.offset),
@@ -589,6 +590,14 @@ impl Recorder {
         self.ordinals.insert(Arc::as_ptr(allocation).addr(), ordinal);
         Ok(ordinal)
     }
+}
+
+/// The access that transfers of a usage need.
+pub(super) fn access_of(usage: BufferUsage) -> MemoryAccess {
+    let mut access = MemoryAccess::empty();
+    access.set(MemoryAccess::READ, usage.intersects(BufferUsage::TRANSFER_SOURCE));
+    access.set(MemoryAccess::WRITE, usage.intersects(BufferUsage::TRANSFER_TARGET));
+    access
 }
 
 /// Checks the range of a fill with a pattern of `step` bytes, as far as it is known.
