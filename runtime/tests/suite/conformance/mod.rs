@@ -37,6 +37,10 @@ pub struct Backend {
     loopback: bool,
     /// Whether dispatches compute something.
     runs_kernels: bool,
+    /// Whether kernels are those of a GPU, with work-items.
+    is_gpu: bool,
+    /// Queues that the operations of graphs are spread over.
+    queues: u32,
 }
 
 impl Backend {
@@ -44,6 +48,12 @@ impl Backend {
     fn device(&self) -> Arc<dyn Device> {
         let device = (self.create)();
         if self.loopback { through(&device).expect("a device of this build") } else { device }
+    }
+
+    /// Whether transient buffers have memory as soon as their allocation is submitted, rather than when it is its turn: packets that use it are
+    /// written before.
+    fn commits_early(&self) -> bool {
+        self.is_gpu
     }
 }
 
@@ -117,9 +127,26 @@ macro_rules! functions {
 
 suite!(functions);
 
-const LOCAL_SYNC: Backend =
-    Backend { name: "local-sync", create: || create("local-sync"), loopback: false, runs_kernels: true };
+const LOCAL_SYNC: Backend = Backend {
+    name: "local-sync",
+    create: || create("local-sync"),
+    loopback: false,
+    runs_kernels: true,
+    is_gpu: false,
+    queues: 1,
+};
 const LOCAL_TASK: Backend = Backend { name: "local-task", create: || create("local-task"), ..LOCAL_SYNC };
+
+/// `amdgpu` over the software agent, which interprets the kernels.
+const AMDGPU: Backend = Backend { name: "amdgpu", create: || amdgpu(""), is_gpu: true, ..LOCAL_SYNC };
+
+/// A device of the driver `amdgpu` over the software agent.
+fn amdgpu(params: &str) -> Arc<dyn Device> {
+    let amdgpu = AmdgpuConfig { agent: AmdgpuAgent::Software, ..AmdgpuConfig::default() };
+    let registry = BuiltinOptions { amdgpu, ..BuiltinOptions::default() }.registry();
+    let uri = format!("amdgpu{params}");
+    registry.create_device(&uri).unwrap_or_else(|error| panic!("{uri}: {error}"))
+}
 
 /// `local-sync` called through its vtables, which see every call, in a wrapper that overrides nothing.
 const IN_A_WRAPPER: Backend = Backend {
@@ -182,9 +209,24 @@ on!(
 );
 on!(
     null_validated,
-    Backend { name: "validated null", create: || validated("null"), loopback: false, runs_kernels: false }
+    Backend { name: "validated null", create: || validated("null"), runs_kernels: false, ..LOCAL_SYNC }
 );
-on!(null, Backend { name: "null", create: || create("null"), loopback: false, runs_kernels: false });
+on!(null, Backend { name: "null", create: || create("null"), runs_kernels: false, ..LOCAL_SYNC });
+on!(amdgpu, AMDGPU);
+on!(
+    amdgpu_validated,
+    Backend { name: "validated amdgpu", create: || Observation::new(Validate::new()).device(&amdgpu("")), ..AMDGPU }
+);
+// Rings of the smallest size, which the operations of graphs fill again and again.
+on!(
+    amdgpu_with_queues,
+    Backend {
+        name: "amdgpu with four queues",
+        create: || amdgpu("://?amdgpu_queues=4&amdgpu_queue_packets=256"),
+        queues: 4,
+        ..AMDGPU
+    }
+);
 
 const ANY: QueueAffinity = QueueAffinity::ANY;
 

@@ -122,7 +122,9 @@ pub fn transients_have_memory_between_alloca_and_dealloca(backend: &Backend) {
         let wait = [point(&start, 1)];
         let buffer = device.queue_alloca(ANY, &wait, &at(1), None, params(), size, AllocaFlags::empty()).unwrap();
         assert_eq!((buffer.byte_length(), buffer.byte_offset()), (size, 0));
-        assert_eq!(code(buffer_read(&*buffer, 0, &mut [0])), StatusCode::FailedPrecondition);
+        if !backend.commits_early() {
+            assert_eq!(code(buffer_read(&*buffer, 0, &mut [0])), StatusCode::FailedPrecondition);
+        }
         device.queue_fill(ANY, &at(1), &at(2), &buffer, 0, size, &[7], FillFlags::empty()).unwrap();
         let target = buffer_of(&*device, &vec![0; size as usize]);
         device.queue_copy(ANY, &at(2), &at(3), &buffer, 0, &target, 0, size, CopyFlags::empty()).unwrap();

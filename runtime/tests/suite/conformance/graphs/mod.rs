@@ -24,7 +24,7 @@ fn number(variable: &str) -> Option<u64> {
 pub fn random_graphs(backend: &Backend) {
     let device = backend.device();
     let executable = dispatches::kernels(backend, &*device);
-    let bench = submit::Bench { device: &*device, executable: executable.as_ref(), runs_kernels: backend.runs_kernels };
+    let bench = submit::Bench { device: &*device, executable: executable.as_ref(), backend };
     let seeds = match number("VIREO_GRAPH") {
         Some(seed) => seed..seed + 1,
         None => 0..number("VIREO_GRAPHS").unwrap_or(GRAPHS),

@@ -12,15 +12,15 @@ use vireo::{Result, Status, StatusCode};
 use super::model::{self, Expected};
 use super::plan::{Action, Body, Cause, Line, Operation, Plan, Point, Range, SIZE, Store, Transfer};
 use super::random::Random;
-use crate::conformance::dispatches::{grid, multiply, multiply_constants};
+use crate::conformance::dispatches::{multiply, multiply_constants, over};
 use crate::conformance::files::memory_file;
-use crate::conformance::{ANY, barrier, buffer_of, bytes_of, in_time, params, point, slot, timeline};
+use crate::conformance::{ANY, Backend, barrier, buffer_of, bytes_of, in_time, params, point, slot, timeline};
 
 /// What a device has to do with a plan.
 pub struct Bench<'a> {
     pub device: &'a dyn Device,
     pub executable: Option<&'a Arc<dyn Executable>>,
-    pub runs_kernels: bool,
+    pub backend: &'a Backend,
 }
 
 /// A store of the device.
@@ -64,7 +64,7 @@ pub fn run(bench: &Bench<'_>, plan: &Plan, seed: u64) {
     let run = Run {
         bench,
         plan,
-        expected: model::run(plan, bench.runs_kernels),
+        expected: model::run(plan, bench.backend.runs_kernels),
         stores,
         lines: plan.lines.iter().map(|_| timeline(bench.device)).collect(),
         bodies: plan.bodies.iter().map(|_| OnceLock::new()).collect(),
@@ -149,40 +149,49 @@ impl Run<'_> {
         }
     }
 
+    /// The queue of an operation.
+    fn queue(&self, index: usize) -> QueueAffinity {
+        match self.bench.backend.queues {
+            1 => ANY,
+            queues => QueueAffinity::from_bits_retain(1 << (index * 7 % queues as usize)),
+        }
+    }
+
     fn submit_operation(&self, index: usize, operation: &Operation, signal: &[Timepoint]) -> Result<()> {
         let device = self.bench.device;
+        let queue = self.queue(index);
         let wait = &self.points(&operation.wait)[..];
         match &operation.action {
-            Action::Barrier => device.queue_barrier(ANY, wait, signal, ExecuteFlags::empty()),
+            Action::Barrier => device.queue_barrier(queue, wait, signal, ExecuteFlags::empty()),
             Action::Alloca { store } => {
                 let flags = AllocaFlags::empty();
-                let buffer = device.queue_alloca(ANY, wait, signal, None, params(), SIZE as u64, flags)?;
+                let buffer = device.queue_alloca(queue, wait, signal, None, params(), SIZE as u64, flags)?;
                 let Held::Transient(held) = &self.stores[*store] else { unreachable!("a transient store") };
                 held.set(buffer).expect("reserved once");
                 Ok(())
             }
             Action::Dealloca { store } => {
-                device.queue_dealloca(ANY, wait, signal, self.buffer(*store), DeallocaFlags::empty())
+                device.queue_dealloca(queue, wait, signal, self.buffer(*store), DeallocaFlags::empty())
             }
             Action::Transfer(Transfer::Fill { to, pattern }) => {
                 let (buffer, offset, length) = self.range(to);
-                device.queue_fill(ANY, wait, signal, buffer, offset, length, pattern, FillFlags::empty())
+                device.queue_fill(queue, wait, signal, buffer, offset, length, pattern, FillFlags::empty())
             }
             Action::Transfer(Transfer::Update { to, bytes }) => {
                 let (buffer, offset, _) = self.range(to);
-                device.queue_update(ANY, wait, signal, bytes, buffer, offset, UpdateFlags::empty())
+                device.queue_update(queue, wait, signal, bytes, buffer, offset, UpdateFlags::empty())
             }
             Action::Transfer(Transfer::Copy { from, to }) => {
                 let ((source, source_offset, length), (target, target_offset, _)) = (self.range(from), self.range(to));
                 let flags = CopyFlags::empty();
-                device.queue_copy(ANY, wait, signal, source, source_offset, target, target_offset, length, flags)
+                device.queue_copy(queue, wait, signal, source, source_offset, target, target_offset, length, flags)
             }
             Action::Transfer(Transfer::Multiply { from, to }) => {
                 let executable = self.bench.executable.expect("plans multiply only where there is an executable");
                 let bindings = [from[0], from[1], *to].map(|store| self.whole(store));
                 let (function, constants) = (multiply(&**executable), multiply_constants(SIZE as u32 / 4));
-                let (config, flags) = (grid(1), DispatchFlags::empty());
-                device.queue_dispatch(ANY, wait, signal, executable, function, &config, &constants, &bindings, flags)
+                let (config, flags) = (over(self.bench.backend, SIZE as u32 / 4), DispatchFlags::empty());
+                device.queue_dispatch(queue, wait, signal, executable, function, &config, &constants, &bindings, flags)
             }
             Action::Execute { body, table } => {
                 let commands = self.bodies[*body].get_or_init(|| self.record(&self.plan.bodies[*body]));
@@ -196,19 +205,19 @@ impl Run<'_> {
                         length: WHOLE_BUFFER,
                     })
                     .collect();
-                device.queue_execute(ANY, wait, signal, commands, &table, ExecuteFlags::empty())
+                device.queue_execute(queue, wait, signal, commands, &table, ExecuteFlags::empty())
             }
             Action::ReadFile { from, to } => {
                 let (target, target_offset, length) = self.range(to);
                 let (file, flags) = (self.file(from.store), ReadFlags::empty());
                 let offset = from.offset as u64;
-                device.queue_read(ANY, wait, signal, file, offset, target, target_offset, length, flags)
+                device.queue_read(queue, wait, signal, file, offset, target, target_offset, length, flags)
             }
             Action::WriteFile { from, to } => {
                 let (source, source_offset, length) = self.range(from);
                 let (file, flags) = (self.file(to.store), WriteFlags::empty());
                 let offset = to.offset as u64;
-                device.queue_write(ANY, wait, signal, source, source_offset, file, offset, length, flags)
+                device.queue_write(queue, wait, signal, source, source_offset, file, offset, length, flags)
             }
             Action::Look { at } => {
                 let (buffer, offset, expected) =
@@ -235,7 +244,7 @@ impl Run<'_> {
             }
             Action::FailingFill { store } => {
                 let (buffer, flags) = (self.buffer(*store), FillFlags::empty());
-                device.queue_fill(ANY, wait, signal, buffer, 0, SIZE as u64 + 1, &[1], flags)
+                device.queue_fill(queue, wait, signal, buffer, 0, SIZE as u64 + 1, &[1], flags)
             }
             Action::Never => self.call(index, wait, signal, move |_| Ok(())),
         }
@@ -253,7 +262,14 @@ impl Run<'_> {
             calls[index].fetch_add(1, Ordering::Relaxed);
             body(signal)
         })));
-        self.bench.device.queue_host_call(ANY, wait, signal, &call, &[index as u64], HostCallFlags::empty())
+        self.bench.device.queue_host_call(
+            self.queue(index),
+            wait,
+            signal,
+            &call,
+            &[index as u64],
+            HostCallFlags::empty(),
+        )
     }
 
     fn record(&self, body: &Body) -> Arc<dyn CommandBuffer> {
@@ -292,7 +308,8 @@ impl Run<'_> {
                 let bindings = [from[0], from[1], *to].map(|store| reference(&Range::whole(store)));
                 let (function, constants) = (multiply(&**executable), multiply_constants(SIZE as u32 / 4));
                 let flags = DispatchFlags::empty();
-                commands.dispatch(executable, function, &grid(1), &constants, &bindings, flags)
+                let config = over(self.bench.backend, SIZE as u32 / 4);
+                commands.dispatch(executable, function, &config, &constants, &bindings, flags)
             }
         }
     }
