@@ -36,7 +36,7 @@ const ADD: ExecutableFunction = ExecutableFunction(0);
 const ABS: ExecutableFunction = ExecutableFunction(1);
 
 /// Rounds of which the best counts.
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 300;
 
 /// The memory of a queue, with its indices.
 #[repr(C, align(64))]
