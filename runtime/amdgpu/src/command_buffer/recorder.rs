@@ -98,7 +98,8 @@ pub struct Recorder {
     commands: u32,
     /// The driver's kernels, once a command needs them.
     kernels: Option<TransferKernels>,
-    scratch: Scratch,
+    /// None while a dispatch is put together in it.
+    scratch: Option<Box<Scratch>>,
 }
 
 /// Memory of a recorder that ended, for the next one of the thread.
@@ -106,7 +107,7 @@ pub struct Recorder {
 struct Workspace {
     block: BlockBuilder,
     published: Vec<u8>,
-    scratch: Scratch,
+    scratch: Option<Box<Scratch>>,
 }
 
 /// A workspace with more memory than this is not kept.
@@ -302,12 +303,12 @@ impl deferred::Recorder for Recorder {
     }
 
     fn dispatch(&mut self, source: &Arc<dyn KernelSource>, request: DispatchRequest<'_>) -> Result<()> {
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = self.scratch.take().unwrap_or_default();
         scratch.places.clear();
         scratch.arguments.clear();
         scratch.sources.clear();
         let recorded = self.dispatch_in(&mut scratch, source, request);
-        self.scratch = scratch;
+        self.scratch = Some(scratch);
         recorded
     }
 
@@ -555,16 +556,12 @@ impl Recorder {
     }
 
     /// Checks a reference as far as that does not depend on the binding table.
+    // Part of its callers, which then use the place without writing it to memory first.
+    #[inline(always)]
     fn place(&mut self, reference: &BufferRef, usage: BufferUsage) -> Result<Place> {
         let Some(buffer) = &reference.buffer else {
             let (slot, offset, length) = (reference.slot, reference.offset, reference.length);
-            if slot >= self.capacity {
-                return Err(Status::out_of_range(format!("slot {slot}: the command buffer has {}", self.capacity)));
-            }
-            let end = offset.checked_add(if length == WHOLE_BUFFER { 0 } else { length });
-            let end = end.ok_or_else(|| Status::out_of_range(format!("{length} bytes at {offset} of slot {slot}")))?;
-            let all = self.slots.entry(slot).or_insert(SlotUse { slot, end, usage });
-            (all.end, all.usage) = (all.end.max(end), all.usage | usage);
+            self.use_slot(reference, usage)?;
             return Ok(Place::Slot { slot, offset, length });
         };
         let length = check_range(buffer.byte_length(), reference.offset, reference.length)?;
@@ -581,6 +578,19 @@ impl Recorder {
         };
         let fixed = self.buffers[ordinal as usize].fixed.map(|address| address + offset);
         Ok(Place::Held { ordinal, offset, length, fixed })
+    }
+
+    /// Notes what a command needs of a slot.
+    fn use_slot(&mut self, reference: &BufferRef, usage: BufferUsage) -> Result<()> {
+        let BufferRef { slot, offset, length, .. } = *reference;
+        if slot >= self.capacity {
+            return Err(Status::out_of_range(format!("slot {slot}: the command buffer has {}", self.capacity)));
+        }
+        let end = offset.checked_add(if length == WHOLE_BUFFER { 0 } else { length });
+        let end = end.ok_or_else(|| Status::out_of_range(format!("{length} bytes at {offset} of slot {slot}")))?;
+        let all = self.slots.entry(slot).or_insert(SlotUse { slot, end, usage });
+        (all.end, all.usage) = (all.end.max(end), all.usage | usage);
+        Ok(())
     }
 
     /// Holds a buffer; returns its ordinal.
