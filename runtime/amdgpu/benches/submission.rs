@@ -188,6 +188,9 @@ struct Bench {
     line: Arc<dyn Semaphore>,
 }
 
+/// Submits something to a queue, between two points.
+type Submit<'a> = &'a dyn Fn(QueueAffinity, &[Timepoint], &[Timepoint]);
+
 /// How dispatches name their buffers.
 #[derive(Clone, Copy)]
 enum Bindings {
@@ -311,7 +314,7 @@ impl Bench {
         }
         const EDGES: usize = 512;
         let (device, target) = (&self.device, &self.buffers[0]);
-        let edge = |row: &str, submit: &dyn Fn(QueueAffinity, &[Timepoint], &[Timepoint])| {
+        let edge = |row: &str, submit: Submit<'_>| {
             report(filter, row, EDGES, || {
                 self.submissions(EDGES as u64, |step, wait, signal| submit(queue(step as u32 % 2), wait, signal))
             });

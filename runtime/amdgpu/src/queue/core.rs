@@ -71,6 +71,7 @@ pub(crate) struct QueueCore {
     /// In the order of epochs.
     pub(super) entries: Mutex<VecDeque<Entry>>,
     /// Memory of submissions that completed, to use again.
+    #[expect(clippy::vec_box, reason = "submissions are moved from place to place by their address")]
     pub(super) spare: Mutex<Vec<Box<Submission>>>,
     /// Why it takes no more packets.
     pub(super) failure: OnceLock<Status>,
