@@ -185,6 +185,13 @@ begin vireo_patch_grid
   global_store_b32 v0, v2, s[8:9] offset:4
   global_store_b32 v0, v3, s[8:9] offset:8
 .Lexplicit:
+  s_mul_hi_u32 s17, s14, s10
+  s_mul_hi_u32 s18, s15, s11
+  s_mul_hi_u32 s19, s16, s12
+  s_or_b32 s17, s17, s18
+  s_or_b32 s17, s17, s19
+  s_cmp_lg_u32 s17, 0
+  s_cbranch_scc1 .Ltoomany
   s_mul_i32 s14, s14, s10
   s_mul_i32 s15, s15, s11
   s_mul_i32 s16, s16, s12
@@ -200,6 +207,10 @@ begin vireo_patch_grid
   global_store_b32 v0, v1, s[6:7] offset:12
   global_store_b32 v0, v2, s[6:7] offset:16
   global_store_b32 v0, v3, s[6:7] offset:20
+  s_branch .Lpublish
+// A grid of more work-items than packets can name stops the queue: there is no packet of type 255.
+.Ltoomany:
+  s_or_b32 s13, s13, 0xff
   s_branch .Lpublish
 // A grid without work-items is no dispatch: a barrier that waits for no signals takes its place, type 3 instead of 2.
 .Lempty:
