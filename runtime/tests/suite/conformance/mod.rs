@@ -82,7 +82,7 @@ macro_rules! suite {
                 one_shot_commands_run_once, barriers_and_events_order_commands, groups_are_closed,
                 commands_outlive_their_recorder, executions_may_overlap;
             dispatches: executables_tell_what_they_are, dispatches_compute, recorded_dispatches_take_constants,
-                workgroup_counts_come_from_buffers, arguments_are_checked, dispatches_share_a_queue;
+                workgroup_counts_come_from_buffers, counts_in_buffers_have_limits, arguments_are_checked, dispatches_share_a_queue;
             files: memory_is_a_file, files_allow_what_they_were_imported_for, descriptors_are_files;
             host_calls: the_host_is_called_in_its_turn, failures_of_calls_are_those_of_the_queue,
                 calls_may_signal_later, calls_nobody_waits_for_fail_nobody, calls_submit_to_their_queue;
