@@ -31,7 +31,7 @@ fn allocate(system: &System, pool: &Pool, size: u64) -> Result<u64> {
     let length = size.checked_next_multiple_of(GRANULE).ok_or(HsaStatus::ERROR_OUT_OF_RESOURCES)?;
     pool.charge(length)?;
     let allocate = || {
-        // A page behind each allocation is in none, so that a kernel which leaves one does not find the next one there.
+        // The page after each allocation is in none, so that a kernel which leaves one does not find the next one there.
         let guarded = length.checked_add(GRANULE).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = guarded.ok_or(HsaStatus::ERROR_OUT_OF_RESOURCES)?;
         let pages = PageMapping::reserved(bytes, "device memory").map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES)?;

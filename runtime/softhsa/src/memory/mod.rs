@@ -1,4 +1,4 @@
-//! Memory of the agents: the map of all allocations ([`map`]), what is behind them ([`backing`]), what an agent sees of them ([`view`]), and
+//! Memory of the agents: the map of all allocations ([`map`]), their bytes ([`backing`]), what an agent sees of them ([`view`]), and
 //! addresses apart from memory ([`virtual_memory`]).
 
 pub(crate) mod backing;

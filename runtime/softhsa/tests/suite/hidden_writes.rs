@@ -9,7 +9,7 @@ use vireo_simt::{Port, Trap, TrapKind};
 
 use crate::support::*;
 
-/// Doubles the 32-bit word that the first argument points to, and stores it behind that.
+/// Doubles the 32-bit word that the first argument points to, and stores the result after it.
 fn double(dispatch: &vireo_softhsa::KernelDispatch<'_>) -> Result<(), Trap> {
     let mut port = Port::new(dispatch.memory, None);
     let trap = |fault| Trap::new(TrapKind::Memory(fault));
