@@ -70,3 +70,10 @@ pub mod signal {
 
     include!(concat!(env!("OUT_DIR"), "/amdgpu/signal.rs"));
 }
+
+/// The words of edges between devices.
+pub mod topology {
+    use crate::fields::{BitField, Dump, FieldError, WordDump, check_field};
+
+    include!(concat!(env!("OUT_DIR"), "/amdgpu/topology.rs"));
+}

@@ -18,7 +18,7 @@ use vireo_core::status::Status;
 
 pub use fields::{BitField, FieldError, ReadError};
 pub use generated::{
-    code_object, command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal,
+    code_object, command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal, topology,
 };
 
 /// A function of the HSA library.

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use vireo_hsa::hsa::{HsaStatus, MemoryFaultEvent};
+use vireo_hsa::hsa::{HsaStatus, MemoryFaultEvent, MemoryFaultReasons};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::packet::{
     BarrierAndPacket, BarrierOrPacket, BarrierValuePacket, FenceScope, KernelDispatchPacket, PACKET_SIZE, Packet,
@@ -394,8 +394,7 @@ impl Processor<'_> {
             let event = MemoryFaultEvent {
                 agent: agent.handle(),
                 virtual_address: address,
-                // The page is not there.
-                fault_reason_mask: 1,
+                fault_reason_mask: MemoryFaultReasons(0).with_page_not_present(true),
                 ..MemoryFaultEvent::default()
             };
             let handlers = self.system.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
