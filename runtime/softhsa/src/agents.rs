@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use vireo_hsa::hsa::{
     Agent as AgentHandle, AgentInfo, AgentMemoryPoolInfo, DefaultFloatRoundingMode, DeviceType, HdpFlush, HsaStatus,
-    Isa, IsaInfo, LinkInfo, MemoryPool, MemoryPoolAccess, MemoryPoolFlags, MemoryPoolInfo, MemoryPoolSegment, Profile,
-    RegionInfo,
+    Isa, IsaInfo, LinkInfo, LinkType, MemoryPool, MemoryPoolAccess, MemoryPoolFlags, MemoryPoolInfo, MemoryPoolSegment,
+    Profile, RegionInfo,
 };
 use vireo_hsa::queue::{QueueFeatures, QueueType};
 
 use crate::clock;
 use crate::status::Result;
-use crate::topology::{Feature, Topology};
+use crate::topology::{Feature, PeerLinks, Topology};
 
 /// The upper halves of handles, by the kind of what they name; the lower half is an index.
 const AGENTS: u64 = 0xa6e7 << 32;
@@ -250,7 +250,7 @@ impl Agent {
                 for_gpu(1)
             }
             AgentInfo::HDP_FLUSH if gpu => {
-                let [mem_flush, reg_flush] = self.flush_addresses();
+                let [mem_flush, reg_flush] = if topology.has(Feature::Hdp) { self.flush_addresses() } else { [0, 0] };
                 HdpFlush { mem_flush, reg_flush }.to_bytes().to_vec()
             }
             // There are no clocks, buses, watch points or revisions to tell of.
@@ -338,12 +338,12 @@ impl Agent {
             AgentMemoryPoolInfo::NUM_LINK_HOPS => Ok(bytes(hops)),
             AgentMemoryPoolInfo::LINK_INFO => {
                 let mut link = LinkInfo::default();
-                link.atomic_support_32bit.0 = 1;
-                link.atomic_support_64bit.0 = 1;
-                link.coherent_support.0 = 1;
-                // PCI Express, whose nodes are further apart than those of one board.
-                link.link_type = 2;
-                link.numa_distance = 20;
+                link.atomic_support_32bit.0 = topology.has(Feature::Atomics).into();
+                link.atomic_support_64bit.0 = topology.has(Feature::Atomics).into();
+                link.coherent_support.0 = topology.has(Feature::Coherency).into();
+                let is_xgmi = topology.peer_links == PeerLinks::Xgmi && self.is_gpu() && pool.agent != 0;
+                (link.link_type, link.numa_distance) =
+                    if is_xgmi { (LinkType::XGMI, 15) } else { (LinkType::PCIE, 20) };
                 Ok(link.to_bytes().repeat(hops as usize))
             }
             _ => Err(HsaStatus::ERROR_INVALID_ARGUMENT),

@@ -33,7 +33,7 @@ pub use code_object::CodeObjectError;
 pub use dispatch::{KernelDispatch, KernelRunner};
 pub use interpreter::Interpreter;
 pub use system::{InUse, configure, trace_packets};
-pub use topology::{Feature, HostWrites, Topology, TopologyError, VARIABLE};
+pub use topology::{Feature, HostWrites, PeerLinks, Topology, TopologyError, VARIABLE};
 pub use trace::{
     PacketEvent, PacketObserver, PacketOutcome, PacketPlace, PacketTrace, PacketWait, SignalChange, TraceFormat,
     TracedPacket,

@@ -26,6 +26,16 @@ pub enum HostWrites {
     UntilFlush,
 }
 
+/// What connects GPUs with each other. The host is at the other end of PCI Express.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PeerLinks {
+    /// PCI Express.
+    #[default]
+    Pcie,
+    /// xGMI, whose GPUs are closer to each other than to the host.
+    Xgmi,
+}
+
 /// A feature that the agent may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
@@ -35,6 +45,12 @@ pub enum Feature {
     LargeBar,
     /// Access of GPUs to the memory of each other.
     Peers,
+    /// Atomic operations across links.
+    Atomics,
+    /// Coherency across links.
+    Coherency,
+    /// The register that flushes the host data path: there is no such path.
+    Hdp,
     /// The interface for shared virtual memory.
     Svm,
     /// The interface for virtual memory: addresses apart from memory.
@@ -45,10 +61,13 @@ pub enum Feature {
 
 impl Feature {
     /// Every feature with the name that texts have for it.
-    const NAMED: [(&'static str, Feature); 6] = [
+    const NAMED: [(&'static str, Feature); 9] = [
         ("fine-grained", Feature::FineGrained),
         ("large-bar", Feature::LargeBar),
         ("peers", Feature::Peers),
+        ("atomics", Feature::Atomics),
+        ("coherency", Feature::Coherency),
+        ("hdp", Feature::Hdp),
         ("svm", Feature::Svm),
         ("virtual-memory", Feature::VirtualMemory),
         ("loader", Feature::Loader),
@@ -72,6 +91,8 @@ pub struct Topology {
     pub isa: String,
     /// Compute units of a GPU.
     pub compute_units: u32,
+    /// What connects GPUs.
+    pub peer_links: PeerLinks,
     /// When writes of the host become visible.
     pub host_writes: HostWrites,
     /// True if kernels whose packets have no barrier bit run in the opposite order, as far as they are published. Hardware overlaps them, so
@@ -94,6 +115,7 @@ impl Default for Topology {
             host_memory: 32 << 30,
             isa: "gfx1100".to_string(),
             compute_units: 4,
+            peer_links: PeerLinks::Pcie,
             host_writes: HostWrites::Visible,
             reorder: false,
             without: Vec::new(),
@@ -136,6 +158,9 @@ impl Topology {
         if self.isa.is_empty() || self.isa.len() > 32 || !self.isa.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return wrong(format!("isa: `{}` is not the name of a processor", self.isa));
         }
+        if self.host_writes == HostWrites::UntilFlush && !self.has(Feature::Hdp) {
+            return wrong("without: writes of the host wait until a flush, which needs hdp".to_string());
+        }
         Ok(())
     }
 }
@@ -143,8 +168,8 @@ impl Topology {
 impl FromStr for Topology {
     type Err = TopologyError;
 
-    /// Reads `agents=2,queues=4,queue-size=1024,memory=1GiB,host-memory=4GiB,isa=gfx1100,compute-units=8,host-writes=until-acquire,
-    /// order=reversed,without=svm+peers,trace=packets.json`; whatever is not named has its default.
+    /// Reads `agents=2,queues=4,queue-size=1024,memory=1GiB,host-memory=4GiB,isa=gfx1100,compute-units=8,peer-links=xgmi,
+    /// host-writes=until-acquire,order=reversed,without=svm+peers,trace=packets.json`; whatever is not named has its default.
     fn from_str(text: &str) -> Result<Self, TopologyError> {
         let mut topology = Topology::default();
         for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
@@ -161,6 +186,13 @@ impl FromStr for Topology {
                 "host-memory" => topology.host_memory = bytes()?,
                 "isa" => topology.isa = value.to_string(),
                 "compute-units" => topology.compute_units = number()?,
+                "peer-links" => {
+                    topology.peer_links = match value {
+                        "pcie" => PeerLinks::Pcie,
+                        "xgmi" => PeerLinks::Xgmi,
+                        _ => return Err(wrong("pcie or xgmi")),
+                    }
+                }
                 "host-writes" => {
                     topology.host_writes = match value {
                         "visible" => HostWrites::Visible,
@@ -200,7 +232,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let text = "agents=2, queues=4,queue-size=1024,memory=1GiB,host-memory=2GiB,isa=gfx1201,compute-units=8,\
-                    host-writes=until-flush,order=reversed,without=svm+peers,trace=a.json";
+                    peer-links=xgmi,host-writes=until-flush,order=reversed,without=svm+peers,trace=a.json";
         let expected = Topology {
             agents: 2,
             queues: 4,
@@ -209,6 +241,7 @@ mod tests {
             host_memory: 2 << 30,
             isa: "gfx1201".to_string(),
             compute_units: 8,
+            peer_links: PeerLinks::Xgmi,
             host_writes: HostWrites::UntilFlush,
             reorder: true,
             without: vec![Feature::Svm, Feature::Peers],
@@ -229,11 +262,13 @@ mod tests {
             ("compute-units=0", "compute-units: 0 is not between 1 and 65536"),
             ("memory=much", "memory: `much` is not a number of bytes"),
             ("isa=", "isa: `` is not the name of a processor"),
+            ("peer-links=rope", "peer-links: `rope` is not pcie or xgmi"),
+            ("host-writes=until-flush,without=hdp", "without: writes of the host wait until a flush, which needs hdp"),
             ("host-writes=late", "host-writes: `late` is not visible, until-acquire or until-flush"),
             ("order=any", "order: `any` is not queue or reversed"),
             (
                 "without=fine",
-                "without: `fine` is not one of fine-grained, large-bar, peers, svm, virtual-memory, loader",
+                "without: `fine` is not one of fine-grained, large-bar, peers, atomics, coherency, hdp, svm, virtual-memory, loader",
             ),
         ];
         for (text, error) in cases {
