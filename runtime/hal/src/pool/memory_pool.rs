@@ -377,6 +377,11 @@ impl Reservation {
 }
 
 impl MemoryPool {
+    /// Whether a reservation is memory of the host. The provider makes the buffers of other memory.
+    pub fn is_on_host(&self, reservation: PoolReservation) -> Result<bool> {
+        Ok(self.0.slab_of(reservation)?.slab.base.is_some())
+    }
+
     /// Takes over a reservation, without a buffer object for it.
     ///
     /// # Errors

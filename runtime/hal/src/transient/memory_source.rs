@@ -258,12 +258,14 @@ fn reserve_from_pool(pool: &dyn Pool, params: BufferParams, allocation_size: u64
         }
     }
     let any: &dyn Any = pool;
-    if let Some(own) = any.downcast_ref::<MemoryPool>() {
+    if let Some(own) = any.downcast_ref::<MemoryPool>()
+        && own.is_on_host(reservation)?
+    {
         let reservation = own.reserve(reservation)?;
         if let Some(buffer) = reservation.buffer(params, allocation_size) {
             return Ok(Memory::Reserved(buffer, reservation));
         }
-        return Err(Status::invalid_argument(format!("{pool:?}: the host does not reach its memory")));
+        return Err(Status::internal(format!("{pool:?}: a reservation of less than {allocation_size} bytes")));
     }
     let transfer = PoolMaterializeFlags::TRANSFER_RESERVATION_OWNERSHIP;
     let buffer = pool.materialize_reservation(params, reservation, transfer);

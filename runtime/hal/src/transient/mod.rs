@@ -6,5 +6,5 @@
 mod buffer;
 mod memory_source;
 
-pub use buffer::TransientBuffer;
+pub use buffer::{Memory, TransientBuffer};
 pub use memory_source::{DeviceMemory, MemorySource};
