@@ -28,7 +28,7 @@ pub fn text(statistics: &ExecutionStatistics) -> String {
     if operations.is_empty() {
         return "Device statistics: the program has not used a queue of a device\n".into();
     }
-    let kernels = if kernels.is_empty() { "  no kernel ran on the host\n".into() } else { kernels };
+    let kernels = if kernels.is_empty() { "  no kernel was timed\n".into() } else { kernels };
     format!("Device statistics:\n{operations}{kernels}")
 }
 

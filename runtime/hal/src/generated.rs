@@ -22,14 +22,14 @@ pub mod hal {
 
     /// The objects as traits.
     pub mod traits {
-        use crate::{BufferView, Fence, HostKernels, Result, Status, VmType, unimplemented};
+        use crate::{BufferView, DeviceTimes, Fence, HostKernels, Result, Status, VmType, unimplemented};
 
         include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));
     }
 
     /// Wrappers of objects.
     pub mod forward {
-        use crate::{Forward, HostKernels, Result, Status};
+        use crate::{DeviceTimes, Forward, HostKernels, Result, Status};
 
         include!(concat!(env!("OUT_DIR"), "/hal/forward.rs"));
     }

@@ -21,6 +21,7 @@ pub mod bit_set;
 pub mod buffer;
 mod buffer_view;
 pub mod deferred;
+pub mod device_times;
 mod element_type;
 mod element_value;
 mod exclusive;
@@ -59,6 +60,7 @@ pub use allocators::{
 };
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::{BufferView, BufferViewRef, ShapeAndType, dense_byte_length};
+pub use device_times::{DeviceTimes, DispatchTime, SubmissionTime, TimesObserver};
 pub use element_value::{BitPacker, ElementValue};
 pub use exclusive::{ExclusiveBytes, overwrite_exclusive};
 pub use fence::{Fence, Timepoints};

@@ -2,8 +2,8 @@
 //! a device to get them.
 //!
 //! The wrapper sees the calls of a device, and wraps the executables that it prepares: a device asks them for their kernels, and gets kernels
-//! whose runs are timed. So times are there for devices that run kernels on the host, whichever loader they are from; other devices only
-//! have counts of operations.
+//! whose runs are timed. So times are there for devices that run kernels on the host, whichever loader they are from. Devices that measure
+//! times themselves ([`DeviceTimes`](crate::DeviceTimes)) are observed; others only have counts of operations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use crate::device_times::{DispatchTime, SubmissionTime, TimesObserver};
 use crate::forward::{ForwardDevice, ForwardExecutable, ForwardExecutableCache, ForwardedMethod};
 use crate::host_kernels::{Arguments, HostKernels, KernelTiming, WorkgroupMemory};
 use crate::limits::Limits;
@@ -62,9 +63,9 @@ pub struct DispatchStatistics {
     pub name: String,
     /// Dispatches. One without workgroups does not run and does not count.
     pub count: u64,
-    /// Their workgroups.
+    /// Their workgroups, as far as the host knows them.
     pub workgroups: u64,
-    /// How long workgroups ran, all threads together.
+    /// How long workgroups ran, all threads together; on a GPU how long dispatches ran.
     pub time: Duration,
 }
 
@@ -85,6 +86,9 @@ impl ExecutionStatistics {
 
     /// The device with its operations counted, and the kernels of executables that it prepares.
     pub fn device(self: &Arc<Self>, device: &Arc<dyn Device>) -> Arc<dyn Device> {
+        if let Some(times) = device.clone().device_times() {
+            times.observe(Some(Arc::new(CountedTimes(self.clone()))));
+        }
         Arc::new(Forward(CountedDevice { inner: device.clone(), statistics: self.clone() }))
     }
 
@@ -117,7 +121,7 @@ impl ExecutionStatistics {
             workgroups: counters.workgroups.load(Ordering::Relaxed),
             time: Duration::from_nanos(counters.nanoseconds.load(Ordering::Relaxed)),
         };
-        kernels.iter().map(of).filter(|dispatch| dispatch.workgroups > 0).collect()
+        kernels.iter().map(of).filter(|dispatch| dispatch.workgroups > 0 || dispatch.count > 0).collect()
     }
 
     fn is_counting(&self) -> bool {
@@ -128,6 +132,25 @@ impl ExecutionStatistics {
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         kernels.entry(name.to_string()).or_default().clone()
     }
+}
+
+/// Counts the dispatches that a device times.
+struct CountedTimes(Arc<ExecutionStatistics>);
+
+impl TimesObserver for CountedTimes {
+    fn is_active(&self) -> bool {
+        self.0.is_counting()
+    }
+
+    fn dispatch(&self, time: &DispatchTime<'_>) {
+        let counters = self.0.counters(time.kernel);
+        let ran = time.times.map_or(0, |(start, end)| end.saturating_sub(start).as_nanos());
+        counters.dispatches.fetch_add(1, Ordering::Relaxed);
+        counters.workgroups.fetch_add(time.workgroups, Ordering::Relaxed);
+        counters.nanoseconds.fetch_add(u64::try_from(ran).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn submission(&self, _time: &SubmissionTime) {}
 }
 
 /// A device whose operations are counted.
@@ -176,13 +199,13 @@ impl ForwardExecutableCache for CountedCache {
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
         let inner = self.inner.prepare_executable(queue_affinity, caching_mode, format, data, constants)?;
-        let kernels = inner.clone().host_kernels().map(|inner| -> Arc<dyn HostKernels> {
-            if inner.is_null() {
-                return inner;
-            }
-            Arc::new(CountedKernels { inner, statistics: self.statistics.clone(), counters: RwLock::default() })
-        });
-        Ok(Arc::new(Forward(CountedExecutable { inner, kernels })))
+        let Some(kernels) = inner.clone().host_kernels().filter(|kernels| !kernels.is_null()) else {
+            // A device that runs its executables itself has to recognise them.
+            return Ok(inner);
+        };
+        let (statistics, counters) = (self.statistics.clone(), RwLock::default());
+        let kernels: Arc<dyn HostKernels> = Arc::new(CountedKernels { inner: kernels, statistics, counters });
+        Ok(Arc::new(Forward(CountedExecutable { inner, kernels: Some(kernels) })))
     }
 }
 

@@ -1,0 +1,57 @@
+//! Times that a device measures itself ([`DeviceTimes`]): when dispatches and submissions ran on it. Hosts give it a [`TimesObserver`], such as
+//! statistics or a writer of traces. Devices whose kernels run on the host are timed there instead.
+//!
+//! All times of a device are since one moment, so they can be compared with each other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When a dispatch ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DispatchTime<'a> {
+    /// The queue, by its place among those of the device.
+    pub queue: u32,
+    /// The submission of the queue that it was part of.
+    pub submission: u64,
+    /// The name of the kernel; empty if it is not known.
+    pub kernel: &'a str,
+    /// Its workgroups; 0 if only the device knows.
+    pub workgroups: u64,
+    /// When it began and ended; none if the device did not say.
+    pub times: Option<(Duration, Duration)>,
+}
+
+/// When a submission ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubmissionTime {
+    /// The queue, by its place among those of the device.
+    pub queue: u32,
+    /// Its number on the queue.
+    pub submission: u64,
+    /// Its dispatches.
+    pub dispatches: u32,
+    /// When the host gave it to the device, in the order of the queue.
+    pub submitted: Duration,
+    /// When its first dispatch began and its last one ended; none if it has none, or the device did not say.
+    pub times: Option<(Duration, Duration)>,
+    /// When the host learned that it had completed.
+    pub completed: Duration,
+}
+
+/// Something that learns of times. It is called on threads of the device, and should not take long.
+pub trait TimesObserver: Send + Sync {
+    /// Whether it wants times now. It is asked for each submission; without times a device works at full speed.
+    fn is_active(&self) -> bool;
+
+    /// A dispatch completed.
+    fn dispatch(&self, time: &DispatchTime<'_>);
+
+    /// A submission completed, after its dispatches.
+    fn submission(&self, time: &SubmissionTime);
+}
+
+/// A device that measures times. Hosts get it from [`Device::device_times`](crate::Device).
+pub trait DeviceTimes: Send + Sync {
+    /// Tells an observer of what is submitted from here on, instead of the one before; none ends that.
+    fn observe(&self, observer: Option<Arc<dyn TimesObserver>>);
+}
