@@ -7,30 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use vireo_hsa::hsa::{
-    Agent, AgentInfo, AgentMemoryPoolInfo, DeviceType, HdpFlush, LinkInfo, MemoryPool, MemoryPoolAccess,
-    MemoryPoolFlags, MemoryPoolInfo, MemoryPoolSegment,
+    Agent, AgentInfo, DeviceType, HdpFlush, MemoryPool, MemoryPoolFlags, MemoryPoolInfo, MemoryPoolSegment,
 };
 
-use crate::memory::{DeviceMemory, HdpRegister, Publication};
+use crate::links::Link;
+use crate::memory::{AgentMask, DeviceMemory, HdpRegister, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
 use crate::symbols::Hsa;
 use crate::target::TargetId;
 
-/// Most links between an agent and a pool that are described.
-const MAX_LINKS: usize = 8;
-
-/// A class of memory, by what it is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryClass {
-    /// Memory of the GPU for its kernels alone. The host reaches it only where the link lets it.
-    DeviceLocal,
-    /// Memory of the host that GPUs see each write of while kernels run.
-    HostFine,
-    /// Memory of the host that GPUs see writes of between kernels.
-    HostCoarse,
-    /// Memory of the host for arguments of kernels.
-    Kernarg,
-}
+/// GPUs at most: each has a bit of an [`AgentMask`].
+const MAX_GPUS: usize = u64::BITS as usize;
 
 /// A memory pool.
 #[derive(Clone, Copy, Debug)]
@@ -43,23 +30,6 @@ pub struct Pool {
     /// Most bytes of an allocation.
     pub max_size: u64,
     flags: MemoryPoolFlags,
-}
-
-/// The link between an agent and the memory of another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
-    /// Whether the agent may access the memory at all.
-    pub is_accessible: bool,
-    /// Whether it may without being allowed to.
-    pub by_default: bool,
-    /// The kind of each hop, as the HSA library numbers it: 2 is PCI Express, 4 is xGMI.
-    pub hops: Vec<u32>,
-    /// Distance of the memory nodes; 0 if that is not known.
-    pub numa_distance: u32,
-    /// Whether all hops are coherent.
-    pub is_coherent: bool,
-    /// Whether all hops have atomic operations of 64 bits.
-    pub has_atomics: bool,
 }
 
 /// A GPU.
@@ -83,6 +53,8 @@ pub struct GpuAgent {
     pub queue_max_size: u32,
     /// Its own memory.
     pub local: Pool,
+    /// The same, fine-grained, if it has such.
+    pub fine: Option<Pool>,
     /// Whether the host reaches its memory.
     pub local_is_host_visible: bool,
     /// How writes of the host to its memory become visible.
@@ -98,6 +70,8 @@ pub struct GpuAgent {
 pub struct HostPools {
     /// The processor.
     pub agent: Agent,
+    /// Its memory node.
+    pub node: u32,
     /// Memory that all see each write of.
     pub fine: Pool,
     /// Memory that is coherent between kernels.
@@ -139,6 +113,12 @@ impl System {
             }
         }
         let mut gpus = Vec::new();
+        if agents.len() > MAX_GPUS {
+            return Err(unavailable(format!(
+                "the HSA library knows {} GPUs: at most {MAX_GPUS} are used",
+                agents.len()
+            )));
+        }
         for agent in agents {
             let node = node(hsa, agent)?;
             // The processor on the same node, or else the first.
@@ -146,7 +126,7 @@ impl System {
             let host = host.ok_or_else(|| unavailable("the HSA library knows no processor".to_string()))?.0;
             gpus.push(Arc::new(GpuAgent::describe(hsa, agent, gpus.len(), node, host)?));
         }
-        let links = gpus.iter().map(|from| gpus.iter().map(|to| link(hsa, from.agent, &to.local)).collect());
+        let links = gpus.iter().map(|from| gpus.iter().map(|to| from.link_to(to)).collect());
         let links = links.collect::<Result<_>>()?;
         Ok(System { hsa: hsa.clone(), gpus, links })
     }
@@ -184,42 +164,6 @@ fn pools(hsa: &Hsa, agent: Agent) -> Result<Vec<Pool>> {
     Ok(pools)
 }
 
-/// What is known of the way from an agent to a pool.
-fn link(hsa: &Hsa, agent: Agent, pool: &Pool) -> Result<Link> {
-    // SAFETY: the attributes are two `u32`.
-    let (access, hops) = unsafe {
-        (
-            hsa.agent_pool_info::<u32>(agent, pool.pool, AgentMemoryPoolInfo::ACCESS)?,
-            hsa.agent_pool_info::<u32>(agent, pool.pool, AgentMemoryPoolInfo::NUM_LINK_HOPS)?,
-        )
-    };
-    let access = MemoryPoolAccess(access);
-    let mut link = Link {
-        is_accessible: access != MemoryPoolAccess::NEVER_ALLOWED,
-        by_default: access == MemoryPoolAccess::ALLOWED_BY_DEFAULT,
-        is_coherent: true,
-        has_atomics: true,
-        ..Link::default()
-    };
-    if hops == 0 || hops as usize > MAX_LINKS {
-        return Ok(link);
-    }
-    /// As many as are read.
-    type Hops = [[u64; LinkInfo::SIZE / 8 + 1]; MAX_LINKS];
-    const { assert!(LinkInfo::SIZE * MAX_LINKS <= size_of::<Hops>()) };
-    // SAFETY: the attribute is a list of as many descriptions as there are hops, which has room.
-    let words = unsafe { hsa.agent_pool_info::<Hops>(agent, pool.pool, AgentMemoryPoolInfo::LINK_INFO) }?;
-    let bytes: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect();
-    for bytes in bytes.as_chunks::<{ LinkInfo::SIZE }>().0.iter().take(hops as usize) {
-        let hop = LinkInfo::read(bytes);
-        link.hops.push(hop.link_type);
-        link.numa_distance = link.numa_distance.max(hop.numa_distance);
-        link.is_coherent &= hop.coherent_support.0 != 0;
-        link.has_atomics &= hop.atomic_support_64bit.0 != 0;
-    }
-    Ok(link)
-}
-
 impl GpuAgent {
     fn describe(hsa: &Arc<Hsa>, agent: Agent, ordinal: usize, node: u32, host: Agent) -> Result<GpuAgent> {
         let names = hsa.isa_names(agent)?;
@@ -228,13 +172,14 @@ impl GpuAgent {
         let missing = |what: &str| unavailable(format!("agent {ordinal} ({target}): there is no memory {what}"));
         let own = pools(hsa, agent)?;
         let local = own.iter().find(|pool| pool.flags.coarse_grained()).or(own.first());
+        let fine_local = own.iter().find(|pool| pool.flags.fine_grained()).copied();
         let local = *local.ok_or_else(|| missing("of its own"))?;
         let of_host = pools(hsa, host)?;
         let find = |test: &dyn Fn(MemoryPoolFlags) -> bool| of_host.iter().find(|pool| test(pool.flags)).copied();
         let kernarg = find(&|flags| flags.kernarg_init()).ok_or_else(|| missing("for arguments"))?;
         let fine = find(&|flags| flags.fine_grained() && !flags.kernarg_init()).unwrap_or(kernarg);
         let coarse = find(&|flags| flags.coarse_grained());
-        let local_is_host_visible = link(hsa, host, &local)?.is_accessible;
+        let local_is_host_visible = Link::query(hsa, host, local.pool)?.is_accessible;
         // SAFETY: the attributes are a `u32` each.
         let (compute_units, queue_max_size) = unsafe {
             (hsa.agent_info(agent, AgentInfo::COMPUTE_UNIT_COUNT)?, hsa.agent_info(agent, AgentInfo::QUEUE_MAX_SIZE)?)
@@ -251,10 +196,11 @@ impl GpuAgent {
             node,
             queue_max_size,
             local,
+            fine: fine_local,
             local_is_host_visible,
             publication: publication(hsa, agent),
-            host: HostPools { agent: host, fine, coarse, kernarg },
-            host_link: link(hsa, agent, &fine)?,
+            host: HostPools { agent: host, node: self::node(hsa, host)?, fine, coarse, kernarg },
+            host_link: Link::query(hsa, agent, fine.pool)?,
         })
     }
 
@@ -263,10 +209,41 @@ impl GpuAgent {
         &self.hsa
     }
 
-    /// The pool of a class.
+    /// The link to the memory of another GPU, or to its own.
+    ///
+    /// # Errors
+    /// Those of the HSA library.
+    pub fn link_to(&self, other: &GpuAgent) -> Result<Link> {
+        Link::query(&self.hsa, self.agent, other.local.pool)
+    }
+
+    /// The GPU in sets of GPUs.
+    pub fn mask(&self) -> AgentMask {
+        AgentMask(1 << self.ordinal)
+    }
+
+    /// The class of memory for arguments of kernels: that of the GPU, or the host's.
+    ///
+    /// # Errors
+    /// FAILED_PRECONDITION if the host does not reach the memory of the GPU.
+    pub fn kernarg_class(&self, on_device: bool) -> Result<MemoryClass> {
+        match (on_device, self.local_is_host_visible, self.fine) {
+            (false, _, _) => Ok(MemoryClass::Kernarg),
+            (true, true, Some(_)) => Ok(MemoryClass::DeviceFine),
+            (true, true, None) => Ok(MemoryClass::DeviceLocal),
+            (true, false, _) => {
+                let message =
+                    format!("the host does not reach the memory of {self:?}, so arguments of kernels cannot be there");
+                Err(Status::failed_precondition(message))
+            }
+        }
+    }
+
+    /// The pool of a class. Classes that there are not have the memory of the next better one.
     pub fn pool(&self, class: MemoryClass) -> &Pool {
         match class {
             MemoryClass::DeviceLocal => &self.local,
+            MemoryClass::DeviceFine => self.fine.as_ref().unwrap_or(&self.local),
             MemoryClass::HostFine => &self.host.fine,
             MemoryClass::HostCoarse => self.host.coarse.as_ref().unwrap_or(&self.host.fine),
             MemoryClass::Kernarg => &self.host.kernarg,
@@ -275,14 +252,14 @@ impl GpuAgent {
 
     /// Whether the host reaches memory of a class.
     pub fn is_host_visible(&self, class: MemoryClass) -> bool {
-        class != MemoryClass::DeviceLocal || self.local_is_host_visible
+        !class.is_of_device() || self.local_is_host_visible
     }
 
     /// Allocates `length` bytes that this agent and `peers` reach. Their contents are undefined.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if there are not so many.
-    pub fn allocate(&self, class: MemoryClass, length: u64, peers: &[Agent]) -> Result<DeviceMemory> {
+    pub fn allocate(&self, class: MemoryClass, length: u64, peers: &[Arc<GpuAgent>]) -> Result<DeviceMemory> {
         let pool = self.pool(class);
         let size = length.max(1).checked_next_multiple_of(pool.granule).filter(|size| *size <= pool.max_size);
         let size = size.ok_or_else(|| {
@@ -292,8 +269,9 @@ impl GpuAgent {
             ))
         })?;
         let mut agents = vec![self.agent];
-        agents.extend(peers.iter().filter(|peer| **peer != self.agent));
-        if class == MemoryClass::DeviceLocal && self.local_is_host_visible {
+        agents.extend(peers.iter().map(|peer| peer.agent).filter(|peer| *peer != self.agent));
+        let reached_by = peers.iter().fold(self.mask(), |mask, peer| mask | peer.mask());
+        if class.is_of_device() && self.local_is_host_visible {
             agents.push(self.host.agent);
         }
         let memory = self
@@ -302,9 +280,9 @@ impl GpuAgent {
             .map_err(|status| status.context(format!("allocating {length} bytes of {class:?} memory of {self:?}")))?;
         let address = memory.address();
         let host = self.is_host_visible(class).then_some(address);
-        let publication = if class == MemoryClass::DeviceLocal { self.publication } else { Publication::Coherent };
+        let publication = if class.is_of_device() { self.publication } else { Publication::Coherent };
         let address = address.as_ptr().expose_provenance() as u64;
-        Ok(DeviceMemory { address, length: size, host, publication, owner: Arc::new(memory) })
+        Ok(DeviceMemory { address, length: size, host, publication, reached_by, owner: Arc::new(memory) })
     }
 }
 

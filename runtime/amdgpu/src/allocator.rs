@@ -1,17 +1,18 @@
-//! The allocator of a device ([`AmdAllocator`]): chooses the class of memory for a buffer and allocates it where all agents of the device reach it.
+//! The allocator of a device ([`AmdAllocator`]): chooses the class of memory for a buffer and takes it from the blocks of the device, or allocates
+//! it where all agents of the device reach it that can.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vireo_hsa::hsa::Agent;
-
-use crate::agent::{GpuAgent, MemoryClass};
+use crate::agent::GpuAgent;
 use crate::hal::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferType, MemoryAccess, MemoryHeap, MemoryType, QueueAffinity,
 };
-use crate::memory::{DeviceBuffer, DeviceMemory, Publication};
+use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
+use crate::memory::blocks::BlockCache;
+use crate::memory::{AgentMask, DeviceBuffer, DeviceMemory, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
 use crate::symbols::LockedMemory;
 
@@ -62,26 +63,49 @@ struct Imported {
 pub struct AmdAllocator {
     /// At least one.
     agents: Vec<Arc<GpuAgent>>,
+    /// The others that reach the memory of each.
+    peers: Vec<Vec<Arc<GpuAgent>>>,
     /// Queues of each agent.
     queues: usize,
     /// Of the device and of the host.
     counters: Arc<[Counter; 2]>,
+    blocks: Arc<BlockCache>,
+    /// The budget that all memory is charged to. With one no memory is used again.
+    budget: Option<MemoryBudget>,
 }
 
 impl AmdAllocator {
-    /// An allocator for the agents of a device with so many queues each. The first one has the memory where nothing else is asked for.
-    pub fn new(agents: Vec<Arc<GpuAgent>>, queues: usize) -> AmdAllocator {
-        AmdAllocator { agents, queues: queues.max(1), counters: Arc::default() }
-    }
-
-    fn handles(&self) -> Vec<Agent> {
-        self.agents.iter().map(|agent| agent.agent).collect()
+    /// An allocator for the agents of a device with so many queues each, which charges its memory to a budget. The first agent has the memory
+    /// where nothing else is asked for.
+    ///
+    /// # Errors
+    /// Those of the HSA library.
+    pub fn new(agents: Vec<Arc<GpuAgent>>, queues: usize, budget: Option<MemoryBudget>) -> Result<AmdAllocator> {
+        let reaches = |other: &Arc<GpuAgent>, agent: &GpuAgent| {
+            Ok::<_, Status>(other.ordinal != agent.ordinal && other.link_to(agent)?.is_accessible)
+        };
+        let peers_of = |agent: &Arc<GpuAgent>| {
+            let mut peers = Vec::new();
+            for other in &agents {
+                if reaches(other, agent)? {
+                    peers.push(other.clone());
+                }
+            }
+            Ok::<_, Status>(peers)
+        };
+        let peers = agents.iter().map(peers_of).collect::<Result<_>>()?;
+        let (counters, blocks) = (Arc::default(), Arc::default());
+        Ok(AmdAllocator { agents, peers, queues: queues.max(1), counters, blocks, budget })
     }
 
     /// The agent whose memory a buffer is in: the first that its queues belong to, if queues belong to one.
-    fn agent(&self, affinity: QueueAffinity) -> &Arc<GpuAgent> {
+    fn agent_index(&self, affinity: QueueAffinity) -> usize {
         let index = affinity.bits().trailing_zeros() as usize / self.queues;
-        self.agents.get(index).filter(|_| affinity != QueueAffinity::ANY).unwrap_or(&self.agents[0])
+        if affinity == QueueAffinity::ANY || index >= self.agents.len() { 0 } else { index }
+    }
+
+    fn agent(&self, affinity: QueueAffinity) -> &Arc<GpuAgent> {
+        &self.agents[self.agent_index(affinity)]
     }
 
     /// The class of memory for a buffer, and its parameters with everything filled in.
@@ -97,31 +121,25 @@ impl AmdAllocator {
         }
         let wanted = params.memory_type;
         let agent = self.agent(params.queue_affinity);
-        let maps = params.usage.intersects(BufferUsage::MAPPING_SCOPED | BufferUsage::MAPPING_PERSISTENT)
-            && !params.usage.contains(BufferUsage::MAPPING_OPTIONAL);
-        let for_host = wanted.contains(MemoryType::HOST_VISIBLE) || maps;
-        let class = if wanted.contains(MemoryType::HOST_LOCAL) {
-            MemoryClass::HostFine
-        } else if for_host && !agent.local_is_host_visible {
-            if wanted.contains(MemoryType::DEVICE_LOCAL) && !wanted.contains(MemoryType::OPTIMAL) && !maps {
-                return Err(Status::invalid_argument(format!(
-                    "the host does not reach the memory of {agent:?}, so there is none that is {wanted:?}"
-                )));
-            }
-            MemoryClass::HostFine
+        let class = self.class(agent, wanted, params.usage)?;
+        let local = if agent.local_is_host_visible {
+            MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE
         } else {
-            MemoryClass::DeviceLocal
+            MemoryType::DEVICE_LOCAL
         };
         params.memory_type = match class {
-            MemoryClass::DeviceLocal if agent.local_is_host_visible => {
-                MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE
-            }
-            MemoryClass::DeviceLocal => MemoryType::DEVICE_LOCAL,
-            _ => MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE,
+            MemoryClass::DeviceLocal => local,
+            MemoryClass::DeviceFine => local | MemoryType::HOST_COHERENT,
+            MemoryClass::HostCoarse => MemoryType::HOST_VISIBLE | MemoryType::HOST_CACHED | MemoryType::DEVICE_VISIBLE,
+            MemoryClass::HostFine | MemoryClass::Kernarg => MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE,
         };
         params.usage |= BufferUsage::TRANSFER;
         if agent.is_host_visible(class) {
-            params.usage |= BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT;
+            params.usage |= BufferUsage::MAPPING;
+        }
+        // While it is used, writes to coarse-grained memory of the host are seen too late.
+        if agent.is_host_visible(class) && class != MemoryClass::HostCoarse {
+            params.usage |= BufferUsage::MAPPING_PERSISTENT;
         }
         let alignment = agent.pool(class).alignment.max(64);
         if params.min_alignment > alignment || !params.min_alignment.max(1).is_power_of_two() {
@@ -132,8 +150,46 @@ impl AmdAllocator {
         Ok((class, params))
     }
 
+    /// The class of memory for a buffer of an agent.
+    fn class(&self, agent: &GpuAgent, wanted: MemoryType, usage: BufferUsage) -> Result<MemoryClass> {
+        let missing = |why: &str| {
+            if wanted.contains(MemoryType::OPTIMAL) {
+                return Ok(MemoryClass::HostFine);
+            }
+            Err(Status::invalid_argument(format!("{why} the memory of {agent:?}, so there is none that is {wanted:?}")))
+        };
+        if wanted.contains(MemoryType::HOST_LOCAL) {
+            return Ok(MemoryClass::HostFine);
+        }
+        let maps = usage.intersects(BufferUsage::MAPPING_SCOPED | BufferUsage::MAPPING_PERSISTENT)
+            && !usage.contains(BufferUsage::MAPPING_OPTIONAL);
+        let (is_local, is_coherent) =
+            (wanted.contains(MemoryType::DEVICE_LOCAL), wanted.contains(MemoryType::HOST_COHERENT));
+        if is_local && is_coherent {
+            let published = matches!(agent.publication, Publication::Coherent);
+            if agent.local_is_host_visible && published && agent.fine.is_some() {
+                return Ok(MemoryClass::DeviceFine);
+            }
+            return missing("the host is not coherent with");
+        }
+        let for_host = wanted.contains(MemoryType::HOST_VISIBLE) || maps;
+        if for_host && wanted.contains(MemoryType::HOST_CACHED) && !is_local && !is_coherent {
+            let scoped = !usage.contains(BufferUsage::MAPPING_PERSISTENT);
+            let is_coarse = scoped && agent.host.coarse.is_some();
+            return Ok(if is_coarse { MemoryClass::HostCoarse } else { MemoryClass::HostFine });
+        }
+        if for_host && !agent.local_is_host_visible {
+            return if is_local && !maps { missing("the host does not reach") } else { Ok(MemoryClass::HostFine) };
+        }
+        Ok(MemoryClass::DeviceLocal)
+    }
+
     /// Fills new memory with zeros.
-    fn zero(&self, agent: &GpuAgent, memory: &DeviceMemory, length: u64) -> Result<()> {
+    fn zero(&self, agent: &GpuAgent, is_of_device: bool, memory: &DeviceMemory, length: u64) -> Result<()> {
+        // SAFETY: allocations begin and end on pages, and nothing else uses this one yet.
+        if is_of_device && unsafe { agent.hsa().zero(memory.address, length.div_ceil(4)) }? {
+            return Ok(());
+        }
         if let Some(host) = memory.host {
             // SAFETY: the memory has that many bytes, and nothing else uses it yet.
             unsafe { host.write_bytes(0, length as usize) };
@@ -154,10 +210,70 @@ impl AmdAllocator {
         }
         Ok(())
     }
+
+    /// Memory of a class for the agent with this index, with any contents: an earlier buffer may have had it.
+    fn acquire(&self, (index, class): (usize, MemoryClass), length: u64) -> Result<DeviceMemory> {
+        let (agent, peers) = (&self.agents[index], &self.peers[index]);
+        let bytes = length.saturating_add(OBJECT_BYTES);
+        let charge = Charge::new(self.budget.as_ref(), bytes, "a buffer of a device")?;
+        // All agents reach the memory of the host.
+        let peers = if class.is_of_device() { peers } else { &self.agents };
+        let options = (self.budget.is_none(), charge);
+        let memory =
+            self.blocks.acquire((index, class), length.max(1), options, || agent.allocate(class, length, peers))?;
+        let is_host = !class.is_of_device();
+        self.counters[usize::from(is_host)].add(length);
+        let counters = self.counters.clone();
+        let owner = Arc::new(Counted { counters, is_host, bytes: length, _memory: memory.owner.clone() });
+        Ok(DeviceMemory { owner, ..memory })
+    }
+
+    /// A buffer whose contents an earlier one may have left, unless it is `zeroed`.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if there is no such memory, RESOURCE_EXHAUSTED if there is no more.
+    pub(crate) fn allocate(&self, params: BufferParams, length: u64, zeroed: bool) -> Result<DeviceBuffer> {
+        let (class, params) = self.place(params)?;
+        let index = self.agent_index(params.queue_affinity);
+        let memory = self.acquire((index, class), length)?;
+        if zeroed {
+            self.zero(&self.agents[index], class.is_of_device(), &memory, length)?;
+        }
+        // SAFETY: the block has that many bytes, and only this buffer and what refers to it use them while its owner is held.
+        Ok(unsafe { DeviceBuffer::new(memory, length, params.memory_type, params.access, params.usage) })
+    }
+
+    /// Memory of the GPU for pools, and the parameters of buffers there.
+    pub(crate) fn slab(&self, affinity: QueueAffinity, length: u64) -> Result<DeviceMemory> {
+        self.acquire((self.agent_index(affinity), MemoryClass::DeviceLocal), length)
+    }
+
+    /// Memory of the host for transfers that the agent of a queue and the host take part in.
+    pub(crate) fn staging(&self, affinity: QueueAffinity, length: u64) -> Result<DeviceBuffer> {
+        let memory = self.acquire((self.agent_index(affinity), MemoryClass::HostCoarse), length)?;
+        let memory_type = MemoryType::HOST_VISIBLE | MemoryType::HOST_CACHED | MemoryType::DEVICE_VISIBLE;
+        let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING;
+        // SAFETY: as above.
+        Ok(unsafe { DeviceBuffer::new(memory, length, memory_type, MemoryAccess::ALL, usage) })
+    }
+
+    /// The parameters of a buffer with everything filled in.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if there is no such memory.
+    pub(crate) fn resolve(&self, params: BufferParams) -> Result<BufferParams> {
+        Ok(self.place(params)?.1)
+    }
+
+    /// Blocks of the memory that buffers are in.
+    pub(crate) fn blocks(&self) -> &Arc<BlockCache> {
+        &self.blocks
+    }
 }
 
 impl Allocator for AmdAllocator {
     fn trim(&self) -> Result<()> {
+        self.blocks.trim();
         Ok(())
     }
 
@@ -182,11 +298,23 @@ impl Allocator for AmdAllocator {
             max_allocation_size: agent.pool(class).max_size,
             min_alignment: agent.pool(class).alignment.max(64),
         };
-        let visible = if agent.local_is_host_visible { MemoryType::HOST_VISIBLE } else { MemoryType::empty() };
-        vec![
-            heap(MemoryClass::DeviceLocal, MemoryType::DEVICE_LOCAL | visible),
-            heap(MemoryClass::HostFine, MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE),
-        ]
+        let wanted = [
+            MemoryType::DEVICE_LOCAL,
+            MemoryType::DEVICE_LOCAL | MemoryType::HOST_COHERENT | MemoryType::HOST_VISIBLE,
+            MemoryType::HOST_LOCAL,
+            MemoryType::HOST_VISIBLE | MemoryType::HOST_CACHED,
+        ];
+        let mut heaps: Vec<MemoryHeap> = Vec::new();
+        for memory_type in wanted {
+            // Kinds that the agent does not have are another one's, or none.
+            let Ok((class, params)) = self.place(BufferParams { memory_type, ..BufferParams::default() }) else {
+                continue;
+            };
+            if heaps.iter().all(|known| known.memory_type != params.memory_type) {
+                heaps.push(heap(class, params.memory_type));
+            }
+        }
+        heaps
     }
 
     fn buffer_compatibility(&self, params: BufferParams, allocation_size: u64) -> BufferPlacement {
@@ -198,26 +326,14 @@ impl Allocator for AmdAllocator {
         if allocation_size <= self.agent(params.queue_affinity).pool(class).max_size {
             compatibility |= BufferCompatibility::ALLOCATABLE;
         }
-        if class == MemoryClass::HostFine {
+        if !class.is_of_device() {
             compatibility |= BufferCompatibility::IMPORTABLE | BufferCompatibility::LOW_PERFORMANCE;
         }
         BufferPlacement { compatibility, params, allocation_size }
     }
 
     fn allocate_buffer(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<dyn Buffer>> {
-        let (class, params) = self.place(params)?;
-        let agent = self.agent(params.queue_affinity);
-        let memory = agent.allocate(class, allocation_size, &self.handles())?;
-        self.zero(agent, &memory, allocation_size)?;
-        let is_host = class != MemoryClass::DeviceLocal;
-        self.counters[usize::from(is_host)].add(allocation_size);
-        let counters = self.counters.clone();
-        let owner = Arc::new(Counted { counters, is_host, bytes: allocation_size, _memory: memory.owner.clone() });
-        let memory = DeviceMemory { owner, ..memory };
-        // SAFETY: the allocation has that many bytes, and only buffers over it refer to them.
-        let buffer =
-            unsafe { DeviceBuffer::new(memory, allocation_size, params.memory_type, params.access, params.usage) };
-        Ok(Arc::new(buffer))
+        Ok(Arc::new(self.allocate(params, allocation_size, true)?))
     }
 
     unsafe fn import_buffer(&self, params: BufferParams, external: &ExternalBuffer) -> Result<Arc<dyn Buffer>> {
@@ -236,7 +352,7 @@ impl Allocator for AmdAllocator {
         }
         let host = BufferParams { memory_type: MemoryType::HOST_LOCAL, min_alignment: 0, ..params };
         let (_, params) = self.place(host)?;
-        let mut agents = self.handles();
+        let mut agents: Vec<_> = self.agents.iter().map(|agent| agent.agent).collect();
         let hsa = self.agents[0].hsa();
         // SAFETY: the caller guarantees that the memory stays as long as its owner, which is held with the lock.
         let locked = unsafe { hsa.lock(external.data, external.size.max(1), &mut agents) }.map_err(|status| {
@@ -245,7 +361,9 @@ impl Allocator for AmdAllocator {
         let address = locked.address;
         let owner = Arc::new(Imported { _locked: locked, _owner: external.owner.clone() });
         let host: Option<NonNull<u8>> = Some(external.data);
-        let memory = DeviceMemory { address, length: external.size, host, publication: Publication::Coherent, owner };
+        let reached_by = self.agents.iter().fold(AgentMask(0), |mask, agent| mask | agent.mask());
+        let (length, publication) = (external.size, Publication::Coherent);
+        let memory = DeviceMemory { address, length, host, publication, reached_by, owner };
         // SAFETY: the caller guarantees it.
         let buffer =
             unsafe { DeviceBuffer::new(memory, external.size, params.memory_type, params.access, params.usage) };

@@ -3,7 +3,8 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use crate::agent::{GpuAgent, MemoryClass};
+use crate::agent::GpuAgent;
+use crate::alloca::{Allocation, Begun, Source, own as own_allocator};
 use crate::allocator::AmdAllocator;
 use crate::builtin::Builtins;
 use crate::command_buffer::{
@@ -13,18 +14,24 @@ use crate::executable::{AmdExecutable, AmdExecutableCache, supports};
 use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
 use crate::hal::queue::host_call_context;
 use crate::hal::timepoints::signal_all;
-use crate::hal::transient::{DeviceMemory as TransientMemory, MemorySource, TransientBuffer};
+use crate::hal::transient::{DeviceMemory as TransientMemory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
-    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTopologyInfo,
-    DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache, ExecutableFunction, ExecuteFlags,
-    ExternalFile, ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags, MAX_UPDATE_SIZE, MemoryAccess,
-    OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, ReadFlags, Semaphore, SemaphoreCompatibility,
-    SemaphoreFlags, StringPair, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, check_range, host_file,
+    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTimes,
+    DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
+    ExecutableFunction, ExecuteFlags, ExternalFile, ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags,
+    MAX_UPDATE_SIZE, MemoryAccess, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, ReadFlags, Semaphore,
+    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, StringPair, Timepoint, TimesObserver, TopologyEdge,
+    UpdateFlags, WriteFlags, check_range, host_file,
 };
+use crate::limits::MemoryBudget;
+use crate::limits::scope::{self, Scope};
+use crate::links::{Edge, scheduling_word};
+use crate::memory::{MemoryClass, Publication};
 use crate::queue::{HostQueue, HostWorkers, Payload, QueueOptions, Request, SubmissionPoint, Work, refuse};
 use crate::semaphore::{AmdSemaphore, own};
-use crate::staging::Staging;
+use crate::slabs::AmdSlabs;
+use crate::staging::{Staging, StagingSlots};
 use crate::status::{Result, Status, StatusCode};
 
 /// What devices are made with.
@@ -38,11 +45,19 @@ pub struct DeviceOptions {
     pub native_code: bool,
     /// Whether the memory of transient buffers is zeroed.
     pub zeroed_transients: bool,
+    /// The budget that memory is charged to.
+    pub memory: Option<MemoryBudget>,
 }
 
 impl Default for DeviceOptions {
     fn default() -> DeviceOptions {
-        DeviceOptions { queues: 1, queue: QueueOptions::default(), native_code: true, zeroed_transients: false }
+        DeviceOptions {
+            queues: 1,
+            queue: QueueOptions::default(),
+            native_code: true,
+            zeroed_transients: false,
+            memory: None,
+        }
     }
 }
 
@@ -64,8 +79,15 @@ impl DeviceOptions {
                     let count = number.filter(|count| count.is_power_of_two() && (256..=1 << 17).contains(count));
                     self.queue.packets = count.ok_or_else(|| wrong("a power of two from 256 to 131072"))? as u32;
                 }
+                "amdgpu_kernarg_memory" => {
+                    self.queue.kernargs_on_device = match value.as_str() {
+                        "host" => false,
+                        "device" => true,
+                        _ => return Err(wrong("`host` or `device`")),
+                    };
+                }
                 _ => {
-                    let known = "amdgpu_queues, amdgpu_queue_packets";
+                    let known = "amdgpu_queues, amdgpu_queue_packets, amdgpu_kernarg_memory";
                     return Err(Status::invalid_argument(format!("there is no parameter `{key}`: there are {known}")));
                 }
             }
@@ -82,10 +104,12 @@ struct Physical {
     source: Arc<dyn KernelSource>,
 }
 
-/// An agent, for recorders.
+/// An agent, for recorders, and the class of memory for arguments.
 #[derive(Debug)]
 struct AgentSource {
     agent: Arc<GpuAgent>,
+    /// The class of memory for arguments.
+    kernargs: MemoryClass,
     /// Its kernels for transfers, or why there are none.
     builtins: Result<Builtins>,
     published: PublishedPool,
@@ -109,7 +133,7 @@ impl KernelSource for AgentSource {
     }
 
     fn publish_arguments(&self, contents: &[u8]) -> Result<PublishedArguments> {
-        self.published.publish(contents, |length| self.agent.allocate(MemoryClass::Kernarg, length, &[]))
+        self.published.publish(contents, |length| self.agent.allocate(self.kernargs, length, &[]))
     }
 }
 
@@ -121,20 +145,25 @@ pub struct AmdDevice {
     physical: Vec<Physical>,
     workers: Arc<HostWorkers>,
     memory: TransientMemory,
+    /// The allocator that the device began with, for memory of its own.
+    own_memory: Arc<AmdAllocator>,
+    staging: Arc<StagingSlots>,
+    zeroed_transients: bool,
     native_code: bool,
     topology: OnceLock<DeviceTopologyInfo>,
 }
 
 /// The optional methods of devices and of what they make.
-const SUPPORTED: [OptionalMethod; 15] = [
+const SUPPORTED: [OptionalMethod; 16] = [
     OptionalMethod::CommandBufferSignalEvent,
     OptionalMethod::CommandBufferResetEvent,
     OptionalMethod::CommandBufferWaitEvents,
     OptionalMethod::CommandBufferFlushBuffer,
     OptionalMethod::CommandBufferInvalidateBuffer,
     OptionalMethod::DeviceReplaceAllocator,
-    OptionalMethod::DeviceAssignTopologyInfo,
     OptionalMethod::DeviceRefineTopologyEdge,
+    OptionalMethod::DeviceAssignTopologyInfo,
+    OptionalMethod::DeviceQueuePoolBackend,
     OptionalMethod::DeviceCreateEvent,
     OptionalMethod::DeviceImportFile,
     OptionalMethod::DeviceQueueRead,
@@ -154,21 +183,25 @@ impl AmdDevice {
         if count == 0 || count > QueueAffinity::ANY.bits().count_ones() as usize {
             return Err(Status::invalid_argument(format!("{count} queues: expected from 1 to 64")));
         }
-        let physical = |agent: &Arc<GpuAgent>| {
+        let physical = |(place, agent): (usize, &Arc<GpuAgent>)| {
             let builtins = match Builtins::load(agent) {
                 // Without them the device dispatches kernels of programs, and refuses to fill and copy.
                 Err(status) if status.code() == StatusCode::Unimplemented => Err(status),
                 builtins => Ok(builtins?),
             };
-            let queues = (0..options.queues).map(|_| HostQueue::new(agent, options.queue));
+            let ordinals = place * options.queues..(place + 1) * options.queues;
+            let queues = ordinals.map(|ordinal| HostQueue::new(agent, options.queue, ordinal as u32));
             let queues = queues.collect::<Result<_>>()?;
+            let kernargs = agent.kernarg_class(options.queue.kernargs_on_device)?;
+            let published = PublishedPool::default();
             Ok(Physical {
                 queues,
-                source: Arc::new(AgentSource { agent: agent.clone(), builtins, published: PublishedPool::default() }),
+                source: Arc::new(AgentSource { agent: agent.clone(), kernargs, builtins, published }),
             })
         };
-        let physical = agents.iter().map(physical).collect::<Result<Vec<_>>>()?;
-        let memory = TransientMemory::new(Arc::new(AmdAllocator::new(agents.clone(), options.queues)));
+        let physical = agents.iter().enumerate().map(physical).collect::<Result<Vec<_>>>()?;
+        let own_memory = Arc::new(AmdAllocator::new(agents.clone(), options.queues, options.memory.clone())?);
+        let memory = TransientMemory::new(own_memory.clone());
         let memory = if options.zeroed_transients { memory.zeroed() } else { memory };
         Ok(AmdDevice {
             id: id.to_string(),
@@ -176,6 +209,9 @@ impl AmdDevice {
             physical,
             workers: Arc::default(),
             memory,
+            own_memory,
+            staging: Arc::default(),
+            zeroed_transients: options.zeroed_transients,
             native_code: options.native_code,
             topology: OnceLock::new(),
         })
@@ -215,6 +251,12 @@ impl AmdDevice {
         points: (&[Timepoint], &[Timepoint]),
         action: impl FnOnce(&[Timepoint]) -> Result<()> + Send + 'static,
     ) {
+        let scope = Scope::current();
+        let action = move |signal: &[Timepoint]| {
+            let _entered = scope.enter();
+            scope::check()?;
+            action(signal)
+        };
         let payload = Payload::Host(Box::new(action), self.workers.clone());
         let request = Request { wait: points.0.to_vec(), signal: points.1.to_vec(), payload, reclaim: None };
         self.queue(affinity).1.core().submit(request);
@@ -223,7 +265,20 @@ impl AmdDevice {
     /// What transfers between files and memory that the host does not reach go through.
     fn staging(&self, affinity: QueueAffinity) -> Staging {
         let (physical, queue) = self.queue(affinity);
-        Staging::new(queue.core().clone(), physical.source.clone(), self.memory.allocator())
+        Staging {
+            queue: queue.core().clone(),
+            affinity,
+            source: physical.source.clone(),
+            allocator: self.own_memory.clone(),
+            slots: self.staging.clone(),
+        }
+    }
+}
+
+impl DeviceTimes for AmdDevice {
+    fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
+        let queues = self.physical.iter().flat_map(|physical| &physical.queues);
+        queues.for_each(|queue| queue.observe(observer.clone()));
     }
 }
 
@@ -277,15 +332,40 @@ impl Device for AmdDevice {
         if self.agents.iter().all(|agent| agent.host_link.has_atomics) {
             flags |= DeviceCapabilityBits::ATOMIC_SCOPE_SYSTEM;
         }
-        DeviceCapabilities { flags, ..DeviceCapabilities::default() }
+        let first = &self.agents[0];
+        // The node of the host whose memory is nearest.
+        let numa_node = u8::try_from(first.host.node).unwrap_or(u8::MAX);
+        DeviceCapabilities { flags, numa_node, driver_device_handle: first.agent.0, ..DeviceCapabilities::default() }
     }
 
     fn topology_info(&self) -> DeviceTopologyInfo {
         self.topology.get().copied().unwrap_or_default()
     }
 
-    fn refine_topology_edge(&self, _target: &Arc<dyn Device>, edge: TopologyEdge) -> Result<TopologyEdge> {
-        Ok(edge)
+    fn refine_topology_edge(&self, target: &Arc<dyn Device>, edge: TopologyEdge) -> Result<TopologyEdge> {
+        let any: &dyn Any = &**target;
+        // Wrappers of devices hide what they are.
+        let Some(target) = any.downcast_ref::<AmdDevice>() else { return Ok(edge) };
+        let ordinals = |device: &AmdDevice| device.agents.iter().map(|agent| agent.ordinal).collect::<Vec<_>>();
+        let mut links = Vec::new();
+        for agent in &target.agents {
+            for source in &self.agents {
+                links.push(agent.link_to(source)?);
+            }
+        }
+        let both = || self.agents.iter().chain(&target.agents);
+        let known = Edge {
+            links: &links,
+            same_host: both().all(|agent| agent.host.agent == self.agents[0].host.agent),
+            is_same: ordinals(self) == ordinals(target),
+            waits_on_device: target
+                .physical
+                .iter()
+                .all(|physical| physical.queues.iter().all(|queue| queue.core().waits_on_device())),
+            is_host_coherent: both()
+                .all(|agent| agent.local_is_host_visible && matches!(agent.publication, Publication::Coherent)),
+        };
+        Ok(TopologyEdge { scheduling_word: scheduling_word(&known)?, ..edge })
     }
 
     fn assign_topology_info(&self, topology_info: DeviceTopologyInfo) -> Result<()> {
@@ -348,26 +428,29 @@ impl Device for AmdDevice {
         pool: Option<&Arc<dyn Pool>>,
         params: BufferParams,
         allocation_size: u64,
-        _flags: AllocaFlags,
+        flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
-        let of_pool;
-        let source: &MemorySource = match pool {
-            Some(pool) => {
-                of_pool = self.memory.pool_source(pool);
-                &of_pool
+        let source = Source::new(&self.memory, self.zeroed_transients, pool);
+        let is_first = wait.iter().all(|point| point.semaphore.query().is_ok_and(|value| value >= point.value));
+        let may_wait = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
+        scope::check()?;
+        let (transient, begun) = Allocation::begin(source, params, allocation_size, (is_first, may_wait));
+        match begun {
+            Begun::Done => self.submit(queue_affinity, (wait, signal), Work::Barrier),
+            Begun::Later(allocation) => {
+                self.submit_host(queue_affinity, (wait, signal), |signal| allocation.run(signal));
             }
-            None => self.memory.source(),
-        };
-        // New memory is nobody else's, so it need not wait for what comes before; only the points do.
-        let transient = match source.allocate_transient(params, allocation_size) {
-            Ok(transient) => transient,
-            Err(status) => {
-                refuse(signal, status)?;
-                return Ok(source.transient_without_memory(params, allocation_size));
-            }
-        };
-        self.submit(queue_affinity, (wait, signal), Work::Barrier);
+            Begun::Refused(status) => refuse(signal, status)?,
+        }
         Ok(transient)
+    }
+
+    fn queue_pool_backend(&self, queue_affinity: QueueAffinity) -> Result<Arc<dyn SlabProvider>> {
+        let own = own_allocator(&self.memory.allocator());
+        let own = own.ok_or_else(|| {
+            Status::unimplemented("`device.queue_pool_backend`: the allocator of the device gives out no slabs")
+        })?;
+        Ok(Arc::new(AmdSlabs::new(own, queue_affinity)?))
     }
 
     fn queue_dealloca(
@@ -548,6 +631,10 @@ impl Device for AmdDevice {
         let program = own.take_program()?;
         self.submit(queue_affinity, (wait, signal), Work::Program(&program, binding_table));
         Ok(())
+    }
+
+    fn device_times(self: Arc<Self>) -> Option<Arc<dyn DeviceTimes>> {
+        self.agents.iter().all(|agent| agent.hsa().has_times()).then_some(self)
     }
 
     fn queue_barrier(

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::agent::{GpuAgent, Link, System};
+use crate::agent::{GpuAgent, System};
 use crate::device::{AmdDevice, DeviceOptions};
 use crate::hal::{Device, DeviceId, DeviceInfo, Driver, StringPair};
 use crate::status::{Result, Status};
@@ -73,29 +73,6 @@ fn path_of(gpu: &GpuAgent) -> String {
     if is_unique { gpu.uuid.clone() } else { gpu.ordinal.to_string() }
 }
 
-fn describe_link(link: &Link) -> String {
-    if !link.is_accessible {
-        return "not accessible".to_string();
-    }
-    let hops: Vec<&str> = link
-        .hops
-        .iter()
-        .map(|kind| match kind {
-            0 => "HyperTransport",
-            1 => "QPI",
-            2 => "PCI Express",
-            3 => "InfiniBand",
-            4 => "xGMI",
-            _ => "an unknown link",
-        })
-        .collect();
-    let hops = if hops.is_empty() { "local".to_string() } else { hops.join(" and ") };
-    let coherent = if link.is_coherent { ", coherent" } else { "" };
-    let atomics = if link.has_atomics { ", atomics" } else { "" };
-    let access = if link.by_default { "" } else { ", if allowed" };
-    format!("{hops}, distance {}{coherent}{atomics}{access}", link.numa_distance)
-}
-
 impl Driver for AmdDriver {
     fn query_available_devices(&self) -> Result<Vec<DeviceInfo>> {
         let info = |gpu: &Arc<GpuAgent>| DeviceInfo {
@@ -112,7 +89,8 @@ impl Driver for AmdDriver {
         } else {
             vec![self.of_id(device_id)?]
         };
-        let mut text = format!("AMD GPUs over HSA: {}\n", self.system.gpus.len());
+        let faults = if self.system.hsa.reports_faults { "end queues" } else { "end the process" };
+        let mut text = format!("AMD GPUs over HSA: {}; memory faults {faults}\n", self.system.gpus.len());
         for gpu in gpus {
             let visible = if gpu.local_is_host_visible { "the host reaches it" } else { "the host does not reach it" };
             let _ = writeln!(
@@ -124,12 +102,12 @@ impl Driver for AmdDriver {
                 gpu.compute_units,
                 gpu.node,
                 gpu.local.max_size >> 20,
-                describe_link(&gpu.host_link),
+                gpu.host_link,
             );
             for (other, link) in
                 self.system.links[gpu.ordinal].iter().enumerate().filter(|(other, _)| *other != gpu.ordinal)
             {
-                let _ = writeln!(text, "  memory of {other}: {}", describe_link(link));
+                let _ = writeln!(text, "  memory of {other}: {}", link);
             }
         }
         Ok(text)

@@ -1,10 +1,10 @@
 //! The driver of AMD GPUs, over an HSA library: devices of agents, queues of AQL packets, command buffers recorded as block programs, and
 //! executables that are code objects.
 //!
-//! `symbols` finds the library and calls it, `agent` describes its agents, and `target` their targets. `executable` reads and loads executables,
+//! `symbols` finds the library and calls it, `agent` describes its agents, `links` how they reach memory, and `target` their targets. `executable` reads and loads executables,
 //! `memory` has buffers that agents reach, `command_buffer` records commands as blocks and turns blocks into packets, and `builtin` has the
-//! driver's own kernels. `queue` admits submissions and completes them, `semaphore` is a timeline that knows of them, and `staging` transfers files. `allocator`, `device` and
-//! `driver` implement the objects of the HAL. The layouts of packets, signals and queues are those of `vireo-hsa`. The crate knows no software
+//! driver's own kernels. `queue` admits submissions and completes them, `semaphore` is a timeline that knows of them, and `staging` transfers files. `allocator`, `slabs`, `alloca` (queue
+//! allocations), `device` and `driver` implement the objects of the HAL. The layouts of packets, signals and queues are those of `vireo-hsa`. The crate knows no software
 //! agent: a driver is made from a table of functions.
 //!
 //! **Who checks**: readers of files check all they use. Queues resolve every buffer of a submission and check it against its uses before they
@@ -13,6 +13,7 @@
 //! It stands on `vireo-core`, `vireo-hal` and `vireo-hsa`. Users depend on the crate `vireo`.
 
 pub mod agent;
+mod alloca;
 pub mod allocator;
 mod builtin;
 pub mod command_buffer;
@@ -20,14 +21,16 @@ pub mod device;
 pub mod driver;
 pub mod executable;
 mod generated;
+pub mod links;
 pub mod memory;
 pub mod queue;
 mod semaphore;
+mod slabs;
 mod staging;
 pub mod symbols;
 pub mod target;
 
-use vireo_core::status;
+use vireo_core::{limits, status};
 use vireo_hal as hal;
 
 pub use generated::amdgpu_executable as executable_format;

@@ -1,13 +1,17 @@
-//! Transfers between files and buffers ([`Staging`]): in place where the host reaches the memory, else through memory of the host that the queue
-//! copies from or to. They run on threads of the host, which wait for the copies.
+//! Transfers between files and buffers ([`Staging`]): in place where the host reaches the memory, else through coarse-grained memory of the host
+//! that the queue copies from or to. They run on threads of the host, which wait for the copies.
+//!
+//! Transfers of a device have a few slots for that memory ([`StagingSlots`]), and wait for one: a program that loads all its parameters at
+//! once takes no more. Whoever has a slot waits for nothing but packets that were admitted, so the slots always become free.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use crate::allocator::AmdAllocator;
 
 use crate::command_buffer::{KernelSource, Recorder};
 use crate::hal::deferred::Recorder as _;
 use crate::hal::{
-    Allocator, Buffer, BufferParams, BufferRef, BufferUsage, File, HostSemaphore, MappingMode, MemoryAccess,
-    MemoryType, Semaphore, Timepoint,
+    Buffer, BufferRef, File, HostSemaphore, MappingMode, MemoryAccess, QueueAffinity, Semaphore, Timepoint,
 };
 use crate::queue::{Payload, QueueCore, Request};
 use crate::status::Result;
@@ -15,19 +19,53 @@ use crate::status::Result;
 /// Bytes that are staged at a time.
 const STAGING_CHUNK: u64 = 4 << 20;
 
+/// Transfers of a device that are staged at a time.
+const SLOTS: usize = 4;
+
+/// The slots of a device.
+#[derive(Debug, Default)]
+pub(crate) struct StagingSlots {
+    taken: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// A slot, until it is dropped.
+struct Slot<'a>(&'a StagingSlots);
+
+impl StagingSlots {
+    /// Waits for a slot.
+    fn take(&self) -> Slot<'_> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while *taken == SLOTS {
+            taken = self.freed.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *taken += 1;
+        Slot(self)
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.freed.notify_one();
+    }
+}
+
 /// Copies between memory of the host and buffers, by the queue.
 pub(crate) struct Staging {
-    queue: Arc<QueueCore>,
-    source: Arc<dyn KernelSource>,
-    allocator: Arc<dyn Allocator>,
+    /// The queue.
+    pub(crate) queue: Arc<QueueCore>,
+    /// Its affinity.
+    pub(crate) affinity: QueueAffinity,
+    /// What copies are recorded for.
+    pub(crate) source: Arc<dyn KernelSource>,
+    /// The allocator of the device.
+    pub(crate) allocator: Arc<AmdAllocator>,
+    /// The slots of the device.
+    pub(crate) slots: Arc<StagingSlots>,
 }
 
 impl Staging {
-    /// Staging by a queue, in memory of an allocator that its agent reaches.
-    pub(crate) fn new(queue: Arc<QueueCore>, source: Arc<dyn KernelSource>, allocator: Arc<dyn Allocator>) -> Staging {
-        Staging { queue, source, allocator }
-    }
-
     /// Reads from a file into a buffer.
     pub(crate) fn read(
         &self,
@@ -39,6 +77,7 @@ impl Staging {
         if is_mappable(&**buffer, MemoryAccess::WRITE) {
             return file.read(source_offset, buffer, target_offset, length);
         }
+        let _slot = self.slots.take();
         let staged = self.buffer(length)?;
         Staging::in_parts(length, |offset, part| {
             file.read(source_offset.saturating_add(offset), &staged, 0, part)?;
@@ -57,6 +96,7 @@ impl Staging {
         if is_mappable(&**buffer, MemoryAccess::READ) {
             return file.write(target_offset, buffer, source_offset, length);
         }
+        let _slot = self.slots.take();
         let staged = self.buffer(length)?;
         Staging::in_parts(length, |offset, part| {
             self.copy((buffer, source_offset.saturating_add(offset)), (&staged, 0), part)?;
@@ -66,9 +106,7 @@ impl Staging {
 
     /// Memory of the host that the queue reaches.
     fn buffer(&self, length: u64) -> Result<Arc<dyn Buffer>> {
-        let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING;
-        let params = BufferParams { memory_type: MemoryType::HOST_LOCAL, usage, ..BufferParams::default() };
-        self.allocator.allocate_buffer(params, length.min(STAGING_CHUNK))
+        Ok(Arc::new(self.allocator.staging(self.affinity, length.min(STAGING_CHUNK))?))
     }
 
     /// Copies, and waits until that is done.

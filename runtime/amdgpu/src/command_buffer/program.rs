@@ -12,7 +12,7 @@ use super::processor::TransferKernels;
 use super::recorder::access_of;
 use super::template::Template;
 use crate::hal::{Buffer, BufferBinding, BufferUsage, Executable, check_range, require_access, require_usage};
-use crate::memory::{DeviceRange, device_range};
+use crate::memory::{AgentMask, DeviceRange, device_range};
 use crate::status::{Result, Status};
 
 /// A recorded command buffer.
@@ -24,6 +24,8 @@ pub struct Program {
     pub(super) buffers: Vec<StaticBuffer>,
     /// The ordinals of buffers whose memory an execution has to find.
     pub(super) transient: Vec<u32>,
+    /// The GPUs that may access the memory of all others.
+    pub(super) reached_by: AgentMask,
     /// The executables whose kernels it runs.
     pub(super) _executables: Vec<Arc<dyn Executable>>,
     /// What commands need of the slots that they use, by slot.
@@ -89,6 +91,8 @@ pub struct ResolvedSlot {
 /// The addresses of an execution. Its memory is used again.
 #[derive(Default)]
 pub struct Resolved {
+    /// The GPUs that may access all of them.
+    pub reached_by: AgentMask,
     /// By slot; those that no command uses are empty.
     pub slots: Vec<ResolvedSlot>,
     /// By static ordinal; those whose addresses the templates have are empty.
@@ -106,6 +110,7 @@ impl fmt::Debug for Resolved {
 impl Resolved {
     /// Lets go of all memory.
     pub fn clear(&mut self) {
+        self.reached_by = AgentMask::ALL;
         self.slots.clear();
         self.buffers.clear();
         self.owners.clear();
@@ -139,11 +144,14 @@ impl Program {
     /// INVALID_ARGUMENT for fewer bindings than there are slots, or memory of another kind of device, OUT_OF_RANGE for a binding that is too
     /// short, FAILED_PRECONDITION for an empty one or a buffer without memory, PERMISSION_DENIED for a usage that the buffer does not allow.
     pub fn resolve(&self, table: &[BufferBinding], resolved: &mut Resolved) -> Result<()> {
+        resolved.reached_by = self.reached_by;
         if let Some(last) = self.transient.last() {
             resolved.buffers.resize(*last as usize + 1, ResolvedSlot::default());
         }
         for ordinal in &self.transient {
-            let DeviceRange { address, length, owner, .. } = device_range(&*self.buffers[*ordinal as usize].buffer)?;
+            let DeviceRange { address, length, reached_by, owner } =
+                device_range(&*self.buffers[*ordinal as usize].buffer)?;
+            resolved.reached_by = resolved.reached_by & reached_by;
             resolved.buffers[*ordinal as usize] = ResolvedSlot { address, length };
             resolved.owners.push(owner);
         }
@@ -162,7 +170,8 @@ impl Program {
             require_access(&**buffer, access_of(*usage))?;
             let length = check_range(buffer.byte_length(), binding.offset, binding.length)?;
             check_range(length, 0, *end).map_err(|status| status.context(format!("slot {slot}")))?;
-            let DeviceRange { address, owner, .. } = device_range(&**buffer)?;
+            let DeviceRange { address, reached_by, owner, .. } = device_range(&**buffer)?;
+            resolved.reached_by = resolved.reached_by & reached_by;
             resolved.slots[*slot as usize] = ResolvedSlot { address: address + binding.offset, length };
             resolved.owners.push(owner);
         }

@@ -89,7 +89,7 @@ mod tests {
     use std::ptr::NonNull;
 
     use super::*;
-    use crate::memory::Publication;
+    use crate::memory::{AgentMask, Publication};
 
     #[test]
     fn memory_of_a_size_is_used_again_and_large_memory_is_not() {
@@ -102,7 +102,14 @@ mod tests {
             allocated.set(lengths);
             let address = host.as_ptr() as u64;
             let owner = Arc::new(bytes);
-            Ok(DeviceMemory { address, length, host: Some(host), publication: Publication::Coherent, owner })
+            Ok(DeviceMemory {
+                address,
+                length,
+                host: Some(host),
+                publication: Publication::Coherent,
+                reached_by: AgentMask::ALL,
+                owner,
+            })
         };
         let pool = PublishedPool::default();
         let first = pool.publish(&[1; 5000], allocate).expect("allocates");

@@ -31,7 +31,7 @@ use crate::hal::{
     Buffer, BufferRef, BufferUsage, DispatchFlags, Executable, ExecutableFunction, MemoryAccess, WHOLE_BUFFER,
     check_range, require_access, require_usage,
 };
-use crate::memory::fixed_address;
+use crate::memory::{AgentMask, device_range, fixed_address};
 use crate::status::{Result, Status};
 
 /// Bytes of arguments of the kernels for transfers.
@@ -339,11 +339,16 @@ impl deferred::Recorder for Recorder {
         let unchecked = ordinals.map(|(ordinal, _)| ordinal).collect();
         let transient = (0..).zip(&buffers).filter(|(_, buffer)| buffer.fixed.is_none());
         let transient = transient.map(|(ordinal, _)| ordinal).collect();
+        let mut reached_by = AgentMask::ALL;
+        for buffer in buffers.iter().filter(|buffer| buffer.fixed.is_some()) {
+            reached_by = reached_by & device_range(&*buffer.buffer)?.reached_by;
+        }
         Ok(Arc::new(Program {
             blocks,
             templates,
             buffers,
             transient,
+            reached_by,
             _executables: executables,
             slots: slots.into_values().collect(),
             unchecked,

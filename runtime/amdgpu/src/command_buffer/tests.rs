@@ -19,7 +19,7 @@ use crate::hal::{
     Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable,
     ExecutableFunction, ExecutableFunctionInfo, HeapAllocator, MemoryAccess, MemoryType, WHOLE_BUFFER,
 };
-use crate::memory::{DeviceBuffer, DeviceMemory, Publication};
+use crate::memory::{AgentMask, DeviceBuffer, DeviceMemory, Publication};
 use crate::status::{Result, Status, StatusCode};
 
 const KERNELS: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
@@ -55,7 +55,14 @@ fn memory(length: usize) -> DeviceMemory {
     let host = NonNull::new(lines.as_mut_ptr().cast::<u8>()).expect("an address");
     let owner = Arc::new(lines);
     let address = host.as_ptr() as u64;
-    DeviceMemory { address, length: length as u64, host: Some(host), publication: Publication::Coherent, owner }
+    DeviceMemory {
+        address,
+        length: length as u64,
+        host: Some(host),
+        publication: Publication::Coherent,
+        reached_by: AgentMask::ALL,
+        owner,
+    }
 }
 
 fn read_u64s(address: u64, count: usize) -> Vec<u64> {

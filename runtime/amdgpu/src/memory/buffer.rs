@@ -56,6 +56,42 @@ impl Publication {
     }
 }
 
+/// A set of GPUs, by their places among the visible ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentMask(pub u64);
+
+impl AgentMask {
+    /// All GPUs.
+    pub const ALL: AgentMask = AgentMask(u64::MAX);
+
+    /// Whether it has all GPUs of another set.
+    pub fn contains(self, other: AgentMask) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl Default for AgentMask {
+    fn default() -> AgentMask {
+        AgentMask::ALL
+    }
+}
+
+impl std::ops::BitOr for AgentMask {
+    type Output = AgentMask;
+
+    fn bitor(self, other: AgentMask) -> AgentMask {
+        AgentMask(self.0 | other.0)
+    }
+}
+
+impl std::ops::BitAnd for AgentMask {
+    type Output = AgentMask;
+
+    fn bitand(self, other: AgentMask) -> AgentMask {
+        AgentMask(self.0 & other.0)
+    }
+}
+
 /// An allocation, or part of one, that agents reach.
 #[derive(Clone)]
 pub struct DeviceMemory {
@@ -67,6 +103,8 @@ pub struct DeviceMemory {
     pub host: Option<NonNull<u8>>,
     /// How writes of the host become visible.
     pub publication: Publication,
+    /// The GPUs that may access it.
+    pub reached_by: AgentMask,
     /// Keeps it allocated.
     pub owner: Arc<dyn Any + Send + Sync>,
 }
@@ -75,6 +113,12 @@ pub struct DeviceMemory {
 unsafe impl Send for DeviceMemory {}
 // SAFETY: as above; no Rust reference to the bytes exists.
 unsafe impl Sync for DeviceMemory {}
+
+impl fmt::Debug for DeviceMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {:#x}", self.length, self.address)
+    }
+}
 
 /// A buffer over memory that agents reach.
 pub struct DeviceBuffer {
@@ -190,6 +234,8 @@ pub struct DeviceRange {
     pub address: u64,
     /// Bytes.
     pub length: u64,
+    /// The GPUs that may access it.
+    pub reached_by: AgentMask,
     /// Keeps it allocated.
     pub owner: Arc<dyn Any + Send + Sync>,
 }
@@ -212,8 +258,8 @@ pub fn device_range(buffer: &dyn Buffer) -> Result<DeviceRange> {
     }
     let any: &dyn Any = buffer;
     if let Some(device) = any.downcast_ref::<DeviceBuffer>() {
-        let (address, owner) = (device.memory.address, device.memory.owner.clone());
-        return Ok(DeviceRange { address, length: device.length, owner });
+        let DeviceMemory { address, reached_by, ref owner, .. } = device.memory;
+        return Ok(DeviceRange { address, length: device.length, reached_by, owner: owner.clone() });
     }
     if let Some(transient) = any.downcast_ref::<TransientBuffer>() {
         let range = device_range(&*transient.committed()?)?;

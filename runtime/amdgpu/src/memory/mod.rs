@@ -1,5 +1,10 @@
-//! Memory of devices: `buffer` is a range of it, wherever it is from.
+//! Memory of devices: `class` says what memory is for, `buffer` is a range of it, wherever it is from, and `blocks` are allocations with a cache.
 
+pub(crate) mod blocks;
 mod buffer;
+mod class;
 
-pub use buffer::{DeviceBuffer, DeviceMemory, DeviceRange, HdpRegister, Publication, device_range, fixed_address};
+pub use buffer::{
+    AgentMask, DeviceBuffer, DeviceMemory, DeviceRange, HdpRegister, Publication, device_range, fixed_address,
+};
+pub use class::MemoryClass;

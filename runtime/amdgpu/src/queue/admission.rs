@@ -62,7 +62,11 @@ impl Submission {
             signal: Vec::with_capacity(FEW),
             waits: Vec::with_capacity(FEW),
             device: Vec::with_capacity(FEW),
-            resolved: Resolved { slots: Vec::with_capacity(FEW), owners: Vec::with_capacity(FEW), buffers: Vec::new() },
+            resolved: Resolved {
+                slots: Vec::with_capacity(FEW),
+                owners: Vec::with_capacity(FEW),
+                ..Resolved::default()
+            },
             ..Submission::default()
         }
     }
@@ -154,11 +158,13 @@ impl QueueCore {
         self.back_pressure(|| Ok(is_free().then_some(first)))
     }
 
-    /// Publishes packets for which there is room, and rings the doorbell.
+    /// Publishes packets for which there is room, and rings the doorbell. Their arguments are published before the headers of the packets, since
+    /// the packet processor may be looking at the ring already.
     fn publish(&self, packets: &[PacketBytes]) -> Result<()> {
         let ring = self.ring()?;
         let reservation = ring.try_reserve(packets.len() as u64);
         let reservation = reservation.ok_or_else(|| Status::internal("slots that were free are in use"))?;
+        self.publication.publish();
         let last = ring.publish(reservation, packets);
         // SAFETY: the doorbell lives as long as the queue.
         unsafe { self.hsa().store(self.shared()?.0.doorbell_signal, last as i64) };
@@ -277,7 +283,9 @@ impl QueueCore {
     fn build(&self, admission: &mut Admission, waits: &[SubmissionPoint], payload: Option<Payload<'_>>) -> Result<()> {
         let commands = payload.as_ref().map_or(0, |payload| payload.template.packet_count());
         // The packet of a wait or of a single command completes the part itself; several commands may overlap.
-        let completes = commands > 1 || (commands == 0 && waits.is_empty());
+        let observer = self.times.active();
+        let is_timed = commands > 0 && observer.is_some();
+        let completes = commands > 1 || (commands == 0 && waits.is_empty()) || is_timed;
         let count = waits.len() + commands + usize::from(completes);
         let Admission { next_epoch, kernargs, packets, .. } = admission;
         packets.clear();
@@ -302,6 +310,9 @@ impl QueueCore {
                 let place = RingPlace { ring, slots: self.slots, first: first.wrapping_add(waits.len() as u64) };
                 template.write(resolved, kernels, place, &mut arguments, packets)?;
             }
+        }
+        if let Some(observer) = observer {
+            self.times.begin(observer, self.hsa(), *next_epoch, &mut packets[waits.len()..])?;
         }
         if completes {
             packets.push(BarrierAndPacket::new(LAST, [Signal::default(); 5])?.to_bytes());

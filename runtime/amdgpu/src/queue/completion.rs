@@ -42,6 +42,7 @@ pub(super) fn run(core: &Arc<QueueCore>) {
 /// Completes what the epoch says; returns the last epoch.
 fn drain(core: &Arc<QueueCore>, drained: u64) -> u64 {
     let completed = core.completed();
+    core.times.report(core.agent.hsa(), core.agent.agent, completed);
     let mut last = drained;
     loop {
         let entry = {

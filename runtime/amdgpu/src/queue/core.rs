@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use vireo_hsa::hsa::HsaStatus;
+use vireo_hsa::hsa::{Agent, HsaStatus};
 use vireo_hsa::queue::{AmdQueue, HsaQueue};
 use vireo_hsa::ring::{Ring, Slot};
 
@@ -15,11 +15,13 @@ use super::admission::{Admission, Entry, Submission};
 use super::completion;
 use super::frontier::Frontier;
 use super::kernarg_ring::KernargRing;
-use crate::agent::{GpuAgent, MemoryClass};
+use super::times::QueueTimes;
+use crate::agent::GpuAgent;
 use crate::command_buffer::ArgumentMemory;
-use crate::memory::DeviceMemory;
+use crate::hal::TimesObserver;
+use crate::memory::{DeviceMemory, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
-use crate::symbols::{Hsa, OwnedQueue, OwnedSignal};
+use crate::symbols::{FaultListener, Hsa, OwnedQueue, OwnedSignal};
 use crate::target::QueueWait;
 
 /// Packets that a ring holds at least, as the parameter of devices says.
@@ -42,11 +44,13 @@ pub struct QueueOptions {
     pub packets: u32,
     /// Bytes of memory for arguments.
     pub kernarg_bytes: u64,
+    /// Whether that is memory of the GPU, which kernels read faster and the host writes through its link.
+    pub kernargs_on_device: bool,
 }
 
 impl Default for QueueOptions {
     fn default() -> QueueOptions {
-        QueueOptions { packets: 1024, kernarg_bytes: 1 << 20 }
+        QueueOptions { packets: 1024, kernarg_bytes: 1 << 20, kernargs_on_device: false }
     }
 }
 
@@ -83,6 +87,9 @@ pub(crate) struct QueueCore {
     pub(super) slots: u64,
     /// Commands that wait, one place for each slot.
     pub(super) pm4: Option<DeviceMemory>,
+    /// How arguments become visible once they are written.
+    pub(super) publication: Publication,
+    pub(super) times: QueueTimes,
     _kernargs: DeviceMemory,
 }
 
@@ -125,12 +132,23 @@ unsafe extern "C" fn queue_failed(status: HsaStatus, _source: *mut HsaQueue, dat
     core.fail(Status::new(StatusCode::Internal, format!("{core:?} stopped with {status:?}: {text}")));
 }
 
+/// A fault does not say which queue of the GPU it was on, and none of them goes on afterwards.
+impl FaultListener for QueueCore {
+    fn agent(&self) -> Agent {
+        self.agent.agent
+    }
+
+    fn memory_fault(&self, cause: Status) {
+        self.fail(cause.context(format!("{self:?} stopped")));
+    }
+}
+
 impl HostQueue {
-    /// A queue of an agent.
+    /// A queue of an agent, the one at a place among those of its device.
     ///
     /// # Errors
     /// Those of the HSA library.
-    pub fn new(agent: &Arc<GpuAgent>, options: QueueOptions) -> Result<HostQueue> {
+    pub fn new(agent: &Arc<GpuAgent>, options: QueueOptions, ordinal: u32) -> Result<HostQueue> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let hsa = agent.hsa();
         let most = agent.queue_max_size;
@@ -140,7 +158,8 @@ impl HostQueue {
         }
         let packets = options.packets.clamp(LEAST_PACKETS, most).next_power_of_two();
         let slots = u64::from(packets);
-        let kernargs = agent.allocate(MemoryClass::Kernarg, options.kernarg_bytes.max(1 << 20), &[])?;
+        let class = agent.kernarg_class(options.kernargs_on_device)?;
+        let kernargs = agent.allocate(class, options.kernarg_bytes.max(1 << 20), &[])?;
         let host = |memory: &DeviceMemory| {
             memory.host.ok_or_else(|| Status::internal("the host does not reach memory for arguments"))
         };
@@ -165,8 +184,12 @@ impl HostQueue {
             wake: hsa.signal(1)?,
             slots,
             pm4,
+            publication: kernargs.publication,
+            times: QueueTimes::new(ordinal),
             _kernargs: kernargs,
         });
+        let listener = Arc::downgrade(&core);
+        hsa.listen(listener);
         let data = Arc::as_ptr(&core).cast_mut().cast();
         // SAFETY: the HSA queue is destroyed with `core`, whose address does not change.
         let queue = unsafe { hsa.queue(agent.agent, packets, queue_failed, data) }?;
@@ -178,6 +201,13 @@ impl HostQueue {
             Status::resource_exhausted("there is no thread for the completions of a queue").with_source(error)
         })?;
         Ok(HostQueue { core, thread: Some(thread) })
+    }
+
+    /// Tells an observer of the times of submissions from here on, or nobody.
+    pub(crate) fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
+        if let Some(queue) = self.core.queue.get() {
+            self.core.times.observe(queue, observer);
+        }
     }
 
     /// The queue.
@@ -210,7 +240,7 @@ impl QueueCore {
     }
 
     /// Whether it waits for other queues by packets.
-    pub(super) fn waits_on_device(&self) -> bool {
+    pub(crate) fn waits_on_device(&self) -> bool {
         self.wait != QueueWait::Host
     }
 

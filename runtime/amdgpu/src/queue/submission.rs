@@ -13,6 +13,8 @@ use super::host_worker::HostWorkers;
 use crate::command_buffer::Program;
 use crate::hal::timepoints::signal_all;
 use crate::hal::{BufferBinding, Timepoint};
+use crate::limits::scope::{self, Scope};
+use crate::limits::{Charge, OBJECT_BYTES};
 use crate::semaphore::own;
 use crate::status::{Result, Status, StatusCode};
 
@@ -67,6 +69,10 @@ impl Request {
 /// Something that waits for points on the host: a submission that is held back, or one that is complete but for its points.
 struct Parked<T> {
     queue: Arc<QueueCore>,
+    /// The limits of the call that it is from.
+    scope: Scope,
+    /// Its memory, charged to that call.
+    _charge: Charge,
     /// How many points are not reached yet, and what waits until it is taken.
     state: Mutex<(usize, Option<T>)>,
 }
@@ -101,8 +107,8 @@ impl Ready {
     }
 }
 
-/// What became ready of which queue.
-type ReadyQueue = VecDeque<(Arc<QueueCore>, Ready, Result<()>)>;
+/// What became ready of which queue, with the limits of its call.
+type ReadyQueue = VecDeque<(Arc<QueueCore>, Ready, Scope, Result<()>)>;
 
 thread_local! {
     /// What became ready while the thread dealt with something else that did; none if it does not.
@@ -110,8 +116,8 @@ thread_local! {
 }
 
 /// Deals with something that became ready, and with what becomes ready by it, one after the other: chains of any length need no stack.
-fn run_ready(queue: Arc<QueueCore>, ready: Ready, outcome: Result<()>) {
-    let mut next = Some((queue, ready, outcome));
+fn run_ready(ready: (Arc<QueueCore>, Ready, Scope, Result<()>)) {
+    let mut next = Some(ready);
     let is_running = READY.with_borrow_mut(|queue| match queue {
         Some(queue) => {
             queue.extend(next.take());
@@ -125,7 +131,8 @@ fn run_ready(queue: Arc<QueueCore>, ready: Ready, outcome: Result<()>) {
     if is_running {
         return;
     }
-    while let Some((queue, ready, outcome)) = next.take() {
+    while let Some((queue, ready, scope, outcome)) = next.take() {
+        let _entered = scope.enter();
         ready.run(&queue, outcome);
         next = READY.with_borrow_mut(|queue| queue.as_mut().and_then(VecDeque::pop_front));
     }
@@ -144,7 +151,7 @@ impl<T: Into<Ready>> Parked<T> {
             }
         };
         if let Some(parked) = parked {
-            run_ready(self.queue.clone(), parked.into(), outcome);
+            run_ready((self.queue.clone(), parked.into(), self.scope.clone(), outcome));
         }
     }
 }
@@ -159,7 +166,7 @@ impl QueueCore {
                 self.submit_work((&wait, &signal), Work::Program(&program, &table), reclaim);
             }
             Payload::Host(action, workers) => {
-                let points = match unreached(&wait) {
+                let points = match scope::check().and_then(|()| unreached(&wait)) {
                     Ok(points) => points,
                     Err(failure) => {
                         return Request { wait, signal, payload: Payload::Barrier, reclaim }.end(Err(failure));
@@ -184,7 +191,7 @@ impl QueueCore {
         let mut submission = self.new_submission();
         submission.signal.extend_from_slice(signal);
         submission.reclaim = reclaim;
-        let host = match self.sort(wait, &mut submission) {
+        let host = match scope::check().and_then(|()| self.sort(wait, &mut submission)) {
             Ok(host) => host,
             Err(failure) => return self.recycle(complete(submission, Err(failure))),
         };
@@ -201,6 +208,11 @@ impl QueueCore {
             Work::Barrier if submission.waits.is_empty() => return self.recycle(complete(submission, Ok(()))),
             Work::Barrier => {}
             Work::Program(program, table) => match program.resolve(table, &mut submission.resolved) {
+                Ok(()) if !submission.resolved.reached_by.contains(self.agent.mask()) => {
+                    let agent = &self.agent;
+                    let message = format!("{agent:?} may not access the memory of a buffer: it is of another device");
+                    submission.failure = Some(Status::invalid_argument(message));
+                }
                 Ok(()) => submission.program = Some(program.clone()),
                 Err(status) => submission.failure = Some(status),
             },
@@ -232,7 +244,12 @@ impl QueueCore {
     /// Holds a request or a submission back until `points` are reached. It keeps the timelines of the others alone: those that it is notified by
     /// own it, and what nothing else refers to will never be reached.
     pub(super) fn park<T: Into<Ready> + Send + 'static>(self: &Arc<Self>, parked: T, points: Vec<Timepoint>) {
-        let parked = Arc::new(Parked { queue: self.clone(), state: Mutex::new((points.len(), Some(parked))) });
+        let parked = Arc::new(Parked {
+            queue: self.clone(),
+            scope: Scope::current(),
+            _charge: Charge::of_call_anyway((2 + points.len() as u64) * OBJECT_BYTES),
+            state: Mutex::new((points.len(), Some(parked))),
+        });
         for point in points {
             let parked = parked.clone();
             point.semaphore.notify(point.value, Box::new(move |outcome| parked.notified(outcome)));

@@ -1,11 +1,16 @@
-//! The HSA library: `library` finds it and its functions, and [`Hsa`] calls them with Rust types and statuses. Everything above uses only this.
+//! The HSA library: `library` finds it and its functions, [`Hsa`] calls them with Rust types and statuses, `events` are what it reports,
+//! and `times` its clocks. Everything above uses only this.
 
+mod events;
 mod library;
+mod times;
 
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use vireo_hsa::hsa::{
     Agent, AgentInfo, AgentMemoryPoolInfo, DefaultFloatRoundingMode, Executable, ExecutableSymbolInfo, HsaStatus, Isa,
@@ -17,11 +22,19 @@ use vireo_hsa::signal::{Signal, SignalCondition};
 
 use crate::status::{Result, Status, StatusCode};
 
+pub(crate) use events::FaultListener;
 pub use library::{LIBRARY_PATH_VARIABLE, load_library};
+pub(crate) use times::duration;
 
 /// An initialised HSA library.
 pub struct Hsa {
     functions: HsaFunctions,
+    /// Its number among those of the process.
+    id: usize,
+    /// Whether the library reports memory faults. Those that do not end the process.
+    pub(crate) reports_faults: bool,
+    /// The names of the kernels that are loaded, by the addresses of their descriptors.
+    kernels: Mutex<HashMap<u64, Arc<str>>>,
     /// Keeps the library loaded.
     _library: Option<Box<dyn Send + Sync>>,
 }
@@ -55,7 +68,27 @@ impl Hsa {
                 format!("`hsa_init` failed with {status:?}: is there a GPU, and may this process use `/dev/kfd`?");
             return Err(Status::new(StatusCode::Unavailable, message));
         }
-        Ok(Arc::new(Hsa { functions, _library: library }))
+        static NEXT_ID: AtomicUsize = AtomicUsize::new(1);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let reports_faults = functions.hsa_amd_register_system_event_handler.is_some_and(|register| {
+            // SAFETY: the function stays, and takes a number as its data. Some libraries have room for one handler only, and refuse a second one.
+            unsafe { register(Some(events::on_event), ptr::without_provenance_mut(id)) == HsaStatus::SUCCESS }
+        });
+        Ok(Arc::new(Hsa { functions, id, reports_faults, kernels: Mutex::default(), _library: library }))
+    }
+
+    fn kernels(&self) -> MutexGuard<'_, HashMap<u64, Arc<str>>> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of a kernel that is loaded, by the address of its descriptor.
+    pub(crate) fn kernel_name(&self, object: u64) -> Option<Arc<str>> {
+        self.kernels().get(&object).cloned()
+    }
+
+    /// Adds a listener to memory faults.
+    pub(crate) fn listen(&self, listener: Weak<dyn FaultListener>) {
+        events::listen(self.id, listener);
     }
 
     /// A status as an error that names the function.
@@ -241,6 +274,17 @@ impl Hsa {
         self.check(status, stringify!(hsa_memory_copy))
     }
 
+    /// Fills memory that agents reach with zeros, and waits. False if the library has no function for it.
+    ///
+    /// # Safety
+    /// The range begins at a multiple of 4 and has so many words, and nothing else uses it meanwhile.
+    pub(crate) unsafe fn zero(&self, target: u64, words: u64) -> Result<bool> {
+        let Some(fill) = self.functions.hsa_amd_memory_fill else { return Ok(false) };
+        // SAFETY: the caller guarantees it.
+        let status = unsafe { fill(ptr::with_exposed_provenance_mut(target as usize), 0, words) };
+        self.check(status, stringify!(hsa_amd_memory_fill)).map(|()| true)
+    }
+
     /// Creates a signal that the host waits for.
     pub(crate) fn signal(self: &Arc<Self>, value: i64) -> Result<OwnedSignal> {
         let mut signal = Signal::default();
@@ -305,7 +349,8 @@ impl Hsa {
             unsafe { (functions.hsa_executable_create_alt)(profile, rounding, c"".as_ptr().cast(), &mut executable) };
         self.check(status, stringify!(hsa_executable_create_alt))?;
         // Destroyed with the code, whatever happens from here on.
-        let mut code = LoadedCode { hsa: self.clone(), executable, agent, _image: image.clone() };
+        let objects = Mutex::default();
+        let mut code = LoadedCode { hsa: self.clone(), executable, agent, objects, _image: image.clone() };
         let mut reader = Default::default();
         let (data, size) = (image.as_ptr().cast(), image.len() as u64);
         // SAFETY: the image outlives the reader.
@@ -441,6 +486,8 @@ pub(crate) struct LoadedCode {
     hsa: Arc<Hsa>,
     executable: Executable,
     agent: Agent,
+    /// The kernels that were looked up.
+    objects: Mutex<Vec<u64>>,
     _image: Arc<[u8]>,
 }
 
@@ -459,12 +506,18 @@ impl LoadedCode {
         // SAFETY: the attribute is a `u64`.
         let status = unsafe { (functions.hsa_executable_symbol_get_info)(handle, attribute, target) };
         self.hsa.check(status, stringify!(hsa_executable_symbol_get_info))?;
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).push(address);
+        self.hsa.kernels().insert(address, Arc::from(symbol.strip_suffix(".kd").unwrap_or(symbol)));
         Ok(address)
     }
 }
 
 impl Drop for LoadedCode {
     fn drop(&mut self) {
+        let objects = self.objects.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut kernels = self.hsa.kernels();
+        objects.iter().for_each(|object| drop(kernels.remove(object)));
+        drop(kernels);
         // SAFETY: it is destroyed once; executions hold their executables.
         unsafe { (self.hsa.functions.hsa_executable_destroy)(self.executable) };
     }

@@ -188,3 +188,41 @@ fn host_calls_are_ordered_by_timelines() {
     wait(&line, 3);
     assert_eq!(device.read(&memory), 7u32.to_le_bytes().repeat(16));
 }
+
+#[test]
+fn edges_between_devices_say_how_their_memory_is_reached() {
+    use vireo_hsa::topology::{InteropMode, LinkClass, TopologyScheduling};
+    let edge = |topology: &str, from: &str, to: &str| {
+        let machine = Machine::new(&format!("agents=3,{topology}"));
+        let (from, to) = (machine.device(from, &[]), machine.device(to, &[]));
+        let known = vireo_hal::TopologyEdge { scheduling_word: 5, interop_word: 7 };
+        let refined = from.refine_topology_edge(&to, known).expect("both are of the driver");
+        assert_eq!(refined.interop_word, 7);
+        TopologyScheduling::read(&refined.scheduling_word.to_le_bytes())
+    };
+    let pcie = edge("", "0", "1");
+    assert_eq!((pcie.costs.link_class(), pcie.costs.numa_distance()), (LinkClass::PCIE_SAME_ROOT, 1));
+    assert!(pcie.modes.p2p_copy() && pcie.modes.peer_coherent() && pcie.modes.atomic_system());
+    assert_eq!((pcie.modes.wait_mode(), pcie.modes.buffer_read_mode()), (InteropMode::NATIVE, InteropMode::COPY));
+    let xgmi = edge("peer-links=xgmi,without=atomics+coherency+hdp", "0", "1,2");
+    assert_eq!((xgmi.costs.link_class(), xgmi.costs.numa_distance()), (LinkClass::NVLINK_IF, 0));
+    assert!(xgmi.modes.p2p_copy() && !xgmi.modes.peer_coherent() && !xgmi.modes.atomic_system());
+    assert!(xgmi.modes.host_coherent() && !pcie.modes.host_coherent());
+    let apart = edge("without=peers", "0", "1");
+    assert_eq!((apart.costs.link_class(), apart.modes.p2p_copy()), (LinkClass::HOST_STAGED, false));
+    let same = edge("", "1,2", "1,2");
+    assert_eq!((same.costs.link_class(), same.modes.buffer_write_mode()), (LinkClass::SAME_DIE, InteropMode::NATIVE));
+    // Its queues are held back by the host.
+    assert_eq!(edge("isa=gfx1030", "0", "1").modes.wait_mode(), InteropMode::COPY);
+}
+
+#[test]
+fn links_are_described() {
+    let machine = Machine::new("agents=2,peer-links=xgmi,without=atomics");
+    let text = machine.driver.dump_device_info(DeviceId::default()).expect("it is described");
+    assert!(text.contains("memory of 1: xGMI, distance 15, coherent, if allowed"), "{text}");
+    assert!(text.contains("memory of the host: PCI Express, distance 20, coherent, if allowed"), "{text}");
+    let capabilities = machine.device("1", &[]).capabilities();
+    assert_eq!(capabilities.numa_node, 0);
+    assert_ne!(capabilities.driver_device_handle, 0);
+}

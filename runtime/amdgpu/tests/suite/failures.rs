@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use vireo_core::limits::{Cancellation, Limits, MemoryBudget, scope};
 use vireo_core::status::StatusCode;
 use vireo_hal::{
-    BufferBinding, BufferRef, CommandBufferMode, CommandCategory, DispatchConfig, DispatchFlags, ExecutableFunction,
-    ExecuteFlags, HostSemaphore, MemoryType, QueueAffinity, Semaphore,
+    BufferBinding, BufferRef, CommandBufferMode, CommandCategory, DispatchConfig, DispatchFlags, Driver,
+    ExecutableFunction, ExecuteFlags, HostSemaphore, MemoryType, QueueAffinity, Semaphore,
 };
 
-use super::support::{ABS, Machine, TestDevice, at, queue, wait, whole};
+use super::support::{ABS, ADD, Machine, TestDevice, at, queue, wait, whole};
 
 const DEVICE: MemoryType = MemoryType::DEVICE_LOCAL;
 
@@ -103,4 +104,61 @@ fn operations_of_a_wait_that_fails_fail_with_it() {
     line.fail(vireo_core::status::Status::internal("the cause"));
     assert!(after.wait(1, None).expect_err("it failed").message().contains("the cause"));
     assert_eq!(device.read(&memory), [0; 64]);
+}
+
+#[test]
+fn a_memory_fault_fails_all_queues_of_its_gpu_with_the_address() {
+    let machine = Machine::new("agents=2");
+    let device = machine.device("", &[("amdgpu_queues", "2")]);
+    let memory = [0, 1, 2].map(|_| device.buffer(128, DEVICE));
+    let bindings = memory.each_ref().map(whole);
+    let lines: Vec<Arc<dyn Semaphore>> = (0..3).map(|_| device.timeline()).collect();
+    let config = DispatchConfig { workgroup_count: [1, 1, 1], ..DispatchConfig::default() };
+    let (executable, function, flags) = (device.executable(), ExecutableFunction(ADD), DispatchFlags::empty());
+    // It adds far more numbers than the buffers have.
+    let first = [at(&lines[0], 1)];
+    let count = [1 << 20, 0, 1 << 20, 0];
+    device
+        .queue_dispatch(queue(0), &[], &first, &executable, function, &config, &count, &bindings, flags)
+        .expect("submits");
+    let failure = lines[0].wait(1, None).expect_err("it failed");
+    let text = failure.message();
+    assert!(text.contains("the GPU accessed memory at 0x") && text.contains("page_not_present"), "{text}");
+    assert!(text.contains("queue ") && text.contains("of agent 0 (gfx1100"), "{text}");
+    // The other queue of the GPU has the same cause; those of the other GPU work on.
+    device.fill(1, &[], &[at(&lines[1], 1)], &memory[0], 3);
+    let other = lines[1].wait(1, None).expect_err("its GPU failed");
+    assert!(other.message().contains("the GPU accessed memory at 0x"), "{other}");
+    device.fill(2, &[], &[at(&lines[2], 1)], &memory[0], 3);
+    wait(&lines[2], 1);
+    let text = machine.driver.dump_device_info(vireo_hal::DeviceId::default()).expect("it is described");
+    assert!(text.contains("memory faults end queues"), "{text}");
+}
+
+#[test]
+fn operations_are_held_to_the_limits_of_their_call() {
+    let machine = Machine::new("");
+    let device = machine.device("", &[]);
+    let memory = device.buffer(64, DEVICE);
+    let (gate, line) = (device.timeline(), device.timeline());
+    let budget = MemoryBudget::new(1 << 20);
+    let cancellation = Cancellation::new();
+    let limits = Limits { memory: Some(budget.clone()), cancellation: Some(cancellation.clone()), ..Limits::default() };
+    {
+        let _started = scope::start(&limits).expect("there are limits");
+        device.fill(0, &[], &[at(&line, 1)], &memory, 1);
+        wait(&line, 1);
+        // What waits is charged, and refused if the call has ended by then.
+        device.fill(0, &[at(&gate, 1)], &[at(&line, 2)], &memory, 2);
+        assert!(budget.used() > 0);
+        cancellation.cancel();
+        gate.signal(1).expect("advances");
+        let failure = line.query().expect_err("the call was cancelled");
+        assert_eq!(failure.code(), StatusCode::Cancelled, "{failure}");
+        let late = device.timeline();
+        device.fill(0, &[], &[at(&late, 1)], &memory, 3);
+        assert_eq!(late.query().expect_err("the call was cancelled").code(), StatusCode::Cancelled);
+    }
+    assert_eq!(budget.used(), 0);
+    assert_eq!(device.read(&memory), 1u32.to_le_bytes().repeat(16));
 }

@@ -4,6 +4,8 @@ mod bad_input;
 mod devices;
 mod failures;
 mod graphs;
+mod memory;
 mod queues;
 mod support;
+mod times;
 mod transfers;

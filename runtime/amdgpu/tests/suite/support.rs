@@ -14,6 +14,7 @@ use vireo_hal::{
     ExternalFileFlags, ExternalFileType, File, FillFlags, HostSemaphore, MemoryAccess, MemoryType, QueueAffinity,
     Semaphore, SemaphoreFlags, StringPair, Timepoint,
 };
+use vireo_hsa::hsa_symbols::HsaFunctions;
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_simt::{Fault, Port, Trap, TrapKind};
 use vireo_softhsa::{KernelDispatch, KernelRunner, Topology};
@@ -202,6 +203,16 @@ impl Machine {
 
     /// A machine on which a kernel traps.
     pub fn with(topology: &str, trapping: Option<&'static str>) -> Machine {
+        Machine::over(topology, trapping, vireo_softhsa::functions(), DeviceOptions::default())
+    }
+
+    /// A machine whose library may lack functions, with options of devices.
+    pub fn over(
+        topology: &str,
+        trapping: Option<&'static str>,
+        functions: HsaFunctions,
+        options: DeviceOptions,
+    ) -> Machine {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let topology: Topology = topology.parse().expect("a topology");
@@ -210,9 +221,9 @@ impl Machine {
         let runner = Runner { names: names(), trapping, ran: ran.clone(), gate: gate.clone() };
         vireo_softhsa::configure(topology, Some(Arc::new(runner))).expect("nobody uses the library");
         // SAFETY: the functions are those of one library, which is part of the program.
-        let hsa = unsafe { Hsa::start(vireo_softhsa::functions(), None) }.expect("it starts");
+        let hsa = unsafe { Hsa::start(functions, None) }.expect("it starts");
         let system = System::discover(&hsa).expect("there are agents");
-        Machine { driver: AmdDriver::new(system, DeviceOptions::default()), ran, gate, _turn: turn }
+        Machine { driver: AmdDriver::new(system, options), ran, gate, _turn: turn }
     }
 
     /// A device with parameters `key=value`.

@@ -60,6 +60,7 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
     let options = DeviceOptions {
         native_code: policy.native_code,
         zeroed_transients: policy.zeroed_memory,
+        memory: policy.limits.memory.clone(),
         ..DeviceOptions::default()
     };
     Ok(Arc::new(AmdDriver::new(System::discover(&hsa)?, options)))

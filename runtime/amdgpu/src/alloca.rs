@@ -1,0 +1,167 @@
+//! Queue allocations ([`Allocation`]): transient buffers get their memory when they are submitted, or when the operations before them have
+//! released some.
+//!
+//! Memory of the device is free when nothing that was submitted uses it any more, so an allocation can have it at once, whatever it waits for;
+//! only its points wait. Where there is none left, or a pool of the host has to be asked in the order of the queue, the allocation is made
+//! once its waits are over. If the host allows it to wait for memory, it then waits until some is released.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::allocator::AmdAllocator;
+use crate::hal::timepoints::signal_all;
+use crate::hal::transient::{DeviceMemory, Memory, MemorySource, TransientBuffer};
+use crate::hal::{Allocator, BufferParams, Pool, Timepoint};
+use crate::status::{Result, Status, StatusCode};
+
+/// Where the memory of a transient buffer is from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// The allocator of the device, with zeroed memory or without.
+    Own(Arc<AmdAllocator>, bool),
+    /// A pool of the host, or the allocator that it put in place of the device's.
+    Other(MemorySource),
+}
+
+impl Source {
+    /// A pool, or the allocator that a device has now. From here on the host cannot replace it.
+    pub(crate) fn new(memory: &DeviceMemory, zeroed: bool, pool: Option<&Arc<dyn Pool>>) -> Source {
+        let source = match pool {
+            Some(pool) => return Source::Other(memory.pool_source(pool)),
+            None => memory.source(),
+        };
+        match own(&memory.allocator()) {
+            Some(own) => Source::Own(own, zeroed),
+            None => Source::Other(source.clone()),
+        }
+    }
+
+    /// Whether memory may be taken before the operations that the allocation waits for have completed.
+    fn is_unordered(&self) -> bool {
+        match self {
+            Source::Own(..) => true,
+            Source::Other(source) => source.pool().is_none(),
+        }
+    }
+
+    fn transient(&self, params: BufferParams, length: u64) -> Arc<TransientBuffer> {
+        match self {
+            Source::Own(allocator, _) => {
+                // What cannot be resolved will not be allocated either.
+                TransientBuffer::new(allocator.resolve(params).unwrap_or(params), length, Memory::None)
+            }
+            Source::Other(source) => source.transient_without_memory(params, length),
+        }
+    }
+
+    fn allocate(&self, params: BufferParams, length: u64) -> Result<Memory> {
+        match self {
+            Source::Own(allocator, zeroed) => Ok(Memory::Other(Arc::new(allocator.allocate(params, length, *zeroed)?))),
+            Source::Other(source) => source.allocate(params, length),
+        }
+    }
+
+    /// Calls `retry` when memory is released; false if nobody has any.
+    fn notify(&self, retry: impl FnOnce(Result<()>) + Send + 'static) -> bool {
+        match self {
+            Source::Own(allocator, _) => allocator.blocks().notify(move || retry(Ok(()))),
+            Source::Other(source) => match source.pool() {
+                Some(pool) if pool.stats().reservation_count > 0 => {
+                    pool.notify(Box::new(retry));
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+}
+
+/// The allocator of a device as one of this driver.
+pub(crate) fn own(allocator: &Arc<dyn Allocator>) -> Option<Arc<AmdAllocator>> {
+    let any: Arc<dyn Any + Send + Sync> = allocator.clone();
+    any.downcast().ok()
+}
+
+/// An allocation that has no memory yet.
+pub(crate) struct Allocation {
+    source: Source,
+    transient: Arc<TransientBuffer>,
+    params: BufferParams,
+    length: u64,
+    /// Whether it may wait until memory is released.
+    may_wait: bool,
+}
+
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "allocation({} bytes)", self.length)
+    }
+}
+
+/// What is left to do of an allocation.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// The buffer has its memory.
+    Done,
+    /// [`Allocation::run`], once the points that it waits for are reached.
+    Later(Allocation),
+    /// It cannot be made.
+    Refused(Status),
+}
+
+impl Allocation {
+    /// Makes a transient buffer, with memory if it can be had now. `is_first` says that nothing is waited for.
+    pub(crate) fn begin(
+        source: Source,
+        params: BufferParams,
+        length: u64,
+        (is_first, may_wait): (bool, bool),
+    ) -> (Arc<TransientBuffer>, Begun) {
+        let transient = source.transient(params, length);
+        let allocation = Allocation { source, transient: transient.clone(), params, length, may_wait };
+        if !is_first && !allocation.source.is_unordered() {
+            return (transient, Begun::Later(allocation));
+        }
+        let begun = match allocation.source.allocate(params, length) {
+            Ok(memory) => {
+                transient.commit(memory);
+                Begun::Done
+            }
+            // What is waited for may release some.
+            Err(status) if status.code() == StatusCode::ResourceExhausted && (!is_first || may_wait) => {
+                Begun::Later(allocation)
+            }
+            Err(status) => Begun::Refused(status),
+        };
+        (transient, begun)
+    }
+
+    /// Commits the memory, or waits for some: then it signals the points itself later and returns DEFERRED.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub(crate) fn run(self, signal: &[Timepoint]) -> Result<()> {
+        match self.source.allocate(self.params, self.length) {
+            Ok(memory) => {
+                self.transient.commit(memory);
+                Ok(())
+            }
+            // An operation without points to signal has nobody waiting for it.
+            Err(status) if status.code() == StatusCode::ResourceExhausted && self.may_wait && !signal.is_empty() => {
+                let (source, points) = (self.source.clone(), signal.to_vec());
+                let retry = move |outcome: Result<()>| match outcome.and_then(|()| self.run(&points)) {
+                    Err(status) if status.code() == StatusCode::Deferred => {}
+                    outcome => signal_all(&points, outcome),
+                };
+                // If nobody has memory, none will be released.
+                if source.notify(retry) {
+                    Err(Status::new(StatusCode::Deferred, "waits for memory"))
+                } else {
+                    Err(status)
+                }
+            }
+            Err(status) => Err(status),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Blocks of device memory ([`BlockCache`]): allocations of HSA pools with a cache of free ones, since an allocation of the library is a system call
+//! that maps memory on every GPU. The allocator of a device has one.
+//!
+//! A block is in use as long as a buffer, a mapping or a submission that has not completed holds its [`BlockLease`]. Then it is cached, and a
+//! request of about its size gets it. **Bounds**: cached blocks and those in use have at most as many bytes as were ever in use at once, an
+//! eighth of that, and [`SLACK`]; the oldest are freed first. So the cache hardly raises the memory that a process takes from a GPU.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::buffer::DeviceMemory;
+use crate::limits::Charge;
+use crate::status::{Result, StatusCode};
+
+/// By how many bytes the memory held may exceed the most that was ever in use, besides an eighth of that.
+const SLACK: u64 = 4 << 20;
+
+/// A cached block serves requests of at least half its size less this.
+const SMALL: u64 = 64 << 10;
+
+/// Blocks that are cached at most.
+const MAX_CACHED: usize = 1024;
+
+/// What a block is allocated from: a place among the agents of a device, and a class of memory.
+pub(crate) type Origin = (usize, super::class::MemoryClass);
+
+/// A free block.
+struct Cached {
+    origin: Origin,
+    memory: DeviceMemory,
+}
+
+/// Called once when a block was released.
+type Waiter = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct State {
+    /// The oldest first.
+    cached: VecDeque<Cached>,
+    cached_bytes: u64,
+    in_use: u64,
+    peak: u64,
+    hits: u64,
+    waiters: Vec<Waiter>,
+}
+
+/// A cache of blocks.
+#[derive(Default)]
+pub(crate) struct BlockCache {
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for BlockCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        write!(f, "block cache({} bytes in use, {} cached)", state.in_use, state.cached_bytes)
+    }
+}
+
+/// A block in use.
+pub(crate) struct BlockLease {
+    cache: Arc<BlockCache>,
+    origin: Origin,
+    /// None only while this is dropped.
+    memory: Option<DeviceMemory>,
+    /// Whether it is cached afterwards.
+    recycles: bool,
+    _charge: Charge,
+}
+
+impl fmt::Debug for BlockLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block({} bytes)", self.memory.as_ref().map_or(0, |memory| memory.length))
+    }
+}
+
+impl Drop for BlockLease {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            self.cache.release(self.origin, memory, self.recycles);
+        }
+    }
+}
+
+impl State {
+    /// Removes the best fit among the cached blocks.
+    fn take(&mut self, origin: Origin, length: u64) -> Option<DeviceMemory> {
+        let fits = |cached: &Cached| {
+            let size = cached.memory.length;
+            cached.origin == origin && size >= length && size / 2 <= length.saturating_add(SMALL)
+        };
+        let candidates = self.cached.iter().enumerate().filter(|(_, cached)| fits(cached));
+        let (index, _) = candidates.min_by_key(|(_, cached)| cached.memory.length)?;
+        let taken = self.cached.remove(index)?;
+        self.cached_bytes -= taken.memory.length;
+        Some(taken.memory)
+    }
+
+    /// Removes what exceeds the bounds, for the caller to free without the lock.
+    fn evict(&mut self) -> Vec<Cached> {
+        let limit = (self.peak + self.peak / 8).saturating_add(SLACK);
+        let mut removed = Vec::new();
+        while self.in_use.saturating_add(self.cached_bytes) > limit || self.cached.len() > MAX_CACHED {
+            let Some(oldest) = self.cached.pop_front() else { break };
+            self.cached_bytes -= oldest.memory.length;
+            removed.push(oldest);
+        }
+        removed
+    }
+}
+
+impl BlockCache {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A block of at least `length` bytes with any contents: a cached one, or one that `allocate` makes. The memory that it returns keeps the
+    /// block in use, until its owner is dropped. Blocks that do not recycle come from no cache and go to none.
+    ///
+    /// # Errors
+    /// Those of `allocate`.
+    pub(crate) fn acquire(
+        self: &Arc<Self>,
+        origin: Origin,
+        length: u64,
+        (recycles, charge): (bool, Charge),
+        allocate: impl Fn() -> Result<DeviceMemory>,
+    ) -> Result<DeviceMemory> {
+        let taken = if recycles { self.lock().take(origin, length) } else { None };
+        let is_hit = taken.is_some();
+        let memory = match taken {
+            Some(memory) => memory,
+            None => match allocate() {
+                // What is cached may be what is missing.
+                Err(status) if status.code() == StatusCode::ResourceExhausted && self.trim() => allocate()?,
+                allocated => allocated?,
+            },
+        };
+        let evicted = {
+            let mut state = self.lock();
+            state.hits += u64::from(is_hit);
+            state.in_use += memory.length;
+            state.peak = state.peak.max(state.in_use);
+            state.evict()
+        };
+        drop(evicted);
+        let mut lent = memory.clone();
+        let lease = BlockLease { cache: self.clone(), origin, memory: Some(memory), recycles, _charge: charge };
+        lent.owner = Arc::new(lease);
+        Ok(lent)
+    }
+
+    fn release(&self, origin: Origin, memory: DeviceMemory, recycles: bool) {
+        let (removed, freed, waiters) = {
+            let mut state = self.lock();
+            state.in_use -= memory.length;
+            let freed = if recycles {
+                state.cached_bytes += memory.length;
+                state.cached.push_back(Cached { origin, memory });
+                None
+            } else {
+                Some(memory)
+            };
+            (state.evict(), freed, std::mem::take(&mut state.waiters))
+        };
+        // Memory is freed, and waiters called, without the lock.
+        drop((removed, freed));
+        waiters.into_iter().for_each(|waiter| waiter());
+    }
+
+    /// Frees all cached blocks; false if there were none.
+    pub(crate) fn trim(&self) -> bool {
+        let cached = {
+            let mut state = self.lock();
+            state.cached_bytes = 0;
+            std::mem::take(&mut state.cached)
+        };
+        !cached.is_empty()
+    }
+
+    /// Calls `waiter` when a block is released, on whatever thread that is. False if none is in use: then it is not called.
+    pub(crate) fn notify(&self, waiter: impl FnOnce() + Send + 'static) -> bool {
+        let mut state = self.lock();
+        if state.in_use == 0 {
+            return false;
+        }
+        state.waiters.push(Box::new(waiter));
+        true
+    }
+
+    /// Requests that cached blocks served.
+    #[cfg(test)]
+    fn hits(&self) -> u64 {
+        self.lock().hits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::memory::{AgentMask, MemoryClass, Publication};
+    use crate::status::Status;
+
+    const LOCAL: Origin = (0, MemoryClass::DeviceLocal);
+
+    /// Memory that nobody accesses, at addresses that are all different.
+    struct Source {
+        next: AtomicU64,
+        left: Arc<AtomicU64>,
+    }
+
+    /// Gives its bytes back to the source.
+    struct Owner(u64, Arc<AtomicU64>);
+
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.1.fetch_add(self.0, Ordering::Relaxed);
+        }
+    }
+
+    impl Source {
+        fn new(bytes: u64) -> Source {
+            Source { next: AtomicU64::new(0), left: Arc::new(AtomicU64::new(bytes)) }
+        }
+
+        fn allocate(&self, length: u64) -> Result<DeviceMemory> {
+            let fewer = |left: u64| left.checked_sub(length);
+            let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+            taken.map_err(|_| Status::resource_exhausted("nothing is left"))?;
+            Ok(DeviceMemory {
+                address: self.next.fetch_add(1 << 32, Ordering::Relaxed),
+                length,
+                host: None,
+                publication: Publication::Coherent,
+                reached_by: AgentMask::ALL,
+                owner: Arc::new(Owner(length, self.left.clone())),
+            })
+        }
+
+        fn acquire(&self, cache: &Arc<BlockCache>, origin: Origin, length: u64) -> Result<DeviceMemory> {
+            cache.acquire(origin, length, (true, Charge::default()), || self.allocate(length))
+        }
+    }
+
+    #[test]
+    fn a_block_is_used_again_once_nobody_holds_it() {
+        let (cache, source) = (Arc::new(BlockCache::default()), Source::new(u64::MAX));
+        let first = source.acquire(&cache, LOCAL, 1 << 20).expect("there is memory");
+        let (address, held) = (first.address, first.owner.clone());
+        drop(first);
+        let other = source.acquire(&cache, LOCAL, 1 << 20).expect("there is memory");
+        assert_ne!(other.address, address, "a submission holds the first one");
+        drop(held);
+        let again = source.acquire(&cache, LOCAL, (1 << 20) - 4096).expect("there is memory");
+        assert_eq!((again.address, cache.hits()), (address, 1));
+        drop(again);
+        for (origin, length) in
+            [((1, MemoryClass::DeviceLocal), 1 << 20), ((0, MemoryClass::HostFine), 1 << 20), (LOCAL, 4096)]
+        {
+            let fresh = source.acquire(&cache, origin, length).expect("there is memory");
+            assert_ne!(fresh.address, address, "{origin:?}, {length}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_stays_near_what_was_ever_in_use() {
+        let (cache, source) = (Arc::new(BlockCache::default()), Source::new(u64::MAX));
+        for round in 0..64u64 {
+            // Sizes that no other block serves.
+            drop(source.acquire(&cache, (round as usize, MemoryClass::DeviceLocal), 8 << 20).expect("there is memory"));
+            let held = u64::MAX - source.left.load(Ordering::Relaxed);
+            assert!(held <= (8 << 20) + (1 << 20) + SLACK, "{held} bytes in round {round}");
+        }
+        assert!(cache.trim() && !cache.trim());
+        assert_eq!(source.left.load(Ordering::Relaxed), u64::MAX);
+    }
+
+    #[test]
+    fn cached_blocks_make_room_for_others() {
+        let (cache, source) = (Arc::new(BlockCache::default()), Source::new(10 << 20));
+        drop(source.acquire(&cache, LOCAL, 8 << 20).expect("there is memory"));
+        let large =
+            source.acquire(&cache, (1, MemoryClass::DeviceLocal), 9 << 20).expect("once the cached one is freed");
+        let none = source.acquire(&cache, LOCAL, 8 << 20).map(drop).expect_err("it is in use");
+        assert_eq!(none.code(), StatusCode::ResourceExhausted);
+        let called = Arc::new(AtomicU64::new(0));
+        let same = called.clone();
+        assert!(cache.notify(move || same.store(1, Ordering::Relaxed)));
+        drop(large);
+        assert_eq!(called.load(Ordering::Relaxed), 1);
+        assert!(!cache.notify(|| unreachable!("nothing is in use")));
+    }
+
+    #[test]
+    fn blocks_that_do_not_recycle_are_freed() {
+        let (cache, source) = (Arc::new(BlockCache::default()), Source::new(1 << 20));
+        for _ in 0..3 {
+            let charge = Charge::default();
+            drop(cache.acquire(LOCAL, 1 << 20, (false, charge), || source.allocate(1 << 20)).expect("it was freed"));
+        }
+        assert!(!cache.trim());
+    }
+}

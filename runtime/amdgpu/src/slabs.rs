@@ -1,0 +1,118 @@
+//! Slabs of device memory for pools of the host ([`AmdSlabs`]). Pools divide them by offsets; the host does not see their addresses.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::allocator::AmdAllocator;
+use crate::hal::{
+    Buffer, BufferParams, BufferUsage, MemoryAccess, MemoryType, QueueAffinity, Slab, SlabProperties, SlabProvider,
+    SlabProviderStats, SlabTrimFlags, check_range,
+};
+use crate::memory::{DeviceBuffer, DeviceMemory};
+use crate::status::{Result, Status};
+
+/// A provider of slabs in the memory of one agent.
+#[derive(Debug)]
+pub(crate) struct AmdSlabs {
+    allocator: Arc<AmdAllocator>,
+    affinity: QueueAffinity,
+    properties: SlabProperties,
+    slabs: Mutex<HashMap<u64, DeviceMemory>>,
+    acquired: AtomicU64,
+    released: AtomicU64,
+}
+
+impl AmdSlabs {
+    /// A provider for the agent of a queue.
+    ///
+    /// # Errors
+    /// Those of the allocator.
+    pub(crate) fn new(allocator: Arc<AmdAllocator>, affinity: QueueAffinity) -> Result<AmdSlabs> {
+        let wanted =
+            BufferParams { memory_type: MemoryType::DEVICE_LOCAL, queue_affinity: affinity, ..BufferParams::default() };
+        let BufferParams { memory_type, .. } = allocator.resolve(wanted)?;
+        let mut supported_usage = BufferUsage::all();
+        if !memory_type.contains(MemoryType::HOST_VISIBLE) {
+            supported_usage = supported_usage - (BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT);
+        }
+        Ok(AmdSlabs {
+            allocator,
+            affinity,
+            properties: SlabProperties { memory_type, supported_usage },
+            slabs: Mutex::default(),
+            acquired: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+        })
+    }
+}
+
+impl SlabProvider for AmdSlabs {
+    fn acquire_slab(&self, min_length: u64) -> Result<Slab> {
+        let memory = self.allocator.slab(self.affinity, min_length)?;
+        let (length, provider_handle) = (memory.length, self.acquired.fetch_add(1, Ordering::Relaxed) + 1);
+        self.slabs.lock().unwrap_or_else(PoisonError::into_inner).insert(provider_handle, memory);
+        // Buffers are made by `wrap_buffer`: the host alone does not reach memory in a way that the GPU could use.
+        Ok(Slab { base: None, length, provider_handle })
+    }
+
+    unsafe fn release_slab(&self, slab: &Slab) {
+        let removed = self.slabs.lock().unwrap_or_else(PoisonError::into_inner).remove(&slab.provider_handle);
+        self.released.fetch_add(removed.is_some().into(), Ordering::Relaxed);
+    }
+
+    unsafe fn wrap_buffer(
+        &self,
+        slab: &Slab,
+        slab_offset: u64,
+        allocation_size: u64,
+        params: BufferParams,
+        owner: Arc<dyn Any + Send + Sync>,
+    ) -> Result<Arc<dyn Buffer>> {
+        let known = self.slabs.lock().unwrap_or_else(PoisonError::into_inner).get(&slab.provider_handle).cloned();
+        let memory = known.ok_or_else(|| Status::invalid_argument("the slab is not one of this provider"))?;
+        let length = check_range(memory.length, slab_offset, allocation_size)?;
+        let SlabProperties { memory_type, supported_usage } = self.properties;
+        if !memory_type.contains(params.memory_type - MemoryType::OPTIMAL) {
+            let wanted = params.memory_type;
+            return Err(Status::invalid_argument(format!("a slab of {memory_type:?} memory, not {wanted:?}")));
+        }
+        let usage = if params.usage.is_empty() { BufferUsage::DEFAULT } else { params.usage };
+        let always = BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT | BufferUsage::TRANSFER;
+        let access = if params.access.is_empty() { MemoryAccess::ALL } else { params.access };
+        // The caller's promise is that the owner keeps the slab.
+        let range = DeviceMemory {
+            address: memory.address + slab_offset,
+            length,
+            // SAFETY: the offset is within the slab.
+            host: memory.host.map(|host| unsafe { host.add(slab_offset as usize) }),
+            owner: Arc::new((owner, memory.owner)),
+            ..memory
+        };
+        // SAFETY: the range is part of the slab, which is held, and a pool gives it to one buffer at a time.
+        let buffer =
+            unsafe { DeviceBuffer::new(range, length, memory_type, access, (usage | always) & supported_usage) };
+        Ok(Arc::new(buffer))
+    }
+
+    fn prefault(&self, _slab: &Slab) {
+        // Memory of GPUs is there from its allocation on.
+    }
+
+    fn trim(&self, _flags: SlabTrimFlags) {
+        self.allocator.blocks().trim();
+    }
+
+    fn stats(&self) -> SlabProviderStats {
+        SlabProviderStats {
+            total_acquired: self.acquired.load(Ordering::Relaxed),
+            total_released: self.released.load(Ordering::Relaxed),
+            ..SlabProviderStats::default()
+        }
+    }
+
+    fn properties(&self) -> SlabProperties {
+        self.properties
+    }
+}
