@@ -4,13 +4,12 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use crate::agent::GpuAgent;
+use crate::agent_source::AgentSource;
 use crate::alloca::{Allocation, Begun, Source, own as own_allocator};
 use crate::allocator::AmdAllocator;
 use crate::builtin::Builtins;
-use crate::command_buffer::{
-    AmdCommandBuffer, DispatchTarget, KernelSource, PublishedArguments, PublishedPool, Recorder, TransferKernels,
-};
-use crate::executable::{AmdExecutable, AmdExecutableCache, supports};
+use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource, PublishedPool, Recorder};
+use crate::executable::{AmdExecutableCache, supports};
 use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
 use crate::hal::queue::host_call_context;
 use crate::hal::timepoints::signal_all;
@@ -21,80 +20,18 @@ use crate::hal::{
     DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
     ExecutableFunction, ExecuteFlags, ExternalFile, ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags,
     MAX_UPDATE_SIZE, MemoryAccess, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, ReadFlags, Semaphore,
-    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, StringPair, Timepoint, TimesObserver, TopologyEdge,
-    UpdateFlags, WriteFlags, check_range, host_file,
+    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TimesObserver, TopologyEdge, UpdateFlags,
+    WriteFlags, check_range, host_file,
 };
-use crate::limits::MemoryBudget;
 use crate::limits::scope::{self, Scope};
 use crate::links::{Edge, scheduling_word};
-use crate::memory::{MemoryClass, Publication};
-use crate::queue::{HostQueue, HostWorkers, Payload, QueueOptions, Request, SubmissionPoint, Work, refuse};
+use crate::memory::Publication;
+pub use crate::options::DeviceOptions;
+use crate::queue::{HostQueue, HostWorkers, Payload, Request, SubmissionPoint, Work, refuse};
 use crate::semaphore::{AmdSemaphore, own};
 use crate::slabs::AmdSlabs;
 use crate::staging::{Staging, StagingSlots};
 use crate::status::{Result, Status, StatusCode};
-
-/// What devices are made with.
-#[derive(Clone, Debug)]
-pub struct DeviceOptions {
-    /// Queues of each agent.
-    pub queues: usize,
-    /// Sizes of a queue.
-    pub queue: QueueOptions,
-    /// Whether programs may bring code for the device.
-    pub native_code: bool,
-    /// Whether the memory of transient buffers is zeroed.
-    pub zeroed_transients: bool,
-    /// The budget that memory is charged to.
-    pub memory: Option<MemoryBudget>,
-}
-
-impl Default for DeviceOptions {
-    fn default() -> DeviceOptions {
-        DeviceOptions {
-            queues: 1,
-            queue: QueueOptions::default(),
-            native_code: true,
-            zeroed_transients: false,
-            memory: None,
-        }
-    }
-}
-
-impl DeviceOptions {
-    /// The options with those of a URI.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT for a key or value that there is not.
-    pub fn with_params(mut self, params: &[StringPair]) -> Result<DeviceOptions> {
-        for StringPair { key, value } in params {
-            let number = value.parse::<u64>().ok();
-            let wrong = |expected: &str| Status::invalid_argument(format!("`{key}={value}`: expected {expected}"));
-            match key.as_str() {
-                "amdgpu_queues" => {
-                    let count = number.filter(|count| (1..=16).contains(count));
-                    self.queues = count.ok_or_else(|| wrong("a number of queues from 1 to 16"))? as usize;
-                }
-                "amdgpu_queue_packets" => {
-                    let count = number.filter(|count| count.is_power_of_two() && (256..=1 << 17).contains(count));
-                    self.queue.packets = count.ok_or_else(|| wrong("a power of two from 256 to 131072"))? as u32;
-                }
-                "amdgpu_kernarg_memory" => {
-                    self.queue.kernargs_on_device = match value.as_str() {
-                        "host" => false,
-                        "device" => true,
-                        _ => return Err(wrong("`host` or `device`")),
-                    };
-                }
-                _ => {
-                    let known = "amdgpu_queues, amdgpu_queue_packets, amdgpu_kernarg_memory";
-                    return Err(Status::invalid_argument(format!("there is no parameter `{key}`: there are {known}")));
-                }
-            }
-        }
-        Ok(self)
-    }
-}
 
 /// An agent of a device.
 #[derive(Debug)]
@@ -102,39 +39,6 @@ struct Physical {
     queues: Vec<HostQueue>,
     /// What its command buffers are recorded for. Dropped after the queues, whose packets use its kernels.
     source: Arc<dyn KernelSource>,
-}
-
-/// An agent, for recorders, and the class of memory for arguments.
-#[derive(Debug)]
-struct AgentSource {
-    agent: Arc<GpuAgent>,
-    /// The class of memory for arguments.
-    kernargs: MemoryClass,
-    /// Its kernels for transfers, or why there are none.
-    builtins: Result<Builtins>,
-    published: PublishedPool,
-}
-
-impl KernelSource for AgentSource {
-    fn target<'a>(
-        &self,
-        executable: &'a Arc<dyn Executable>,
-        function: ExecutableFunction,
-    ) -> Result<DispatchTarget<'a>> {
-        let any: &dyn Any = &**executable;
-        let own: Option<&AmdExecutable> = any.downcast_ref();
-        let own = own.ok_or_else(|| Status::invalid_argument("the executable is for another kind of device"))?;
-        let (kernel, export) = own.kernel(&self.agent, function)?;
-        Ok(DispatchTarget { kernel, export, executable_id: own.id() })
-    }
-
-    fn transfers(&self) -> Result<TransferKernels> {
-        self.builtins.as_ref().map(|builtins| builtins.kernels).map_err(Status::clone)
-    }
-
-    fn publish_arguments(&self, contents: &[u8]) -> Result<PublishedArguments> {
-        self.published.publish(contents, |length| self.agent.allocate(self.kernargs, length, &[]))
-    }
 }
 
 /// A device of AMD GPUs.
@@ -224,6 +128,20 @@ impl AmdDevice {
         let index = affinity.bits().trailing_zeros() as usize;
         let first = &self.physical[0];
         queues().nth(index).unwrap_or((first, &first.queues[0]))
+    }
+
+    /// The agents that queues of an affinity belong to, as command buffers are recorded for them.
+    fn sources(&self, affinity: QueueAffinity) -> Vec<Arc<dyn KernelSource>> {
+        let mut first = 0;
+        let mut sources = Vec::new();
+        for physical in &self.physical {
+            let queues = first..first + physical.queues.len();
+            first = queues.end;
+            if queues.into_iter().any(|queue| affinity.bits() >> queue & 1 != 0) {
+                sources.push(physical.source.clone());
+            }
+        }
+        sources
     }
 
     fn submit(&self, affinity: QueueAffinity, points: (&[Timepoint], &[Timepoint]), work: Work<'_>) {
@@ -380,6 +298,11 @@ impl Device for AmdDevice {
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
     ) -> Result<Arc<dyn CommandBuffer>> {
+        let sources = self.sources(queue_affinity);
+        if sources.len() > 1 {
+            let agents = sources.into();
+            return Ok(AgentsCommandBuffer::new(agents, mode, command_categories, queue_affinity, binding_capacity)?);
+        }
         let source = self.queue(queue_affinity).0.source.clone();
         Ok(AmdCommandBuffer::new(source, mode, command_categories, queue_affinity, binding_capacity)?)
     }
@@ -620,16 +543,26 @@ impl Device for AmdDevice {
         _flags: ExecuteFlags,
     ) -> Result<()> {
         let any: &dyn Any = &**command_buffer;
-        let own: Option<&AmdCommandBuffer> = any.downcast_ref();
-        let own =
-            own.ok_or_else(|| Status::invalid_argument("the command buffer was recorded for another kind of device"))?;
-        let (physical, _) = self.queue(queue_affinity);
-        if !Arc::ptr_eq(own.device(), &physical.source) {
-            let message = "the command buffer was recorded for another agent or device than that of the queue";
-            return Err(Status::invalid_argument(message));
+        let source = &self.queue(queue_affinity).0.source;
+        let elsewhere =
+            || Status::invalid_argument("the command buffer was recorded for other agents than that of the queue");
+        if let Some(own) = any.downcast_ref::<AmdCommandBuffer>() {
+            if !Arc::ptr_eq(own.device(), source) {
+                return Err(elsewhere());
+            }
+            let program = own.take_program()?;
+            self.submit(queue_affinity, (wait, signal), Work::Program(&program, binding_table));
+            return Ok(());
         }
-        let program = own.take_program()?;
-        self.submit(queue_affinity, (wait, signal), Work::Program(&program, binding_table));
+        let Some(own) = any.downcast_ref::<AgentsCommandBuffer>() else {
+            return Err(Status::invalid_argument("the command buffer was recorded for another kind of device"));
+        };
+        if !own.device().iter().any(|agent| Arc::ptr_eq(agent, source)) {
+            return Err(elsewhere());
+        }
+        let programs = own.take_program()?;
+        let program = programs.of(source).ok_or_else(elsewhere)?;
+        self.submit(queue_affinity, (wait, signal), Work::Program(program, binding_table));
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! `symbols` finds the library and calls it, `agent` describes its agents, `links` how they reach memory, and `target` their targets. `executable` reads and loads executables,
 //! `memory` has buffers that agents reach, `command_buffer` records commands as blocks and turns blocks into packets, and `builtin` has the
 //! driver's own kernels. `queue` admits submissions and completes them, `semaphore` is a timeline that knows of them, and `staging` transfers files. `allocator`, `slabs`, `alloca` (queue
-//! allocations), `device` and `driver` implement the objects of the HAL. The layouts of packets, signals and queues are those of `vireo-hsa`. The crate knows no software
+//! allocations), `options`, `agent_source` (an agent for recorders), `device` and `driver` implement the objects of the HAL. The layouts of packets, signals and queues are those of `vireo-hsa`. The crate knows no software
 //! agent: a driver is made from a table of functions.
 //!
 //! **Who checks**: readers of files check all they use. Queues resolve every buffer of a submission and check it against its uses before they
@@ -13,6 +13,7 @@
 //! It stands on `vireo-core`, `vireo-hal` and `vireo-hsa`. Users depend on the crate `vireo`.
 
 pub mod agent;
+mod agent_source;
 mod alloca;
 pub mod allocator;
 mod builtin;
@@ -23,6 +24,7 @@ pub mod executable;
 mod generated;
 pub mod links;
 pub mod memory;
+mod options;
 pub mod queue;
 mod semaphore;
 mod slabs;

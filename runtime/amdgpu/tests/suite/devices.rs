@@ -10,7 +10,7 @@ use vireo_hal::{
     Timepoint,
 };
 
-use super::support::{ABS, ADD, Machine, TestDevice, at, wait, whole};
+use super::support::{ABS, ADD, Machine, TestDevice, at, queue, wait, whole};
 
 const DEVICE: MemoryType = MemoryType::DEVICE_LOCAL;
 
@@ -225,4 +225,58 @@ fn links_are_described() {
     let capabilities = machine.device("1", &[]).capabilities();
     assert_eq!(capabilities.numa_node, 0);
     assert_ne!(capabilities.driver_device_handle, 0);
+}
+
+#[test]
+fn command_buffers_run_on_every_gpu_of_their_affinity() {
+    let machine = Machine::new("agents=3");
+    let device = machine.device("", &[]);
+    let buffers = [(); 2].map(|()| device.buffer(256, DEVICE));
+    let values: Vec<u8> = (0..64).flat_map(|index| (-(index as f32)).to_le_bytes()).collect();
+    let expected: Vec<u8> = (0..64).flat_map(|index| (index as f32).abs().to_le_bytes()).collect();
+    device.write(&buffers[0], &values);
+    let bindings = buffers.each_ref().map(whole);
+    let create = |affinity, mode| {
+        let commands = device.create_command_buffer(mode, CommandCategory::ANY, affinity, 0).expect("creates");
+        commands.begin().expect("begins");
+        let config = DispatchConfig { workgroup_count: [2, 1, 1], ..DispatchConfig::default() };
+        let (function, flags) = (ExecutableFunction(ABS), DispatchFlags::empty());
+        let executable = device.executable();
+        commands.dispatch(&executable, function, &config, &[], &bindings, flags).expect("records");
+        // What all refuse is recorded by none.
+        let odd = BufferRef { length: 1000, ..whole(&buffers[1]) };
+        assert!(commands.fill_buffer(&odd, &[1], Default::default()).is_err());
+        commands.end().expect("ends");
+        commands
+    };
+    let line = device.timeline();
+    let mut value = 0;
+    let mut execute = |commands: &Arc<dyn CommandBuffer>, index: u32| {
+        device.write(&buffers[1], &[0; 256]);
+        let signal = [at(&line, value + 1)];
+        device.queue_execute(queue(index), &[], &signal, commands, &[], ExecuteFlags::empty())?;
+        value += 1;
+        wait(&line, value);
+        assert_eq!(device.read(&buffers[1]), expected, "queue {index}");
+        Ok::<_, vireo_core::status::Status>(())
+    };
+    let all = create(QueueAffinity::ANY, CommandBufferMode::empty());
+    for index in [0, 2, 1, 0] {
+        execute(&all, index).expect("every GPU has it");
+    }
+    let two = create(QueueAffinity::from_bits_retain(0b110), CommandBufferMode::empty());
+    execute(&two, 1).expect("the second GPU has it");
+    execute(&two, 2).expect("the third GPU has it");
+    let one = create(queue(1), CommandBufferMode::empty());
+    execute(&one, 1).expect("the second GPU has it");
+    for commands in [&two, &one] {
+        let error = execute(commands, 0).expect_err("the first GPU does not have it");
+        assert!(error.message().contains("recorded for other agents"), "{error}");
+    }
+    let once = create(QueueAffinity::ANY, CommandBufferMode::ONE_SHOT);
+    execute(&once, 2).expect("it was not executed before");
+    assert!(execute(&once, 2).is_err());
+    let elsewhere = machine.device("", &[]);
+    let error = elsewhere.queue_execute(queue(0), &[], &[], &all, &[], ExecuteFlags::empty());
+    assert!(error.expect_err("recorded by another device").message().contains("recorded for other agents"));
 }
