@@ -20,6 +20,9 @@ use crate::status::Result;
 use crate::system::System;
 use crate::topology::{Feature, HostWrites};
 
+/// Words that a fill copies at a time.
+const MAX_FILL_WORDS: u64 = 4 << 20;
+
 /// Allocates from a pool.
 fn allocate(system: &System, pool: &Pool, size: u64) -> Result<u64> {
     if !pool.allocates() {
@@ -283,8 +286,9 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_fill(ptr: *mut c_void, value: u32
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
         }
         system.memory.range(start, size).ok_or(HsaStatus::ERROR_INVALID_ALLOCATION)?;
-        let pattern = [value; 1024];
-        let bytes = size_of_val(&pattern) as u64;
+        // A copy publishes the whole allocation, so there are few of them.
+        let pattern = vec![value; count.min(MAX_FILL_WORDS) as usize];
+        let bytes = size_of_val(pattern.as_slice()) as u64;
         let mut done = 0;
         while done < size {
             let length = bytes.min(size - done);
