@@ -51,7 +51,7 @@ fn memory_is_of_the_class_that_its_type_needs() {
                 "{topology}: {fine:?}"
             );
         }
-        assert_eq!(of(coherent | MemoryType::OPTIMAL).is_ok(), true);
+        assert!(of(coherent | MemoryType::OPTIMAL).is_ok());
         let heaps = device.allocator().memory_heaps();
         let types: Vec<MemoryType> = heaps.iter().map(|heap| heap.memory_type).collect();
         assert_eq!(types.len(), if topology == "without=hdp" { 4 } else { 3 }, "{types:?}");

@@ -14,11 +14,14 @@ use super::support::{ADD, Machine, TestDevice, at, queue, wait, whole};
 
 const DEVICE: MemoryType = MemoryType::DEVICE_LOCAL;
 
+/// The queue, the submission, the kernel, its workgroups, and when it ran.
+type Ran = (u32, u64, String, u64, (Duration, Duration));
+
 /// What an observer was told.
 #[derive(Default)]
 struct Seen {
     is_active: AtomicBool,
-    dispatches: Mutex<Vec<(u32, u64, String, u64, (Duration, Duration))>>,
+    dispatches: Mutex<Vec<Ran>>,
     submissions: Mutex<Vec<SubmissionTime>>,
 }
 
