@@ -88,7 +88,7 @@ impl AmdDevice {
             return Err(Status::invalid_argument(format!("{count} queues: expected from 1 to 64")));
         }
         let physical = |(place, agent): (usize, &Arc<GpuAgent>)| {
-            let builtins = match Builtins::load(agent) {
+            let builtins = match Builtins::load(agent, options.kernels) {
                 // Without them the device dispatches kernels of programs, and refuses to fill and copy.
                 Err(status) if status.code() == StatusCode::Unimplemented => Err(status),
                 builtins => Ok(builtins?),

@@ -18,6 +18,9 @@ pub struct DeviceOptions {
     pub zeroed_transients: bool,
     /// The budget that memory is charged to.
     pub memory: Option<MemoryBudget>,
+    /// A code object with the driver's own kernels, for tests of builds that are for other processors.
+    #[doc(hidden)]
+    pub kernels: Option<&'static [u8]>,
 }
 
 impl Default for DeviceOptions {
@@ -28,6 +31,7 @@ impl Default for DeviceOptions {
             native_code: true,
             zeroed_transients: false,
             memory: None,
+            kernels: None,
         }
     }
 }

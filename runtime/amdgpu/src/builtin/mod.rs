@@ -1,5 +1,5 @@
 //! The driver's own kernels ([`TransferKernels`]), as code objects that are part of the driver: those for the processor itself or, if there are none, for its
-//! generic target. `rebuild.sh` assembles them from `kernels.s`.
+//! generic target. `rebuild.sh` assembles those for gfx11 from `kernels.s`, and compiles the others from the LLVM IR that `kernels_ll.sh` writes.
 
 use std::sync::Arc;
 
@@ -11,8 +11,17 @@ use crate::symbols::LoadedCode;
 use crate::target::TargetId;
 
 /// The code objects.
-const CODE_OBJECTS: [&[u8]; 2] =
-    [include_bytes!("kernels_gfx1100.hsaco"), include_bytes!("kernels_gfx11-generic.hsaco")];
+const CODE_OBJECTS: [&[u8]; 9] = [
+    include_bytes!("kernels_gfx9-generic.hsaco"),
+    include_bytes!("kernels_gfx908.hsaco"),
+    include_bytes!("kernels_gfx90a.hsaco"),
+    include_bytes!("kernels_gfx942.hsaco"),
+    include_bytes!("kernels_gfx10-1-generic.hsaco"),
+    include_bytes!("kernels_gfx10-3-generic.hsaco"),
+    include_bytes!("kernels_gfx1100.hsaco"),
+    include_bytes!("kernels_gfx11-generic.hsaco"),
+    include_bytes!("kernels_gfx12-generic.hsaco"),
+];
 
 /// The kernels on a device.
 #[derive(Debug)]
@@ -49,12 +58,12 @@ pub(crate) fn select(target: &TargetId) -> Result<&'static [u8]> {
 }
 
 impl Builtins {
-    /// Loads the kernels for an agent.
+    /// Loads the kernels for an agent, or those of another code object.
     ///
     /// # Errors
     /// UNIMPLEMENTED if there are none for its target.
-    pub(crate) fn load(agent: &GpuAgent) -> Result<Builtins> {
-        let bytes = select(&agent.target)?;
+    pub(crate) fn load(agent: &GpuAgent, other: Option<&'static [u8]>) -> Result<Builtins> {
+        let bytes = other.map_or_else(|| select(&agent.target), Ok)?;
         let container = Container::read(bytes)?;
         let code = agent.hsa().load_code(agent.agent, Arc::from(bytes))?;
         let kernel = |name: &str| {
@@ -91,8 +100,13 @@ mod tests {
             |text: &str| Container::read(select(&target(text)).expect("there is code")).expect("well-formed").target;
         assert_eq!(of("gfx1100").to_string(), "gfx1100");
         assert_eq!(of("gfx1102").to_string(), "gfx11-generic");
-        let error = select(&target("gfx942:sramecc+:xnack-")).expect_err("there is none");
-        let expected = "no kernels for `gfx942:sramecc+:xnack-` (family gfx94X): expected `gfx942` or `gfx9-4-generic`, it has gfx1100, gfx11-generic";
+        assert_eq!(of("gfx942:sramecc+:xnack-").to_string(), "gfx942");
+        assert_eq!(
+            [of("gfx906"), of("gfx1032"), of("gfx1201")].map(|target| target.to_string()),
+            ["gfx9-generic", "gfx10-3-generic", "gfx12-generic"]
+        );
+        let error = select(&target("gfx950:sramecc+:xnack-")).expect_err("there is none");
+        let expected = "no kernels for `gfx950:sramecc+:xnack-` (family gfx950): expected `gfx950` or `gfx9-4-generic`, it has gfx9-generic, gfx908";
         assert!(error.message().contains(expected), "{error}");
     }
 
@@ -105,8 +119,16 @@ mod tests {
                 ["fill", "copy", "move"].map(|name| ["x16", "x4", "x1"].map(|unit| format!("{name}_{unit}")));
             let wanted: Vec<String> = transfers.into_iter().flatten().chain(["patch_grid".to_string()]).collect();
             let wanted: Vec<String> = wanted.iter().map(|name| format!("vireo_{name}")).collect();
-            assert_eq!(names, wanted, "{}", container.target);
-            assert!(container.exports.iter().all(|export| export.kernel.wavefront_size == 32));
+            let target = container.target;
+            assert_eq!(names, wanted, "{target}");
+            let wave = if target.processor().starts_with("gfx9") { 64 } else { 32 };
+            for export in &container.exports {
+                let kernel = &export.kernel;
+                assert_eq!(kernel.wavefront_size, wave, "{target}");
+                assert_eq!((kernel.private_size, kernel.group_size), (0, 0), "{target}");
+                let arguments = if kernel.name == "vireo_patch_grid" { 40 } else { 32 };
+                assert_eq!(kernel.kernarg_size, arguments, "{target}, {}", kernel.name);
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 #!/bin/sh
-# Rebuilds the code objects of this folder: rebuild.sh LLVM-MC LD.LLD. The names of the kernels are those that mod.rs looks up.
+# Rebuilds the code objects of this folder: rebuild.sh LLVM-MC LLC LD.LLD. The names of the kernels are those that mod.rs looks up. Those for gfx11
+# are assembled from kernels.s, and others compiled from the LLVM IR that kernels_ll.sh writes. A build of that for gfx1100 is for tests, which
+# run it on the interpreter.
 set -eu
 cd "$(dirname "$0")"
 tmp=$(mktemp -d)
@@ -38,7 +40,20 @@ build() {
   "$mc" -triple=amdgcn-amd-amdhsa -mcpu="$1" -filetype=obj "$tmp/$1.s" -o "$tmp/$1.o"
   "$lld" -shared --hash-style=sysv "$tmp/$1.o" -o "kernels_$1.hsaco"
 }
+compile() {
+  "$llc" -mtriple=amdgcn-amd-amdhsa -mcpu="$1" -O2 --amdhsa-code-object-version="$2" -filetype=obj "$tmp/kernels.ll" -o "$tmp/$1.o"
+  "$lld" -shared --hash-style=sysv "$tmp/$1.o" -o "$3"
+}
 mc=$1
-lld=$2
+llc=$2
+lld=$3
 build gfx1100 5
 build gfx11-generic 6
+./kernels_ll.sh > "$tmp/kernels.ll"
+for target in gfx908 gfx90a gfx942; do
+  compile "$target" 5 "kernels_$target.hsaco"
+done
+for target in gfx9-generic gfx10-1-generic gfx10-3-generic gfx12-generic; do
+  compile "$target" 6 "kernels_$target.hsaco"
+done
+compile gfx1100 5 ../../tests/kernels_ll_gfx1100.hsaco

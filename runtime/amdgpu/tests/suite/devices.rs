@@ -213,7 +213,7 @@ fn edges_between_devices_say_how_their_memory_is_reached() {
     let same = edge("", "1,2", "1,2");
     assert_eq!((same.costs.link_class(), same.modes.buffer_write_mode()), (LinkClass::SAME_DIE, InteropMode::NATIVE));
     // Its queues are held back by the host.
-    assert_eq!(edge("isa=gfx1030", "0", "1").modes.wait_mode(), InteropMode::COPY);
+    assert_eq!(edge("isa=gfx950", "0", "1").modes.wait_mode(), InteropMode::COPY);
 }
 
 #[test]

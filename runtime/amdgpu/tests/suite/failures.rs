@@ -85,12 +85,12 @@ fn an_execution_that_is_refused_runs_nothing_and_fails_after_its_waits() {
 
 #[test]
 fn a_device_without_kernels_of_the_driver_says_which_it_needs() {
-    let machine = Machine::new("isa=gfx1030");
+    let machine = Machine::new("isa=gfx950");
     let device = machine.device("", &[]);
     let memory = device.buffer(64, DEVICE);
     let filled = device.queue_fill(QueueAffinity::ANY, &[], &[], &memory, 0, 64, &[1], Default::default());
     let error = filled.expect_err("there are no kernels for it");
-    let expected = "no kernels for `gfx1030` (family gfx103X): expected `gfx1030` or `gfx10-3-generic`";
+    let expected = "no kernels for `gfx950` (family gfx950): expected `gfx950` or `gfx9-4-generic`";
     assert!(error.message().contains(expected), "{error}");
 }
 

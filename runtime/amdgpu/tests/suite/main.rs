@@ -4,6 +4,7 @@ mod bad_input;
 mod devices;
 mod failures;
 mod graphs;
+mod kernels;
 mod memory;
 mod queues;
 mod support;

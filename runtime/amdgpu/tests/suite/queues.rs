@@ -9,7 +9,7 @@ use super::support::{Machine, TestDevice, at, queue, wait, whole};
 #[test]
 fn queues_wait_for_each_other_by_the_strategy_of_the_processor() {
     // PM4 commands, barriers that compare a value, and the host.
-    for isa in ["gfx1100", "gfx942", "gfx1030"] {
+    for isa in ["gfx1100", "gfx942", "gfx950"] {
         let machine = Machine::new(&format!("agents=2,isa={isa}"));
         let device = machine.device("", &[("amdgpu_queues", "2")]);
         let lines: Vec<Arc<dyn Semaphore>> = (0..3).map(|_| device.timeline()).collect();

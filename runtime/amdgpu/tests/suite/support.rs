@@ -213,13 +213,28 @@ impl Machine {
         functions: HsaFunctions,
         options: DeviceOptions,
     ) -> Machine {
+        Machine::new_with(topology, functions, options, |ran, gate| {
+            Some(Arc::new(Runner { names: names(), trapping, ran: ran.clone(), gate: gate.clone() }))
+        })
+    }
+
+    /// A machine whose kernels are interpreted.
+    pub fn interpreting(options: DeviceOptions) -> Machine {
+        Machine::new_with("", vireo_softhsa::functions(), options, |_, _| None)
+    }
+
+    fn new_with(
+        topology: &str,
+        functions: HsaFunctions,
+        options: DeviceOptions,
+        runner: impl FnOnce(&Arc<Mutex<Vec<String>>>, &Arc<Gate>) -> Option<Arc<dyn KernelRunner>>,
+    ) -> Machine {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let topology: Topology = topology.parse().expect("a topology");
         let ran = Arc::new(Mutex::default());
         let gate: Arc<Gate> = Arc::default();
-        let runner = Runner { names: names(), trapping, ran: ran.clone(), gate: gate.clone() };
-        vireo_softhsa::configure(topology, Some(Arc::new(runner))).expect("nobody uses the library");
+        vireo_softhsa::configure(topology, runner(&ran, &gate)).expect("nobody uses the library");
         // SAFETY: the functions are those of one library, which is part of the program.
         let hsa = unsafe { Hsa::start(functions, None) }.expect("it starts");
         let system = System::discover(&hsa).expect("there are agents");
