@@ -1,14 +1,15 @@
 //! Command buffers: recorded once as a program of blocks and their templates, which queues copy and patch each time they execute it.
 //!
-//! `recorder` checks commands and records them with `block`, which computes what an execution needs to know of a block before it begins: packets,
-//! bytes of arguments, barriers. `processor` interprets each block once, when recording ends, and writes its `template`: packets and arguments as an
-//! execution has them, and the list of what it patches. `program` is the result, with the buffers that it holds and the slots that it uses, and
-//! `published` has memory for arguments that stay with it; `by_agent` records for several agents at once. The object that programs record into is
-//! that of [`crate::hal::deferred`].
+//! `recorder` checks commands, whose references become a `place`, and records them with `block`, which computes what an execution needs to know of
+//! a block before it begins: packets, bytes of arguments, barriers. `processor` interprets each block once, when recording ends, and writes its
+//! `template`: packets and arguments as an execution has them, and the list of what it patches. `program` is the result, with the buffers that it
+//! holds and the slots that it uses, and `published` has memory for arguments that stay with it; `by_agent` records for several agents at once. The
+//! object that programs record into is that of [`crate::hal::deferred`].
 
 mod arguments;
 mod block;
 mod by_agent;
+mod place;
 mod processor;
 mod program;
 mod published;

@@ -15,12 +15,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use vireo_hsa::command_buffer::{
-    BindingKind, BindingSource, BindingSourceFlags, Command, CommandDispatchFlags, CopyCommand, DispatchCommand,
-    FillCommand, KernargStrategy, NO_IMPLICIT_ARGS, UpdateCommand,
+    BindingSource, Command, CommandDispatchFlags, CopyCommand, DispatchCommand, FillCommand, KernargStrategy,
+    NO_IMPLICIT_ARGS, UpdateCommand,
 };
 
 use super::arguments::{IMPLICIT_SIZE, implicit_arguments, put};
 use super::block::{BlockBuilder, MAX_KERNARG_LENGTH, Needs, NewCommand, kernarg_need};
+use super::place::Place;
 use super::processor::{Processor, TransferKernels};
 use super::program::{Program, PublishedArguments, SlotUse, StaticBuffer};
 use crate::executable::{Export, LoadedKernel};
@@ -121,54 +122,6 @@ struct Scratch {
     places: Vec<Place>,
     arguments: Vec<u8>,
     sources: Vec<BindingSource>,
-}
-
-/// A checked reference. Lengths are `WHOLE_BUFFER` if they depend on the binding table.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// A buffer that the program holds, with the address if that never changes.
-    Held { ordinal: u32, offset: u64, length: u64, fixed: Option<u64> },
-    /// A slot of the binding table.
-    Slot { slot: u32, offset: u64, length: u64 },
-}
-
-impl Place {
-    fn length(&self) -> u64 {
-        match self {
-            Place::Held { length, .. } | Place::Slot { length, .. } => *length,
-        }
-    }
-
-    /// Its address, if that never changes.
-    fn fixed(&self) -> Option<u64> {
-        match self {
-            Place::Held { fixed, .. } => *fixed,
-            Place::Slot { .. } => None,
-        }
-    }
-
-    fn is_slot(&self) -> bool {
-        matches!(self, Place::Slot { .. })
-    }
-
-    /// The source of its address in the arguments.
-    fn source(&self, target: u16) -> BindingSource {
-        let flags = BindingSourceFlags::default();
-        let (offset_or_pointer, slot, flags) = match self {
-            Place::Held { fixed: Some(address), .. } => (*address, 0, flags),
-            Place::Held { ordinal, offset, .. } => (*offset, *ordinal, flags.with_static_buffer(true)),
-            Place::Slot { slot, offset, .. } => (*offset, *slot, flags.with_dynamic(true)),
-        };
-        BindingSource { offset_or_pointer, slot, target_binding_ordinal: target, flags, reserved0: 0 }
-    }
-
-    /// As an end of a transfer.
-    fn end(&self) -> (BindingKind, u32, u64) {
-        match self {
-            Place::Held { ordinal, offset, .. } => (BindingKind::STATIC, *ordinal, *offset),
-            Place::Slot { slot, offset, .. } => (BindingKind::DYNAMIC, *slot, *offset),
-        }
-    }
 }
 
 /// A command buffer of an AMD GPU.
