@@ -16,7 +16,7 @@ use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::packet::{PACKET_SIZE, Packet};
 use vireo_hsa::pm4::Pm4Command;
 use vireo_hsa::signal::AmdSignal;
-use vireo_simt::{Memory, Region, Stop};
+use vireo_simt::{Memory, Pool, Region, Stop};
 
 #[macro_use]
 #[path = "../../runtime/softhsa/tests/suite/support.rs"]
@@ -152,6 +152,7 @@ fn interpret(descriptor: &KernelDescriptor, code: &[u32]) {
         stop: &Stop::default(),
         limit: 2000,
         threads: NonZeroUsize::MIN,
+        pool: &Pool::default(),
     });
 }
 
