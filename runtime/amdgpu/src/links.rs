@@ -187,6 +187,8 @@ pub(crate) fn scheduling_word(edge: &Edge<'_>) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
 
     fn link(hops: &[LinkType], numa_distance: u32) -> Link {
@@ -209,9 +211,9 @@ mod tests {
     fn the_class_of_an_edge_is_that_of_its_worst_link() {
         let (pcie, xgmi) = (link(&[LinkType::PCIE], 20), link(&[LinkType::XGMI], 15));
         let class = |links: &[Link], same_host| word(links, same_host).costs.link_class();
-        assert_eq!(class(&[xgmi.clone()], false), LinkClass::NVLINK_IF);
-        assert_eq!(class(&[pcie.clone()], true), LinkClass::PCIE_SAME_ROOT);
-        assert_eq!(class(&[pcie.clone()], false), LinkClass::PCIE_CROSS_ROOT);
+        assert_eq!(class(from_ref(&xgmi), false), LinkClass::NVLINK_IF);
+        assert_eq!(class(from_ref(&pcie), true), LinkClass::PCIE_SAME_ROOT);
+        assert_eq!(class(from_ref(&pcie), false), LinkClass::PCIE_CROSS_ROOT);
         let across = link(&[LinkType::PCIE, LinkType::QPI, LinkType::PCIE], 40);
         assert_eq!(class(&[pcie.clone(), across], true), LinkClass::PCIE_CROSS_ROOT);
         let unreachable = Link { is_accessible: false, ..pcie.clone() };
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn the_capabilities_of_an_edge_are_those_of_all_its_links() {
         let whole = link(&[LinkType::PCIE], 32);
-        let all = word(&[whole.clone()], true);
+        let all = word(from_ref(&whole), true);
         assert!(all.modes.p2p_copy() && all.modes.peer_coherent() && all.modes.atomic_system());
         assert_eq!((all.costs.numa_distance(), all.modes.buffer_read_mode()), (2, InteropMode::COPY));
         let lacking = Link { is_coherent: false, has_atomics: false, ..whole.clone() };
