@@ -12,6 +12,7 @@ use vireo_hsa::packet::*;
 use vireo_hsa::pm4::*;
 use vireo_hsa::queue::*;
 use vireo_hsa::signal::AmdSignal;
+use vireo_hsa::topology::TopologyScheduling;
 
 /// The texts of values of these types whose bits are all set, by the names of their layouts.
 macro_rules! texts {
@@ -62,6 +63,7 @@ fn every_layout_has_a_text_with_every_field() {
         Pm4IndirectBuffer,
         Pm4WaitRegMem64,
         ReturnCommand,
+        TopologyScheduling,
         UpdateCommand,
         VendorPacketHeader,
     ];
