@@ -11,6 +11,6 @@ pub mod row;
 pub mod trap;
 
 pub use grid::{Pool, Stop};
-pub use memory::{Access, AccessHook, Fault, LaneBytes, Memory, Port, Region};
+pub use memory::{Access, AccessHook, Fault, GroupHook, LaneBytes, Memory, Port, Region, RowAccess, Space};
 pub use row::{LANES, Mask, Row};
 pub use trap::{Trap, TrapKind};

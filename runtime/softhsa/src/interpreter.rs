@@ -29,7 +29,7 @@ impl Interpreter {
         if let Some(program) = programs.get(&key) {
             return Ok(program.clone());
         }
-        let mut port = Port::new(dispatch.memory, None);
+        let mut port = Port::new(dispatch.memory);
         let words: Result<Vec<u32>, Trap> = (0..dispatch.code_length / 4)
             .map(|index| match port.load_words::<1>(dispatch.code + 4 * index) {
                 Ok([word]) => Ok(word),

@@ -74,7 +74,7 @@ impl MemoryWait {
     /// What is in the memory.
     pub(crate) fn load(&self, memory: &dyn Memory) -> Result<u64, Failure> {
         // All 64 bits at once, which no load of words is.
-        let value = Port::new(memory, None).atomic_u64(self.address, |value| value);
+        let value = Port::new(memory).atomic_u64(self.address, |value| value);
         value.map_err(|fault| Failure::new(HsaStatus::ERROR_MEMORY_FAULT, fault.to_string()))
     }
 
@@ -115,7 +115,7 @@ fn buffer(
         return Err(wrong(format!("{jump}: there is no buffer")));
     }
     let count = u64::from(jump.size.dwords());
-    let mut port = Port::new(memory, None);
+    let mut port = Port::new(memory);
     let mut at = 0;
     while at < count {
         let mut dword = |index: u64| {

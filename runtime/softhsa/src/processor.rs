@@ -446,7 +446,7 @@ fn check_dispatch(
     if packet.group_segment_size > MAX_GROUP_MEMORY {
         return Err(wrong("a work-group has not as much memory"));
     }
-    let mut port = Port::new(view, None);
+    let mut port = Port::new(view);
     let mut bytes = [0; KernelDescriptor::SIZE];
     if !packet.kernel_object.is_multiple_of(KernelDescriptor::SIZE as u64) {
         return Err(wrong("the kernel object is not aligned"));

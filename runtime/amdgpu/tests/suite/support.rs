@@ -183,7 +183,7 @@ impl KernelRunner for Runner {
         if self.trapping == Some(name) {
             return Err(Trap::new(TrapKind::Raised(7)));
         }
-        let mut port = Port::new(dispatch.memory, None);
+        let mut port = Port::new(dispatch.memory);
         kernel(name, &mut port, dispatch.packet.kernarg_address).map_err(|fault| Trap::new(TrapKind::Memory(fault)))
     }
 }

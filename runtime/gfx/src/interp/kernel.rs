@@ -170,7 +170,8 @@ impl<'a> Worker<'a> {
         let group = Group {
             program: dispatch.program,
             local: vec![0; dispatch.local_bytes as usize],
-            port: Port::new(dispatch.memory, dispatch.hook),
+            port: Port::new(dispatch.memory),
+            hook: None,
             stop: dispatch.stop,
             limit: dispatch.limit,
         };
@@ -182,12 +183,19 @@ impl<'a> Worker<'a> {
 
     fn run(&mut self, work_group: [u32; 3]) -> Result<u64, Trap> {
         self.group.local.fill(0);
+        self.group.hook = self.dispatch.hook.map(|hook| hook.start_group(work_group, self.dispatch.local_bytes));
         for index in 0..self.waves.len() {
             self.start(index, work_group);
         }
         let Worker { group, waves, .. } = self;
         let trap_of = |trap: Trap, wave: usize| Trap { group: work_group, wave: wave as u32, ..trap };
-        group::run(waves.len(), true, |index| waves[index].run(group).map_err(|trap| trap_of(trap, index)))?;
+        group::run(waves.len(), true, |index| {
+            let pause = waves[index].run(group).map_err(|trap| trap_of(trap, index))?;
+            if let (Pause::Barrier, Some(hook)) = (pause, &mut group.hook) {
+                hook.barrier(index as u32);
+            }
+            Ok(pause)
+        })?;
         Ok(self.waves.iter().map(|wave| wave.executed).sum())
     }
 
@@ -195,6 +203,7 @@ impl<'a> Worker<'a> {
     fn start(&mut self, index: usize, work_group: [u32; 3]) {
         let (dispatch, wave, first) = (self.dispatch, &mut self.waves[index], &self.first[index]);
         wave.reset(dispatch.program);
+        wave.index = index as u32;
         wave.set_exec(first.inside(dispatch, work_group));
         if dispatch.program.vectors > 0 {
             wave.rows[0] = first.packed;
@@ -261,6 +270,7 @@ impl Wave {
             scratch: vec![0; LANES * scratch_bytes as usize],
             scratch_stride: scratch_bytes,
             executed: 0,
+            index: 0,
         }
     }
 

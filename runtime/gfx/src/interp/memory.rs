@@ -1,12 +1,14 @@
 //! Loads and stores: device memory through its port, buffers with their bounds, the memory of the work-group, and private memory.
 //!
 //! An access is two steps: [`Places`] says which bytes each lane means, and [`lane_bytes`] finds them, for all lanes at once. Where that cannot
-//! be, since lanes access several allocations, or one of them none, each lane looks its bytes up.
+//! be, since lanes access several allocations, or one of them none, each lane looks its bytes up. In between a sanitizer sees the places
+//! ([`check`]): here is where all rows of loads and stores come along.
 
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Port, Row, TrapKind};
 
 use super::Next;
+use super::row_check::{check, may_load_scalars};
 use super::wave::{Group, Wave};
 use crate::program::{Inst, NONE};
 
@@ -88,14 +90,14 @@ fn trapped(wave: &mut Wave, refused: Refused, lane: Option<u32>) -> Next {
 }
 
 /// Where the lanes of an access go.
-struct Places {
+pub(crate) struct Places {
     /// The offset of each lane from the base.
     offsets: Row,
     base: u64,
     /// The row with the high words of the offsets, if they differ between lanes.
     high: Option<usize>,
     /// All ones in the lanes that access something: those that are active and within bounds.
-    select: Row,
+    pub(crate) select: Row,
 }
 
 impl Places {
@@ -112,7 +114,7 @@ impl Places {
     }
 
     /// The addresses of all lanes.
-    fn addresses(&self, rows: &[Row]) -> [u64; LANES] {
+    pub(crate) fn addresses(&self, rows: &[Row]) -> [u64; LANES] {
         let high = self.high.map_or(&Row::ZERO, |high| &rows[high]);
         let mut addresses = [0; LANES];
         for (lane, address) in addresses.iter_mut().enumerate() {
@@ -285,12 +287,14 @@ fn store_each<const N: usize>(
 fn load_rows<const N: usize>(
     wave: &mut Wave,
     group: &mut Group<'_>,
-    places: &Places,
+    inst: &Inst,
+    mut places: Places,
     (space, value, part): (Space, Value, Part),
     result: usize,
 ) -> Next {
+    check(wave, group, inst, &mut places, (space, value.bytes(), Access::Load));
     let mut rows = [Row::ZERO; N];
-    match lane_bytes(&mut wave.scratch, group, places, space, value.bytes(), Access::Load) {
+    match lane_bytes(&mut wave.scratch, group, &places, space, value.bytes(), Access::Load) {
         Some(bytes) => match value {
             Value::U8 | Value::I8 => rows[0] = bytes.load_u8(),
             Value::U16 | Value::I16 => rows[0] = bytes.load_u16(),
@@ -337,10 +341,12 @@ fn load_rows<const N: usize>(
 fn store_rows<const N: usize>(
     wave: &mut Wave,
     group: &mut Group<'_>,
-    places: &Places,
+    inst: &Inst,
+    mut places: Places,
     (space, value, part): (Space, Value, Part),
     data: usize,
 ) -> Next {
+    check(wave, group, inst, &mut places, (space, value.bytes(), Access::Store));
     let mut rows: &[Row; N] = wave.rows[data..].first_chunk().expect("the decoder has checked the registers");
     let mut shifted = [Row::ZERO; N];
     if part == Part::High {
@@ -349,7 +355,7 @@ fn store_rows<const N: usize>(
         }
         rows = &shifted;
     }
-    match lane_bytes(&mut wave.scratch, group, places, space, value.bytes(), Access::Store) {
+    match lane_bytes(&mut wave.scratch, group, &places, space, value.bytes(), Access::Store) {
         Some(bytes) => match value {
             Value::U8 | Value::I8 => bytes.store_u8(&rows[0]),
             Value::U16 | Value::I16 => bytes.store_u16(&rows[0]),
@@ -399,7 +405,7 @@ pub(crate) fn load(
     match places(wave, group, inst, space, value.bytes()) {
         Ok(places) => {
             let result = usize::from(inst.result);
-            for_words!(value, load_rows(wave, group, &places, (space, value, part), result))
+            for_words!(value, load_rows(wave, group, inst, places, (space, value, part), result))
         }
         Err((lane, refused)) => trapped(wave, refused, Some(lane as u32)),
     }
@@ -412,6 +418,12 @@ fn load_scalars<const N: usize>(wave: &mut Wave, group: &mut Group<'_>, inst: &I
     let scalar = u64::from(wave.scalars[usize::from(inst.sources[1])]);
     // The lowest two bits of the address are dropped.
     let address = scalar_pair(wave, inst.sources[0]).wrapping_add(offset).wrapping_add(scalar) & !3;
+    if !may_load_scalars(wave, group, inst, 4 * N as u32, address) {
+        for index in 0..N as u16 {
+            wave.set_scalar(inst.result + index, 0);
+        }
+        return Next::Continue;
+    }
     let Ok(words) = group.port.load_words::<N>(address) else { return load_each_scalar(wave, group, inst, address, N) };
     for index in 0..N {
         wave.set_scalar(inst.result + index as u16, words[index]);
@@ -442,7 +454,7 @@ pub(crate) fn store(
 ) -> Next {
     let data = usize::from(if space == Space::Group { inst.sources[1] } else { inst.sources[3] });
     match places(wave, group, inst, space, value.bytes()) {
-        Ok(places) => for_words!(value, store_rows(wave, group, &places, (space, value, part), data)),
+        Ok(places) => for_words!(value, store_rows(wave, group, inst, places, (space, value, part), data)),
         Err((lane, refused)) => trapped(wave, refused, Some(lane as u32)),
     }
 }
@@ -470,8 +482,8 @@ pub(crate) fn load2<const STRIDE: u32>(
     // The first result may be the register of the offsets.
     let [first, second] = two::<STRIDE>(wave, group, inst, value.bytes());
     let result = usize::from(inst.result);
-    for_words!(value, load_rows(wave, group, &first, (space, value, part), result));
-    for_words!(value, load_rows(wave, group, &second, (space, value, part), result + value.words()))
+    for_words!(value, load_rows(wave, group, inst, first, (space, value, part), result));
+    for_words!(value, load_rows(wave, group, inst, second, (space, value, part), result + value.words()))
 }
 
 /// Stores two values of the work-group.
@@ -486,6 +498,6 @@ pub(crate) fn store2<const STRIDE: u32>(
 ) -> Next {
     let [first, second] = two::<STRIDE>(wave, group, inst, value.bytes());
     let data = [usize::from(inst.sources[1]), usize::from(inst.sources[2])];
-    for_words!(value, store_rows(wave, group, &first, (space, value, part), data[0]));
-    for_words!(value, store_rows(wave, group, &second, (space, value, part), data[1]))
+    for_words!(value, store_rows(wave, group, inst, first, (space, value, part), data[0]));
+    for_words!(value, store_rows(wave, group, inst, second, (space, value, part), data[1]))
 }

@@ -1,8 +1,8 @@
 //! The interpreter: waves of 32 lanes that execute a decoded program.
 //!
 //! Lowest first: `prim` is the vocabulary of semantics on the values of one lane, `wave` the state of a wave and its work-group, `lanes` and
-//! `scalar` fetch operands and write results for generated handlers, `memory`, `helpers` and `control` are the instructions that are not
-//! expressions, `kernel` sets waves up and runs grids.
+//! `scalar` fetch operands and write results for generated handlers, `memory` (which shows accesses to a sanitizer through `row_check`),
+//! `helpers` and `control` are the instructions that are not expressions, `kernel` sets waves up and runs grids.
 //!
 //! A handler has a variant for newer processors, into which everything that it calls must be inlined: what is not is compiled for any processor.
 //! So functions are `inline(always)`, and where it matters loops count lanes: iterators, `array::from_fn` and `array::map` are not inlined there.
@@ -15,6 +15,7 @@ pub mod kernel;
 pub(crate) mod lanes;
 pub(crate) mod memory;
 pub(crate) mod prim;
+pub(crate) mod row_check;
 pub(crate) mod scalar;
 pub(crate) mod wave;
 

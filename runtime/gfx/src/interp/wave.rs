@@ -1,6 +1,6 @@
 //! The state of a wave and of its work-group.
 
-use vireo_simt::{Mask, Port, Row, Stop, TrapKind};
+use vireo_simt::{GroupHook, Mask, Port, Row, Stop, TrapKind};
 
 use super::Next;
 use crate::instruction::{EXEC, VCC};
@@ -51,6 +51,8 @@ pub(crate) struct Wave {
     pub(crate) scratch_stride: u32,
     /// Instructions executed.
     pub(crate) executed: u64,
+    /// The number of the wave in its work-group.
+    pub(crate) index: u32,
 }
 
 /// What the waves of a work-group share.
@@ -59,6 +61,8 @@ pub(crate) struct Group<'a> {
     /// The memory of the work-group.
     pub(crate) local: Vec<u8>,
     pub(crate) port: Port<'a>,
+    /// The sanitizer.
+    pub(crate) hook: Option<Box<dyn GroupHook + 'a>>,
     pub(crate) stop: &'a Stop,
     /// Instructions that a wave may execute.
     pub(crate) limit: u64,

@@ -158,6 +158,17 @@ impl Program {
         }
     }
 
+    /// The instruction that `inst` was decoded from.
+    pub(crate) fn instruction(&self, inst: &Inst) -> Option<&Instruction> {
+        self.origins.get(inst.origin as usize).and_then(|(_, instruction)| instruction.as_ref().ok())
+    }
+
+    /// The address of the instruction that `inst` was decoded from.
+    pub(crate) fn address_of(&self, inst: &Inst) -> u64 {
+        let word = self.origins.get(inst.origin as usize).map_or(0, |(word, _)| *word);
+        self.address + 4 * u64::from(word)
+    }
+
     /// How many instructions the code has.
     pub fn len(&self) -> usize {
         self.origins.len()

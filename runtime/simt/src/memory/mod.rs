@@ -1,11 +1,13 @@
 //! Device memory with checks: allocations ([`Memory`], [`Region`]), and the accesses of a kernel to them ([`Port`]).
 //!
 //! A port keeps the allocations that it used last, so that most accesses cost two comparisons. Kernels on several cores and the host share
-//! memory, so every access is atomic without an order: of a whole word where it is aligned, else of single bytes. The hook of the sanitizer
-//! sees each access before it happens.
+//! memory, so every access is atomic without an order: of a whole word where it is aligned, else of single bytes. An interpreter shows the
+//! accesses of an instruction to a sanitizer ([`AccessHook`]) before it makes them, all lanes at once: one branch for a row where there is none.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use crate::row::{LANES, Mask};
 
 mod lane_bytes;
 
@@ -86,13 +88,51 @@ pub unsafe trait Memory: Sync {
     fn region(&self, address: u64) -> Option<Region>;
 }
 
-/// The hook of a sanitizer.
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Device memory.
+    Global,
+    /// The memory of the work-group.
+    Group,
+}
+
+/// The accesses of the lanes of a wave by one instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct RowAccess<'a> {
+    /// The address of the instruction.
+    pub instruction: u64,
+    /// The wave in its work-group.
+    pub wave: u32,
+    /// The lanes that access something. A scalar instruction has one, and says so in `scalar`.
+    pub mask: Mask,
+    /// True if the wave as a whole makes one access.
+    pub scalar: bool,
+    /// The first byte for each lane of the mask: an address, or an offset in the memory of the work-group.
+    pub addresses: &'a [u64; LANES],
+    /// Bytes of each lane.
+    pub length: u32,
+    /// What it does.
+    pub access: Access,
+    /// True for a load or store that other work-groups may rely on; atomic accesses always are.
+    pub atomic: bool,
+    /// Where.
+    pub space: Space,
+}
+
+/// The hook of a sanitizer for the work-groups of a dispatch.
 pub trait AccessHook: Sync {
-    /// An access of `lane` to bytes that are in an allocation; an error refuses it.
-    ///
-    /// # Errors
-    /// What is wrong with the access.
-    fn access(&self, address: u64, length: u32, access: Access) -> Result<(), Fault>;
+    /// Follows a work-group from its first instruction on, until the result is dropped.
+    fn start_group(&self, group: [u32; 3], local_bytes: u32) -> Box<dyn GroupHook + '_>;
+}
+
+/// The hook of a sanitizer for one work-group.
+pub trait GroupHook {
+    /// Sees accesses before they happen. Returns the lanes that may make them; the others read zero and write nothing.
+    fn access(&mut self, access: &RowAccess<'_>) -> Mask;
+
+    /// A wave has arrived at a barrier. It goes on when all of its work-group that have not ended have arrived.
+    fn barrier(&mut self, wave: u32);
 }
 
 /// Allocations that a port remembers.
@@ -101,15 +141,14 @@ const REMEMBERED: usize = 4;
 /// The accesses of one thread to device memory.
 pub struct Port<'a> {
     memory: &'a dyn Memory,
-    hook: Option<&'a dyn AccessHook>,
     recent: [Region; REMEMBERED],
     next: usize,
 }
 
 impl<'a> Port<'a> {
     /// A port to `memory`.
-    pub fn new(memory: &'a dyn Memory, hook: Option<&'a dyn AccessHook>) -> Self {
-        Port { memory, hook, recent: [Region::NONE; REMEMBERED], next: 0 }
+    pub fn new(memory: &'a dyn Memory) -> Self {
+        Port { memory, recent: [Region::NONE; REMEMBERED], next: 0 }
     }
 
     /// The host's address of bytes that may be accessed in this way.
@@ -118,7 +157,6 @@ impl<'a> Port<'a> {
         let first = &self.recent[0];
         if let Some(host) = first.at(address, u64::from(length))
             && (access == Access::Load || first.writable)
-            && self.hook.is_none()
         {
             return Ok(host);
         }
@@ -141,9 +179,6 @@ impl<'a> Port<'a> {
         let host = region.at(address, u64::from(length)).ok_or(fault(false))?;
         if access != Access::Load && !region.writable {
             return Err(fault(true));
-        }
-        if let Some(hook) = self.hook {
-            hook.access(address, length, access)?;
         }
         Ok(host)
     }
@@ -296,7 +331,6 @@ fn store_word(host: *mut u8, value: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
 
     /// Words at an address of their own, the second half of them read-only.
     struct Words(Box<[AtomicU64]>);
@@ -320,7 +354,7 @@ mod tests {
     #[test]
     fn values_of_all_sizes_are_stored_and_loaded_at_any_address() {
         let memory = words(8);
-        let mut port = Port::new(&memory, None);
+        let mut port = Port::new(&memory);
         for address in 0x1000..0x1008 {
             port.store_words(address, [0x0403_0201, 0x0807_0605]).unwrap();
             assert_eq!(port.load_words(address), Ok([0x0403_0201, 0x0807_0605]));
@@ -335,7 +369,7 @@ mod tests {
     #[test]
     fn bytes_outside_of_an_allocation_are_refused() {
         let memory = words(8);
-        let mut port = Port::new(&memory, None);
+        let mut port = Port::new(&memory);
         let refused = |address, length, access, read_only| Fault { address, length, access, read_only };
         assert_eq!(port.load_u8(0xFFF), Err(refused(0xFFF, 1, Access::Load, false)));
         assert_eq!(port.load_words::<4>(0x1000), Ok([0; 4]));
@@ -351,26 +385,9 @@ mod tests {
     #[test]
     fn atomics_return_the_old_value() {
         let memory = words(2);
-        let mut port = Port::new(&memory, None);
+        let mut port = Port::new(&memory);
         assert_eq!(port.atomic_u32(0x1004, |old| old + 3), Ok(0));
         assert_eq!(port.atomic_u64(0x1000, |old| old | 1), Ok(3 << 32));
         assert_eq!(port.load_words(0x1000), Ok([1, 3]));
-    }
-
-    #[test]
-    fn the_hook_sees_each_access_and_can_refuse_it() {
-        struct Count(AtomicU32);
-        impl AccessHook for Count {
-            fn access(&self, address: u64, length: u32, access: Access) -> Result<(), Fault> {
-                self.0.fetch_add(length, Ordering::Relaxed);
-                if address == 0x1008 { Err(Fault { address, length, access, read_only: false }) } else { Ok(()) }
-            }
-        }
-        let (memory, hook) = (words(8), Count(AtomicU32::new(0)));
-        let mut port = Port::new(&memory, Some(&hook));
-        port.load_words::<2>(0x1000).unwrap();
-        port.store_u8(0x1000, 1).unwrap();
-        assert!(port.load_u8(0x1008).is_err());
-        assert_eq!(hook.0.load(Ordering::Relaxed), 10);
     }
 }

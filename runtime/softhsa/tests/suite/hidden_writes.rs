@@ -11,7 +11,7 @@ use crate::support::*;
 
 /// Doubles the 32-bit word that the first argument points to, and stores the result after it.
 fn double(dispatch: &vireo_softhsa::KernelDispatch<'_>) -> Result<(), Trap> {
-    let mut port = Port::new(dispatch.memory, None);
+    let mut port = Port::new(dispatch.memory);
     let trap = |fault| Trap::new(TrapKind::Memory(fault));
     let [low, high] = port.load_words::<2>(dispatch.packet.kernarg_address).map_err(trap)?;
     let data = u64::from(high) << 32 | u64::from(low);

@@ -110,7 +110,7 @@ fn a_packet_is_not_run_before_the_doorbell_rings() {
 fn a_header_may_be_published_by_an_earlier_packet() {
     // The kernel publishes the packet after its own: it stores the header that is in its arguments.
     let session = Session::with("", |dispatch| {
-        let mut port = Port::new(dispatch.memory, None);
+        let mut port = Port::new(dispatch.memory);
         let trap = |fault| Trap::new(TrapKind::Memory(fault));
         let [header] = port.load_words::<1>(dispatch.packet.kernarg_address).map_err(trap)?;
         port.store_words(dispatch.packet_address + 64, [header]).map_err(trap)

@@ -358,7 +358,7 @@ pub fn dispatch(order: Order, kernel: u64, kernarg: u64, items: u32, completion:
 
 /// What the kernel `store` does.
 pub fn store(dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
-    let mut port = Port::new(dispatch.memory, None);
+    let mut port = Port::new(dispatch.memory);
     let trap = |fault| Trap::new(TrapKind::Memory(fault));
     let [low, high, value] = port.load_words::<3>(dispatch.packet.kernarg_address).map_err(trap)?;
     let data = u64::from(high) << 32 | u64::from(low);

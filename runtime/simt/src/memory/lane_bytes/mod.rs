@@ -39,7 +39,7 @@ fn extent(offsets: &Row, select: &Row) -> (Row, u32, u32) {
 
 impl Port<'_> {
     /// The bytes at `base` plus the offsets of the lanes in `select`, which is all ones or zero; none if they are not all in one allocation that
-    /// allows the access, if a hook has to see each access, or if there is no such lane.
+    /// allows the access, or if there is no such lane.
     #[inline(always)]
     pub fn lanes(
         &mut self,
@@ -51,9 +51,6 @@ impl Port<'_> {
     ) -> Option<LaneBytes<'_>> {
         let (offsets, lowest, highest) = extent(offsets, select);
         let all = highest.checked_sub(lowest)?.checked_add(length)?;
-        if self.hook.is_some() {
-            return None;
-        }
         let first = self.bytes(base.wrapping_add(u64::from(lowest)), all, access).ok()?;
         let host = first.wrapping_sub(lowest as usize);
         let writable = access != Access::Load;
@@ -229,7 +226,7 @@ impl<'a> LaneBytes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{AccessHook, Fault, Memory, Region};
+    use crate::memory::{Memory, Region};
     use crate::row::Mask;
     use std::sync::atomic::AtomicU8;
 
@@ -280,7 +277,7 @@ mod tests {
             for (byte, from) in slice.iter_mut().zip(&memory.0) {
                 *byte = from.load(Ordering::Relaxed);
             }
-            let mut one_by_one = Port::new(&other, None);
+            let mut one_by_one = Port::new(&other);
             let values: [Row; N] = std::array::from_fn(|index| Row::from_fn(|lane| (lane * 1000 + index) as u32));
             let length = 4 * N as u32;
             let expected = |port: &mut Port<'_>, lane: usize| -> [u32; N] {
@@ -294,7 +291,7 @@ mod tests {
                 }
                 bytes.store_words(&values);
             };
-            let mut port = Port::new(&memory, None);
+            let mut port = Port::new(&memory);
             check(&port.lanes(START, &offsets, &select, length, Access::Store).unwrap(), &mut one_by_one);
             check(&LaneBytes::of_slice(&mut slice, &offsets, &select, length).unwrap(), &mut one_by_one);
             for lane in lanes(mask) {
@@ -319,7 +316,7 @@ mod tests {
     fn bytes_and_halves_of_lanes_are_those_of_single_accesses() {
         for (offsets, mask) in cases() {
             let (memory, select) = (bytes(), Row::of_mask(mask));
-            let (mut port, mut single) = (Port::new(&memory, None), Port::new(&memory, None));
+            let (mut port, mut single) = (Port::new(&memory), Port::new(&memory));
             let row = port.lanes(START, &offsets, &select, 1, Access::Load).unwrap().load_u8();
             let halves = port.lanes(START, &offsets, &select, 2, Access::Load).unwrap().load_u16();
             for lane in lanes(mask) {
@@ -343,14 +340,8 @@ mod tests {
 
     #[test]
     fn bytes_outside_of_an_allocation_are_refused_for_all_lanes() {
-        struct Any;
-        impl AccessHook for Any {
-            fn access(&self, _: u64, _: u32, _: Access) -> Result<(), Fault> {
-                Ok(())
-            }
-        }
         let memory = bytes();
-        let mut port = Port::new(&memory, None);
+        let mut port = Port::new(&memory);
         let mut found = |base: u64, offsets: [u32; 2], mask: u32, access| {
             let offsets = Row::from_fn(|lane| offsets[lane % 2]);
             port.lanes(base, &offsets, &Row::of_mask(mask), 4, access).is_some()
@@ -364,8 +355,6 @@ mod tests {
         assert!(found(START.wrapping_sub(16), [16, 20], u32::MAX, Access::Load), "the base may be outside");
         assert!(!found(START, [0, 0], 0, Access::Load), "no lane");
         assert!(!found(START, [0, u32::MAX], u32::MAX, Access::Load), "nearly all addresses");
-        let mut port = Port::new(&memory, Some(&Any));
-        assert!(port.lanes(START, &Row::ZERO, &Row::splat(u32::MAX), 4, Access::Load).is_none(), "a hook");
         let mut slice = [0; 64];
         let mut within = |offset, mask| {
             let row = Row::from_fn(|lane| if lane == 3 { offset } else { 8 });
