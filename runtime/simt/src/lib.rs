@@ -1,5 +1,5 @@
 //! What interpreters of GPU code share: rows of 32 lanes and their masks ([`row`]), checked accesses to device memory ([`memory`]), waves that
-//! wait at barriers ([`group`]), work-groups spread over cores ([`grid`]), and traps ([`trap`]).
+//! wait at barriers ([`group`]), work-groups spread over cores ([`grid`]), traps ([`trap`]), and the sanitizer ([`sanitize`]).
 //!
 //! It knows no instruction set and no driver: `gfx` runs RDNA3 code on it. **Who checks**: every access to memory goes through a [`memory::Port`],
 //! which looks the allocation up, so an address of a kernel may be anything. The owner of the memory vouches for the allocations ([`Memory`]).
@@ -8,6 +8,7 @@ pub mod grid;
 pub mod group;
 pub mod memory;
 pub mod row;
+pub mod sanitize;
 pub mod trap;
 
 pub use grid::{Pool, Stop};

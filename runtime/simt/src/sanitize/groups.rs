@@ -1,0 +1,506 @@
+//! The checks of the accesses of a work-group ([`GroupChecker`]): bounds, what was written, and races by the clocks of its waves.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::blocks::Found;
+use super::order::{DispatchRecord, Order};
+use super::report::{Finding, OtherAccess, Report, Site};
+use super::shadow::{Cell, Epoch, Exhausted, Shadow};
+use super::{Moment, Sanitizer, Sites, State, poison};
+use crate::memory::{Access, AccessHook, GroupHook, Memory, Port, RowAccess, Space};
+use crate::row::{LANES, Mask, lanes};
+
+/// Addresses of atomic accesses that are remembered.
+const MOST_ATOMICS: usize = 1 << 16;
+/// Bytes of shadow memory for the memory of a work-group, of which there are at most 64 KiB.
+const GROUP_SHADOW: u64 = 8 << 20;
+
+/// What is known of a work-group: its accesses before so many barriers, by the wave that said so if it is one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reached {
+    phase: u32,
+    by: Option<u32>,
+}
+
+/// What an atomic access has released: how far work-groups have come, by the numbers of their first waves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Released(BTreeMap<u32, Reached>);
+
+impl Released {
+    fn note(&mut self, group: u32, reached: Reached) {
+        let known = self.0.entry(group).or_insert(reached);
+        known.by = known.by.filter(|by| Some(*by) == reached.by);
+        known.phase = known.phase.max(reached.phase);
+    }
+
+    fn join(&mut self, other: &Released) {
+        other.0.iter().for_each(|(group, reached)| self.note(*group, *reached));
+    }
+
+    /// Whether an access of a wave before this number of barriers is known, to waves other than those that said so.
+    fn covers(&self, group: u32, wave: u32, phase: u32, same_group: bool) -> bool {
+        let reached = self.0.get(&group).filter(|reached| reached.phase >= phase);
+        reached.is_some_and(|reached| !same_group || reached.by.is_none_or(|by| by == wave))
+    }
+}
+
+/// The clock of a wave.
+#[derive(Clone, Default)]
+struct Clock {
+    /// Barriers that it was at.
+    phase: u32,
+    /// What it learnt by atomic accesses.
+    acquired: Released,
+    /// True from a barrier to the next access.
+    leaves_barrier: bool,
+}
+
+/// The hook of a dispatch.
+pub(super) struct DispatchHook<'a> {
+    pub(super) sanitizer: &'a Sanitizer,
+    pub(super) record: Arc<DispatchRecord>,
+    pub(super) memory: &'a dyn Memory,
+}
+
+impl AccessHook for DispatchHook<'_> {
+    fn start_group(&self, group: [u32; 3], local_bytes: u32) -> Box<dyn GroupHook + '_> {
+        let [x, y, z] = group.map(u64::from);
+        let [width, height, _] = self.record.groups.map(u64::from);
+        Box::new(GroupChecker {
+            hook: self,
+            first_wave: self.record.wave(x + width * (y + height * z), 0),
+            group,
+            local_bytes,
+            local: Shadow::new(GROUP_SHADOW),
+            local_atomics: HashMap::new(),
+            clocks: vec![Clock::default(); self.record.waves as usize],
+            arrived: Default::default(),
+        })
+    }
+}
+
+/// The checks of one work-group.
+struct GroupChecker<'a> {
+    hook: &'a DispatchHook<'a>,
+    /// The number of its first wave.
+    first_wave: u32,
+    group: [u32; 3],
+    local_bytes: u32,
+    local: Shadow,
+    local_atomics: HashMap<u64, Released>,
+    clocks: Vec<Clock>,
+    /// What waves knew that arrived at the last two barriers.
+    arrived: [(u32, Released); 2],
+}
+
+/// A race that a lane is part of.
+struct FoundRace {
+    lane: usize,
+    other: Epoch,
+    other_stores: bool,
+}
+
+/// What decides whether an access is ordered before those of a wave.
+struct Orderer<'a> {
+    record: &'a DispatchRecord,
+    order: &'a Order,
+    sites: &'a Sites,
+    clock: &'a Clock,
+    wave: u32,
+    group: u32,
+    /// The last other dispatch, and whether it is known.
+    last: Option<(Arc<DispatchRecord>, bool)>,
+}
+
+impl Orderer<'_> {
+    fn is_before(&mut self, epoch: Epoch) -> bool {
+        let wave = epoch.wave();
+        if epoch.is_none() || wave == self.wave {
+            return true;
+        }
+        let phase = || self.sites.get(epoch.site()).phase;
+        if self.record.has(wave) {
+            let (phase, key) = (phase(), self.record.group_key(wave));
+            let same = key == self.group;
+            return same && phase < self.clock.phase || self.clock.acquired.covers(key, wave, phase, same);
+        }
+        if self.last.as_ref().is_none_or(|(last, _)| !last.has(wave)) {
+            // What is not remembered is long complete.
+            let Some(record) = self.order.of_wave(wave) else { return true };
+            let knows = self.record.knows(record.id);
+            self.last = Some((record, knows));
+        }
+        let Some((record, knows)) = &self.last else { return true };
+        *knows || self.clock.acquired.covers(record.group_key(wave), wave, phase(), false)
+    }
+
+    fn is_of_group(&self, epoch: Epoch) -> bool {
+        self.record.has(epoch.wave()) && self.record.group_key(epoch.wave()) == self.group
+    }
+
+    /// Records an access in a cell. Returns the one that it races with, and whether that stores.
+    fn visit(&mut self, cell: &mut Cell, mine: Epoch, access: Access) -> Option<(Epoch, bool)> {
+        let mut race = None;
+        let both_atomic = |other: Epoch| mine.atomic() && other.atomic();
+        if !both_atomic(cell.write) && !self.is_before(cell.write) {
+            race = Some((cell.write, true));
+        }
+        if access == Access::Load {
+            let [last, older] = cell.reads;
+            if last.wave() != self.wave {
+                let candidates = [last, older].map(|read| if self.is_before(read) { Epoch::NONE } else { read });
+                let elsewhere = |read: &&Epoch| !read.is_none() && !self.is_of_group(**read);
+                let kept = candidates.iter().find(elsewhere).or(candidates.iter().find(|read| !read.is_none()));
+                cell.reads[1] = kept.copied().unwrap_or(Epoch::NONE);
+            }
+            cell.reads[0] = mine;
+            return race;
+        }
+        for read in cell.reads {
+            if race.is_none() && !both_atomic(read) && !self.is_before(read) {
+                race = Some((read, false));
+            }
+        }
+        *cell = Cell { write: mine, reads: Default::default() };
+        race
+    }
+}
+
+impl GroupHook for GroupChecker<'_> {
+    fn access(&mut self, access: &RowAccess<'_>) -> Mask {
+        let learnt = self.leave_barrier(access.wave);
+        let sanitizer = self.hook.sanitizer;
+        let mut guard = sanitizer.state();
+        let state = &mut *guard;
+        if learnt {
+            self.publish(state, access.wave);
+        }
+        let allowed = match access.space {
+            Space::Global => self.check_global(state, access),
+            Space::Group => self.check_group(state, access),
+        };
+        if state.checks.race && self.hook.record.is_counted() {
+            self.check_races(state, access, allowed);
+        }
+        allowed
+    }
+
+    fn barrier(&mut self, wave: u32) {
+        let Some(clock) = self.clocks.get_mut(wave as usize) else { return };
+        // Waves that arrive at the next barrier while others have not left this one use the other half.
+        let arrived = &mut self.arrived[(clock.phase & 1) as usize];
+        if arrived.0 != clock.phase {
+            *arrived = (clock.phase, Released::default());
+        }
+        arrived.1.join(&clock.acquired);
+        clock.phase += 1;
+        clock.leaves_barrier = true;
+    }
+}
+
+impl GroupChecker<'_> {
+    /// What the others knew when they arrived at the barrier, this wave knows after it. True if it learns something.
+    fn leave_barrier(&mut self, wave: u32) -> bool {
+        let clock = self.clocks.get_mut(wave as usize).filter(|clock| clock.leaves_barrier);
+        let Some(clock) = clock else { return false };
+        clock.leaves_barrier = false;
+        let (phase, released) = &self.arrived[(clock.phase.wrapping_sub(1) & 1) as usize];
+        let learns = phase.wrapping_add(1) == clock.phase && !released.0.is_empty();
+        if learns {
+            clock.acquired.join(released);
+        }
+        learns
+    }
+
+    /// Lets those that poll what a wave stores learn what it knows.
+    fn publish(&self, state: &mut State, wave: u32) {
+        let Some(clock) = self.clocks.get(wave as usize) else { return };
+        if state.learnt.len() >= MOST_ATOMICS {
+            // As for addresses of atomic accesses.
+            state.learnt.clear();
+            state.shadow.forget_accesses(0, u64::MAX);
+        }
+        state.learnt.insert(self.first_wave.wrapping_add(wave), clock.acquired.clone());
+    }
+
+    /// The lanes whose accesses to device memory may be made.
+    fn check_global(&self, state: &mut State, access: &RowAccess<'_>) -> Mask {
+        let (mut first, mut last) = (u64::MAX, 0);
+        for lane in lanes(access.mask) {
+            first = first.min(access.addresses[lane]);
+            last = last.max(access.addresses[lane]);
+        }
+        let span = (last.wrapping_sub(first)).saturating_add(access.length.into());
+        let together = u32::try_from(span).ok().filter(|_| access.mask != 0);
+        let inside = together.and_then(|span| match state.blocks.find(first, span) {
+            Found::Inside(block) => Some(block.poisoned),
+            _ => None,
+        });
+        let loads = access.access != Access::Store;
+        let mut allowed = access.mask;
+        match inside {
+            Some(poisoned) => {
+                if state.checks.init && poisoned && loads && !state.shadow.is_written(first, span) {
+                    lanes(access.mask).for_each(|lane| self.check_written(state, access, lane));
+                }
+            }
+            None => {
+                for lane in lanes(access.mask) {
+                    if !self.check_lane(state, access, lane) {
+                        allowed &= !(1 << lane);
+                    }
+                }
+            }
+        }
+        if state.checks.init && access.access != Access::Load {
+            for lane in lanes(allowed) {
+                if state.blocks.holds(access.addresses[lane]) {
+                    state.shadow.set_written(access.addresses[lane], access.length.into());
+                }
+            }
+        }
+        allowed
+    }
+
+    /// Whether a lane's access to device memory is in bounds.
+    fn check_lane(&self, state: &mut State, access: &RowAccess<'_>, lane: usize) -> bool {
+        let (address, length) = (access.addresses[lane], access.length);
+        let finding = match state.blocks.find(address, length) {
+            Found::Inside(block) => {
+                if state.checks.init && block.poisoned && access.access != Access::Store {
+                    self.check_written(state, access, lane);
+                }
+                return true;
+            }
+            Found::Past => Finding::OutOfBounds,
+            Found::Freed => Finding::UseAfterFree,
+            Found::Unknown => {
+                // Memory that nobody allocated from a pool: that of the program, of queues and signals, or of code.
+                let region = self.hook.memory.region(address);
+                let fits = |start: u64, bytes: u64| {
+                    address >= start && address - start < bytes && bytes - (address - start) >= u64::from(length)
+                };
+                if region.is_some_and(|region| fits(region.start, region.length)) {
+                    return true;
+                }
+                Finding::OutOfBounds
+            }
+        };
+        if !state.checks.memory {
+            // Without this check such an access does what it does without a sanitizer.
+            return true;
+        }
+        self.report(state, access, lane, finding, None);
+        false
+    }
+
+    /// Reports a lane whose bytes nobody has written.
+    fn check_written(&self, state: &mut State, access: &RowAccess<'_>, lane: usize) {
+        let (address, length) = (access.addresses[lane], u64::from(access.length));
+        if state.shadow.is_written(address, length) {
+            return;
+        }
+        let mut port = Port::new(self.hook.memory);
+        let mut unwritten = false;
+        let mut word = address & !3;
+        while word < address + length {
+            let part = (word.max(address), (word + 4).min(address + length));
+            let bytes = part.1 - part.0;
+            if !state.shadow.is_written(part.0, bytes) {
+                // The host writes memory without a call: a word that has changed is one that it wrote.
+                let changed = port.load_words::<1>(word).is_ok_and(|[now]| now != poison(word));
+                if changed {
+                    state.shadow.set_written(word, 4);
+                } else {
+                    unwritten = true;
+                }
+            }
+            word += 4;
+        }
+        if unwritten {
+            self.report(state, access, lane, Finding::Uninitialized, None);
+        }
+    }
+
+    /// The lanes whose accesses to the memory of the work-group may be made.
+    fn check_group(&mut self, state: &mut State, access: &RowAccess<'_>) -> Mask {
+        let mut allowed = access.mask;
+        for lane in lanes(access.mask) {
+            let (offset, length) = (access.addresses[lane], u64::from(access.length));
+            if offset.checked_add(length).is_none_or(|end| end > self.local_bytes.into()) {
+                allowed &= !(1 << lane);
+                if state.checks.memory {
+                    self.report(state, access, lane, Finding::GroupOutOfBounds, None);
+                }
+                continue;
+            }
+            if !state.checks.init {
+                continue;
+            }
+            if access.access != Access::Store && !self.local.is_written(offset, length) {
+                self.report(state, access, lane, Finding::GroupUninitialized, None);
+            }
+            if access.access != Access::Load {
+                self.local.set_written(offset, length);
+            }
+        }
+        allowed
+    }
+
+    fn check_races(&mut self, state: &mut State, access: &RowAccess<'_>, allowed: Mask) {
+        let moment = Moment {
+            instruction: access.instruction,
+            phase: self.clocks.get(access.wave as usize).map_or(0, |clock| clock.phase),
+            scalar: access.scalar,
+        };
+        let wave = self.first_wave.wrapping_add(access.wave);
+        if access.atomic && access.access == Access::Load {
+            // A load that polls what others store: it orders, and races with nothing.
+            self.acquire_by_load(state, access, allowed);
+            return;
+        }
+        let (space, record) = (access.space, &self.hook.record);
+        let mut races = Vec::new();
+        let mut outcome = Ok(());
+        match (state.sites.number(moment), self.clocks.get(access.wave as usize)) {
+            (Some(site), Some(clock)) => {
+                let State { shadow, order, sites, .. } = &mut *state;
+                let cells = if space == Space::Group { &mut self.local } else { shadow };
+                let group = self.first_wave;
+                let mut orderer = Orderer { record, order, sites, clock, wave, group, last: None };
+                let atomic = access.access == Access::Atomic;
+                for lane in lanes(allowed) {
+                    let mine = Epoch::new(wave, site, lane as u32, atomic);
+                    let mut found = None;
+                    let visited = cells.cells(access.addresses[lane], access.length.into(), |cell| {
+                        found = orderer.visit(cell, mine, access.access).or(found);
+                    });
+                    races.extend(found.map(|(other, other_stores)| FoundRace { lane, other, other_stores }));
+                    outcome = outcome.and(visited);
+                }
+            }
+            _ => outcome = Err(Exhausted),
+        }
+        if access.access == Access::Atomic {
+            self.synchronise(state, access, allowed);
+        }
+        let finding = if space == Space::Group { Finding::GroupRace } else { Finding::Race };
+        for race in races {
+            self.report(state, access, race.lane, finding, Some(&race));
+        }
+        if outcome.is_err()
+            && let Some(lane) = lanes(allowed).next()
+        {
+            self.report(state, access, lane, Finding::OutOfShadow, None);
+        }
+    }
+
+    /// Learns what the last store to each address was after.
+    fn acquire_by_load(&mut self, state: &mut State, access: &RowAccess<'_>, allowed: Mask) {
+        let mut learnt = Released::default();
+        let atomics = if access.space == Space::Group { &self.local_atomics } else { &state.atomics };
+        for lane in lanes(allowed) {
+            atomics.get(&access.addresses[lane]).into_iter().for_each(|released| learnt.join(released));
+        }
+        let State { shadow, order, sites, learnt: of_waves, .. } = &mut *state;
+        let cells = if access.space == Space::Group { &mut self.local } else { shadow };
+        for lane in lanes(allowed) {
+            // Where there is no memory for cells, there are no stores that were seen.
+            let _ = cells.cells(access.addresses[lane], access.length.into(), |cell| {
+                let wave = cell.write.wave();
+                if let Some(record) = order.of_wave(wave) {
+                    let phase = sites.get(cell.write.site()).phase;
+                    learnt.note(record.group_key(wave), Reached { phase, by: Some(wave) });
+                    of_waves.get(&wave).into_iter().for_each(|released| learnt.join(released));
+                }
+            });
+        }
+        if let Some(clock) = self.clocks.get_mut(access.wave as usize) {
+            clock.acquired.join(&learnt);
+        }
+        self.publish(state, access.wave);
+    }
+
+    /// An atomic access orders what is before it with what is after those that see it.
+    fn synchronise(&mut self, state: &mut State, access: &RowAccess<'_>, allowed: Mask) {
+        let Some(clock) = self.clocks.get_mut(access.wave as usize) else { return };
+        let atomics = if access.space == Space::Group { &mut self.local_atomics } else { &mut state.atomics };
+        if atomics.len() >= MOST_ATOMICS {
+            // Without its history an address orders nothing, so neither may accesses before be remembered.
+            atomics.clear();
+            match access.space {
+                Space::Group => self.local.forget_accesses(0, u64::MAX),
+                Space::Global => state.shadow.forget_accesses(0, u64::MAX),
+            }
+        }
+        let mine = Reached { phase: clock.phase, by: Some(self.first_wave.wrapping_add(access.wave)) };
+        for lane in lanes(allowed) {
+            let released = atomics.entry(access.addresses[lane]).or_default();
+            clock.acquired.join(released);
+            released.join(&clock.acquired);
+            released.note(self.first_wave, mine);
+        }
+        self.publish(state, access.wave);
+    }
+
+    fn site(&self, access: &RowAccess<'_>, lane: usize) -> Site {
+        let record = &self.hook.record;
+        Site {
+            kernel: record.code.kernel().to_string(),
+            place: record.code.place(access.instruction),
+            group: self.group,
+            wave: access.wave,
+            lane: (!access.scalar).then_some(lane as u32),
+            queue: record.queue,
+            packet: record.packet,
+        }
+    }
+
+    fn report(
+        &self,
+        state: &mut State,
+        access: &RowAccess<'_>,
+        lane: usize,
+        finding: Finding,
+        race: Option<&FoundRace>,
+    ) {
+        let State { blocks, order, sites, reports, .. } = state;
+        let instruction = if finding == Finding::OutOfShadow { 0 } else { access.instruction };
+        let address = access.addresses[lane.min(LANES - 1)];
+        let is_group = access.space == Space::Group;
+        reports.add(finding, self.hook.record.code.kernel(), instruction, || Report {
+            finding,
+            access: access.access,
+            length: access.length,
+            address,
+            site: self.site(access, lane),
+            allocation: if is_group { None } else { blocks.note(address) },
+            group_bytes: is_group.then_some(self.local_bytes),
+            other: race.and_then(|race| other_of(order, sites, race)),
+            count: 1,
+        });
+    }
+}
+
+/// The other access of a race.
+fn other_of(order: &Order, sites: &Sites, race: &FoundRace) -> Option<OtherAccess> {
+    let record = order.of_wave(race.other.wave())?;
+    let moment = sites.get(race.other.site());
+    let (group, wave) = record.place_of(race.other.wave());
+    let access = match (race.other.atomic(), race.other_stores) {
+        (true, _) => Access::Atomic,
+        (false, true) => Access::Store,
+        (false, false) => Access::Load,
+    };
+    let site = Site {
+        kernel: record.code.kernel().to_string(),
+        place: record.code.place(moment.instruction),
+        group,
+        wave,
+        lane: (!moment.scalar).then_some(race.other.lane()),
+        queue: record.queue,
+        packet: record.packet,
+    };
+    Some(OtherAccess { access, site })
+}

@@ -1,0 +1,223 @@
+//! What was found ([`Report`]): a kind of mistake, where, at which address, and for races the other access.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::memory::Access;
+
+/// A kind of mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Finding {
+    /// An access to device memory that is in no allocation.
+    OutOfBounds,
+    /// An access to an allocation that was freed.
+    UseAfterFree,
+    /// An access that ends after the memory of the work-group.
+    GroupOutOfBounds,
+    /// Accesses to device memory that nothing orders.
+    Race,
+    /// Accesses of a work-group to its memory that nothing orders.
+    GroupRace,
+    /// A load of device memory that nobody has written.
+    Uninitialized,
+    /// A load of memory of the work-group that it has not written.
+    GroupUninitialized,
+    /// There is no shadow memory left, so accesses from here on are not checked for races.
+    OutOfShadow,
+}
+
+impl Finding {
+    /// Its name in texts that programs read; it never changes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Finding::OutOfBounds => "out-of-bounds",
+            Finding::UseAfterFree => "use-after-free",
+            Finding::GroupOutOfBounds => "group-out-of-bounds",
+            Finding::Race => "race",
+            Finding::GroupRace => "group-race",
+            Finding::Uninitialized => "uninitialized",
+            Finding::GroupUninitialized => "group-uninitialized",
+            Finding::OutOfShadow => "out-of-shadow",
+        }
+    }
+
+    /// It for people.
+    fn title(self) -> &'static str {
+        match self {
+            Finding::OutOfBounds => "out of bounds",
+            Finding::UseAfterFree => "use after free",
+            Finding::GroupOutOfBounds => "out of bounds of the work-group's memory",
+            Finding::Race => "data race",
+            Finding::GroupRace => "data race in the work-group's memory",
+            Finding::Uninitialized => "memory that was never written",
+            Finding::GroupUninitialized => "work-group's memory that was never written",
+            Finding::OutOfShadow => "the sanitizer's memory is used up; what follows is not checked for races",
+        }
+    }
+}
+
+/// Where an instruction is in a code object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The address in the code object.
+    pub address: u64,
+    /// Bytes after the first instruction of the kernel.
+    pub offset: u64,
+    /// The instruction as text.
+    pub instruction: String,
+    /// `file:line` of the source, where the code object says it.
+    pub source: Option<String>,
+}
+
+/// An instruction of a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The kernel.
+    pub kernel: String,
+    /// Where the instruction is in the code object.
+    pub place: Place,
+    /// The work-group.
+    pub group: [u32; 3],
+    /// The wave in the work-group.
+    pub wave: u32,
+    /// The lane; none for an instruction of the wave as a whole.
+    pub lane: Option<u32>,
+    /// The number of the queue.
+    pub queue: u64,
+    /// The index of the packet in the queue.
+    pub packet: u64,
+}
+
+/// The other access of a race.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherAccess {
+    /// What it does.
+    pub access: Access,
+    /// Where it is.
+    pub site: Site,
+}
+
+/// An allocation near an access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllocationNote {
+    /// What it is.
+    pub what: String,
+    /// The address of its first byte.
+    pub start: u64,
+    /// Its bytes.
+    pub length: u64,
+    /// Where the access begins in it.
+    pub offset: i64,
+    /// Who freed it.
+    pub freed_by: Option<String>,
+}
+
+/// Something that was found. Accesses of the same kernel and instruction are one report, which describes the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What is wrong.
+    pub finding: Finding,
+    /// What the access does.
+    pub access: Access,
+    /// Its bytes.
+    pub length: u32,
+    /// The first byte; an offset in memory of a work-group.
+    pub address: u64,
+    /// Where it is.
+    pub site: Site,
+    /// The allocation that it is in, or nearest to.
+    pub allocation: Option<AllocationNote>,
+    /// Bytes of the memory of the work-group, if it is about that.
+    pub group_bytes: Option<u32>,
+    /// The other access of a race.
+    pub other: Option<OtherAccess>,
+    /// How many accesses of lanes were like this.
+    pub count: u64,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Site { place, group: [x, y, z], .. } = self;
+        write!(f, "{}+0x{:x} (0x{:x})", self.kernel, place.offset, place.address)?;
+        if !place.instruction.is_empty() {
+            write!(f, ": {}", place.instruction)?;
+        }
+        if let Some(source) = &place.source {
+            write!(f, "\n      source {source}")?;
+        }
+        write!(f, "\n      work-group ({x}, {y}, {z}), wave {}", self.wave)?;
+        if let Some(lane) = self.lane {
+            write!(f, ", lane {lane}")?;
+        }
+        write!(f, ", queue {}, packet {}", self.queue, self.packet)
+    }
+}
+
+impl fmt::Display for AllocationNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AllocationNote { what, start, length, offset, .. } = self;
+        let place = match u64::try_from(*offset) {
+            Err(_) => format!("{} bytes before", offset.unsigned_abs()),
+            Ok(offset) if offset >= *length => format!("{} bytes after the end of", offset - length),
+            Ok(offset) => format!("byte {offset} of"),
+        };
+        write!(f, "{place} {what} of {length} bytes at 0x{start:x}")?;
+        self.freed_by.as_ref().map_or(Ok(()), |by| write!(f, ", freed by {by}"))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {} of {} bytes at 0x{:x}", self.finding.title(), self.access, self.length, self.address)?;
+        write!(f, "    in {}", self.site)?;
+        if let Some(allocation) = &self.allocation {
+            write!(f, "\n    memory: {allocation}")?;
+        }
+        if let Some(bytes) = self.group_bytes {
+            write!(f, "\n    memory: the work-group has {bytes} bytes")?;
+        }
+        if let Some(other) = &self.other {
+            write!(f, "\n    other: {} in {}", other.access, other.site)?;
+        }
+        if self.count > 1 {
+            write!(f, "\n    {} accesses like this", self.count)?;
+        }
+        Ok(())
+    }
+}
+
+/// Who is told of each report when it is new.
+pub type Tell = Box<dyn Fn(&Report) + Send + Sync>;
+
+/// All reports; those of one kind, kernel and instruction are one.
+pub(super) struct Reports {
+    all: Vec<Report>,
+    index: HashMap<(Finding, String, u64), usize>,
+    most: usize,
+    tell: Option<Tell>,
+}
+
+impl Reports {
+    pub(super) fn new(most: usize, tell: Option<Tell>) -> Self {
+        Reports { all: Vec::new(), index: HashMap::new(), most, tell }
+    }
+
+    /// Counts one more of a kind, or adds what `report` says.
+    pub(super) fn add(&mut self, finding: Finding, kernel: &str, instruction: u64, report: impl FnOnce() -> Report) {
+        let key = (finding, kernel.to_string(), instruction);
+        if let Some(index) = self.index.get(&key) {
+            self.all[*index].count += 1;
+        } else if self.all.len() < self.most {
+            self.index.insert(key, self.all.len());
+            let report = report();
+            self.tell.iter().for_each(|tell| tell(&report));
+            self.all.push(report);
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Report> {
+        self.index.clear();
+        std::mem::take(&mut self.all)
+    }
+}

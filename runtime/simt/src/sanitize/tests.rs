@@ -1,0 +1,271 @@
+//! Accesses as an interpreter shows them, and what is found.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use super::*;
+use crate::memory::{Access, AccessHook, GroupHook, Region, RowAccess, Space};
+use crate::row::LANES;
+
+const BASE: u64 = 0x10_0000;
+
+/// Memory of some words at [`BASE`].
+struct Words(Box<[AtomicU64]>);
+
+// SAFETY: the words are atomics, and live as long as the value.
+unsafe impl Memory for Words {
+    fn region(&self, address: u64) -> Option<Region> {
+        let (length, host) = (self.0.len() as u64 * 8, self.0.as_ptr().cast::<u8>().cast_mut());
+        let region = Region { start: BASE, length, host, writable: true };
+        (address.wrapping_sub(BASE) < length).then_some(region)
+    }
+}
+
+struct Kernel;
+
+impl Code for Kernel {
+    fn kernel(&self) -> &str {
+        "kernel"
+    }
+
+    fn place(&self, instruction: u64) -> Place {
+        Place { address: instruction, ..Place::default() }
+    }
+}
+
+/// A sanitizer with an allocation of `length` bytes in 4096.
+fn sanitizer(checks: &str, length: u64) -> (Sanitizer, Words) {
+    let memory = Words((0..512).map(|index| poison_pair(BASE + 8 * index)).collect());
+    let sanitizer = Sanitizer::new(checks.parse().unwrap(), Limits::default(), None);
+    let what = "memory".to_string();
+    sanitizer.allocated(BlockInfo { start: BASE, length, reserved: 8192, poisoned: true, what });
+    (sanitizer, memory)
+}
+
+fn poison_pair(address: u64) -> AtomicU64 {
+    AtomicU64::new(u64::from(poison(address + 4)) << 32 | u64::from(poison(address)))
+}
+
+fn begin(sanitizer: &Sanitizer, queue: u64, packet: u64, barrier: bool, groups: u32, waves: u32) -> RunningDispatch {
+    sanitizer.packet(queue, packet, barrier);
+    sanitizer.begin(NewDispatch { code: Arc::new(Kernel), queue, packet, groups: [groups, 1, 1], waves })
+}
+
+/// An access of four bytes by lane 3 of a wave; the address of the instruction says which access it is.
+fn access(hook: &mut dyn GroupHook, instruction: u64, wave: u32, kind: Access, address: u64) -> bool {
+    access_of(hook, instruction, wave, (kind, 4, kind == Access::Atomic, Space::Global), address)
+}
+
+fn access_of(
+    hook: &mut dyn GroupHook,
+    instruction: u64,
+    wave: u32,
+    (access, length, atomic, space): (Access, u32, bool, Space),
+    address: u64,
+) -> bool {
+    let addresses = [address; LANES];
+    let row =
+        RowAccess { instruction, wave, mask: 8, scalar: false, addresses: &addresses, length, access, atomic, space };
+    hook.access(&row) == 8
+}
+
+/// The findings, with the instructions of both accesses.
+fn found(sanitizer: &Sanitizer) -> Vec<(Finding, u64, Option<u64>)> {
+    let other = |report: &Report| report.other.as_ref().map(|other| other.site.place.address);
+    let reports = sanitizer.take_reports();
+    reports.iter().map(|report| (report.finding, report.site.place.address, other(report))).collect()
+}
+
+#[test]
+fn accesses_out_of_bounds_and_after_a_free_are_refused() {
+    let (sanitizer, memory) = sanitizer("memory", 100);
+    let dispatch = begin(&sanitizer, 1, 7, true, 2, 1);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut group = hook.start_group([1, 0, 0], 64);
+    assert!(access(&mut *group, 1, 0, Access::Load, BASE + 96));
+    assert!(!access(&mut *group, 2, 0, Access::Store, BASE + 97));
+    assert!(!access(&mut *group, 2, 0, Access::Store, BASE + 200));
+    assert!(!access(&mut *group, 3, 0, Access::Load, BASE - 4));
+    let local = (Access::Load, 4, false, Space::Group);
+    assert!(access_of(&mut *group, 4, 0, local, 60) && !access_of(&mut *group, 5, 0, local, 61));
+    assert!(!access_of(&mut *group, 5, 0, local, u64::MAX - 1));
+    sanitizer.freed(BASE, "free".into(), Arc::new(()));
+    assert!(!access(&mut *group, 6, 0, Access::Load, BASE + 8));
+    let reports = sanitizer.take_reports();
+    let text: Vec<String> = reports.iter().map(Report::to_string).collect();
+    assert_eq!(
+        text[0],
+        "out of bounds: store of 4 bytes at 0x100061\n    in kernel+0x0 (0x2)\n      work-group (1, 0, 0), wave 0, lane 3, \
+         queue 1, packet 7\n    memory: byte 97 of memory of 100 bytes at 0x100000\n    2 accesses like this"
+    );
+    assert!(text[1].contains("memory: 4 bytes before memory of 100 bytes"), "{}", text[1]);
+    assert!(text[2].contains("the work-group has 64 bytes\n    2 accesses"), "{}", text[2]);
+    assert!(text[3].ends_with("byte 8 of memory of 100 bytes at 0x100000, freed by free"), "{}", text[3]);
+    let findings: Vec<&str> = reports.iter().map(|report| report.finding.name()).collect();
+    assert_eq!(findings, ["out-of-bounds", "out-of-bounds", "group-out-of-bounds", "use-after-free"]);
+}
+
+#[test]
+fn bytes_that_nobody_wrote_are_found() {
+    let (sanitizer, memory) = sanitizer("init", 4096);
+    let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut group = hook.start_group([0, 0, 0], 64);
+    access_of(&mut *group, 1, 0, (Access::Store, 2, false, Space::Global), BASE);
+    access_of(&mut *group, 2, 0, (Access::Load, 2, false, Space::Global), BASE);
+    access(&mut *group, 3, 0, Access::Load, BASE);
+    // The host writes without a call, and with one.
+    memory.0[1].store(0, std::sync::atomic::Ordering::Relaxed);
+    access_of(&mut *group, 4, 0, (Access::Load, 8, false, Space::Global), BASE + 8);
+    sanitizer.written(BASE + 16, 4);
+    access(&mut *group, 5, 0, Access::Load, BASE + 16);
+    access(&mut *group, 6, 0, Access::Load, BASE + 20);
+    access_of(&mut *group, 7, 0, (Access::Store, 4, false, Space::Group), 0);
+    access_of(&mut *group, 8, 0, (Access::Load, 4, false, Space::Group), 0);
+    access_of(&mut *group, 9, 0, (Access::Load, 8, false, Space::Group), 0);
+    let expected = [(Finding::Uninitialized, 3), (Finding::Uninitialized, 6), (Finding::GroupUninitialized, 9)];
+    assert_eq!(found(&sanitizer), expected.map(|(finding, instruction)| (finding, instruction, None)));
+}
+
+#[test]
+fn barriers_order_the_waves_of_a_work_group_and_no_others() {
+    let (sanitizer, memory) = sanitizer("race", 4096);
+    let dispatch = begin(&sanitizer, 1, 0, true, 2, 2);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let [mut one, mut two] = [0, 1].map(|group| hook.start_group([group, 0, 0], 64));
+    access(&mut *one, 1, 0, Access::Store, BASE);
+    access(&mut *one, 2, 0, Access::Load, BASE);
+    access_of(&mut *one, 3, 0, (Access::Store, 4, false, Space::Group), 0);
+    // Bytes next to each other do not race.
+    access_of(&mut *one, 4, 0, (Access::Store, 1, false, Space::Global), BASE + 8);
+    access_of(&mut *one, 4, 1, (Access::Store, 1, false, Space::Global), BASE + 9);
+    [0, 1].map(|wave| one.barrier(wave));
+    access(&mut *one, 5, 1, Access::Load, BASE);
+    access_of(&mut *one, 6, 1, (Access::Load, 4, false, Space::Group), 0);
+    assert_eq!(found(&sanitizer), []);
+    access_of(&mut *one, 7, 0, (Access::Store, 4, false, Space::Group), 0);
+    access(&mut *one, 8, 0, Access::Store, BASE);
+    access(&mut *two, 9, 0, Access::Load, BASE);
+    [0, 1].map(|wave| two.barrier(wave));
+    access(&mut *two, 10, 1, Access::Store, BASE + 8);
+    let expected = [
+        (Finding::GroupRace, 7, Some(6)),
+        (Finding::Race, 8, Some(5)),
+        (Finding::Race, 9, Some(8)),
+        (Finding::Race, 10, Some(4)),
+    ];
+    assert_eq!(found(&sanitizer), expected);
+}
+
+#[test]
+fn the_reads_of_several_waves_race_with_a_write() {
+    // Whichever of the readers writes, the other one's read is found.
+    for writer in 0..3 {
+        let (sanitizer, memory) = sanitizer("race", 4096);
+        let dispatch = begin(&sanitizer, 1, 0, true, 3, 1);
+        let hook = sanitizer.hook(&dispatch, &memory);
+        let mut groups = [0, 1, 2].map(|group| hook.start_group([group, 0, 0], 0));
+        groups.iter_mut().for_each(|group| drop(access(&mut **group, 1, 0, Access::Load, BASE)));
+        access(&mut *groups[writer], 2, 0, Access::Store, BASE);
+        assert_eq!(found(&sanitizer), [(Finding::Race, 2, Some(1))], "{writer}");
+    }
+}
+
+#[test]
+fn atomic_accesses_order_what_is_before_them() {
+    let (sanitizer, memory) = sanitizer("race", 4096);
+    let dispatch = begin(&sanitizer, 1, 0, true, 4, 1);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut groups = [0, 1, 2, 3].map(|group| hook.start_group([group, 0, 0], 0));
+    let (flag, data) = (BASE + 64, BASE);
+    access(&mut *groups[0], 1, 0, Access::Store, data);
+    access(&mut *groups[0], 2, 0, Access::Atomic, flag);
+    access(&mut *groups[1], 3, 0, Access::Atomic, flag);
+    access(&mut *groups[1], 4, 0, Access::Load, data);
+    assert_eq!(found(&sanitizer), []);
+    // A load that polls is enough, also for a flag that is stored.
+    access(&mut *groups[1], 5, 0, Access::Store, flag + 4);
+    access_of(&mut *groups[2], 6, 0, (Access::Load, 4, true, Space::Global), flag + 4);
+    access(&mut *groups[2], 7, 0, Access::Load, data);
+    assert_eq!(found(&sanitizer), []);
+    access(&mut *groups[3], 8, 0, Access::Load, data);
+    access(&mut *groups[3], 9, 0, Access::Store, flag);
+    assert_eq!(found(&sanitizer), [(Finding::Race, 8, Some(1)), (Finding::Race, 9, Some(3))]);
+}
+
+/// Two dispatches that store to the same word, the second after what `between` tells of.
+fn two_stores(queues: [u64; 2], barrier: bool, between: impl Fn(&Sanitizer)) -> usize {
+    let (sanitizer, memory) = sanitizer("race", 4096);
+    sanitizer.submitted(queues[0], 1);
+    sanitizer.submitted(queues[1], 2);
+    let first = begin(&sanitizer, queues[0], 0, false, 1, 1);
+    access(&mut *sanitizer.hook(&first, &memory).start_group([0; 3], 0), 1, 0, Access::Store, BASE);
+    sanitizer.complete(&first, Some(77));
+    between(&sanitizer);
+    let second = begin(&sanitizer, queues[1], 1, barrier, 1, 1);
+    access(&mut *sanitizer.hook(&second, &memory).start_group([0; 3], 0), 2, 0, Access::Store, BASE);
+    sanitizer.complete(&second, None);
+    found(&sanitizer).len()
+}
+
+#[test]
+fn packets_are_ordered_by_barriers_signals_and_submission() {
+    assert_eq!(two_stores([1, 1], true, |_| {}), 0);
+    assert_eq!(two_stores([1, 1], false, |_| {}), 1);
+    assert_eq!(two_stores([1, 2], true, |_| {}), 1);
+    assert_eq!(two_stores([1, 2], false, |sanitizer| sanitizer.waited(2, 77)), 0);
+    assert_eq!(two_stores([1, 2], false, |sanitizer| sanitizer.waited(2, 78)), 1);
+    assert_eq!(two_stores([1, 2], false, |sanitizer| sanitizer.waited_for_memory(2)), 0);
+    // Another queue passes it on.
+    let chain = |sanitizer: &Sanitizer| {
+        sanitizer.packet(3, 0, false);
+        sanitizer.waited(3, 77);
+        sanitizer.signalled_by_queue(3, 79);
+        sanitizer.waited(2, 79);
+    };
+    assert_eq!(two_stores([1, 2], false, chain), 0);
+    // The host changes a signal once it knows that the first is complete.
+    let host = |sanitizer: &Sanitizer| {
+        sanitizer.signalled_by_host(80);
+        sanitizer.waited(2, 80);
+    };
+    assert_eq!(two_stores([1, 2], false, host), 0);
+}
+
+#[test]
+fn what_is_submitted_after_completion_is_ordered() {
+    let (sanitizer, memory) = sanitizer("race", 4096);
+    for packet in 0..3 {
+        // Another queue each time, which knows nothing but the time.
+        sanitizer.submitted(packet, 1);
+        let dispatch = begin(&sanitizer, packet, 0, false, 1, 1);
+        access(&mut *sanitizer.hook(&dispatch, &memory).start_group([0; 3], 0), 1, 0, Access::Store, BASE);
+        sanitizer.complete(&dispatch, None);
+    }
+    assert_eq!(found(&sanitizer), []);
+}
+
+#[test]
+fn memory_that_is_used_up_is_reported_once() {
+    let limits = Limits { shadow: 30_000, ..Limits::default() };
+    let sanitizer = Sanitizer::new("race".parse().unwrap(), limits, None);
+    let memory = Words((0..4096).map(|_| AtomicU64::new(0)).collect());
+    let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut group = hook.start_group([0; 3], 0);
+    for page in 0..4 {
+        assert!(access(&mut *group, page, 0, Access::Store, BASE + 4096 * page), "it is made all the same");
+    }
+    let reports = sanitizer.take_reports();
+    assert_eq!(
+        reports.iter().map(|report| (report.finding, report.count)).collect::<Vec<_>>(),
+        [(Finding::OutOfShadow, 3)]
+    );
+}
+
+#[test]
+fn checks_are_read_from_text() {
+    assert_eq!("memory,init".parse(), Ok(Checks { memory: true, race: false, init: true }));
+    assert_eq!("race".parse::<Checks>().unwrap().or("init".parse().unwrap()), "race+init".parse().unwrap());
+    assert_eq!("all".parse::<Checks>().unwrap_err().to_string(), "`all` is not one of memory, race, init");
+}
