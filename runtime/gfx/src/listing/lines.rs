@@ -1,0 +1,34 @@
+//! Lines of the source of instructions ([`SourceLines`]), from the DWARF sections of a code object.
+
+use std::path::Path;
+
+use addr2line::Context;
+use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
+use object::{Object, ObjectSection};
+
+/// The lines of a code object.
+pub struct SourceLines<'a>(Option<Context<EndianSlice<'a, LittleEndian>>>);
+
+impl<'a> SourceLines<'a> {
+    /// The lines of a file; none if it has no debug information, or this cannot be read.
+    pub fn of(file: &object::File<'a>) -> Self {
+        let section = |id: SectionId| -> Result<_, addr2line::gimli::Error> {
+            let data = file.section_by_name(id.name()).and_then(|section| section.data().ok());
+            Ok(EndianSlice::new(data.unwrap_or_default(), LittleEndian))
+        };
+        SourceLines(Dwarf::load(section).and_then(Context::from_dwarf).ok())
+    }
+
+    /// The line of the instruction at an address of the code object: the last part of the file's path, and the number.
+    pub fn at(&self, address: u64) -> Option<String> {
+        let location = self.0.as_ref()?.find_location(address).ok()??;
+        let name = Path::new(location.file?).file_name()?.to_string_lossy();
+        // A line of zero is none.
+        location.line.filter(|line| *line != 0).map(|line| super::visible(&format!("{name}:{line}")))
+    }
+}
+
+/// The line of the instruction at an address of the code object with these bytes.
+pub fn source_line(bytes: &[u8], address: u64) -> Option<String> {
+    SourceLines::of(&object::File::parse(bytes).ok()?).at(address)
+}

@@ -1,0 +1,244 @@
+//! Listings of code objects ([`Listing`]): each function with its instructions, their addresses and bytes, labels where branches go, and lines of
+//! the source where the file has debug information ([`SourceLines`]). `vireo disasm --gfx` shows them, and reports of the sanitizer name lines.
+//!
+//! The file may be any bytes: whatever does not fit is an error, and bytes that are no instruction are listed as they are.
+
+mod lines;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
+use vireo_hsa::code_object::{CODE_OBJECT_OS_ABI, CodeObjectFlags, CodeObjectMachine, KERNEL_DESCRIPTOR_SUFFIX};
+use vireo_hsa::kernel_descriptor::KernelDescriptor;
+
+use crate::instruction::Instruction;
+use crate::isa::{Encoding, Field};
+pub use lines::{SourceLines, source_line};
+
+/// The bit of a segment's flags that says it has instructions.
+const EXECUTE: u32 = 1;
+
+/// The error for a code object that cannot be listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListingError(String);
+
+impl fmt::Display for ListingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "code object: {}", self.0)
+    }
+}
+
+impl std::error::Error for ListingError {}
+
+/// An instruction, or bytes that are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The address in the code object.
+    pub address: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// The text, as an assembler reads it.
+    pub text: String,
+    /// The label before it, if a branch goes to it.
+    pub label: Option<String>,
+    /// `file:line` of the source, where that is known.
+    pub source: Option<String>,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its symbol; that of the descriptor without its suffix for a kernel without a symbol of its own.
+    pub name: String,
+    /// The address of its first instruction.
+    pub address: u64,
+    /// The address of the descriptor, if it is a kernel.
+    pub descriptor: Option<u64>,
+    /// Its instructions.
+    pub lines: Vec<Line>,
+}
+
+/// The code of a code object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The processor that it is for.
+    pub processor: &'static str,
+    /// Its functions in the order of their addresses.
+    pub functions: Vec<Function>,
+}
+
+/// What begins at an address.
+#[derive(Default)]
+struct Start {
+    name: String,
+    descriptor: Option<u64>,
+    /// Bytes by the symbol; zero if that does not say.
+    size: u64,
+}
+
+impl Listing {
+    /// Lists a code object for a processor of gfx11.
+    ///
+    /// # Errors
+    /// If the bytes are not such a file.
+    pub fn of(bytes: &[u8]) -> Result<Listing, ListingError> {
+        let wrong = |what: String| ListingError(what);
+        let file = object::File::parse(bytes).map_err(|error| wrong(error.to_string()))?;
+        let e_flags = match file.flags() {
+            object::FileFlags::Elf { os_abi: CODE_OBJECT_OS_ABI, e_flags, .. } => e_flags,
+            _ => return Err(wrong("it is not an ELF file for AMD GPUs".into())),
+        };
+        let machine: CodeObjectMachine = CodeObjectFlags(e_flags).machine();
+        let processor = machine.name().ok_or_else(|| wrong(format!("the machine {:#x} is unknown", machine.0)))?;
+        if !processor.starts_with("gfx11") {
+            return Err(wrong(format!("it is for {processor}, and instructions of gfx11 are known")));
+        }
+        let lines = SourceLines::of(&file);
+        let mut starts: BTreeMap<u64, Start> = BTreeMap::new();
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let (Ok(name), true) = (symbol.name(), symbol.is_definition()) else { continue };
+            if let Some(name) = name.strip_suffix(KERNEL_DESCRIPTOR_SUFFIX) {
+                let Some(entry) = entry_of(&file, symbol.address()) else { continue };
+                let start = starts.entry(entry).or_default();
+                start.descriptor = Some(symbol.address());
+                if start.name.is_empty() {
+                    start.name = visible(name);
+                }
+            } else if symbol.kind() == SymbolKind::Text {
+                let start = starts.entry(symbol.address()).or_default();
+                (start.name, start.size) = (visible(name), symbol.size());
+            }
+        }
+        let mut functions = Vec::new();
+        for segment in file.segments().filter(executes) {
+            let data = segment.data().map_err(|error| wrong(error.to_string()))?;
+            let (first, end) = (segment.address(), segment.address().saturating_add(data.len() as u64));
+            let mut inside = starts.range(first..end).peekable();
+            while let Some((address, start)) = inside.next() {
+                let next = inside.peek().map_or(end, |(next, _)| **next);
+                let size = if start.size == 0 { u64::MAX } else { start.size };
+                let last = address.saturating_add(size).min(next);
+                // Both are in the segment.
+                let code = &data[(address - first) as usize..(last - first) as usize];
+                functions.push(Function {
+                    name: start.name.clone(),
+                    address: *address,
+                    descriptor: start.descriptor,
+                    lines: list(code, *address, &lines),
+                });
+            }
+        }
+        if functions.is_empty() {
+            return Err(wrong("there is no symbol of a function or kernel in its code".into()));
+        }
+        Ok(Listing { processor, functions })
+    }
+}
+
+/// A name of a file as text of one line.
+pub fn visible(name: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.chars().map(escaped).collect()
+}
+
+fn executes(segment: &object::Segment<'_, '_>) -> bool {
+    matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & EXECUTE != 0)
+}
+
+/// The first instruction by the descriptor at `address`.
+fn entry_of(file: &object::File<'_>, address: u64) -> Option<u64> {
+    let in_segment = |segment: object::Segment<'_, '_>| {
+        let offset = usize::try_from(address.checked_sub(segment.address())?).ok()?;
+        segment.data().ok()?.get(offset..)?.first_chunk::<{ KernelDescriptor::SIZE }>().copied()
+    };
+    let descriptor = KernelDescriptor::read(&file.segments().find_map(in_segment)?);
+    address.checked_add_signed(descriptor.kernel_code_entry_byte_offset)
+}
+
+/// The address that a branch at `address` goes to.
+fn target(instruction: &Instruction, address: u64) -> Option<u64> {
+    let name = instruction.info().name;
+    let branches =
+        instruction.encoding == Encoding::Sopp && (name.starts_with("s_branch") || name.starts_with("s_cbranch"));
+    let words = i64::from(instruction.field(Field::Simm16) as u16 as i16) + 1;
+    branches.then(|| address.wrapping_add_signed(4 * words))
+}
+
+/// The text of the instruction that begins `code`, and its bytes; none if there is none.
+pub fn instruction_text(code: &[u8]) -> Option<(String, usize)> {
+    let words: Vec<u32> = code.as_chunks::<4>().0.iter().take(3).map(|word| u32::from_le_bytes(*word)).collect();
+    let instruction = Instruction::decode(&words).ok()?;
+    Some((instruction.to_string(), 4 * instruction.encode().len()))
+}
+
+fn list(code: &[u8], address: u64, source: &SourceLines<'_>) -> Vec<Line> {
+    let words: Vec<u32> = code.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let mut decoded = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let instruction = Instruction::decode(&words[at..]).ok();
+        let length = instruction.as_ref().map_or(1, |instruction| instruction.encode().len());
+        decoded.push((at, length, instruction));
+        at += length;
+    }
+    let address_of = |word: usize| address + 4 * word as u64;
+    let starts: BTreeSet<u64> = decoded.iter().map(|(word, ..)| address_of(*word)).collect();
+    let targets: BTreeSet<u64> = decoded
+        .iter()
+        .filter_map(|(word, _, instruction)| target(instruction.as_ref()?, address_of(*word)))
+        .filter(|target| starts.contains(target))
+        .collect();
+    let labels: BTreeMap<u64, String> =
+        targets.into_iter().enumerate().map(|(number, target)| (target, format!("L{number}"))).collect();
+    let line = |(word, length, instruction): &(usize, usize, Option<Instruction>)| {
+        let address = address_of(*word);
+        let text = match instruction {
+            None => format!(".long 0x{:08x}", words[*word]),
+            Some(instruction) => match target(instruction, address) {
+                // A branch to somewhere else keeps its number.
+                Some(target) => match labels.get(&target) {
+                    Some(label) => format!("{} {label}", instruction.info().name),
+                    None => instruction.to_string(),
+                },
+                None => instruction.to_string(),
+            },
+        };
+        Line {
+            address,
+            bytes: words[*word..word + length].iter().flat_map(|word| word.to_le_bytes()).collect(),
+            text,
+            label: labels.get(&address).cloned(),
+            source: source.at(address),
+        }
+    };
+    decoded.iter().map(line).collect()
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "// code object for {}", self.processor)?;
+        for function in &self.functions {
+            let kind = match function.descriptor {
+                Some(descriptor) => format!("kernel, descriptor at 0x{descriptor:x}"),
+                None => "function".to_string(),
+            };
+            writeln!(f, "\n{}:  // {kind}", function.name)?;
+            let mut last = None;
+            for line in &function.lines {
+                if let Some(label) = &line.label {
+                    writeln!(f, "{label}:")?;
+                }
+                if line.source.is_some() && line.source != last {
+                    writeln!(f, "  // {}", line.source.as_deref().unwrap_or_default())?;
+                }
+                last.clone_from(&line.source);
+                let (words, _) = line.bytes.as_chunks::<4>();
+                let words: Vec<String> =
+                    words.iter().map(|word| format!("{:08X}", u32::from_le_bytes(*word))).collect();
+                writeln!(f, "  {:<60}  // {:06x}: {}", line.text, line.address, words.join(" "))?;
+            }
+        }
+        Ok(())
+    }
+}
