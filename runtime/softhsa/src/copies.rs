@@ -31,8 +31,8 @@ pub(crate) unsafe fn start(
 ) -> Result<()> {
     let run = move |system: &System| {
         // SAFETY: the caller's promise.
-        let copied = copy.map_or(Ok(()), |copy| unsafe { system.memory.copy(copy.to, copy.from, copy.size) });
-        system.signals.update(&completion, |value| if copied.is_ok() { value.wrapping_sub(1) } else { FAILED });
+        let copied = copy.map_or(Ok(()), |copy| unsafe { system.copy(copy.to, copy.from, copy.size) });
+        system.update_signal(&completion, |value| if copied.is_ok() { value.wrapping_sub(1) } else { FAILED });
         copied
     };
     let is_open = |signal: &Arc<Signal>| signal.load() != 0 && !signal.is_destroyed();

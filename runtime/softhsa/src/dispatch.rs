@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::packet::KernelDispatchPacket;
-use vireo_simt::{Memory, Stop, Trap};
+use vireo_simt::{AccessHook, Memory, Stop, Trap};
 
 /// A kernel dispatch whose packet, descriptor and address of code have been checked.
 pub struct KernelDispatch<'a> {
@@ -29,6 +29,8 @@ pub struct KernelDispatch<'a> {
     pub isa: &'a str,
     /// The memory that the agent may access.
     pub memory: &'a dyn Memory,
+    /// The sanitizer.
+    pub hook: Option<&'a dyn AccessHook>,
     /// Threads that may run work-groups.
     pub threads: NonZeroUsize,
     /// Asks the kernel to stop, because its queue is destroyed.

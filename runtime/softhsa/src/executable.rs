@@ -42,6 +42,8 @@ pub(crate) struct LoadedObject {
     /// Where segments are in the code object, their addresses and their lengths.
     segments: Vec<(u64, u64, u64)>,
     symbols: Vec<Arc<Symbol>>,
+    /// A copy of the file for reports of the sanitizer; empty where there is none.
+    pub(crate) file: Vec<u8>,
 }
 
 /// A kernel or variable.
@@ -210,7 +212,8 @@ impl LoadedObject {
             segments.push((segment.file.start as u64, start, segment.length));
         }
         let (agent, origin, span) = (agent.handle(), object.origin, object.span);
-        Ok(LoadedObject { agent, executable, storage, base, origin, span, segments, symbols })
+        let file = if topology.sanitize.any() { bytes.to_vec() } else { Vec::new() };
+        Ok(LoadedObject { agent, executable, storage, base, origin, span, segments, symbols, file })
     }
 
     /// The symbols.
@@ -230,6 +233,22 @@ impl LoadedObject {
             // Bytes after those of the file are zeros without a place there.
             Some(self.storage.0 + file + offset).filter(|host| host - self.storage.0 < self.storage.1)
         })
+    }
+
+    /// The address in the file that was loaded to an address.
+    pub(crate) fn file_address(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.base).wrapping_add(self.origin)
+    }
+
+    /// The bytes of the kept file from the one on that was loaded to an address.
+    pub(crate) fn file_bytes(&self, address: u64) -> Option<&[u8]> {
+        let offset = self.host_address(address)? - self.storage.0;
+        self.file.get(usize::try_from(offset).ok()?..)
+    }
+
+    /// The name of the kernel whose descriptor is at an address.
+    pub(crate) fn kernel_at(&self, address: u64) -> Option<&str> {
+        self.symbols.iter().find_map(|symbol| symbol.kernel_at(address))
     }
 
     /// Its segments.

@@ -69,7 +69,7 @@ impl Interpreter {
             local_bytes: packet.group_segment_size,
             scratch_bytes: packet.private_segment_size,
             memory: dispatch.memory,
-            hook: None,
+            hook: dispatch.hook,
             stop: dispatch.stop,
             limit: u64::MAX,
             threads: dispatch.threads,

@@ -21,17 +21,21 @@ mod memory;
 mod pm4;
 mod processor;
 mod queue;
+mod sanitizer;
 mod signals;
 mod status;
 mod system;
 mod topology;
 mod trace;
 
+pub use vireo_gfx::listing;
 use vireo_hsa::hsa_symbols::HsaFunctions;
+pub use vireo_simt::sanitize;
 
 pub use code_object::CodeObjectError;
 pub use dispatch::{KernelDispatch, KernelRunner};
 pub use interpreter::Interpreter;
+pub use sanitizer::{active_checks, take_reports};
 pub use system::{InUse, configure, trace_packets};
 pub use topology::{Feature, HostWrites, PeerLinks, Topology, TopologyError, VARIABLE};
 pub use trace::{

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use vireo_gfx::listing::visible;
 use vireo_hsa::hsa::{HsaStatus, MemoryFaultEvent, MemoryFaultReasons};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::packet::{
@@ -19,7 +20,8 @@ use vireo_hsa::pm4::{Pm4Command, Pm4IndirectBuffer};
 use vireo_hsa::queue::{HsaQueue, QueueType};
 use vireo_hsa::ring::Ring;
 use vireo_hsa::signal::{AmdSignal, Signal as SignalHandle};
-use vireo_simt::{Memory, Port, TrapKind};
+use vireo_simt::sanitize::{NewDispatch, RunningDispatch, Sanitizer};
+use vireo_simt::{AccessHook, LANES, Memory, Port, TrapKind};
 
 use crate::agents::{MAX_GROUP_MEMORY, MAX_WORKGROUP_SIZE};
 use crate::clock;
@@ -28,6 +30,7 @@ use crate::memory::map::Allocation;
 use crate::memory::view::AgentView;
 use crate::pm4;
 use crate::queue::Queue;
+use crate::sanitizer::KernelCode;
 use crate::signals::{Signal, compare};
 use crate::status::Failure;
 use crate::system::System;
@@ -213,6 +216,10 @@ impl Processor<'_> {
         };
         self.acquire(header);
         let start = clock::now();
+        let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
+        if let Some(sanitizer) = &self.system.sanitizer {
+            sanitizer.packet(self.queue.id, index, header.barrier());
+        }
         match packet {
             Packet::KernelDispatch(packet) => self.kernel(packet, ahead)?,
             Packet::BarrierAnd(packet) => self.barrier_and(packet)?,
@@ -222,10 +229,14 @@ impl Processor<'_> {
             Packet::AgentDispatch(_) => return Err(malformed("GPUs have no functions for agent dispatches")),
         }
         self.release(header);
-        if let Some(completion) = &completion
-            && self.queue.profiling.load(Ordering::Relaxed)
-        {
-            completion.set_times(start, clock::now());
+        if let Some(completion) = &completion {
+            if self.queue.profiling.load(Ordering::Relaxed) {
+                completion.set_times(start, clock::now());
+            }
+            // Whoever sees the new value has to see this, too.
+            if let Some(sanitizer) = &self.system.sanitizer {
+                sanitizer.signalled_by_queue(self.queue.id, completion.handle().0);
+            }
         }
         Ok(completion)
     }
@@ -279,12 +290,30 @@ impl Processor<'_> {
         handles.iter().filter(|handle| handle.0 != 0).map(|handle| self.signal(*handle)).collect()
     }
 
+    /// The sanitizer learns that the queue has waited for signals.
+    fn learn_from(&self, signals: &[Arc<Signal>]) {
+        let Some(sanitizer) = &self.system.sanitizer else { return };
+        signals.iter().for_each(|signal| sanitizer.waited(self.queue.id, signal.handle().0));
+    }
+
+    /// The same for a wait for memory, which may be the value of a signal.
+    fn learn_from_memory(&self, address: u64) {
+        let Some(sanitizer) = &self.system.sanitizer else { return };
+        let handle = SignalHandle(address.wrapping_sub(SIGNAL_VALUE));
+        match self.system.signals.get(handle) {
+            Ok(_) => sanitizer.waited(self.queue.id, handle.0),
+            Err(_) => sanitizer.waited_for_memory(self.queue.id),
+        }
+    }
+
     fn barrier_and(&self, packet: &BarrierAndPacket) -> Outcome {
         let signals = self.signals(&packet.dep_signal)?;
         self.wait(|| {
             let open = signals.iter().find(|signal| signal.load() != 0);
             open.map_or(Ok(true), |signal| check_alive(signal).map(|()| false))
-        })
+        })?;
+        self.learn_from(&signals);
+        Ok(())
     }
 
     fn barrier_or(&self, packet: &BarrierOrPacket) -> Outcome {
@@ -295,7 +324,10 @@ impl Processor<'_> {
                 return Ok(true);
             }
             signals.iter().try_for_each(|signal| check_alive(signal)).map(|()| false)
-        })
+        })?;
+        let open = |signal: &Arc<Signal>| signal.load() != 0;
+        self.learn_from(&signals.into_iter().filter(|signal| !open(signal)).collect::<Vec<_>>());
+        Ok(())
     }
 
     fn barrier_value(&self, packet: &BarrierValuePacket) -> Outcome {
@@ -305,7 +337,9 @@ impl Processor<'_> {
         self.wait(|| {
             let ready = compare(signal.load() & packet.mask, packet.cond, packet.value) == Ok(true);
             if ready { Ok(true) } else { check_alive(&signal).map(|()| false) }
-        })
+        })?;
+        self.learn_from(&[signal]);
+        Ok(())
     }
 
     fn commands(&self, packet: &Pm4IbPacket, log: Option<&mut Log>) -> Outcome {
@@ -333,7 +367,10 @@ impl Processor<'_> {
                 log.waits.push(self.memory_wait(wait, before, wait.load(&view)?));
             }
             match waited {
-                Ok(()) => Ok(()),
+                Ok(()) => {
+                    self.learn_from_memory(wait.address());
+                    Ok(())
+                }
                 Err(Interruption::Failed(failure)) => Err(failure),
                 Err(Interruption::Stopped) => {
                     stopped = true;
@@ -358,6 +395,8 @@ impl Processor<'_> {
         let (descriptor, code, segment) = check_dispatch(packet, &view)?;
         let packet_id = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
         let (ring, bytes) = self.queue.ring_memory();
+        let begun = self.begin_checks(packet, &segment, code, packet_id);
+        let hook = begun.as_ref().map(|(sanitizer, begun)| sanitizer.hook(begun, &view));
         let dispatch = KernelDispatch {
             packet,
             packet_address: ring + packet_id * u64::from(PACKET_SIZE) % bytes,
@@ -369,10 +408,15 @@ impl Processor<'_> {
             code_segment: segment.id,
             isa: &self.system.topology.isa,
             memory: &view,
+            hook: hook.as_ref().map(|hook| hook as &dyn AccessHook),
             threads: self.system.threads,
             stop: &self.queue.stop,
         };
-        let Err(trap) = self.system.runner.run(&dispatch) else { return Ok(()) };
+        let run = self.system.runner.run(&dispatch);
+        if let Some((sanitizer, begun)) = &begun {
+            sanitizer.complete(begun, (packet.completion_signal.0 != 0).then_some(packet.completion_signal.0));
+        }
+        let Err(trap) = run else { return Ok(()) };
         let (status, fault) = match &trap.kind {
             TrapKind::Memory(fault) => (HsaStatus::ERROR_MEMORY_FAULT, Some(fault.address)),
             TrapKind::UnknownInstruction | TrapKind::NotImplemented(_) | TrapKind::InvalidOperand(_) => {
@@ -383,6 +427,29 @@ impl Processor<'_> {
             _ => (HsaStatus::ERROR_EXCEPTION, None),
         };
         Err(Failure { status, what: trap.to_string(), fault }.into())
+    }
+
+    /// Tells the sanitizer of a dispatch that begins.
+    fn begin_checks(
+        &self,
+        packet: &KernelDispatchPacket,
+        segment: &Allocation,
+        code: u64,
+        packet_id: u64,
+    ) -> Option<(&Sanitizer, RunningDispatch)> {
+        let sanitizer = self.system.sanitizer.as_ref()?;
+        let objects = self.system.loaded_objects.all();
+        let object = objects.into_iter().map(|(_, object)| object).find(|object| object.contains(segment.start))?;
+        let name = visible(object.kernel_at(packet.kernel_object).unwrap_or("a kernel without a name"));
+        let size = packet.workgroup_size.map(u32::from);
+        let begun = sanitizer.begin(NewDispatch {
+            code: Arc::new(KernelCode { name, object, entry: code }),
+            queue: self.queue.id,
+            packet: packet_id,
+            groups: std::array::from_fn(|axis| packet.grid_size[axis].div_ceil(size[axis])),
+            waves: size.iter().product::<u32>().div_ceil(LANES as u32),
+        });
+        Some((sanitizer, begun))
     }
 
     /// Stops the queue and tells the program why.

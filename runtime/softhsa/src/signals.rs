@@ -141,6 +141,11 @@ impl Signal {
         compare(self.load(), condition, operand)
     }
 
+    /// The address of the `amd_queue` of a doorbell.
+    pub(crate) fn queue(&self) -> u64 {
+        self.memory.queue
+    }
+
     /// Notes when the packet began and ended that it is the completion of.
     pub(crate) fn set_times(&self, start: u64, end: u64) {
         self.memory.start.store(start, Ordering::Relaxed);

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 
 use vireo_hsa::hsa::{Agent as AgentHandle, HsaStatus, MemoryPool, SystemEventCallback};
 use vireo_simt::Stop;
+use vireo_simt::sanitize::Sanitizer;
 
 use crate::agents::{Agent, Pool};
 use crate::dispatch::KernelRunner;
@@ -24,6 +25,7 @@ use crate::memory::map::{Allocation, Kind, MemoryMap};
 #[cfg(target_os = "linux")]
 use crate::memory::virtual_memory::VirtualMemory;
 use crate::queue::Queue;
+use crate::sanitizer;
 use crate::signals::{Signal, Signals};
 use crate::status::Result;
 use crate::topology::{Topology, VARIABLE};
@@ -124,6 +126,7 @@ pub(crate) struct System {
     pub(crate) events: Mutex<Vec<EventHandler>>,
     pub(crate) handlers: Handlers,
     pub(crate) runner: Arc<dyn KernelRunner>,
+    pub(crate) sanitizer: Option<Sanitizer>,
     pub(crate) threads: NonZeroUsize,
     /// Asks the thread that calls handlers of signals, and copies that wait, to stop.
     pub(crate) stop: Stop,
@@ -131,7 +134,11 @@ pub(crate) struct System {
 }
 
 impl System {
-    fn new(topology: Topology, runner: Arc<dyn KernelRunner>, tracer: Option<Tracer>) -> Result<Self> {
+    fn new(topology: Topology, configuration: &Configuration, tracer: Option<Tracer>) -> Result<Self> {
+        let runner = configuration.runner.clone().unwrap_or_else(|| Arc::new(Interpreter::default()));
+        // A host that chose the topology asks for the reports; a program that is run with a variable sees them.
+        let sanitizer = sanitizer::of_topology(&topology, configuration.topology.is_none());
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let agents: Vec<Agent> = (0..=topology.agents).map(|index| Agent::new(index, &topology)).collect();
         let memory = MemoryMap::default();
         for agent in &agents {
@@ -155,7 +162,9 @@ impl System {
             events: Mutex::default(),
             handlers: Handlers::default(),
             runner,
-            threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            // In turn, work-groups are reported in the same order each time.
+            threads: if sanitizer.is_some() { NonZeroUsize::MIN } else { cores },
+            sanitizer,
             stop: Stop::default(),
             helpers: Mutex::default(),
         })
@@ -184,6 +193,31 @@ impl System {
         let (length, backing) = (vireo_hsa::signal::AmdSignal::SIZE as u64, Backing::of(signal.clone()));
         self.memory.insert(Allocation::new(handle.0, length, Kind::Object, 0, self.all_agents(), backing))?;
         Ok(self.signals.insert(signal).0)
+    }
+
+    /// Changes a signal for the host or a copy, and wakes those who wait. Returns the old value.
+    pub(crate) fn update_signal(&self, signal: &Signal, mut change: impl FnMut(i64) -> i64) -> i64 {
+        if let Some(sanitizer) = &self.sanitizer {
+            match signal.is_doorbell().then(|| self.queue(signal.queue())) {
+                // What is complete when the doorbell is rung is before what is submitted.
+                Some(Ok(queue)) => sanitizer.submitted(queue.id, change(0).wrapping_add(1) as u64),
+                _ => sanitizer.signalled_by_host(signal.handle().0),
+            }
+        }
+        self.signals.update(signal, change)
+    }
+
+    /// Copies bytes for the host.
+    ///
+    /// # Safety
+    /// As [`MemoryMap::copy`].
+    pub(crate) unsafe fn copy(&self, to: u64, from: u64, length: u64) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.memory.copy(to, from, length) }?;
+        if let Some(sanitizer) = &self.sanitizer {
+            sanitizer.written(to, length);
+        }
+        Ok(())
     }
 
     /// The number of a new queue.
@@ -221,6 +255,9 @@ impl System {
         queue.stop.request();
         self.signals.bell.ring();
         queue.stop();
+        if let Some(sanitizer) = &self.sanitizer {
+            sanitizer.queue_removed(queue.id);
+        }
         if queue.doorbell_signal.is_doorbell() {
             let _ = self.signals.remove(queue.doorbell_signal.handle());
             self.memory.remove(queue.doorbell_signal.handle().0, |_| true);
@@ -285,8 +322,7 @@ pub(crate) fn init() -> Result<()> {
         Some(observer) => Some(observer.clone()),
         None => topology.trace.as_deref().map(trace_file).transpose()?,
     };
-    let runner = configuration.runner.clone().unwrap_or_else(|| Arc::new(Interpreter::default()));
-    *system = Some((1, Arc::new(System::new(topology, runner, observer.map(Tracer::new))?)));
+    *system = Some((1, Arc::new(System::new(topology, &configuration, observer.map(Tracer::new))?)));
     Ok(())
 }
 
@@ -316,6 +352,7 @@ pub(crate) fn shut_down() -> Result<()> {
     drop(guard);
     if let Some((_, system)) = ended {
         system.end();
+        sanitizer::finish(&system);
     }
     Ok(())
 }

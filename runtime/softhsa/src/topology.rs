@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use vireo_core::byte_size;
+use vireo_simt::sanitize::Checks;
 
 /// The environment variable that configures the library.
 pub const VARIABLE: &str = "VIREO_SOFTHSA";
@@ -98,6 +99,8 @@ pub struct Topology {
     /// True if kernels whose packets have no barrier bit run in the opposite order, as far as they are published. Hardware overlaps them, so
     /// programs that need an order and do not ask for it fail.
     pub reorder: bool,
+    /// What is checked of the accesses of kernels. A kernel runs on one thread then, so that reports are the same each time.
+    pub sanitize: Checks,
     /// Features that the machine lacks.
     pub without: Vec<Feature>,
     /// The file that a trace of packets is written to, unless the host observes them itself: JSON that Perfetto opens if its name ends in
@@ -118,6 +121,7 @@ impl Default for Topology {
             peer_links: PeerLinks::Pcie,
             host_writes: HostWrites::Visible,
             reorder: false,
+            sanitize: Checks::default(),
             without: Vec::new(),
             trace: None,
         }
@@ -169,7 +173,8 @@ impl FromStr for Topology {
     type Err = TopologyError;
 
     /// Reads `agents=2,queues=4,queue-size=1024,memory=1GiB,host-memory=4GiB,isa=gfx1100,compute-units=8,peer-links=xgmi,
-    /// host-writes=until-acquire,order=reversed,without=svm+peers,trace=packets.json`; whatever is not named has its default.
+    /// host-writes=until-acquire,order=reversed,sanitize=memory+race+init,without=svm+peers,trace=packets.json`; whatever is not named has
+    /// its default.
     fn from_str(text: &str) -> Result<Self, TopologyError> {
         let mut topology = Topology::default();
         for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
@@ -208,6 +213,9 @@ impl FromStr for Topology {
                         _ => return Err(wrong("queue or reversed")),
                     }
                 }
+                "sanitize" => {
+                    topology.sanitize = value.parse().map_err(|error| TopologyError(format!("sanitize: {error}")))?;
+                }
                 "without" => {
                     for missing in value.split('+') {
                         let feature = Feature::NAMED.iter().find(|(name, _)| *name == missing);
@@ -232,7 +240,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let text = "agents=2, queues=4,queue-size=1024,memory=1GiB,host-memory=2GiB,isa=gfx1201,compute-units=8,\
-                    peer-links=xgmi,host-writes=until-flush,order=reversed,without=svm+peers,trace=a.json";
+                    peer-links=xgmi,host-writes=until-flush,order=reversed,sanitize=memory+init,without=svm+peers,trace=a.json";
         let expected = Topology {
             agents: 2,
             queues: 4,
@@ -244,6 +252,7 @@ mod tests {
             peer_links: PeerLinks::Xgmi,
             host_writes: HostWrites::UntilFlush,
             reorder: true,
+            sanitize: Checks { memory: true, race: false, init: true },
             without: vec![Feature::Svm, Feature::Peers],
             trace: Some(PathBuf::from("a.json")),
         };
@@ -265,6 +274,7 @@ mod tests {
             ("peer-links=rope", "peer-links: `rope` is not pcie or xgmi"),
             ("host-writes=until-flush,without=hdp", "without: writes of the host wait until a flush, which needs hdp"),
             ("host-writes=late", "host-writes: `late` is not visible, until-acquire or until-flush"),
+            ("sanitize=all", "sanitize: `all` is not one of memory, race, init"),
             ("order=any", "order: `any` is not queue or reversed"),
             (
                 "without=fine",

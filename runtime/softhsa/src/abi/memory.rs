@@ -16,6 +16,7 @@ use crate::agents::{GRANULE, Pool};
 use crate::copies;
 use crate::memory::backing::Backing;
 use crate::memory::map::{Allocation, Kind};
+use crate::sanitizer;
 use crate::status::Result;
 use crate::system::System;
 use crate::topology::{Feature, HostWrites};
@@ -50,7 +51,9 @@ fn allocate(system: &System, pool: &Pool, size: u64) -> Result<u64> {
         if let Some(until_flush) = hidden {
             allocation = allocation.with_shadow(until_flush)?;
         }
-        system.memory.insert(allocation).map(|_| start)
+        let allocation = system.memory.insert(allocation)?;
+        sanitizer::allocated(system, &allocation, size, GRANULE);
+        Ok(start)
     };
     allocate().inspect_err(|_| pool.release(length))
 }
@@ -85,6 +88,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_pool_free(ptr: *mut c_void) -> Hs
         if let Kind::Pool(pool) = allocation.kind {
             system.pool(MemoryPool(pool))?.release(allocation.length);
         }
+        sanitizer::freed(system, allocation, "hsa_amd_memory_pool_free");
         Ok(())
     })
 }
@@ -251,7 +255,7 @@ pub(crate) unsafe extern "C" fn hsa_memory_copy(dst: *mut c_void, src: *const c_
     call(|system| {
         let (to, from) = (dst.expose_provenance() as u64, src.expose_provenance() as u64);
         // SAFETY: the caller vouches for memory that is its own.
-        unsafe { system.memory.copy(to, from, size) }
+        unsafe { system.copy(to, from, size) }
     })
 }
 
@@ -294,7 +298,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_fill(ptr: *mut c_void, value: u32
             let length = bytes.min(size - done);
             let from = pattern.as_ptr().expose_provenance() as u64;
             // SAFETY: the pattern is as long, and the target is an allocation.
-            unsafe { system.memory.copy(start + done, from, length) }?;
+            unsafe { system.copy(start + done, from, length) }?;
             done += length;
         }
         Ok(())

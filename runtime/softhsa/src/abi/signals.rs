@@ -29,7 +29,7 @@ macro_rules! updates {
     ($($function:ident)* => |$old:ident, $value:ident| $new:expr) => {
         $(pub(crate) unsafe extern "C" fn $function(signal: SignalHandle, $value: i64) {
             with(stringify!($function), signal, |system, signal| {
-                system.signals.update(signal, |$old| $new);
+                system.update_signal(signal, |$old| $new);
                 Ok(())
             });
         })*
@@ -53,7 +53,7 @@ updates!(hsa_signal_xor_scacq_screl hsa_signal_xor_scacquire hsa_signal_xor_rela
 macro_rules! exchanges {
     ($($function:ident)*) => {
         $(pub(crate) unsafe extern "C" fn $function(signal: SignalHandle, value: i64) -> i64 {
-            with(stringify!($function), signal, |system, signal| Ok(system.signals.update(signal, |_| value)))
+            with(stringify!($function), signal, |system, signal| Ok(system.update_signal(signal, |_| value)))
         })*
     };
 }
@@ -66,7 +66,7 @@ macro_rules! conditional_exchanges {
     ($($function:ident)*) => {
         $(pub(crate) unsafe extern "C" fn $function(signal: SignalHandle, expected: i64, value: i64) -> i64 {
             with(stringify!($function), signal, |system, signal| {
-                Ok(system.signals.update(signal, |old| if old == expected { value } else { old }))
+                Ok(system.update_signal(signal, |old| if old == expected { value } else { old }))
             })
         })*
     };
@@ -156,6 +156,9 @@ pub(crate) unsafe extern "C" fn hsa_signal_destroy(signal: SignalHandle) -> HsaS
         }
         system.signals.remove(signal)?;
         system.memory.remove(signal.0, |_| true);
+        if let Some(sanitizer) = &system.sanitizer {
+            sanitizer.signal_removed(signal.0);
+        }
         Ok(())
     })
 }

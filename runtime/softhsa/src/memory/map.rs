@@ -2,7 +2,7 @@
 //! that it knows.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use vireo_core::pages::PageMapping;
@@ -100,6 +100,19 @@ impl Allocation {
             Some(shadow) => shadow.device.base().as_ptr(),
             // The address is where the bytes of the allocation are, and programs were given it.
             None => std::ptr::with_exposed_provenance_mut(self.start as usize),
+        }
+    }
+
+    /// Fills the whole allocation, which nobody uses yet, with a word for each address.
+    pub(crate) fn fill(&self, word: impl Fn(u64) -> u32) {
+        let host: *mut u8 = std::ptr::with_exposed_provenance_mut(self.start as usize);
+        let copies = self.shadow.iter().flat_map(|shadow| [&shadow.device, &shadow.base]);
+        for to in std::iter::once(host).chain(copies.map(|pages| pages.base().as_ptr())) {
+            for offset in (0..self.length).step_by(4) {
+                // SAFETY: as for `publish`; lengths of pools are multiples of a page.
+                let target = unsafe { AtomicU32::from_ptr(to.wrapping_add(offset as usize).cast()) };
+                target.store(word(self.start + offset), Ordering::Relaxed);
+            }
         }
     }
 

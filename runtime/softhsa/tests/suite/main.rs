@@ -8,6 +8,7 @@ mod hidden_writes;
 mod memory;
 mod packets;
 mod queues;
+mod sanitizer;
 mod signals;
 mod system;
 mod traces;

@@ -1,0 +1,92 @@
+//! The sanitizer of a system: what `vireo-simt` checks, told of this crate's allocations, packets and signals, and names for its reports.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vireo_gfx::listing;
+
+use vireo_simt::sanitize::{BlockInfo, Checks, Code, Limits, Place, Report, Sanitizer, Tell, poison};
+
+use crate::executable::LoadedObject;
+use crate::memory::map::Allocation;
+use crate::system::System;
+
+/// Reports of systems that have ended.
+static FINISHED: Mutex<Vec<Report>> = Mutex::new(Vec::new());
+
+/// A sanitizer that tells stderr of each finding if it should, or none if the topology asks for none.
+pub(crate) fn of_topology(topology: &crate::Topology, prints: bool) -> Option<Sanitizer> {
+    let tell = |report: &Report| eprintln!("softhsa: sanitizer: {report}");
+    let tell = prints.then(|| Box::new(tell) as Tell);
+    topology.sanitize.any().then(|| Sanitizer::new(topology.sanitize, Limits::default(), tell))
+}
+
+/// What the sanitizer found since the last call, in systems that have ended and in the one that runs. See [`crate::Topology::sanitize`].
+pub fn take_reports() -> Vec<Report> {
+    let mut reports = std::mem::take(&mut *FINISHED.lock().unwrap_or_else(PoisonError::into_inner));
+    if let Ok(system) = crate::system::system()
+        && let Some(sanitizer) = &system.sanitizer
+    {
+        reports.extend(sanitizer.take_reports());
+    }
+    reports
+}
+
+/// What is checked in the system that runs; none without one.
+pub fn active_checks() -> Option<Checks> {
+    Some(crate::system::system().ok()?.topology.sanitize)
+}
+
+/// Keeps the reports of a system that ends.
+pub(crate) fn finish(system: &System) {
+    if let Some(sanitizer) = &system.sanitizer {
+        FINISHED.lock().unwrap_or_else(PoisonError::into_inner).extend(sanitizer.take_reports());
+    }
+}
+
+/// A new allocation of `size` bytes from a pool, of which no program knows yet.
+pub(crate) fn allocated(system: &System, allocation: &Allocation, size: u64, guard: u64) {
+    let Some(sanitizer) = &system.sanitizer else { return };
+    let poisoned = sanitizer.checks().init;
+    if poisoned {
+        allocation.fill(poison);
+    }
+    let what = match allocation.owner {
+        0 => "memory of the host".to_string(),
+        gpu => format!("memory of GPU {}", gpu - 1),
+    };
+    let reserved = allocation.length + guard;
+    sanitizer.allocated(BlockInfo { start: allocation.start, length: size, reserved, poisoned, what });
+}
+
+/// An allocation was freed by a function of the library.
+pub(crate) fn freed(system: &System, allocation: Arc<Allocation>, function: &str) {
+    let Some(sanitizer) = &system.sanitizer else { return };
+    let thread = std::thread::current();
+    let by = format!("{function} on the thread `{}`", thread.name().unwrap_or("without a name"));
+    sanitizer.freed(allocation.start, by, allocation);
+}
+
+/// A kernel of a loaded code object.
+pub(crate) struct KernelCode {
+    pub(crate) name: String,
+    pub(crate) object: Arc<LoadedObject>,
+    /// The address of the first instruction.
+    pub(crate) entry: u64,
+}
+
+impl Code for KernelCode {
+    fn kernel(&self) -> &str {
+        &self.name
+    }
+
+    fn place(&self, instruction: u64) -> Place {
+        let address = self.object.file_address(instruction);
+        let text = self.object.file_bytes(instruction).and_then(listing::instruction_text);
+        Place {
+            address,
+            offset: instruction.wrapping_sub(self.entry),
+            instruction: text.map(|(text, _)| text).unwrap_or_default(),
+            source: listing::source_line(&self.object.file, address),
+        }
+    }
+}
