@@ -49,6 +49,8 @@ pub(crate) struct Pool {
     segment: MemoryPoolSegment,
     pub(crate) flags: MemoryPoolFlags,
     size: u64,
+    /// Lengths are asked for in multiples of it.
+    granule: u64,
     /// Bytes that are allocated; pools of one agent share its memory.
     pub(crate) used: Arc<AtomicU64>,
 }
@@ -73,16 +75,15 @@ impl Pool {
 
     /// An attribute.
     pub(crate) fn info(&self, attribute: MemoryPoolInfo) -> Result<Vec<u8>> {
-        let granule = if self.allocates() { GRANULE } else { 0 };
+        let [granule, alignment] = if self.allocates() { [self.granule, GRANULE] } else { [0, 0] };
         Ok(match attribute {
             MemoryPoolInfo::SEGMENT => bytes(self.segment.0),
             MemoryPoolInfo::GLOBAL_FLAGS => bytes(self.flags.0),
             MemoryPoolInfo::SIZE | MemoryPoolInfo::ALLOC_MAX_SIZE => self.size.to_ne_bytes().to_vec(),
             MemoryPoolInfo::RUNTIME_ALLOC_ALLOWED => vec![self.allocates().into()],
-            MemoryPoolInfo::RUNTIME_ALLOC_GRANULE | MemoryPoolInfo::RUNTIME_ALLOC_ALIGNMENT => {
-                granule.to_ne_bytes().to_vec()
-            }
-            MemoryPoolInfo::RUNTIME_ALLOC_REC_GRANULE => granule.to_ne_bytes().to_vec(),
+            MemoryPoolInfo::RUNTIME_ALLOC_ALIGNMENT => alignment.to_ne_bytes().to_vec(),
+            MemoryPoolInfo::RUNTIME_ALLOC_GRANULE => granule.to_ne_bytes().to_vec(),
+            MemoryPoolInfo::RUNTIME_ALLOC_REC_GRANULE => alignment.to_ne_bytes().to_vec(),
             MemoryPoolInfo::LOCATION => bytes(u32::from(self.agent != 0)),
             MemoryPoolInfo::ACCESSIBLE_BY_ALL => vec![(self.agent == 0).into()],
             _ => return Err(HsaStatus::ERROR_INVALID_ARGUMENT),
@@ -168,6 +169,8 @@ impl Agent {
             segment,
             flags,
             size,
+            // Drivers that round to what they are told would hide the end of a buffer from the sanitizer.
+            granule: if topology.sanitize.memory { 1 } else { GRANULE },
             used: used.clone(),
         });
         Agent { index, pools: pools.collect(), flush: Arc::default(), queues: AtomicU32::new(0) }

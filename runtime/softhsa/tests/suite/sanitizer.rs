@@ -7,7 +7,7 @@ use vireo_hsa::hsa::{Executable, ExecutableSymbol, ExecutableSymbolInfo};
 use vireo_hsa::packet::{BarrierAndPacket, KernelDispatchPacket};
 use vireo_hsa::packets::Order;
 use vireo_hsa::signal::Signal;
-use vireo_softhsa::sanitize::{Finding, Report};
+use vireo_softhsa::sanitize::{Checks, Finding, Report};
 use vireo_softhsa::take_reports;
 
 use crate::support::*;
@@ -21,9 +21,10 @@ const ORDER: Order = Order::SYSTEM;
 
 /// A session that checks everything, with a queue.
 struct Checked {
-    session: Session,
-    executable: Executable,
     kernarg: Memory,
+    executable: Executable,
+    // Dropped last: after it, the next test may get the addresses of this one.
+    session: Session,
 }
 
 impl Checked {
@@ -33,7 +34,7 @@ impl Checked {
         take_reports();
         let executable = load(session.gpu(), SEEDS).expect("the kernels are loaded");
         let kernarg = session.kernarg_memory(4096);
-        Checked { session, executable, kernarg }
+        Checked { kernarg, executable, session }
     }
 
     fn kernel(&self, name: &str) -> u64 {
@@ -244,12 +245,11 @@ fn only_what_is_asked_for_is_checked() {
     let data = checked.filled(512);
     assert!(checked.run("grid_race", data.address).is_empty());
     assert!(checked.run("group_past_end", 0).is_empty());
-    drop(checked);
+    drop((data, checked));
     let unchecked = Session::interpreted("");
-    let executable = load(unchecked.gpu(), SEEDS).expect("the kernels are loaded");
-    let data = unchecked.device_memory(512);
-    data.word(0).store(0, Ordering::Relaxed);
-    assert_eq!(hsa!(hsa_executable_destroy(executable)), OK);
+    assert_eq!(vireo_softhsa::active_checks(), Some(Checks::default()));
+    // Device memory is as it is without checks.
+    assert_eq!(unchecked.device_memory(512).load(0), 0);
     assert!(take_reports().is_empty());
 }
 
