@@ -10,6 +10,9 @@ use crate::executable::LoadedObject;
 use crate::memory::map::Allocation;
 use crate::system::System;
 
+/// Reports of systems that have ended that are kept at most, for programs that do not ask.
+const MOST_FINISHED: usize = 10_000;
+
 /// Reports of systems that have ended.
 static FINISHED: Mutex<Vec<Report>> = Mutex::new(Vec::new());
 
@@ -39,7 +42,9 @@ pub fn active_checks() -> Option<Checks> {
 /// Keeps the reports of a system that ends.
 pub(crate) fn finish(system: &System) {
     if let Some(sanitizer) = &system.sanitizer {
-        FINISHED.lock().unwrap_or_else(PoisonError::into_inner).extend(sanitizer.take_reports());
+        let mut finished = FINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MOST_FINISHED.saturating_sub(finished.len());
+        finished.extend(sanitizer.take_reports().into_iter().take(room));
     }
 }
 

@@ -139,14 +139,14 @@ fn barriers_order_the_waves_of_a_work_group_and_no_others() {
     // Bytes next to each other do not race.
     access_of(&mut *one, 4, 0, (Access::Store, 1, false, Space::Global), BASE + 8);
     access_of(&mut *one, 4, 1, (Access::Store, 1, false, Space::Global), BASE + 9);
-    [0, 1].map(|wave| one.barrier(wave));
+    (0..2).for_each(|wave| one.barrier(wave));
     access(&mut *one, 5, 1, Access::Load, BASE);
     access_of(&mut *one, 6, 1, (Access::Load, 4, false, Space::Group), 0);
     assert_eq!(found(&sanitizer), []);
     access_of(&mut *one, 7, 0, (Access::Store, 4, false, Space::Group), 0);
     access(&mut *one, 8, 0, Access::Store, BASE);
     access(&mut *two, 9, 0, Access::Load, BASE);
-    [0, 1].map(|wave| two.barrier(wave));
+    (0..2).for_each(|wave| two.barrier(wave));
     access(&mut *two, 10, 1, Access::Store, BASE + 8);
     let expected = [
         (Finding::GroupRace, 7, Some(6)),
@@ -165,7 +165,9 @@ fn the_reads_of_several_waves_race_with_a_write() {
         let dispatch = begin(&sanitizer, 1, 0, true, 3, 1);
         let hook = sanitizer.hook(&dispatch, &memory);
         let mut groups = [0, 1, 2].map(|group| hook.start_group([group, 0, 0], 0));
-        groups.iter_mut().for_each(|group| drop(access(&mut **group, 1, 0, Access::Load, BASE)));
+        for group in &mut groups {
+            access(&mut **group, 1, 0, Access::Load, BASE);
+        }
         access(&mut *groups[writer], 2, 0, Access::Store, BASE);
         assert_eq!(found(&sanitizer), [(Finding::Race, 2, Some(1))], "{writer}");
     }
