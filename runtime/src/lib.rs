@@ -174,6 +174,10 @@ pub mod vm {
     }
 }
 
+/// Tools for the code of AMD GPUs: listings of code objects, and what the sanitizer of the software agent finds.
+#[cfg(feature = "software-agents")]
+pub use vireo_inference::gpu;
+
 /// The hardware abstraction layer: devices, their memory, queues and programs, and the drivers of this build.
 #[cfg(feature = "hal")]
 pub mod hal {
@@ -207,7 +211,7 @@ pub mod hal {
     pub use vireo_hal_abi::{plugin, vtables};
 
     #[cfg(feature = "amdgpu")]
-    pub use vireo_inference::{AmdgpuAgent, AmdgpuConfig};
+    pub use vireo_inference::{AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
     #[cfg(feature = "local")]
     pub use vireo_inference::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
     #[cfg(feature = "software-agents")]

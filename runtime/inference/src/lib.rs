@@ -32,7 +32,16 @@ mod tensor;
 mod tensor_text;
 
 #[cfg(feature = "amdgpu")]
-pub use builtin::{AmdgpuAgent, AmdgpuConfig};
+pub use builtin::{AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
+/// Tools for the code of AMD GPUs: listings of code objects, and what the sanitizer of the software agent finds.
+#[cfg(feature = "software-agents")]
+pub mod gpu {
+    pub use crate::builtin::code_objects;
+    pub use vireo_softhsa::listing::{Function, Line, Listing, ListingError};
+    pub use vireo_softhsa::sanitize::{AllocationNote, Finding, OtherAccess, Place, Report, Site};
+    pub use vireo_softhsa::take_reports;
+}
+
 #[cfg(feature = "local")]
 pub use builtin::{
     BuiltinOptions, create_device, default_loaders, global_drivers, list_devices, load_executable_plugin, loaders_for,

@@ -22,6 +22,24 @@ pub enum AmdgpuAgent {
     Software,
 }
 
+/// What the sanitizer of the software agent checks of the accesses of kernels. `vireo::gpu::take_reports` returns what it finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SanitizerChecks {
+    /// Accesses out of bounds, and to freed memory.
+    pub memory: bool,
+    /// Data races of waves, work-groups and queues.
+    pub race: bool,
+    /// Loads of what was never written.
+    pub init: bool,
+}
+
+impl SanitizerChecks {
+    /// True if something is checked.
+    pub fn any(self) -> bool {
+        self.memory || self.race || self.init
+    }
+}
+
 /// What the driver `amdgpu` starts from.
 #[derive(Clone, Debug, Default)]
 pub struct AmdgpuConfig {
@@ -33,11 +51,17 @@ pub struct AmdgpuConfig {
     /// A trace of the packets that the software agent runs.
     #[cfg(feature = "software-agents")]
     pub packet_trace: Option<Arc<PacketTrace>>,
+    /// What the software agent checks, as well as what `VIREO_SOFTHSA` names. The first device decides for the process.
+    pub sanitize: SanitizerChecks,
 }
 
 /// Creates the driver for programs under a policy.
 pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<Arc<dyn Driver>> {
     let hsa = match config.agent {
+        AmdgpuAgent::Library if config.sanitize.any() => {
+            let message = "the sanitizer checks kernels on the software agent, not on GPUs";
+            return Err(Status::invalid_argument(message));
+        }
         AmdgpuAgent::Library => {
             // SAFETY: the library is that of the system, or one that the user named for this; either is trusted like the kernel driver.
             let (functions, library) = unsafe { load_library(&config.library_paths) }?;
@@ -46,6 +70,7 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
         }
         #[cfg(feature = "software-agents")]
         AmdgpuAgent::Software => {
+            check_kernels(config.sanitize)?;
             trace(config)?;
             // SAFETY: the functions are those of one library, which is part of the program.
             unsafe { Hsa::start(vireo_softhsa::functions(), None) }?
@@ -78,5 +103,39 @@ fn trace(config: &AmdgpuConfig) -> Result<()> {
                 "the software agent runs already, and a trace of its packets begins when it starts",
             )
         }),
+    }
+}
+
+/// Starts the software agent with these checks, besides what the environment says.
+#[cfg(feature = "software-agents")]
+fn check_kernels(wanted: SanitizerChecks) -> Result<()> {
+    use vireo_softhsa::{Topology, VARIABLE, sanitize::Checks};
+    if !wanted.any() {
+        return Ok(());
+    }
+    let wanted = Checks { memory: wanted.memory, race: wanted.race, init: wanted.init };
+    let topology: std::result::Result<Topology, _> = std::env::var(VARIABLE).unwrap_or_default().parse();
+    let mut topology = topology.map_err(|error| Status::invalid_argument(format!("{VARIABLE}: {error}")))?;
+    topology.sanitize = topology.sanitize.or(wanted);
+    if vireo_softhsa::configure(topology, None).is_ok() {
+        return Ok(());
+    }
+    match vireo_softhsa::active_checks() {
+        Some(active) if active.or(wanted) == active => Ok(()),
+        _ => Err(Status::failed_precondition("the software agent runs already, without these checks of the sanitizer")),
+    }
+}
+
+/// The code objects of an executable for AMD GPUs; none if the bytes are something else.
+///
+/// # Errors
+/// If they begin as such an executable does, and are malformed.
+#[cfg(feature = "software-agents")]
+pub fn code_objects(bytes: &[u8]) -> Result<Vec<&[u8]>> {
+    use vireo_amdgpu::executable::{Container, ContainerError};
+    match Container::read(bytes) {
+        Ok(container) => Ok(container.modules),
+        Err(ContainerError::Unknown(_)) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
     }
 }
