@@ -11,6 +11,7 @@ use crate::arguments::{AsmArguments, DisasmArguments, ModuleMode};
 use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::gpu_code;
 use crate::run::print;
 use crate::table::visible;
 
@@ -47,12 +48,18 @@ pub fn assemble(arguments: &AsmArguments) -> Result<Exit, Failure> {
 
 /// Writes a module as text.
 pub fn disassemble(arguments: &DisasmArguments) -> Result<Exit, Failure> {
+    if arguments.gfx {
+        return write_text(arguments, &gpu_code::text(arguments.module.path(), arguments.json)?);
+    }
     let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let module = engine::verify(archive.clone())?;
-    let text = asm::disassemble(&archive, module.functions());
+    write_text(arguments, &asm::disassemble(&archive, module.functions()))
+}
+
+fn write_text(arguments: &DisasmArguments, text: &str) -> Result<Exit, Failure> {
     match &arguments.output {
         Some(path) => std::fs::write(path, text).map(|()| Exit::Ok).map_err(|error| cannot_write(path, error)),
-        None => print(&mut io::stdout().lock(), &text),
+        None => print(&mut io::stdout().lock(), text),
     }
 }
 

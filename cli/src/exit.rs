@@ -16,6 +16,8 @@ pub enum Exit {
     LoadFailure = 3,
     /// The program ran, but its results are not the expected ones.
     Mismatch = 4,
+    /// The sanitizer found something in kernels.
+    Findings = 5,
 }
 
 /// The table of exit codes for `--help`.
@@ -25,7 +27,8 @@ Exit codes:
   1  run failure: the program was loaded, but running it or writing its results failed
   2  usage: the command line, a value or an input file is wrong
   3  load failure: a module, a function or a device cannot be loaded, verified or found
-  4  mismatch: the results are not the expected ones";
+  4  mismatch: the results are not the expected ones
+  5  findings: the sanitizer found something in kernels";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
@@ -39,7 +42,7 @@ mod tests {
 
     #[test]
     fn codes_are_stable_and_documented() {
-        let codes = [Exit::Ok, Exit::RunFailure, Exit::Usage, Exit::LoadFailure, Exit::Mismatch];
+        let codes = [Exit::Ok, Exit::RunFailure, Exit::Usage, Exit::LoadFailure, Exit::Mismatch, Exit::Findings];
         for (number, code) in codes.into_iter().enumerate() {
             assert_eq!(code as usize, number);
             assert!(HELP.contains(&format!("\n  {number}  ")));

@@ -18,12 +18,14 @@ mod exit;
 mod explain;
 mod failure;
 mod flags;
+mod gpu_code;
 mod observers;
 mod parameters;
 mod params;
 mod progress;
 mod reference_flags;
 mod run;
+mod sanitizer;
 mod statistics;
 mod suggest;
 #[cfg(test)]
@@ -57,7 +59,9 @@ pub fn main() -> Exit {
             if let Some(text) = allocators::leaks(specs) {
                 let _ = io::stderr().write_all(text.as_bytes());
             }
-            finish(result, arguments.color)
+            let found = sanitizer::finish(arguments.command.program());
+            let code = finish(result, arguments.color);
+            found.map_or(code, ExitCode::from)
         }
         Err(mut error) => {
             flags::suggest(&mut error);

@@ -34,7 +34,8 @@ pub const ASM: &str = "\
   vireo asm model.vmasm -o model.vmfb";
 
 pub const DISASM: &str = "\
-  vireo disasm model.vmfb -o model.vmasm";
+  vireo disasm model.vmfb -o model.vmasm
+  vireo disasm kernels.hsaco --gfx             the kernels of a code object for GPUs";
 
 pub const CONVERT: &str = "\
   vireo params convert weights.safetensors -o weights.irpa

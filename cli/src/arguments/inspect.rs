@@ -77,6 +77,12 @@ pub struct DisasmArguments {
     /// The file to write the text to, instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Disassemble the code of GPUs instead: of a code object, or of the executables in a module. `asm` does not read this.
+    #[arg(long)]
+    pub gfx: bool,
+    /// Write the code of GPUs as JSON.
+    #[arg(long, requires = "gfx")]
+    pub json: bool,
 }
 
 /// Flags of `vireo devices`.

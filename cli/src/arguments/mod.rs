@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "software-agents")]
 use vireo::hal::PacketTrace;
-use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig};
+use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
 pub use self::check::{CheckArguments, CheckFormat};
@@ -206,10 +206,28 @@ pub struct AmdgpuArguments {
     /// A folder with the HSA library of `amdgpu` devices, or the file. May be repeated; the first that can be loaded is used.
     #[arg(long, value_name = "PATH")]
     pub amdgpu_libhsa_search_path: Vec<PathBuf>,
+    /// Check the accesses of kernels on the software agent: `memory` finds those out of bounds and of freed memory, `race` data races of
+    /// waves, work-groups and queues, `init` loads of what was never written. What is found is written to stderr at the end.
+    #[arg(long, value_name = "CHECK,...", value_enum, value_delimiter = ',')]
+    pub sanitize: Vec<SanitizerCheck>,
+    /// Write what the sanitizer found to this file, too, as JSON.
+    #[arg(long, value_name = "FILE", requires = "sanitize")]
+    pub sanitize_report: Option<PathBuf>,
     /// The trace of `vireo trace`, which no flag sets.
     #[cfg(feature = "software-agents")]
     #[arg(skip)]
     pub packet_trace: OnceLock<Arc<PacketTrace>>,
+}
+
+/// A check of the sanitizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SanitizerCheck {
+    /// Accesses out of bounds, and of freed memory.
+    Memory,
+    /// Data races.
+    Race,
+    /// Loads of what was never written.
+    Init,
 }
 
 impl AmdgpuArguments {
@@ -219,7 +237,13 @@ impl AmdgpuArguments {
             AmdgpuAgentName::Library => AmdgpuAgent::Library,
             AmdgpuAgentName::Software => AmdgpuAgent::Software,
         };
-        let mut config = AmdgpuConfig { agent, ..AmdgpuConfig::default() };
+        let has = |check| self.sanitize.contains(&check);
+        let sanitize = SanitizerChecks {
+            memory: has(SanitizerCheck::Memory),
+            race: has(SanitizerCheck::Race),
+            init: has(SanitizerCheck::Init),
+        };
+        let mut config = AmdgpuConfig { agent, sanitize, ..AmdgpuConfig::default() };
         config.library_paths.clone_from(&self.amdgpu_libhsa_search_path);
         #[cfg(feature = "software-agents")]
         {

@@ -5,9 +5,8 @@ use crate::common::{Outcome, folder, vireo};
 
 use serde_json::Value;
 
-#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
-#[test]
-fn programs_for_gfx1100_give_the_results_of_the_processor() {
+/// Runs all programs on the software agent with these flags, too. Each has to give the results that are recorded, and to say nothing.
+fn run_all(flags: &[&str]) {
     let programs = folder("../fixtures/gpu");
     let manifest = std::fs::read_to_string(programs.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
@@ -25,12 +24,25 @@ fn programs_for_gfx1100_give_the_results_of_the_processor() {
         ];
         arguments.extend(list("inputs").iter().map(|input| format!("--input={input}")));
         arguments.extend(list("expected").iter().map(|expected| format!("--expected_output=@{expected}")));
+        arguments.extend(flags.iter().map(|flag| flag.to_string()));
         let outcome = vireo(&programs, &arguments);
-        if outcome.code != 0 {
+        if outcome.code != 0 || !outcome.stderr.is_empty() {
             failures.push(format!("{name}: {}{}", outcome.stdout, outcome.stderr));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn programs_for_gfx1100_give_the_results_of_the_processor() {
+    run_all(&[]);
+}
+
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn the_sanitizer_finds_nothing_in_programs_that_are_right() {
+    run_all(&["--sanitize=memory,race,init"]);
 }
 
 /// Traces a program of four kernels.

@@ -10,6 +10,7 @@ mod docs;
 mod dump;
 mod errors;
 mod explain;
+mod gpu_code;
 mod gpu_programs;
 mod inline;
 mod models;

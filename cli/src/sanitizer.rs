@@ -1,0 +1,86 @@
+//! What the sanitizer of the software agent found, at the end of a command that ran a program (`--sanitize`).
+
+use crate::arguments::ProgramArguments;
+use crate::exit::Exit;
+
+/// Writes what was found to stderr, and to the file that the flags name. The exit code for that; none if there is nothing.
+#[cfg(feature = "software-agents")]
+pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
+    use std::fmt::Write as _;
+    use std::io::{self, Write as _};
+
+    let flags = &program?.devices.amdgpu;
+    if flags.sanitize.is_empty() {
+        return None;
+    }
+    let reports = vireo::gpu::take_reports();
+    let mut text = String::new();
+    for report in &reports {
+        let _ = writeln!(text, "sanitizer: {report}");
+    }
+    if !reports.is_empty() {
+        let _ = writeln!(text, "sanitizer: {} found", reports.len());
+    }
+    // The exit code says it, too, where stderr is closed.
+    let _ = io::stderr().write_all(text.as_bytes());
+    if let Some(path) = &flags.sanitize_report
+        && let Err(error) = std::fs::write(path, json(&reports))
+    {
+        let _ = writeln!(io::stderr(), "error: cannot write `{}`: {error}", path.display());
+        return Some(Exit::RunFailure);
+    }
+    (!reports.is_empty()).then_some(Exit::Findings)
+}
+
+/// Without the software agent, its devices cannot be created.
+#[cfg(not(feature = "software-agents"))]
+pub fn finish(_program: Option<&ProgramArguments>) -> Option<Exit> {
+    None
+}
+
+#[cfg(feature = "software-agents")]
+fn json(reports: &[vireo::gpu::Report]) -> String {
+    use serde_json::{Value, json};
+    use vireo::gpu::Site;
+
+    let site = |site: &Site| {
+        json!({
+            "kernel": site.kernel,
+            "address": site.place.address,
+            "offset": site.place.offset,
+            "instruction": site.place.instruction,
+            "source": site.place.source,
+            "work_group": site.group,
+            "wave": site.wave,
+            "lane": site.lane,
+            "queue": site.queue,
+            "packet": site.packet,
+        })
+    };
+    let reports: Vec<Value> = reports
+        .iter()
+        .map(|report| {
+            json!({
+                "finding": report.finding.name(),
+                "access": report.access.to_string(),
+                "bytes": report.length,
+                "address": report.address,
+                "site": site(&report.site),
+                "allocation": report.allocation.as_ref().map(|allocation| json!({
+                    "what": allocation.what,
+                    "start": allocation.start,
+                    "bytes": allocation.length,
+                    "offset": allocation.offset,
+                    "freed_by": allocation.freed_by,
+                })),
+                "group_bytes": report.group_bytes,
+                "other": report.other.as_ref().map(|other| json!({
+                    "access": other.access.to_string(),
+                    "site": site(&other.site),
+                })),
+                "count": report.count,
+            })
+        })
+        .collect();
+    format!("{:#}\n", json!({"findings": reports}))
+}

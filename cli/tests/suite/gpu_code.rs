@@ -1,0 +1,74 @@
+//! The sanitizer of kernels (`--sanitize`) and the disassembler of GPU code (`vireo disasm --gfx`).
+
+use serde_json::Value;
+
+use crate::common::{folder, vireo};
+
+/// The race that the compiler makes of a `topk` is found, at the instruction that has it.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn the_race_of_a_compiled_program_is_found() {
+    let report = tempfile::NamedTempFile::new().unwrap();
+    let file = format!("--sanitize_report={}", report.path().display());
+    let run = ["run", "--module=topk.vmfb", "--device=amdgpu", "--amdgpu_agent=software", "--input=4x64xf32=1", &file];
+    let flags = |checks: &'static str| run.into_iter().chain([checks]);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), flags("--sanitize=race"));
+    assert_eq!(outcome.code, 5, "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.contains("result[1]: hal.buffer_view"), "it runs to its end: {}", outcome.stdout);
+    assert!(outcome.stderr.ends_with("sanitizer: 8 found\n"), "{}", outcome.stderr);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(report.path()).unwrap()).unwrap();
+    let first = &report["findings"][0];
+    assert_eq!(first["finding"], "race");
+    assert_eq!(first["site"]["kernel"], "main_dispatch_0_topk_4x64xf32");
+    assert_eq!(first["site"]["work_group"], serde_json::json!([0, 0, 0]));
+    assert_eq!((&first["site"]["wave"], &first["site"]["lane"]), (&Value::from(1), &Value::from(0)));
+    assert_eq!((&first["access"], &first["other"]["access"]), (&Value::from("load"), &Value::from("store")));
+    assert_eq!(first["other"]["site"]["wave"], 0);
+    // Nothing else is wrong with it.
+    let outcome = vireo(&folder("../fixtures/sanitizer"), flags("--sanitize=memory,init"));
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
+}
+
+#[test]
+fn the_sanitizer_needs_the_software_agent() {
+    let outcome = vireo(&folder("../fixtures/sanitizer"), ["run", "topk.vmfb", "--device=amdgpu", "--sanitize=race"]);
+    assert_eq!(outcome.code, 3, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the sanitizer checks kernels on the software agent"), "{}", outcome.stderr);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), ["run", "topk.vmfb", "--sanitize=races"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+}
+
+#[test]
+fn code_objects_are_disassembled_with_labels_and_lines() {
+    let outcome = vireo(&folder("../fixtures/sanitizer"), ["disasm", "seeds.co", "--gfx"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let source = std::fs::read_to_string(folder("../fixtures/sanitizer/seeds.s")).unwrap();
+    let line = 1 + source.lines().position(|line| line.ends_with("// BUG grid_race")).unwrap();
+    let text = &outcome.stdout[outcome.stdout.find("\ngrid_race:  // kernel, descriptor at 0x").unwrap()..];
+    let expected = format!("  // seeds.s:{line}\n  global_store_b32 v1, v0, s[2:3]  ");
+    assert!(text.contains(&expected), "{text}");
+    assert_eq!(outcome.stdout.matches("  s_endpgm  ").count(), 11);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), ["disasm", "seeds.co", "--gfx", "--json"]);
+    let json: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let functions = json["code_objects"][0]["functions"].as_array().unwrap();
+    let names: Vec<&str> = functions.iter().map(|function| function["name"].as_str().unwrap()).collect();
+    assert_eq!((names.len(), names[0], names[10]), (11, "right", "group_uninitialized"));
+    let last = functions[0]["instructions"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["text"], &last["bytes"]), (&Value::from("s_endpgm"), &Value::from("0000b0bf")));
+}
+
+#[test]
+fn executables_of_modules_are_disassembled() {
+    let outcome = vireo(&folder("../fixtures/sanitizer"), ["disasm", "topk.vmfb", "--gfx"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stdout.starts_with("// vm.rodata["), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("\nmain_dispatch_0_topk_4x64xf32:  // kernel"), "{}", outcome.stdout);
+    // Branches go to labels.
+    assert!(outcome.stdout.contains("\nL0:\n") && outcome.stdout.contains(" L0  "), "{}", outcome.stdout);
+    let missing = vireo(&folder("../fixtures/models"), ["disasm", "abs.vmfb", "--gfx"]);
+    assert_eq!(missing.code, 3);
+    assert!(missing.stderr.contains("there is no executable for AMD GPUs"), "{}", missing.stderr);
+    let library = vireo(&folder("../fixtures/elf"), ["disasm", "kernels.so", "--gfx"]);
+    assert_eq!(library.code, 3);
+    assert!(library.stderr.contains("it is not an ELF file for AMD GPUs"), "{}", library.stderr);
+}
