@@ -133,6 +133,11 @@ fn check_kernels(wanted: SanitizerChecks) -> Result<()> {
 #[cfg(feature = "software-agents")]
 pub fn code_objects(bytes: &[u8]) -> Result<Vec<&[u8]>> {
     use vireo_amdgpu::executable::{Container, ContainerError};
+    use vireo_hal::elf_format::{ELF_MAGIC, ElfMachine, FileHeader};
+    let header = bytes.first_chunk::<{ FileHeader::SIZE }>().map(FileHeader::read);
+    if header.is_some_and(|header| header.magic == ELF_MAGIC && header.machine != ElfMachine::AMDGPU.0) {
+        return Ok(Vec::new());
+    }
     match Container::read(bytes) {
         Ok(container) => Ok(container.modules),
         Err(ContainerError::Unknown(_)) => Ok(Vec::new()),
