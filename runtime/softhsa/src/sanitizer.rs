@@ -63,11 +63,11 @@ pub(crate) fn allocated(system: &System, allocation: &Allocation, size: u64, gua
     sanitizer.allocated(BlockInfo { start: allocation.start, length: size, reserved, poisoned, what });
 }
 
-/// An allocation was freed by a function of the library.
-pub(crate) fn freed(system: &System, allocation: Arc<Allocation>, function: &str) {
+/// The program has freed an allocation.
+pub(crate) fn freed(system: &System, allocation: Arc<Allocation>) {
     let Some(sanitizer) = &system.sanitizer else { return };
     let thread = std::thread::current();
-    let by = format!("{function} on the thread `{}`", thread.name().unwrap_or("without a name"));
+    let by = format!("the thread `{}`", thread.name().unwrap_or("without a name"));
     sanitizer.freed(allocation.start, by, allocation);
 }
 

@@ -88,7 +88,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_pool_free(ptr: *mut c_void) -> Hs
         if let Kind::Pool(pool) = allocation.kind {
             system.pool(MemoryPool(pool))?.release(allocation.length);
         }
-        sanitizer::freed(system, allocation, "hsa_amd_memory_pool_free");
+        sanitizer::freed(system, allocation);
         Ok(())
     })
 }
