@@ -1,4 +1,5 @@
-//! Emits the handlers of gfx11 instructions: a function for each, in two variants, for any processor and for one with AVX2 and FMA.
+//! Emits the handlers of gfx11 instructions: a function for each, in two variants, for any processor and for one with AVX2 and FMA; and the types
+//! of what accesses to memory do.
 //!
 //! A handler passes the lane expression of the instruction as a closure to a loop of the runtime, which fetches operands and writes results
 //! under the mask. The second variant inlines the same function where the compiler may use wider vectors.
@@ -8,61 +9,132 @@ use quote::{format_ident, quote};
 
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::emit::gfx_tables::{families, family_module, family_modules, family_source};
 use crate::load::Spec;
-use crate::model::gfx::{Body, Instruction, LaneExpr, LaneKind, LaneTy};
+use crate::model::gfx::{Body, Instruction, LaneExpr, LaneKind, LaneTy, MemoryValue, PARTS, SPACES};
 
 /// The features of processors for which the second variant is.
-const FEATURES: &str = "avx2,fma,bmi1,bmi2,lzcnt,popcnt";
+const FEATURES: [&str; 6] = ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"];
 
-/// `gfx/interp.rs`
+/// `gfx/interp.rs`, and `gfx/interp/FAMILY.rs` for each file of instructions.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let gfx = &spec.gfx11;
-    let handlers = gfx.instructions.iter().map(handler);
-    let fast = gfx.instructions.iter().map(|instruction| {
+    let families = families(gfx);
+    let modules = family_modules("interp", &families);
+    let accesses = accesses();
+    let all = |fast: bool| {
+        let paths = families.iter().flat_map(|(family, instructions)| {
+            let family = family_module(family);
+            instructions.iter().map(move |instruction| {
+                let name = format_ident!("{}", instruction.name);
+                if fast { quote!(#family::fast::#name) } else { quote!(#family::#name) }
+            })
+        });
+        paths.collect::<Vec<_>>()
+    };
+    let (any, fast, count) = (all(false), all(true), gfx.instructions.len());
+    let (features, enabled) = (FEATURES, FEATURES.join(","));
+    let tokens = quote! {
+        #modules
+        #accesses
+
+        /// The handlers for any processor, at the numbers of their instructions.
+        static ANY: [Handler; #count] = [#(#any),*];
+
+        /// The handlers for processors with AVX2 and FMA.
+        #[cfg(target_arch = "x86_64")]
+        static FAST: [Handler; #count] = [#(#fast),*];
+
+        /// The handler of instructions with DPP for them.
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = #enabled)]
+        fn fast_with_dpp(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
+            lanes::with_dpp(wave, group, inst)
+        }
+
+        /// The handlers that suit this processor, at the numbers of their instructions, and that of instructions with DPP.
+        pub(crate) fn handlers() -> (&'static [Handler], Handler) {
+            #[cfg(target_arch = "x86_64")]
+            if #(is_x86_feature_detected!(#features))&&* {
+                return (&FAST, fast_with_dpp);
+            }
+            (&ANY, lanes::with_dpp)
+        }
+    };
+    let mut files = vec![source("gfx/interp.rs", "spec/gfx11/ops", tokens)];
+    for (family, instructions) in &families {
+        let path = format!("gfx/interp/{family}.rs");
+        files.push(source(&path, &family_source(family), family_handlers(instructions)));
+    }
+    files
+}
+
+fn family_handlers(instructions: &[&Instruction]) -> TokenStream {
+    let handlers = instructions.iter().map(|instruction| handler(instruction));
+    let features = FEATURES.join(",");
+    let fast = instructions.iter().map(|instruction| {
         let name = format_ident!("{}", instruction.name);
         quote! {
-            #[target_feature(enable = #FEATURES)]
-            pub(super) fn #name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
+            #[target_feature(enable = #features)]
+            pub(in super::super) fn #name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
                 super::#name(wave, group, inst)
             }
         }
     });
-    let names: Vec<_> = gfx.instructions.iter().map(|instruction| format_ident!("{}", instruction.name)).collect();
-    let count = names.len();
-    let features = FEATURES.split(',');
-    let tokens = quote! {
+    quote! {
+        use super::*;
+
         #(#handlers)*
 
-        /// The handlers for any processor, at the numbers of their instructions.
-        pub(super) static ANY: [Handler; #count] = [#(#names),*];
-
-        /// The handlers for processors with AVX2 and FMA.
         #[cfg(target_arch = "x86_64")]
-        pub(super) static FAST: [Handler; #count] = [#(fast::#names),*];
-
-        /// The handler of instructions with DPP for them.
-        #[cfg(target_arch = "x86_64")]
-        pub(super) static FAST_DPP: Handler = fast::with_dpp;
-
-        /// Whether this processor has what they need.
-        #[cfg(target_arch = "x86_64")]
-        pub(super) fn is_fast() -> bool {
-            #(is_x86_feature_detected!(#features))&&*
-        }
-
-        #[cfg(target_arch = "x86_64")]
-        mod fast {
+        pub(super) mod fast {
             use super::{Group, Inst, Next, Wave};
 
             #(#fast)*
+        }
+    }
+}
 
-            #[target_feature(enable = #FEATURES)]
-            pub(super) fn with_dpp(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
-                super::lanes::with_dpp(wave, group, inst)
+/// The types of the arguments of accesses to memory.
+fn accesses() -> TokenStream {
+    let variants = |names: &[(&str, &str)]| {
+        let variants = names.iter().map(|(name, doc)| {
+            let name = format_ident!("{}", camel_case(name));
+            quote!(#[doc = #doc] #name,)
+        });
+        quote!(#(#variants)*)
+    };
+    let (spaces, parts) = (variants(&SPACES), variants(&PARTS));
+    let values: Vec<_> = MemoryValue::ALL.iter().map(|value| format_ident!("{}", camel_case(value.name))).collect();
+    let docs = MemoryValue::ALL.iter().map(|value| format!("`{}`", value.name));
+    let bytes = MemoryValue::ALL.iter().map(|value| Literal::u32_unsuffixed(value.bytes));
+    quote! {
+        /// Where an access goes.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Space { #spaces }
+
+        /// Which part of a register a small value is.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Part { #parts }
+
+        /// What is loaded or stored.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Value { #(#[doc = #docs] #values,)* }
+
+        impl Value {
+            /// How many bytes it has in memory.
+            #[inline(always)]
+            pub(crate) const fn bytes(self) -> u32 {
+                match self { #(Value::#values => #bytes,)* }
+            }
+
+            /// How many registers it takes.
+            #[inline(always)]
+            pub(crate) const fn words(self) -> usize {
+                self.bytes().div_ceil(4) as usize
             }
         }
-    };
-    vec![source("gfx/interp.rs", "spec/gfx11/ops", tokens)]
+    }
 }
 
 /// The Rust type of a value of a lane.
@@ -119,9 +191,8 @@ fn handler(instruction: &Instruction) -> TokenStream {
             let (op, stride) = access.op.split_once("_stride").unwrap_or((&access.op, "1"));
             let stride = op.ends_with('2').then(|| stride.parse::<u32>().ok()).flatten().map(Literal::u32_unsuffixed);
             let (op, stride) = (format_ident!("{op}"), stride.map(|stride| quote!(::<#stride>)));
-            let (space, value) = (camel_case(&access.space), camel_case(&access.value));
-            let (space, value) = (format_ident!("{space}"), format_ident!("{value}"));
-            let part = format_ident!("{}", camel_case(access.part.as_deref().unwrap_or("whole")));
+            let [space, value, part] =
+                [access.space, access.value.name, access.part].map(|name| format_ident!("{}", camel_case(name)));
             quote!(memory::#op #stride(wave, group, inst, Space::#space, Value::#value, Part::#part))
         }
     };
@@ -129,7 +200,7 @@ fn handler(instruction: &Instruction) -> TokenStream {
         #origin
         #[doc = #doc]
         #[inline(always)]
-        fn #name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next { #body }
+        pub(super) fn #name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next { #body }
     }
 }
 

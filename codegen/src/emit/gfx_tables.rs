@@ -10,13 +10,56 @@ use crate::emit::file::{GeneratedFile, source};
 use crate::load::Spec;
 use crate::model::gfx::{Body, Encoding, FieldKind, Gfx, Instruction};
 
-/// `gfx/encodings.rs` and `gfx/instructions.rs`
+/// `gfx/encodings.rs`, `gfx/instructions.rs`, and `gfx/instructions/FAMILY.rs` for each file of instructions.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let gfx = &spec.gfx11;
-    vec![
+    let families = families(gfx);
+    let mut files = vec![
         source("gfx/encodings.rs", "spec/gfx11/encodings.yaml", encodings(gfx)),
-        source("gfx/instructions.rs", "spec/gfx11/ops", instructions(gfx)),
-    ]
+        source("gfx/instructions.rs", "spec/gfx11/ops", instructions(gfx, &families)),
+    ];
+    for (family, instructions) in &families {
+        let infos = instructions.iter().map(|instruction| instruction_info(instruction));
+        let tokens = quote! {
+            use super::*;
+
+            pub(super) const INSTRUCTIONS: &[InstructionInfo] = &[#(#infos),*];
+        };
+        files.push(source(&format!("gfx/instructions/{family}.rs"), &family_source(family), tokens));
+    }
+    files
+}
+
+/// The instructions by the stems of their files, in their order.
+pub(crate) fn families(gfx: &Gfx) -> Vec<(&str, Vec<&Instruction>)> {
+    let mut families: Vec<(&str, Vec<&Instruction>)> = Vec::new();
+    for instruction in &gfx.instructions {
+        let stem = instruction.origin.stem();
+        match families.last_mut() {
+            Some((family, instructions)) if *family == stem => instructions.push(instruction),
+            _ => families.push((stem, vec![instruction])),
+        }
+    }
+    families
+}
+
+/// The file of a family.
+pub(crate) fn family_source(family: &str) -> String {
+    format!("spec/gfx11/ops/{family}.yaml")
+}
+
+/// The module of a family. It is not named as the family, since the runtime has modules of such names.
+pub(crate) fn family_module(family: &str) -> proc_macro2::Ident {
+    format_ident!("of_{family}")
+}
+
+/// `#[path = "interp/packed.rs"] mod of_packed;` for each family.
+pub(crate) fn family_modules(artifact: &str, families: &[(&str, Vec<&Instruction>)]) -> TokenStream {
+    let modules = families.iter().map(|(family, _)| {
+        let (path, name) = (format!("{artifact}/{family}.rs"), family_module(family));
+        quote!(#[path = #path] mod #name;)
+    });
+    quote!(#(#modules)*)
 }
 
 fn variant(name: &str) -> proc_macro2::Ident {
@@ -104,21 +147,24 @@ fn encoding_info(encoding: &Encoding) -> TokenStream {
     }
 }
 
-fn instructions(gfx: &Gfx) -> TokenStream {
+fn instructions(gfx: &Gfx, families: &[(&str, Vec<&Instruction>)]) -> TokenStream {
+    let modules = family_modules("instructions", families);
+    let tables = families.iter().map(|(family, _)| family_module(family));
     let opcodes = gfx.instructions.iter().map(|instruction| {
         let (name, doc) = (variant(&instruction.name), &instruction.doc);
         quote!(#[doc = #doc] #name,)
     });
-    let infos = gfx.instructions.iter().map(instruction_info);
     let count = gfx.instructions.len();
     quote! {
+        #modules
+
         /// The instructions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u16)]
         pub enum Opcode { #(#opcodes)* }
 
         /// Each instruction, at its number.
-        pub static INSTRUCTIONS: [InstructionInfo; #count] = [#(#infos),*];
+        pub static INSTRUCTIONS: [InstructionInfo; #count] = joined(&[#(#tables::INSTRUCTIONS),*]);
     }
 }
 

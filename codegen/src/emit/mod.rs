@@ -23,7 +23,9 @@ pub mod executable_library;
 pub mod executable_plugin;
 mod families;
 pub mod file;
+pub mod gfx_immediates;
 pub mod gfx_interp;
+pub mod gfx_operands;
 pub mod gfx_tables;
 pub mod hal_arguments;
 pub mod hal_calls;
@@ -105,6 +107,8 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("amdgpu", c_headers::emit),
     ("softhsa", hsa_exports::emit),
     ("gfx", gfx_tables::emit),
+    ("gfx", gfx_operands::emit),
+    ("gfx/immediates", gfx_immediates::emit),
     ("gfx/interp", gfx_interp::emit),
     ("names", names::emit),
 ];

@@ -2,6 +2,7 @@
 
 mod abi;
 mod amdgpu;
+mod gfx;
 mod hal;
 mod hal_checks;
 mod hal_forward;

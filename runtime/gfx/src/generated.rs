@@ -11,28 +11,38 @@ pub mod encodings {
 /// Instructions.
 pub mod instructions {
     use super::encodings::{Encoding, Slot};
-    use crate::isa::{InstructionInfo, OperandType};
+    use super::operands::OperandType;
+    use crate::isa::{InstructionInfo, joined};
 
     include!(concat!(env!("OUT_DIR"), "/gfx/instructions.rs"));
+}
+
+/// Types of operands, and what source fields stand for.
+pub mod operands {
+    use crate::isa::{Bank, FloatConstant, Integers, RegisterText, Registers};
+
+    include!(concat!(env!("OUT_DIR"), "/gfx/operands.rs"));
+}
+
+/// Limits of kernels.
+pub mod limits {
+    include!(concat!(env!("OUT_DIR"), "/gfx/limits.rs"));
+}
+
+/// Words with bit fields, and the names of values.
+pub mod immediates {
+    use crate::isa::BitField;
+
+    include!(concat!(env!("OUT_DIR"), "/gfx/immediates.rs"));
 }
 
 /// Handlers.
 pub mod interp {
     use crate::interp::lanes::{self, Exec};
-    use crate::interp::memory::{self, Part, Space, Value};
     use crate::interp::prim::{self, F16};
     use crate::interp::wave::{Group, Wave};
-    use crate::interp::{Handler, Next, control, helpers, scalar};
+    use crate::interp::{Handler, Next, control, helpers, memory, scalar};
     use crate::program::Inst;
 
     include!(concat!(env!("OUT_DIR"), "/gfx/interp.rs"));
-
-    /// The handlers that suit this processor, at the numbers of their instructions, and that of instructions with DPP.
-    pub(crate) fn handlers() -> (&'static [Handler], Handler) {
-        #[cfg(target_arch = "x86_64")]
-        if is_fast() {
-            return (&FAST, FAST_DPP);
-        }
-        (&ANY, lanes::with_dpp)
-    }
 }

@@ -4,20 +4,9 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use crate::isa::immediates::Dpp16Word;
+use crate::isa::operands::{DPP8, DPP8_FETCH_INACTIVE, DPP16, FIRST_VECTOR, LITERAL, SCALAR_REGISTERS};
 use crate::isa::{ENCODINGS, Encoding, Field, FieldKind, INSTRUCTIONS, InstructionInfo, Opcode, OperandType, Slot};
-
-/// The number of a source field that stands for a literal after the words.
-pub const LITERAL: u32 = 255;
-/// The number of a source field that stands for a word of DPP16.
-pub const DPP16: u32 = 250;
-/// The numbers of a source field that stand for a word of DPP8, without and with fetches from inactive lanes.
-pub const DPP8: [u32; 2] = [233, 234];
-/// The scalar register that reads as zero and drops what is written.
-pub const NULL: u32 = 124;
-/// The low half of VCC.
-pub const VCC: u32 = 106;
-/// The low half of EXEC.
-pub const EXEC: u32 = 126;
 
 /// An instruction with its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +190,7 @@ impl Instruction {
             Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc | Encoding::Vop3 | Encoding::Vop3sd | Encoding::Vop3p
         );
         let source = self.field(Field::Src0);
-        (vector && (source == DPP16 || DPP8.contains(&source))).then_some(source)
+        (vector && matches!(source, DPP16 | DPP8 | DPP8_FETCH_INACTIVE)).then_some(source)
     }
 
     /// Y of two instructions at once.
@@ -244,15 +233,16 @@ impl Instruction {
             Some(FieldKind::Vector) if !matches!(ty, Some(OperandType::Mask | OperandType::Scalar)) => {
                 Operand::Vector(value)
             }
-            Some(FieldKind::Vector | FieldKind::Scalar) => Operand::Scalar(value & 127),
+            Some(FieldKind::Vector | FieldKind::Scalar) => Operand::Scalar(value % SCALAR_REGISTERS),
             Some(FieldKind::ScalarPair) => Operand::Scalar(2 * value),
             Some(FieldKind::ScalarQuad) => Operand::Scalar(4 * value),
             Some(FieldKind::Source) => match value {
-                0..=127 => Operand::Scalar(value),
+                ..SCALAR_REGISTERS => Operand::Scalar(value),
                 LITERAL => Operand::Literal(self.extra_word().unwrap_or(0)),
-                256.. => Operand::Vector(value - 256),
-                DPP16 | 233 | 234 if field == Field::Src0 && self.dpp().is_some() => {
-                    Operand::Vector(self.extra_word().unwrap_or(0) & 0xFF)
+                FIRST_VECTOR.. => Operand::Vector(value - FIRST_VECTOR),
+                DPP16 | DPP8 | DPP8_FETCH_INACTIVE if field == Field::Src0 && self.dpp().is_some() => {
+                    // The register is in the same bits of both words of DPP.
+                    Operand::Vector(Dpp16Word(self.extra_word().unwrap_or(0)).src0())
                 }
                 constant => Operand::Constant(constant),
             },

@@ -1,7 +1,11 @@
 //! The types of the generated tables, and look-ups in them.
 
 pub use crate::generated::encodings::{ENCODINGS, Encoding, Field, FieldKind, Slot};
+pub use crate::generated::immediates;
 pub use crate::generated::instructions::{INSTRUCTIONS, Opcode};
+pub use crate::generated::limits;
+pub use crate::generated::operands::{self, OperandType};
+use crate::generated::operands::{FLOATS, INTEGERS, REGISTERS, SPECIALS};
 
 /// A field of an encoding.
 #[derive(Clone, Copy, Debug)]
@@ -33,51 +37,128 @@ pub struct EncodingInfo {
     pub operands: &'static [(Slot, Field)],
 }
 
-/// The type of an operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "named as in the spec")]
-pub enum OperandType {
-    B16,
-    B32,
-    B64,
-    F16,
-    F32,
-    F64,
-    I64,
-    Mask,
-    Scalar,
-    Imm16,
-    Unsigned16,
-    Packed16,
-    Packed8,
-    Mixed,
-    B96,
-    B128,
-    B256,
-    B512,
-    Address,
-    Offset,
-    Base,
-    Buffer,
-    Bit,
+/// Registers with numbers one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers {
+    /// `vcc`
+    pub name: &'static str,
+    /// Their bank.
+    pub bank: Bank,
+    /// The number of the first one in its bank.
+    pub first: u32,
+    /// That of the last one.
+    pub last: u32,
+    /// How they are written.
+    pub text: RegisterText,
 }
 
-impl OperandType {
-    /// How many registers it takes.
-    pub fn words(self) -> u32 {
-        match self {
-            OperandType::B64 | OperandType::F64 | OperandType::I64 => 2,
-            OperandType::B96 => 3,
-            OperandType::B128 => 4,
-            OperandType::B256 => 8,
-            OperandType::B512 => 16,
-            _ => 1,
-        }
+/// A bank of registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bank {
+    /// One value for the wave.
+    Scalar,
+    /// One value for each lane.
+    Vector,
+}
+
+/// How registers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterText {
+    /// `s5`, `s[2:3]`
+    Numbered,
+    /// `vcc_lo`, `vcc_hi`, and both as `vcc`.
+    Halves,
+    /// `m0`
+    Single,
+}
+
+impl Registers {
+    /// The registers to which the one with this number belongs.
+    pub fn find(bank: Bank, number: u32) -> Option<&'static Registers> {
+        REGISTERS
+            .iter()
+            .find(|registers| registers.bank == bank && (registers.first..=registers.last).contains(&number))
+    }
+}
+
+/// Integers that numbers of source fields stand for.
+#[derive(Clone, Copy, Debug)]
+pub struct Integers {
+    /// The first number.
+    pub first: u32,
+    /// The last number.
+    pub last: u32,
+    /// What the first number stands for.
+    pub value: i32,
+    /// What is added for the next one.
+    pub step: i32,
+}
+
+/// A float that a number of a source field stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct FloatConstant {
+    /// The number.
+    pub number: u32,
+    /// Its text as f16 and f32.
+    pub text: &'static str,
+    /// Its text as f64.
+    pub text_f64: &'static str,
+    /// Its bits as f16.
+    pub f16: u16,
+    /// Its bits as f32.
+    pub f32: u32,
+    /// Its bits as f64.
+    pub f64: u64,
+}
+
+/// The integer that a number of a source field stands for.
+pub fn integer(number: u32) -> Option<i32> {
+    let found = INTEGERS.iter().find(|integers| (integers.first..=integers.last).contains(&number))?;
+    Some(found.value + found.step * (number - found.first) as i32)
+}
+
+/// The float that a number of a source field stands for.
+pub fn float(number: u32) -> Option<&'static FloatConstant> {
+    FLOATS.iter().find(|float| float.number == number)
+}
+
+/// The name of the value of the wave or the device that a number of a source field stands for.
+pub fn special(number: u32) -> Option<&'static str> {
+    SPECIALS.iter().find(|(other, _)| *other == number).map(|(_, name)| *name)
+}
+
+/// A field of a word.
+#[derive(Clone, Copy, Debug)]
+pub struct BitField {
+    /// Its name.
+    pub name: &'static str,
+    /// Its lowest bit.
+    pub bit: u32,
+    /// How many bits.
+    pub width: u32,
+}
+
+impl immediates::Dpp16Word {
+    /// A bit for each source whose sign changes, after it may have been cleared.
+    pub fn negated(self) -> u32 {
+        u32::from(self.neg0()) | u32::from(self.neg1()) << 1
     }
 
-    /// True if it is half a register.
-    pub fn is_half(self) -> bool {
-        matches!(self, OperandType::B16 | OperandType::F16)
+    /// A bit for each source whose sign is cleared.
+    pub fn absolute(self) -> u32 {
+        u32::from(self.abs0()) | u32::from(self.abs1()) << 1
+    }
+}
+
+impl BitField {
+    /// The largest value.
+    pub const fn max(self) -> u32 {
+        u32::MAX >> (32 - self.width)
+    }
+
+    /// The value in `word`.
+    pub const fn of(self, word: u32) -> u32 {
+        word >> self.bit & self.max()
     }
 }
 
@@ -152,4 +233,19 @@ impl Opcode {
     pub fn of_name(name: &str) -> Option<Opcode> {
         INSTRUCTIONS.iter().find(|info| info.name == name).map(|info| info.opcode)
     }
+}
+
+/// The tables of families as one.
+pub(crate) const fn joined<const N: usize>(families: &[&[InstructionInfo]]) -> [InstructionInfo; N] {
+    let mut all = [families[0][0]; N];
+    let (mut family, mut index, mut at) = (0, 0, 0);
+    while at < N {
+        if index == families[family].len() {
+            (family, index) = (family + 1, 0);
+        } else {
+            all[at] = families[family][index];
+            (index, at) = (index + 1, at + 1);
+        }
+    }
+    all
 }

@@ -1,19 +1,26 @@
-//! The model of `spec/gfx11/`: encodings, instructions and the primitives of their semantics.
+//! The model of `spec/gfx11/`: encodings, instructions and the primitives of their semantics, the numbers of source fields, and the words and
+//! choices of immediates.
 //!
-//! `types` holds them, `expr` types semantics, `read` makes them of entries, `check` has the rules across entries.
+//! `operands` and `words` read and check the last three, `types` holds the others, `expr` types semantics, `read` makes them of entries, `check`
+//! has the rules across entries.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 
 mod check;
 mod expr;
+mod operands;
 mod read;
 mod types;
+mod words;
 
 pub use expr::{LaneExpr, LaneKind};
+pub use operands::{Bank, Float, RegisterText, SCALAR_BITS, Source, SourceKind, VECTOR_BITS};
 pub use types::{
-    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, Instruction, LaneTy, Operand, OperandTy, Primitive, Sig,
+    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, Instruction, LaneTy, MemoryValue, Operand, OperandTy,
+    PARTS, Primitive, SPACES, Sig,
 };
+pub use words::{Case, Choice, Word, WordField};
 
 impl Gfx {
     /// Reads the entries of all files below `spec/gfx11/`, in the order of their paths.

@@ -4,13 +4,16 @@ use serde::Deserialize;
 
 use super::expr::LaneExpr;
 use super::types::{
-    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LaneTy, Operand, OperandTy,
-    Primitive, Sig,
+    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LaneTy, MemoryValue, Operand,
+    OperandTy, PARTS, Primitive, SPACES, Sig,
 };
+use super::{operands, words};
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+use crate::model::constant;
 
-const KINDS: [&str; 3] = ["encoding", "primitive", "instruction"];
+/// The kinds of entries that this room reads.
+const KINDS: [&str; 4] = ["encoding", "primitive", "instruction", "constant"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,10 +84,17 @@ pub(super) fn all(entries: &[Entry], diagnostics: &mut Diagnostics) -> Gfx {
             "encoding" => gfx.encodings.extend(encoding(entry, diagnostics)),
             "primitive" => gfx.primitives.extend(primitive(entry, diagnostics)),
             "instruction" => {}
-            kind => diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), KINDS),
+            "constant" => gfx.constants.extend(constant::read(entry, diagnostics)),
+            "word" => gfx.words.extend(words::word(entry, diagnostics)),
+            "choice" => gfx.choices.extend(words::choice(entry, diagnostics)),
+            kind if operands::KINDS.contains(&kind) => gfx.sources.extend(operands::read(entry, diagnostics)),
+            kind => {
+                let known = KINDS.into_iter().chain(operands::KINDS).chain(words::KINDS);
+                diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), known);
+            }
         }
     }
-    let fixed_bits = |encoding: &Encoding| encoding.fixed.iter().map(|fixed| fixed.width).sum::<u32>();
+    let fixed_bits = |encoding: &Encoding| encoding.fixed.iter().map(|fixed| u64::from(fixed.width)).sum::<u64>();
     gfx.encodings.sort_by_key(|encoding| std::cmp::Reverse(fixed_bits(encoding)));
     for entry in entries.iter().filter(|entry| entry.kind == "instruction") {
         let instruction = instruction(&gfx, entry, diagnostics);
@@ -163,9 +173,8 @@ fn instruction(gfx: &Gfx, entry: &Entry, diagnostics: &mut Diagnostics) -> Optio
     }
     let body = if let Some(semantics) = raw.semantics {
         Body::Semantics(results(gfx, entry, &semantics, &operands, diagnostics))
-    } else if let Some(access) = raw.access {
-        let RawAccess { op, space, value, part } = access;
-        Body::Access(Access { op, space, value, part })
+    } else if let Some(raw) = raw.access {
+        Body::Access(access(entry, &raw, diagnostics)?)
     } else {
         let control = raw.control.map(Body::Control);
         control.or(raw.helper.map(Body::Helper))?
@@ -177,6 +186,32 @@ fn instruction(gfx: &Gfx, entry: &Entry, diagnostics: &mut Diagnostics) -> Optio
     }
     let name = raw.instruction;
     Some(Instruction { name, forms, operands, doc: raw.doc, body, examples, origin: entry.origin.clone() })
+}
+
+fn access(entry: &Entry, raw: &RawAccess, diagnostics: &mut Diagnostics) -> Option<Access> {
+    let origin = entry.origin_of("access");
+    let values = MemoryValue::ALL.map(|value| value.name);
+    let value = one_of(values, "value", &raw.value, &origin, diagnostics);
+    let space = one_of(SPACES.map(|(name, _)| name), "space", &raw.space, &origin, diagnostics);
+    let part = raw.part.as_deref().unwrap_or(PARTS[0].0);
+    let part = one_of(PARTS.map(|(name, _)| name), "part", part, &origin, diagnostics);
+    let value = MemoryValue::ALL.into_iter().find(|known| Some(known.name) == value)?;
+    Some(Access { op: raw.op.clone(), space: space?, value, part: part? })
+}
+
+/// The name `given` among the known ones.
+fn one_of<const N: usize>(
+    known: [&'static str; N],
+    key: &str,
+    given: &str,
+    origin: &Origin,
+    diagnostics: &mut Diagnostics,
+) -> Option<&'static str> {
+    let found = known.into_iter().find(|name| *name == given);
+    if found.is_none() {
+        diagnostics.unknown(origin, given, format!("`{given}` is not a {key} of an access"), known);
+    }
+    found
 }
 
 /// The results of `semantics`: one expression for `d`, or a map.

@@ -1,7 +1,10 @@
 //! The types of the model of `spec/gfx11/`.
 
 use super::expr::LaneExpr;
+use super::operands::Source;
+use super::words::{Choice, Word};
 use crate::diag::Origin;
+use crate::model::constant::Constant;
 
 /// Every entry of `spec/gfx11/`.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +15,14 @@ pub struct Gfx {
     pub primitives: Vec<Primitive>,
     /// Instructions, in the order of the specs.
     pub instructions: Vec<Instruction>,
+    /// What the numbers of source fields stand for, in the order of the specs.
+    pub sources: Vec<Source>,
+    /// Named numbers.
+    pub constants: Vec<Constant>,
+    /// Words of bit fields.
+    pub words: Vec<Word>,
+    /// The names of values of such fields.
+    pub choices: Vec<Choice>,
 }
 
 /// The bits of a family of instructions.
@@ -34,7 +45,7 @@ pub struct Encoding {
 }
 
 /// Bits of a fixed value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fixed {
     /// The lowest bit.
     pub bit: u32,
@@ -244,6 +255,20 @@ impl OperandTy {
         }
     }
 
+    /// How many registers it takes.
+    pub fn words(self) -> u32 {
+        match self {
+            OperandTy::Lane(LaneTy::B64 | LaneTy::F64) | OperandTy::I64 => 2,
+            OperandTy::Words(words) => words,
+            _ => 1,
+        }
+    }
+
+    /// True if it is half a register.
+    pub fn is_half(self) -> bool {
+        matches!(self, OperandTy::Lane(LaneTy::B16 | LaneTy::F16))
+    }
+
     /// The name of the Rust variant.
     pub fn variant(self) -> &'static str {
         Self::NAMES.iter().find(|(.., ty)| *ty == self).map_or("", |(_, variant, _)| variant)
@@ -271,14 +296,55 @@ pub struct Form {
 /// What a memory instruction does.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// `load`
+    /// `load`, a function of the interpreter.
     pub op: String,
-    /// `global`
-    pub space: String,
-    /// `b32`
-    pub value: String,
-    /// `low` or `high` if it is a half of a register.
-    pub part: Option<String>,
+    /// `global`, one of [`SPACES`].
+    pub space: &'static str,
+    /// What is loaded or stored.
+    pub value: MemoryValue,
+    /// `whole`, one of [`PARTS`].
+    pub part: &'static str,
+}
+
+/// Where an access goes, with documentation.
+pub const SPACES: [(&str, &str); 5] = [
+    ("constant", "Device memory, to scalar registers."),
+    ("global", "Device memory, at the address of each lane."),
+    ("buffer", "Device memory, at an offset in a buffer with bounds."),
+    ("group", "The memory of the work-group."),
+    ("scratch", "The private memory of each lane."),
+];
+
+/// Which part of a register a small value is, with documentation.
+pub const PARTS: [(&str, &str); 3] = [
+    ("whole", "All of it."),
+    ("low", "The low half; the high one is kept."),
+    ("high", "The high half; the low one is kept."),
+];
+
+/// What is loaded or stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryValue {
+    /// `i8`
+    pub name: &'static str,
+    /// How many bytes.
+    pub bytes: u32,
+}
+
+impl MemoryValue {
+    /// Every one.
+    pub const ALL: [MemoryValue; 10] = [
+        MemoryValue { name: "u8", bytes: 1 },
+        MemoryValue { name: "i8", bytes: 1 },
+        MemoryValue { name: "u16", bytes: 2 },
+        MemoryValue { name: "i16", bytes: 2 },
+        MemoryValue { name: "b32", bytes: 4 },
+        MemoryValue { name: "b64", bytes: 8 },
+        MemoryValue { name: "b96", bytes: 12 },
+        MemoryValue { name: "b128", bytes: 16 },
+        MemoryValue { name: "b256", bytes: 32 },
+        MemoryValue { name: "b512", bytes: 64 },
+    ];
 }
 
 /// What an instruction does.

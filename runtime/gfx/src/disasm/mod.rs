@@ -8,7 +8,8 @@ mod operands;
 
 use std::fmt;
 
-use crate::instruction::{Instruction, NULL, Operand};
+use crate::instruction::{Instruction, Operand};
+use crate::isa::operands::NULL;
 use crate::isa::{Encoding, Field, FieldKind, OperandType, Slot};
 use operands::{Modifiers, OperandText, registers};
 
@@ -119,7 +120,7 @@ fn smem(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut list = List::new(f, instruction.info().name)?;
     let words = instruction.info().operand(Slot::D).map_or(1, OperandType::words);
     list.push(registers(Operand::Scalar(instruction.field(Field::Sdata)), words))?;
-    list.push(registers(Operand::Scalar(2 * instruction.field(Field::Sbase)), 2))?;
+    list.push(registers(instruction.operand_at(Field::Sbase, None), 2))?;
     let offset = signed(instruction, Field::Offset);
     let hex = if offset < 0 { format!("-0x{:x}", offset.unsigned_abs()) } else { format!("0x{offset:x}") };
     match (instruction.field(Field::Soffset), offset) {
@@ -162,7 +163,7 @@ fn mubuf(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         0 => list.push("off")?,
         words => list.push(registers(Operand::Vector(instruction.field(Field::Vaddr)), words))?,
     }
-    list.push(registers(Operand::Scalar(4 * instruction.field(Field::Srsrc)), 4))?;
+    list.push(registers(instruction.operand_at(Field::Srsrc, None), 4))?;
     let operand = instruction.operand_at(Field::Soffset, None);
     list.push(OperandText { operand, ty: OperandType::B32 })?;
     for (field, name) in [(idxen, " idxen"), (offen, " offen")] {

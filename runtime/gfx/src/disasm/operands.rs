@@ -4,27 +4,9 @@ use std::fmt;
 
 use super::{has_half_bit, immediates};
 use crate::instruction::{Instruction, Operand};
-use crate::isa::{Encoding, Field, Opcode, OperandType, Slot};
-
-/// Constants by their numbers in source fields.
-const CONSTANTS: [(u32, &str); 16] = [
-    (235, "src_shared_base"),
-    (236, "src_shared_limit"),
-    (237, "src_private_base"),
-    (238, "src_private_limit"),
-    (240, "0.5"),
-    (241, "-0.5"),
-    (242, "1.0"),
-    (243, "-1.0"),
-    (244, "2.0"),
-    (245, "-2.0"),
-    (246, "4.0"),
-    (247, "-4.0"),
-    (248, "0.15915494"),
-    (251, "src_vccz"),
-    (252, "src_execz"),
-    (253, "src_scc"),
-];
+use crate::isa::immediates::{Dpp16Word, OutputModifier};
+use crate::isa::operands::{DPP16, HIGH_HALF};
+use crate::isa::{self, Bank, Encoding, Field, Opcode, OperandType, RegisterText, Registers, Slot};
 
 /// An operand with its type.
 pub(super) struct OperandText {
@@ -41,12 +23,14 @@ impl fmt::Display for OperandText {
             Operand::Number(value) => write!(f, "{value}"),
             Operand::Literal(value) if self.ty.is_half() => write!(f, "0x{:x}", value & 0xFFFF),
             Operand::Literal(value) => write!(f, "0x{value:x}"),
-            Operand::Constant(248) if self.ty == OperandType::F64 => f.write_str("0.15915494309189532"),
-            Operand::Constant(constant) => match (constant, CONSTANTS.iter().find(|(number, _)| *number == constant)) {
-                (128..=192, _) => write!(f, "{}", constant - 128),
-                (193..=208, _) => write!(f, "-{}", constant - 192),
-                (_, Some((_, name))) => f.write_str(name),
-                _ => write!(f, "src_{constant}"),
+            Operand::Constant(constant) => match (isa::integer(constant), isa::float(constant)) {
+                (Some(integer), _) => write!(f, "{integer}"),
+                (_, Some(float)) if self.ty == OperandType::F64 => f.write_str(float.text_f64),
+                (_, Some(float)) => f.write_str(float.text),
+                _ => match isa::special(constant) {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "src_{constant}"),
+                },
             },
             register => f.write_str(&registers(register, self.ty.words())),
         }
@@ -55,26 +39,20 @@ impl fmt::Display for OperandText {
 
 /// `v5`, `s[2:3]`, `vcc_lo`.
 pub(super) fn registers(operand: Operand, words: u32) -> String {
-    let range = |bank: &str, first: u32| match words {
-        1 => format!("{bank}{first}"),
-        _ => format!("{bank}[{first}:{}]", first + words - 1),
+    let (bank, number) = match operand {
+        Operand::Vector(number) => (Bank::Vector, number),
+        Operand::Scalar(number) => (Bank::Scalar, number),
+        Operand::Constant(value) | Operand::Literal(value) | Operand::Number(value) => return format!("0x{value:x}"),
     };
-    match operand {
-        Operand::Vector(first) => range("v", first),
-        Operand::Scalar(first) => match (first, words) {
-            (0..=105, _) => range("s", first),
-            (106, 1) => "vcc_lo".to_string(),
-            (106, _) => "vcc".to_string(),
-            (107, _) => "vcc_hi".to_string(),
-            (108..=123, 1) => format!("ttmp{}", first - 108),
-            (108..=123, _) => format!("ttmp[{}:{}]", first - 108, first - 108 + words - 1),
-            (124, _) => "null".to_string(),
-            (125, _) => "m0".to_string(),
-            (126, 1) => "exec_lo".to_string(),
-            (126, _) => "exec".to_string(),
-            (_, _) => "exec_hi".to_string(),
-        },
-        Operand::Constant(value) | Operand::Literal(value) | Operand::Number(value) => format!("0x{value:x}"),
+    // All numbers that fields can have are of some registers.
+    let Some(found) = Registers::find(bank, number) else { return format!("{bank:?}({number})") };
+    let (name, first) = (found.name, number - found.first);
+    match found.text {
+        RegisterText::Numbered if words == 1 => format!("{name}{first}"),
+        RegisterText::Numbered => format!("{name}[{first}:{}]", first + words - 1),
+        RegisterText::Halves if first == 1 => format!("{name}_hi"),
+        RegisterText::Halves if words == 1 => format!("{name}_lo"),
+        RegisterText::Halves | RegisterText::Single => name.to_string(),
     }
 }
 
@@ -102,9 +80,9 @@ impl Modifiers {
             (Encoding::Vop3p, _) if is_mixed(instruction) => {
                 Modifiers { neg: field(Field::Neg), abs: field(Field::NegHi) }
             }
-            (Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc, Some(250)) => {
-                let word = instruction.extra_word().unwrap_or(0);
-                Modifiers { neg: (word >> 20 & 1) | (word >> 21 & 2), abs: (word >> 21 & 1) | (word >> 22 & 2) }
+            (Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc, Some(DPP16)) => {
+                let word = Dpp16Word(instruction.extra_word().unwrap_or(0));
+                Modifiers { neg: word.negated(), abs: word.absolute() }
             }
             _ => Modifiers { neg: 0, abs: 0 },
         }
@@ -114,7 +92,7 @@ impl Modifiers {
     pub(super) fn around(&self, instruction: &Instruction, slot: Slot, text: OperandText) -> String {
         let half = has_half_bit(instruction, slot);
         let plain = match text.operand {
-            Operand::Vector(number @ 128..) if half => format!("v{}.h", number - 128),
+            Operand::Vector(number @ HIGH_HALF..) if half => format!("v{}.h", number - HIGH_HALF),
             // Of this one LLVM 19 writes the lower half, too.
             Operand::Vector(number) if half && instruction.opcode == Opcode::VMovB16 => format!("v{number}.l"),
             _ => text.to_string(),
@@ -156,11 +134,8 @@ impl Modifiers {
         if field(Field::Clamp) == 1 {
             f.write_str(" clamp")?;
         }
-        match field(Field::Omod) {
-            1 => f.write_str(" mul:2")?,
-            2 => f.write_str(" mul:4")?,
-            3 => f.write_str(" div:2")?,
-            _ => {}
+        if let Some(modifier) = OutputModifier::of(field(Field::Omod)).filter(|modifier| !modifier.text().is_empty()) {
+            write!(f, " {}", modifier.text())?;
         }
         immediates::dpp(instruction, f)
     }

@@ -1,9 +1,11 @@
 //! Control flow, and instructions without an effect here.
 
+use vireo_hsa::kernel_descriptor::{FloatDenormMode, FloatRoundMode};
 use vireo_simt::TrapKind;
 
 use super::wave::{Denormals, Group, Wave};
 use super::{Next, scalar};
+use crate::isa::immediates::{FloatMode, Message};
 use crate::program::Inst;
 
 /// An instruction that cannot be executed.
@@ -20,7 +22,10 @@ pub(crate) fn nothing(_: &mut Wave, _: &mut Group<'_>, _: &Inst) -> Next {
 /// Only the release of vector registers, after which a wave ends.
 #[inline(always)]
 pub(crate) fn message(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    if inst.number == 3 { Next::Continue } else { wave.trapped(TrapKind::NotImplemented("this message".into()), None) }
+    match Message::of(inst.number) {
+        Some(Message::DeallocVgprs) => Next::Continue,
+        None => wave.trapped(TrapKind::NotImplemented(format!("the message {}", inst.number).into()), None),
+    }
 }
 
 #[inline(always)]
@@ -45,14 +50,19 @@ pub(crate) fn barrier(_: &mut Wave, _: &mut Group<'_>, _: &Inst) -> Next {
 
 #[inline(always)]
 pub(crate) fn denorm_mode(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    wave.denormals_32 = Denormals::of_bits(inst.number);
-    wave.denormals_16_64 = Denormals::of_bits(inst.number >> 2);
+    let mode = FloatMode(inst.number);
+    wave.denormals_32 = Denormals::of_mode(FloatDenormMode(mode.mode_32() as u8));
+    wave.denormals_16_64 = Denormals::of_mode(FloatDenormMode(mode.mode_16_64() as u8));
     Next::Continue
 }
 
 #[inline(always)]
 pub(crate) fn round_mode(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    if inst.number & 15 == 0 {
+    let mode = FloatMode(inst.number);
+    if [mode.mode_32(), mode.mode_16_64()]
+        .iter()
+        .all(|mode| FloatRoundMode(*mode as u8) == FloatRoundMode::NEAREST_EVEN)
+    {
         return Next::Continue;
     }
     wave.trapped(TrapKind::NotImplemented("rounding other than to nearest".into()), None)

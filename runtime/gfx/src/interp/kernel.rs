@@ -10,12 +10,10 @@ use vireo_simt::{AccessHook, LANES, Mask, Memory, Pool, Port, Row, Stop, Trap, T
 
 use super::Next;
 use super::wave::{Denormals, Group, Wave};
+use crate::isa::limits::{VECTOR_GRANULE, WORK_GROUP_BYTES, WORK_GROUP_ITEMS};
+use crate::isa::operands::VECTOR_REGISTERS;
 use crate::program::{FIRST_CONSTANT, Program};
 
-/// The most work-items of a work-group.
-const MOST_WORK_ITEMS: u32 = 1024;
-/// The most bytes of memory of a work-group.
-const MOST_LOCAL: u32 = 64 << 10;
 /// The most bytes of private memory of a work-item.
 const MOST_SCRATCH: u32 = 1 << 20;
 
@@ -65,7 +63,7 @@ pub struct Dispatch<'a> {
 
 /// How many vector registers a wave of a kernel has.
 pub fn vector_registers(descriptor: &KernelDescriptor) -> u32 {
-    8 * (u32::from(descriptor.compute_pgm_rsrc1.granulated_workitem_vgpr_count()) + 1)
+    VECTOR_GRANULE * (u32::from(descriptor.compute_pgm_rsrc1.granulated_workitem_vgpr_count()) + 1)
 }
 
 fn refuse(what: impl Into<Cow<'static, str>>) -> Trap {
@@ -80,10 +78,10 @@ pub fn run(dispatch: &Dispatch<'_>) -> Result<u64, Trap> {
     let size = dispatch.work_group.map(u32::from);
     // Three factors of 16 bits fit.
     let items = size.iter().map(|size| u64::from(*size)).product::<u64>();
-    if items == 0 || items > u64::from(MOST_WORK_ITEMS) {
+    if items == 0 || items > u64::from(WORK_GROUP_ITEMS) {
         return Err(refuse(format!("a work-group of {items} work-items")));
     }
-    if dispatch.local_bytes > MOST_LOCAL || dispatch.scratch_bytes > MOST_SCRATCH {
+    if dispatch.local_bytes > WORK_GROUP_BYTES || dispatch.scratch_bytes > MOST_SCRATCH {
         let (local, scratch) = (dispatch.local_bytes, dispatch.scratch_bytes);
         return Err(refuse(format!("{local} bytes for a work-group and {scratch} bytes for a work-item")));
     }
@@ -95,7 +93,7 @@ pub fn run(dispatch: &Dispatch<'_>) -> Result<u64, Trap> {
     if rounding != [FloatRoundMode::NEAREST_EVEN; 2] {
         return Err(refuse("rounding other than to nearest"));
     }
-    if dispatch.program.vectors != vector_registers(dispatch.descriptor).min(256) {
+    if dispatch.program.vectors != vector_registers(dispatch.descriptor).min(VECTOR_REGISTERS) {
         return Err(refuse("a program that was decoded for another number of registers"));
     }
     let groups = std::array::from_fn(|axis| dispatch.grid[axis].div_ceil(size[axis]));
@@ -222,8 +220,8 @@ impl<'a> Worker<'a> {
             wave.scalars[count + place] = number;
         }
         let rsrc1 = dispatch.descriptor.compute_pgm_rsrc1;
-        wave.denormals_32 = Denormals::of_bits(u32::from(rsrc1.float_denorm_mode_32().0));
-        wave.denormals_16_64 = Denormals::of_bits(u32::from(rsrc1.float_denorm_mode_16_64().0));
+        wave.denormals_32 = Denormals::of_mode(rsrc1.float_denorm_mode_32());
+        wave.denormals_16_64 = Denormals::of_mode(rsrc1.float_denorm_mode_16_64());
     }
 }
 

@@ -10,63 +10,9 @@ use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Port, Row, TrapKind};
 use super::Next;
 use super::row_check::{check, may_load_scalars};
 use super::wave::{Group, Wave};
-use crate::program::{Inst, NONE};
-
-/// Where an access goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Space {
-    Constant,
-    Global,
-    Buffer,
-    Group,
-    Scratch,
-}
-
-/// What is loaded or stored.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value {
-    U8,
-    I8,
-    U16,
-    I16,
-    B32,
-    B64,
-    B96,
-    B128,
-    B256,
-    B512,
-}
-
-impl Value {
-    #[inline(always)]
-    const fn words(self) -> usize {
-        match self {
-            Value::B64 => 2,
-            Value::B96 => 3,
-            Value::B128 => 4,
-            Value::B256 => 8,
-            Value::B512 => 16,
-            _ => 1,
-        }
-    }
-
-    #[inline(always)]
-    const fn bytes(self) -> u32 {
-        match self {
-            Value::U8 | Value::I8 => 1,
-            Value::U16 | Value::I16 => 2,
-            value => 4 * value.words() as u32,
-        }
-    }
-}
-
-/// Which part of a register a small value is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    Whole,
-    Low,
-    High,
-}
+use crate::generated::interp::{Part, Space, Value};
+use crate::isa::immediates::BufferDword1;
+use crate::program::{BUFFER_INDEX, BUFFER_OFFSET, Inst, NONE};
 
 /// Why a lane's access fails.
 enum Refused {
@@ -158,16 +104,16 @@ fn global(wave: &Wave, inst: &Inst) -> Places {
 fn buffer(wave: &Wave, inst: &Inst, bytes: u32) -> Result<Places, Refused> {
     let first = usize::from(inst.sources[1]);
     let resource = &wave.scalars[first..first + 4];
-    let base = u64::from(resource[0]) | u64::from(resource[1] & 0xFFFF) << 32;
-    let (stride, swizzled) = (resource[1] >> 16 & 0x3FFF, resource[1] >> 30);
-    let (indexed, has_offset) = (inst.number >> 16 & 1 == 1, inst.number >> 17 & 1 == 1);
-    if indexed || swizzled != 0 || stride != 0 {
+    let second = BufferDword1(resource[1]);
+    let base = u64::from(resource[0]) | u64::from(second.base_high()) << 32;
+    if inst.number & BUFFER_INDEX != 0 || second.swizzle() != 0 || second.stride() != 0 {
         return Err(Refused::Bounds("a buffer with a stride or index"));
     }
     let base = base.wrapping_add(u64::from(wave.scalars[usize::from(inst.sources[2])]));
     // What is outside of the bounds reads as zero.
-    let (limit, offset) = (resource[2], inst.number & 0xFFF);
+    let (limit, offset) = (resource[2], inst.number & !(BUFFER_INDEX | BUFFER_OFFSET));
     let (some, last) = (limit >= bytes, limit.wrapping_sub(bytes));
+    let has_offset = inst.number & BUFFER_OFFSET != 0;
     let row = if has_offset { &wave.rows[usize::from(inst.sources[0])] } else { &Row::ZERO };
     Ok(Places::within(wave, base, |lane| {
         // Offsets in buffers have 32 bits: a negative one and what the instruction adds are a small one.

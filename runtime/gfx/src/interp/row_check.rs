@@ -3,8 +3,9 @@
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, LANES, Mask, RowAccess};
 
-use super::memory::{Places, Space};
+use super::memory::Places;
 use super::wave::{Group, Wave};
+use crate::generated::interp::Space;
 use crate::isa::{Encoding, Field};
 use crate::program::Inst;
 

@@ -1,9 +1,10 @@
 //! The state of a wave and of its work-group.
 
+use vireo_hsa::kernel_descriptor::FloatDenormMode;
 use vireo_simt::{GroupHook, Mask, Port, Row, Stop, TrapKind};
 
 use super::Next;
-use crate::instruction::{EXEC, VCC};
+use crate::isa::operands::{EXEC, VCC};
 use crate::program::Program;
 
 /// How subnormal numbers of a format are treated.
@@ -16,9 +17,12 @@ pub(crate) struct Denormals {
 }
 
 impl Denormals {
-    /// By the two bits of the mode.
-    pub(crate) fn of_bits(bits: u32) -> Self {
-        Denormals { flush_sources: bits & 1 == 0, flush_results: bits & 2 == 0 }
+    /// By the mode.
+    pub(crate) fn of_mode(mode: FloatDenormMode) -> Self {
+        Denormals {
+            flush_sources: matches!(mode, FloatDenormMode::FLUSH_SOURCE_OUTPUT | FloatDenormMode::FLUSH_SOURCE),
+            flush_results: matches!(mode, FloatDenormMode::FLUSH_SOURCE_OUTPUT | FloatDenormMode::FLUSH_OUTPUT),
+        }
     }
 
     #[inline(always)]

@@ -3,21 +3,12 @@
 use vireo_simt::{Row, TrapKind};
 
 use super::{Decoder, FIRST_CONSTANT, Refused, SCALAR, invalid};
-use crate::instruction::{NULL, Operand};
-use crate::isa::OperandType;
+use crate::instruction::Operand;
+use crate::isa::operands::{NULL, SCALAR_REGISTERS};
+use crate::isa::{self, OperandType};
 
-/// The float constants: numbers of source fields, and bits as f16, f32 and f64.
-const FLOATS: [(u32, u16, u32, u64); 9] = [
-    (240, 0x3800, 0x3F00_0000, 0x3FE0_0000_0000_0000),
-    (241, 0xB800, 0xBF00_0000, 0xBFE0_0000_0000_0000),
-    (242, 0x3C00, 0x3F80_0000, 0x3FF0_0000_0000_0000),
-    (243, 0xBC00, 0xBF80_0000, 0xBFF0_0000_0000_0000),
-    (244, 0x4000, 0x4000_0000, 0x4000_0000_0000_0000),
-    (245, 0xC000, 0xC000_0000, 0xC000_0000_0000_0000),
-    (246, 0x4400, 0x4080_0000, 0x4010_0000_0000_0000),
-    (247, 0xC400, 0xC080_0000, 0xC010_0000_0000_0000),
-    (248, 0x3118, 0x3E22_F983, 0x3FC4_5F30_6DC9_C882),
-];
+/// How many words of constants a program may have: indices have 14 bits, and registers precede the constants.
+const MOST_CONSTANTS: usize = 0x3000;
 
 /// The low and high word of a constant or literal as a value of `ty`; the second is zero if there is none.
 fn value(operand: Operand, ty: OperandType) -> Option<(u32, u32)> {
@@ -29,17 +20,15 @@ fn value(operand: Operand, ty: OperandType) -> Option<(u32, u32)> {
             OperandType::I64 => (literal, (literal as i32 >> 31) as u32),
             _ => (literal, 0),
         },
-        Operand::Constant(number @ 128..=192) => (number - 128, 0),
-        Operand::Constant(number @ 193..=208) => {
-            let value = 192u32.wrapping_sub(number);
-            (value, if wide { u32::MAX } else { 0 })
-        }
         Operand::Constant(number) => {
-            let (_, f16, f32, f64) = FLOATS.iter().find(|(float, ..)| *float == number)?;
+            if let Some(integer) = isa::integer(number) {
+                return Some((integer as u32, if wide { (integer >> 31) as u32 } else { 0 }));
+            }
+            let float = isa::float(number)?;
             match ty {
-                _ if half => (u32::from(*f16), 0),
-                _ if wide => (*f64 as u32, (*f64 >> 32) as u32),
-                _ => (*f32, 0),
+                _ if half => (u32::from(float.f16), 0),
+                _ if wide => (float.f64 as u32, (float.f64 >> 32) as u32),
+                _ => (float.f32, 0),
             }
         }
         _ => return None,
@@ -60,7 +49,7 @@ impl Decoder {
     pub(super) fn scalar_source(&mut self, operand: Operand, ty: OperandType) -> Result<u16, Refused> {
         match operand {
             Operand::Scalar(NULL) => Ok(self.constant(0, 0)),
-            Operand::Scalar(number) if number + ty.words() <= 128 => Ok(number as u16),
+            Operand::Scalar(number) if number + ty.words() <= SCALAR_REGISTERS => Ok(number as u16),
             Operand::Scalar(_) => Err(invalid("a scalar register beyond the last one")),
             Operand::Vector(_) => Err(invalid("a vector register where a scalar is expected")),
             other => {
@@ -103,19 +92,21 @@ impl Decoder {
         }
     }
 
-    /// Indices have 14 bits.
     fn check_room(&self) -> Result<(), Refused> {
         let (scalars, rows) = (self.program.scalar_constants.len(), self.program.row_constants.len());
-        if scalars < 0x3000 && rows < 0x3000 {
+        if scalars.max(rows) < MOST_CONSTANTS {
             return Ok(());
         }
-        Err(TrapKind::NotImplemented("more than 6000 different constants in a kernel".into()))
+        Err(TrapKind::NotImplemented(format!("more than {MOST_CONSTANTS} words of constants in a kernel").into()))
     }
 }
 
 fn special(operand: Operand) -> Refused {
     match operand {
-        Operand::Constant(number) => TrapKind::NotImplemented(format!("the source {number}").into()),
+        Operand::Constant(number) => match isa::special(number) {
+            Some(name) => TrapKind::NotImplemented(format!("the source {name}").into()),
+            None => TrapKind::InvalidOperand(format!("the source {number}").into()),
+        },
         _ => invalid("a source is not a register or constant"),
     }
 }

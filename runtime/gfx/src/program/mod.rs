@@ -1,6 +1,6 @@
 //! Programs: the code of a kernel, decoded once into instructions that a wave executes without looking at encodings again.
 //!
-//! Operands become indices: of rows (the vector registers of the kernel, two spare ones, then constants) and of scalars (the 128 that
+//! Operands become indices: of rows (the vector registers of the kernel, two spare ones, then constants) and of scalars (those that
 //! encodings know, a place for what is dropped, then constants). Two instructions at once become up to three, one after another. What cannot
 //! be executed becomes an instruction that traps, so that code which no wave reaches does no harm.
 
@@ -10,8 +10,10 @@ use std::collections::HashMap;
 use vireo_simt::{Row, TrapKind};
 
 use crate::generated::interp::handlers;
-use crate::instruction::{DPP16, EXEC, Instruction, NULL, Operand, VCC};
+use crate::instruction::{Instruction, Operand};
 use crate::interp::{Handler, control, lanes};
+use crate::isa::immediates::{Dpp16Word, OutputModifier};
+use crate::isa::operands::{DPP16, EXEC, HIGH_HALF, NULL, SCALAR_REGISTERS, VCC, VECTOR_REGISTERS};
 use crate::isa::{Encoding, Field, Opcode, OperandType, Slot};
 
 mod constants;
@@ -23,9 +25,13 @@ pub(crate) const MODIFIED: u16 = 0x4000;
 /// No operand.
 pub(crate) const NONE: u16 = 0xFFFF;
 /// Where results that are dropped go, and the scalar after it.
-pub(crate) const SINK: u16 = 128;
+pub(crate) const SINK: u16 = SCALAR_REGISTERS as u16;
 /// The first constant among the scalars.
-pub(crate) const FIRST_CONSTANT: u16 = 130;
+pub(crate) const FIRST_CONSTANT: u16 = SINK + 2;
+/// In the number of a buffer access: the offset is that of the instruction and of a register.
+pub(crate) const BUFFER_OFFSET: u32 = 1 << 17;
+/// In the number of a buffer access: there is an index.
+pub(crate) const BUFFER_INDEX: u32 = 1 << 16;
 
 /// Modifiers of an instruction.
 #[derive(Clone, Debug)]
@@ -46,8 +52,8 @@ pub(crate) struct Modifiers {
     pub(crate) result_high: bool,
     /// The result is limited to 0 to 1, or to what fits.
     pub(crate) clamp: bool,
-    /// 1 doubles the result, 2 makes it four times as large, 3 halves it.
-    pub(crate) omod: u32,
+    /// By what the result is multiplied; none for one.
+    pub(crate) output: Option<OutputModifier>,
     /// Where the first source comes from, if it is from other lanes.
     pub(crate) dpp: Option<Box<lanes::Dpp>>,
     /// The handler that DPP prepares for.
@@ -65,7 +71,7 @@ impl Modifiers {
         neg_high: 0,
         result_high: false,
         clamp: false,
-        omod: 0,
+        output: None,
         dpp: None,
         inner: None,
     };
@@ -119,7 +125,7 @@ fn invalid(what: impl Into<Cow<'static, str>>) -> Refused {
 impl Program {
     /// Decodes the code at `address`, up to the end of the kernel. `vectors` is how many vector registers a wave has.
     pub fn decode(code: &[u32], address: u64, vectors: u32) -> Program {
-        let vectors = vectors.min(256);
+        let vectors = vectors.min(VECTOR_REGISTERS);
         let program = Program {
             insts: Vec::new(),
             origins: Vec::new(),
@@ -355,7 +361,9 @@ impl Decoder {
         match instruction.operand(slot).map(|operand| halved(instruction, slot, operand)) {
             None => Ok(VCC as u16),
             Some(Operand::Scalar(NULL)) if ty.words() <= 2 => Ok(SINK),
-            Some(Operand::Scalar(number)) if number + ty.words() <= 128 && number != 124 => Ok(number as u16),
+            Some(Operand::Scalar(number)) if number + ty.words() <= SCALAR_REGISTERS && number != NULL => {
+                Ok(number as u16)
+            }
             Some(Operand::Vector(number)) if number + ty.words() <= self.program.vectors => Ok(number as u16),
             Some(Operand::Vector(number)) => Err(invalid(format!("the kernel has no v{}", number + ty.words() - 1))),
             Some(_) => Err(invalid("the result is not a register")),
@@ -388,14 +396,14 @@ impl Decoder {
                 }
                 modifiers.result_high = is_high(instruction, Slot::D);
                 if let (Some(DPP16), Some(word)) = (instruction.dpp(), instruction.extra_word()) {
-                    neg = (word >> 20 & 1) | (word >> 21 & 2);
-                    abs = (word >> 21 & 1) | (word >> 22 & 2);
+                    (neg, abs) = (Dpp16Word(word).negated(), Dpp16Word(word).absolute());
                 }
             }
             _ => return Ok(None),
         }
         modifiers.clamp = field(Field::Clamp) == 1;
-        modifiers.omod = field(Field::Omod);
+        let output = OutputModifier::of(field(Field::Omod));
+        modifiers.output = output.filter(|modifier| *modifier != OutputModifier::Unchanged);
         modifiers.dpp =
             instruction.dpp().map(|source| Box::new(lanes::Dpp::new(source, instruction.extra_word().unwrap_or(0))));
         let float =
@@ -425,7 +433,7 @@ impl Decoder {
             modifiers.high |= (high >> number & 1) << index;
         }
         let any = modifiers.neg | modifiers.abs | modifiers.high != 0 || modifiers.result_high || modifiers.clamp;
-        Ok((any || modifiers.omod != 0 || modifiers.dpp.is_some() || packed).then_some(modifiers))
+        Ok((any || modifiers.output.is_some() || modifiers.dpp.is_some() || packed).then_some(modifiers))
     }
 
     fn memory(&mut self, instruction: &Instruction) -> Result<(), Refused> {
@@ -443,8 +451,7 @@ impl Decoder {
         };
         match instruction.encoding {
             Encoding::Smem => {
-                sources[0] =
-                    self.scalar_source(Operand::Scalar(2 * instruction.field(Field::Sbase)), OperandType::B64)?;
+                sources[0] = self.scalar_source(instruction.operand_at(Field::Sbase, None), OperandType::B64)?;
                 sources[1] =
                     self.scalar_source(Operand::Scalar(instruction.field(Field::Soffset)), OperandType::B32)?;
             }
@@ -462,15 +469,12 @@ impl Decoder {
                 }
                 number = instruction.field(Field::Offset);
                 let (offen, idxen) = (instruction.field(Field::Offen), instruction.field(Field::Idxen));
-                if idxen == 1 {
-                    number |= 1 << 16;
-                }
+                number |= idxen * BUFFER_INDEX;
                 if offen + idxen > 0 {
                     sources[0] = row(self, Slot::Addr, Some(offen + idxen))?;
-                    number |= offen << 17;
+                    number |= offen * BUFFER_OFFSET;
                 }
-                sources[1] =
-                    self.scalar_source(Operand::Scalar(4 * instruction.field(Field::Srsrc)), OperandType::B128)?;
+                sources[1] = self.scalar_source(instruction.operand_at(Field::Srsrc, None), OperandType::B128)?;
                 let offset = instruction.operand_at(Field::Soffset, None);
                 sources[2] = self.scalar_source(offset, OperandType::B32)?;
                 sources[3] = row(self, Slot::Data, None)?;
@@ -506,14 +510,14 @@ fn changes(modifiers: &Modifiers, index: usize) -> bool {
 
 /// Whether an operand of 16 bits is the high half of its register by the number in a field.
 fn is_high(instruction: &Instruction, slot: Slot) -> bool {
-    let high = matches!(instruction.operand(slot), Some(Operand::Vector(128..)));
+    let high = matches!(instruction.operand(slot), Some(Operand::Vector(HIGH_HALF..)));
     high && crate::disasm::has_half_bit(instruction, slot)
 }
 
 /// The register of an operand that may be its high half.
 fn halved(instruction: &Instruction, slot: Slot, operand: Operand) -> Operand {
     match operand {
-        Operand::Vector(number) if is_high(instruction, slot) => Operand::Vector(number - 128),
+        Operand::Vector(number) if is_high(instruction, slot) => Operand::Vector(number - HIGH_HALF),
         operand => operand,
     }
 }

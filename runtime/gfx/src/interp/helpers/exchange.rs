@@ -1,12 +1,13 @@
 //! Exchange between lanes.
 
 use vireo_simt::row::lanes;
-use vireo_simt::{LANES, Row};
+use vireo_simt::{LANES, Row, TrapKind};
 
 use super::write;
 use crate::interp::lanes::{modifiers_of, source_row};
 use crate::interp::wave::{Group, Wave};
 use crate::interp::{Next, scalar};
+use crate::isa::immediates::{QuadPerm, Swizzle, SwizzleBitmask};
 use crate::program::Inst;
 
 #[inline(always)]
@@ -101,12 +102,17 @@ pub(crate) fn permute(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
 #[inline(always)]
 pub(crate) fn swizzle(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let data = &wave.rows[usize::from(inst.sources[0])];
-    let (exec, offset) = (wave.exec(), inst.number as usize);
+    let Some(swizzle) = Swizzle::of(inst.number) else {
+        return wave.trapped(TrapKind::NotImplemented(format!("the swizzle 0x{:x}", inst.number).into()), None);
+    };
+    let exec = wave.exec();
     let row = Row::from_fn(|lane| {
-        let from = if offset >> 15 & 1 == 1 {
-            lane / 4 * 4 + (offset >> (2 * (lane % 4)) & 3)
-        } else {
-            ((lane & offset & 31) | (offset >> 5 & 31)) ^ (offset >> 10 & 31)
+        let from = match swizzle {
+            Swizzle::QuadPerm(lanes) => lane / 4 * 4 + QuadPerm(lanes).lane(lane as u32 % 4) as usize,
+            Swizzle::Bitmask(bits) => {
+                let bits = SwizzleBitmask(bits);
+                ((lane as u32 & bits.and() | bits.or()) ^ bits.xor()) as usize
+            }
         };
         data.0[from] & 0u32.wrapping_sub(exec >> from & 1)
     });

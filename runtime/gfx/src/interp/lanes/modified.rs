@@ -3,30 +3,28 @@
 use vireo_simt::{LANES, Mask, Row};
 
 use super::{Format, Parts, modifiers_of};
-use crate::instruction::DPP16;
 use crate::interp::prim::{self, F16};
 use crate::interp::wave::{Group, Wave};
 use crate::interp::{Next, lanes};
+use crate::isa::immediates::{Dpp8Word, Dpp16Word, DppControl, OutputModifier, QuadPerm};
+use crate::isa::operands::{DPP8_FETCH_INACTIVE, DPP16};
 use crate::program::{Inst, MODIFIED, Modifiers, SCALAR};
 
 /// The lane from which each lane gets its value, or none: by the number of the first source and the word of DPP.
 fn dpp_lane(source: u32, word: u32, lane: usize) -> Option<usize> {
     if source != DPP16 {
-        let pick = word >> (8 + 3 * (lane % 8)) & 7;
-        return Some(lane / 8 * 8 + pick as usize);
+        return Some(lane / 8 * 8 + Dpp8Word(word).lane(lane as u32 % 8) as usize);
     }
-    let control = word >> 8 & 0x1FF;
-    let (row, within, amount) = (lane / 16 * 16, lane % 16, (control & 15) as usize);
-    let within = match control {
-        0..=0xFF => Some(within / 4 * 4 + (control >> (2 * (within % 4)) & 3) as usize),
-        0x101..=0x10F => Some(within + amount).filter(|within| *within < 16),
-        0x111..=0x11F => within.checked_sub(amount),
-        0x121..=0x12F => Some((within + 16 - amount) % 16),
-        0x140 => Some(15 - within),
-        0x141 => Some(within / 8 * 8 + 7 - within % 8),
-        0x150..=0x15F => Some(amount),
-        0x160..=0x16F => Some(within ^ amount),
-        _ => None,
+    let (row, within) = (lane / 16 * 16, lane % 16);
+    let within = match Dpp16Word(word).control()? {
+        DppControl::QuadPerm(lanes) => Some(within / 4 * 4 + QuadPerm(lanes).lane(within as u32 % 4) as usize),
+        DppControl::RowShl(amount) => Some(within + amount as usize).filter(|within| *within < 16),
+        DppControl::RowShr(amount) => within.checked_sub(amount as usize),
+        DppControl::RowRor(amount) => Some((within + 16 - amount as usize) % 16),
+        DppControl::RowMirror => Some(15 - within),
+        DppControl::RowHalfMirror => Some(within / 8 * 8 + 7 - within % 8),
+        DppControl::RowShare(lane) => Some(lane as usize),
+        DppControl::RowXmask(mask) => Some(within ^ mask as usize),
     };
     within.map(|within| row + within)
 }
@@ -49,25 +47,25 @@ pub(crate) struct Dpp {
 impl Dpp {
     /// By the number of the first source and the word of DPP.
     pub(crate) fn new(source: u32, word: u32) -> Self {
-        let dpp16 = source == DPP16;
+        // DPP8 has no masks.
+        let word16 = (source == DPP16).then_some(Dpp16Word(word));
         let (mut from, mut has_source, mut allowed) = (Row::ZERO, 0, 0);
         for lane in 0..LANES {
             if let Some(pick) = dpp_lane(source, word, lane) {
                 from.0[lane] = pick as u32;
                 has_source |= 1 << lane;
             }
-            let row = !dpp16 || word >> 28 >> (lane / 16) & 1 == 1;
-            let bank = !dpp16 || word >> 24 >> (lane % 16 / 4) & 1 == 1;
+            let row = word16.is_none_or(|word| word.row_mask() >> (lane / 16) & 1 == 1);
+            let bank = word16.is_none_or(|word| word.bank_mask() >> (lane % 16 / 4) & 1 == 1);
             allowed |= u32::from(row && bank) << lane;
         }
-        // In the short form a lane without a source gets zero.
-        let zero_outside = !dpp16 || word >> 19 & 1 == 1;
         Dpp {
             from,
             has_source,
             allowed,
-            zero_outside,
-            fetch_inactive: if dpp16 { word >> 18 & 1 == 1 } else { source == 234 },
+            // In the short form a lane without a source gets zero.
+            zero_outside: word16.is_none_or(Dpp16Word::bound_ctrl),
+            fetch_inactive: word16.map_or(source == DPP8_FETCH_INACTIVE, Dpp16Word::fetch_inactive),
         }
     }
 }
@@ -168,8 +166,13 @@ fn flush_rows(format: Format, rows: &mut [Row; 2]) {
 /// Limits and scales a result; returns whether it goes to the high half.
 #[inline(never)]
 pub(super) fn finish(modifiers: &Modifiers, format: Format, flush: bool, rows: &mut [Row; 2]) -> bool {
-    let (scaled, clamp) = (modifiers.omod != 0, modifiers.clamp);
-    let scale = [1.0f32, 2.0, 4.0, 0.5][(modifiers.omod & 3) as usize];
+    let (scaled, clamp) = (modifiers.output.is_some(), modifiers.clamp);
+    let scale = match modifiers.output {
+        None | Some(OutputModifier::Unchanged) => 1.0f32,
+        Some(OutputModifier::Twice) => 2.0,
+        Some(OutputModifier::FourTimes) => 4.0,
+        Some(OutputModifier::Half) => 0.5,
+    };
     let limited = |value: f32| if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
     let single = |value: f32| {
         let value = if scaled { value * scale } else { value };
