@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use vireo_hsa::code_object::INSTRUCTION_SET_PREFIX;
 use vireo_hsa::hsa::{
     Agent as AgentHandle, AgentInfo, AgentMemoryPoolInfo, DefaultFloatRoundingMode, DeviceType, HdpFlush, HsaStatus,
     Isa, IsaInfo, LinkInfo, LinkType, MemoryPool, MemoryPoolAccess, MemoryPoolFlags, MemoryPoolInfo, MemoryPoolSegment,
@@ -288,7 +289,7 @@ impl Agent {
 
     /// The name of the instruction set.
     pub(crate) fn isa_name(topology: &Topology) -> String {
-        format!("amdgcn-amd-amdhsa--{}", topology.isa)
+        format!("{INSTRUCTION_SET_PREFIX}{}", topology.isa)
     }
 
     /// An attribute of the instruction set.

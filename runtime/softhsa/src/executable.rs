@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_core::pages::PageMapping;
-use vireo_hsa::code_object::{CodeObjectMachine, KERNEL_DESCRIPTOR_SUFFIX};
+use vireo_hsa::code_object::{CodeObjectMachine, GFX11_PREFIX, KERNEL_DESCRIPTOR_SUFFIX};
 use vireo_hsa::hsa::{
     Agent as AgentHandle, CodeObjectStorage, Executable as ExecutableHandle, ExecutableSymbolInfo, HsaStatus,
     LoadedCodeObjectInfo, LoadedCodeObjectKind, SegmentDescriptor, SymbolKind, SymbolLinkage,
@@ -119,7 +119,7 @@ impl Executable {
 /// True if code for `machine` runs on the processor `isa`.
 fn runs_on(machine: CodeObjectMachine, isa: &str) -> bool {
     match machine {
-        CodeObjectMachine::GFX11_GENERIC => isa.starts_with("gfx11"),
+        CodeObjectMachine::GFX11_GENERIC => isa.starts_with(GFX11_PREFIX),
         _ => machine.name() == Some(isa),
     }
 }

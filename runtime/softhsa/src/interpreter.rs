@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
+use vireo_hsa::code_object::GFX11_PREFIX;
 use vireo_simt::{Pool, Port, Trap, TrapKind};
 
 use crate::dispatch::{KernelDispatch, KernelRunner};
@@ -49,7 +50,7 @@ impl Interpreter {
     /// # Errors
     /// Why the kernel was stopped.
     pub fn execute(&self, dispatch: &KernelDispatch<'_>) -> Result<u64, Trap> {
-        if !dispatch.isa.starts_with("gfx11") {
+        if !dispatch.isa.starts_with(GFX11_PREFIX) {
             let what = format!("there is no interpreter for {}", dispatch.isa);
             return Err(Trap::new(TrapKind::InvalidDispatch(what.into())));
         }

@@ -1,7 +1,9 @@
 //! Indirect buffers: runs the PM4 commands that `spec/amdgpu/pm4.yaml` describes; others are refused by name.
 
 use vireo_hsa::hsa::HsaStatus;
-use vireo_hsa::pm4::{Pm4Command, Pm4Compare, Pm4Header, Pm4IndirectBuffer, Pm4Opcode, Pm4WaitRegMem64};
+use vireo_hsa::pm4::{
+    PM4_ONE_DWORD, PM4_WITH_OPCODE, Pm4Command, Pm4Compare, Pm4Header, Pm4IndirectBuffer, Pm4Opcode, Pm4WaitRegMem64,
+};
 use vireo_simt::{Memory, Port};
 
 use crate::status::Failure;
@@ -12,15 +14,9 @@ const MAX_JUMPS: u32 = 16;
 /// Dwords of a command at most that is decoded.
 const MAX_COMMAND: usize = Pm4WaitRegMem64::SIZE / 4;
 
-/// `HEADER_TYPE` of commands with an opcode.
-const WITH_OPCODE: u8 = 3;
-
 fn wrong(what: String) -> Failure {
     Failure::new(HsaStatus::ERROR_INVALID_PACKET_FORMAT, what)
 }
-
-/// The count of a command of one dword, which only padding is.
-const ONE_DWORD: u16 = 0x3fff;
 
 /// Two halves as a number.
 fn join(low: u32, high: u32) -> u64 {
@@ -125,10 +121,10 @@ fn buffer(
         let header = Pm4Header(dword(0)?);
         let is_nop = header.opcode() == Pm4Opcode::NOP;
         let length = match header.count() {
-            ONE_DWORD if is_nop => 1,
+            PM4_ONE_DWORD if is_nop => 1,
             dwords => u64::from(dwords) + 2,
         };
-        if header.r#type() != WITH_OPCODE || length > count - at {
+        if header.r#type() != PM4_WITH_OPCODE || length > count - at {
             return Err(wrong(format!("{:#x} at dword {at} of a buffer of {count} is no command", header.0)));
         }
         if is_nop {

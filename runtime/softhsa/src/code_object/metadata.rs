@@ -1,8 +1,14 @@
 //! What the compiler says of the kernels of a code object: the MessagePack map in its note.
 
+use std::fmt;
+
 use rmp_serde::Deserializer;
-use serde::Deserialize;
-use vireo_hsa::code_object::{METADATA_NOTE_NAME, METADATA_NOTE_TYPE};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
+use vireo_hsa::code_object::{
+    KERNEL_DYNAMIC_STACK, KERNEL_GROUP_SIZE, KERNEL_KERNARG_ALIGNMENT, KERNEL_KERNARG_SIZE, KERNEL_PRIVATE_SIZE,
+    KERNEL_SYMBOL, METADATA_KERNELS, METADATA_NOTE_NAME, METADATA_NOTE_TYPE, METADATA_TARGET,
+};
 
 use super::CodeObjectError as Error;
 use super::elf::CodeObject;
@@ -11,31 +17,108 @@ use super::elf::CodeObject;
 const MAX_DEPTH: usize = 32;
 
 /// The metadata of a code object.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(crate) struct Metadata {
     /// The instruction set: `amdgcn-amd-amdhsa--gfx1100`.
-    #[serde(rename = "amdhsa.target", default)]
     pub(crate) target: String,
-    #[serde(rename = "amdhsa.kernels", default)]
     pub(crate) kernels: Vec<Kernel>,
 }
 
 /// The metadata of a kernel. Other keys are ignored.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     /// The symbol of its descriptor.
-    #[serde(rename = ".symbol")]
     pub(crate) symbol: String,
-    #[serde(rename = ".kernarg_segment_size")]
     pub(crate) kernarg_size: u32,
-    #[serde(rename = ".kernarg_segment_align")]
     pub(crate) kernarg_alignment: u32,
-    #[serde(rename = ".group_segment_fixed_size")]
     pub(crate) group_size: u32,
-    #[serde(rename = ".private_segment_fixed_size")]
     pub(crate) private_size: u32,
-    #[serde(rename = ".uses_dynamic_stack", default)]
     pub(crate) dynamic_stack: bool,
+}
+
+/// Reads the value of a key, which is there once.
+fn read_once<'de, T: Deserialize<'de>, M: MapAccess<'de>>(
+    map: &mut M,
+    key: &'static str,
+    value: &mut Option<T>,
+) -> Result<(), M::Error> {
+    if value.is_some() {
+        return Err(M::Error::duplicate_field(key));
+    }
+    *value = Some(map.next_value()?);
+    Ok(())
+}
+
+fn required<T, E: serde::de::Error>(key: &'static str, value: Option<T>) -> Result<T, E> {
+    value.ok_or_else(|| E::missing_field(key))
+}
+
+struct MetadataVisitor;
+
+impl<'de> Visitor<'de> for MetadataVisitor {
+    type Value = Metadata;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the metadata of a code object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Metadata, M::Error> {
+        let (mut target, mut kernels) = (None, None);
+        while let Some(key) = map.next_key::<&str>()? {
+            match key {
+                METADATA_TARGET => read_once(&mut map, METADATA_TARGET, &mut target)?,
+                METADATA_KERNELS => read_once(&mut map, METADATA_KERNELS, &mut kernels)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Metadata { target: target.unwrap_or_default(), kernels: kernels.unwrap_or_default() })
+    }
+}
+
+impl<'de> Deserialize<'de> for Kernel {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(KernelVisitor)
+    }
+}
+
+struct KernelVisitor;
+
+impl<'de> Visitor<'de> for KernelVisitor {
+    type Value = Kernel;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the metadata of a kernel")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Kernel, M::Error> {
+        let (mut symbol, mut dynamic_stack) = (None, None);
+        let mut sizes: [(&'static str, Option<u32>); 4] = [
+            (KERNEL_KERNARG_SIZE, None),
+            (KERNEL_KERNARG_ALIGNMENT, None),
+            (KERNEL_GROUP_SIZE, None),
+            (KERNEL_PRIVATE_SIZE, None),
+        ];
+        while let Some(key) = map.next_key::<&str>()? {
+            if let Some((key, size)) = sizes.iter_mut().find(|(name, _)| *name == key) {
+                read_once(&mut map, key, size)?;
+                continue;
+            }
+            match key {
+                KERNEL_SYMBOL => read_once(&mut map, KERNEL_SYMBOL, &mut symbol)?,
+                KERNEL_DYNAMIC_STACK => read_once(&mut map, KERNEL_DYNAMIC_STACK, &mut dynamic_stack)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        let size = |index: usize| required(sizes[index].0, sizes[index].1);
+        Ok(Kernel {
+            symbol: required(KERNEL_SYMBOL, symbol)?,
+            kernarg_size: size(0)?,
+            kernarg_alignment: size(1)?,
+            group_size: size(2)?,
+            private_size: size(3)?,
+            dynamic_stack: dynamic_stack.unwrap_or(false),
+        })
+    }
 }
 
 /// Reads the metadata of a code object; a file without them has no kernels.
@@ -43,6 +126,6 @@ pub(crate) fn read(object: &CodeObject<'_>) -> Result<Option<Metadata>, Error> {
     let Some(note) = object.note(METADATA_NOTE_NAME, METADATA_NOTE_TYPE) else { return Ok(None) };
     let mut deserializer = Deserializer::from_read_ref(note);
     deserializer.set_max_depth(MAX_DEPTH);
-    let metadata = Metadata::deserialize(&mut deserializer);
+    let metadata = deserializer.deserialize_map(MetadataVisitor);
     metadata.map(Some).map_err(|error| Error::new(format!("the metadata of kernels: {error}")))
 }
