@@ -58,6 +58,8 @@ pub(crate) struct Modifiers {
     pub(crate) dpp: Option<Box<lanes::Dpp>>,
     /// The handler that DPP prepares for.
     pub(crate) inner: Option<Handler>,
+    /// The result is EXEC, which stays as the handler leaves it.
+    pub(crate) sets_exec: bool,
 }
 
 impl Modifiers {
@@ -74,6 +76,7 @@ impl Modifiers {
         output: None,
         dpp: None,
         inner: None,
+        sets_exec: false,
     };
 }
 
@@ -343,6 +346,8 @@ impl Decoder {
         let boxed = modifiers.map(|mut modifiers| {
             if modifiers.dpp.is_some() {
                 modifiers.inner = Some(handler);
+                let mask = matches!(info.operand(Slot::D), None | Some(OperandType::Mask));
+                modifiers.sets_exec = mask && result == EXEC as u16;
                 handler = with_dpp;
             }
             let lanes = reads.iter().enumerate().filter(|(_, (_, ty))| is_lane(*ty));

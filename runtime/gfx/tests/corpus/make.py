@@ -16,6 +16,8 @@ HERE = pathlib.Path(__file__).parent
 SPEC = HERE / "../../../../spec/gfx11"
 ENCODINGS = yaml.safe_load((SPEC / "encodings.yaml").read_text())
 ENCODINGS.sort(key=lambda e: -sum(f["width"] for f in e["fixed"]))
+OPERANDS = yaml.safe_load((SPEC / "operands.yaml").read_text())
+EXTRA_WORDS = {entry["extra_word"]: entry["number"] for entry in OPERANDS if "extra_word" in entry}
 FORMS = {}
 for path in sorted((SPEC / "ops").glob("*.yaml")):
     for entry in yaml.safe_load(path.read_text()):
@@ -42,11 +44,11 @@ def decode(code):
     operands = found[1]
     used = {f for o, f in info["operands"].items() if o in operands} | {"src0_y"}
     sources = [field(words, info, f["name"]) for f in info["fields"] if f["kind"] == "source" and f["name"] in used]
-    extra = name != "mubuf" and 255 in sources or "k" in operands
+    extra = name != "mubuf" and EXTRA_WORDS["literal"] in sources or "k" in operands
     if name == "vopd":
         extra |= "k" in FORMS[(name, field(words, info, "op_y"))][1]
     if name.startswith("vop") and name != "vopd" and sources:
-        extra |= sources[0] in (250, 233, 234)
+        extra |= sources[0] in [EXTRA_WORDS[name] for name in ("dpp16", "dpp8", "dpp8_fetch_inactive")]
     if extra:
         words = list(code[: length + 1])
     plain = list(words)

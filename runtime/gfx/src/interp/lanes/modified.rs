@@ -95,8 +95,7 @@ pub(crate) fn with_dpp(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> N
     wave.set_exec(exec & written);
     // SAFETY: `inner` is a handler of the table from which this instruction was decoded, which suits the processor.
     let next = unsafe { inner(wave, group, inst) };
-    // A comparison with EXEC as its result has set it.
-    if wave.exec() == exec & written {
+    if !modifiers.sets_exec {
         wave.set_exec(exec);
     }
     next
