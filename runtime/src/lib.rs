@@ -96,8 +96,12 @@ pub mod inference {
         Model, ModelBuilder, NumberError, Output, Outputs, PreparedCall, Session, Signature, Tensor, TensorDifference,
         TensorTextError, TensorType, Tolerance, ValueInfo, ValueType,
     };
+    #[cfg(feature = "amdgpu")]
+    pub use vireo_inference::{GpuExecutable, GpuKernel};
     #[cfg(feature = "local")]
-    pub use vireo_inference::{RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements};
+    pub use vireo_inference::{
+        RequiredDriver, RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements,
+    };
 }
 
 #[cfg(feature = "ndarray")]

@@ -17,6 +17,8 @@ mod builtin;
 mod compare;
 #[cfg(feature = "files")]
 pub mod files;
+#[cfg(feature = "amdgpu")]
+mod gpu_executable;
 mod input;
 mod model;
 mod output;
@@ -49,12 +51,16 @@ pub use builtin::{
 #[cfg(feature = "software-agents")]
 pub use builtin::{PacketTrace, PacketTraceFormat};
 pub use compare::{ElementDifferences, TensorDifference, Tolerance};
+#[cfg(feature = "amdgpu")]
+pub use gpu_executable::{GpuExecutable, GpuKernel};
 pub use input::Input;
 pub use model::{Model, ModelBuilder};
 pub use output::{FromOutput, FromOutputs, Output, Outputs};
 pub use prepared::{CallBatch, PreparedCall};
 #[cfg(feature = "local")]
-pub use requirements::{RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements};
+pub use requirements::{
+    RequiredDriver, RequiredExecutable, RequiredFormat, RequiredModule, RequiredParameter, Requirements,
+};
 pub use session::{Function, Session};
 pub use signature::{Signature, TensorType, ValueInfo, ValueType};
 pub use tasks::{Call, Calls};

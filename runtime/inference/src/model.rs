@@ -362,14 +362,20 @@ impl ModelBuilder {
         devices.iter().cloned().map(DeviceChoice::Device).collect()
     }
 
+    /// The drivers that devices are created from.
+    #[cfg(feature = "local")]
+    pub(crate) fn registry(&self) -> Arc<DriverRegistry> {
+        self.drivers.clone().unwrap_or_else(|| {
+            let options = crate::BuiltinOptions { policy: self.policy.clone(), ..crate::BuiltinOptions::default() };
+            Arc::new(options.registry())
+        })
+    }
+
     #[cfg(feature = "local")]
     pub(crate) fn create_devices(&self) -> Result<Vec<Arc<dyn Device>>> {
         let default = [DeviceChoice::Uri(DEFAULT_DEVICE.into())];
         let choices = if self.devices.is_empty() { &default } else { &self.devices[..] };
-        let registry = self.drivers.clone().unwrap_or_else(|| {
-            let options = crate::BuiltinOptions { policy: self.policy.clone(), ..crate::BuiltinOptions::default() };
-            Arc::new(options.registry())
-        });
+        let registry = self.registry();
         let may_run_more = registry.policy().native_code && !self.policy.native_code;
         let create = |choice: &DeviceChoice| match choice {
             DeviceChoice::Uri(uri) if may_run_more => Err(Status::failed_precondition(format!(

@@ -5,14 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vireo_core::byte_size;
 use vireo_core::limits::Limits;
 use vireo_core::status::Result;
-use vireo_hal::{Device, ExecutableFormat, QueryCategory};
+use vireo_core::{byte_size, glob};
+use vireo_hal::{AvailableDevice, Device, ExecutableFormat, QueryCategory};
 use vireo_module::bytecode::opcode::RESERVED_PREFIX;
 use vireo_module::vmfb::Archive;
 use vireo_session::Module;
 
+#[cfg(feature = "amdgpu")]
+use crate::gpu_executable::GpuExecutable;
 use crate::model::ModelBuilder;
 use crate::probe::{self, Outcome, SeenExecutable};
 use crate::signature::Signature;
@@ -27,6 +29,8 @@ pub struct Requirements {
     pub modules: Vec<RequiredModule>,
     /// The patterns of device names that it looks for, and whether a device of the host matches each.
     pub devices: Vec<(String, bool)>,
+    /// The drivers of these devices, if no device of the host matches a pattern.
+    pub drivers: Vec<RequiredDriver>,
     /// The formats that it has kernels in. It needs a device that runs one of them.
     pub formats: Vec<RequiredFormat>,
     /// The parameters that it loads.
@@ -39,6 +43,19 @@ pub struct Requirements {
     pub functions: Vec<Signature>,
     /// Why its initialisers could not be followed to their end, if so; then there may be more that it needs.
     pub incomplete: Option<String>,
+}
+
+/// The driver of a device that a program looks for and does not find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredDriver {
+    /// The pattern of the device's name, which the name of its driver matches, too.
+    pub pattern: String,
+    /// The driver, if this build has it.
+    pub name: Option<String>,
+    /// The URIs of its devices, of which the program got none.
+    pub devices: Vec<String>,
+    /// Why it cannot be created or has no devices here, if so: its library is not there, for instance.
+    pub failure: Option<String>,
 }
 
 /// A module that a program imports from.
@@ -74,6 +91,11 @@ pub struct RequiredExecutable {
     pub kernels: Vec<String>,
     /// The features of the processor that its code uses, and whether the processor has each. Empty where that cannot be told.
     pub features: BTreeMap<String, bool>,
+    /// What an executable for AMD GPUs says of its kernels.
+    #[cfg(feature = "amdgpu")]
+    pub gpu: Option<GpuExecutable>,
+    /// Why it cannot be read, if so. Executables in formats that loading alone reads have nothing here.
+    pub damage: Option<String>,
 }
 
 /// A parameter that a program loads.
@@ -104,8 +126,11 @@ impl Requirements {
             }
         }
         if !self.devices.is_empty() && !self.devices.iter().any(|(_, is_available)| *is_available) {
-            let patterns = self.devices.iter().map(|(pattern, _)| format!("`{pattern}`")).collect::<Vec<_>>();
-            missing.push(format!("a device called {}", patterns.join(" or ")));
+            let patterns = self.devices.iter().map(|(pattern, _)| match self.driver_of(pattern) {
+                Some(driver) => format!("`{pattern}` ({driver})"),
+                None => format!("`{pattern}`"),
+            });
+            missing.push(format!("a device called {}", patterns.collect::<Vec<_>>().join(" or ")));
         }
         if !self.formats.is_empty() && !self.formats.iter().any(|format| format.is_available) {
             let names = self.formats.iter().map(|format| format!("`{}`", format.name)).collect::<Vec<_>>();
@@ -121,8 +146,19 @@ impl Requirements {
                 missing.push(format!("a processor with {} for the kernels in `{name}`", lacking.join(", ")));
             }
         }
+        // Kernels in another format serve as well.
+        let none_runs = !self.formats.iter().any(|format| format.is_available);
+        for format in self.formats.iter().filter(|format| format.is_available || none_runs) {
+            let damaged = format.executables.iter().filter_map(|executable| executable.damage.as_ref());
+            missing.extend(damaged.map(|why| format!("kernels in `{}` that can be read: {why}", format.name)));
+        }
         missing.extend(self.missing_parameters());
         missing
+    }
+
+    /// The driver of a device that is not there.
+    fn driver_of(&self, pattern: &str) -> Option<&RequiredDriver> {
+        self.drivers.iter().find(|driver| driver.pattern == pattern)
     }
 
     /// The same for parameters alone.
@@ -145,7 +181,8 @@ impl Requirements {
 impl ModelBuilder {
     /// What a program needs, and what of that the devices, parameters and modules of this builder are not. The initialisers of the program run on
     /// a stand-in for a device, within the limits of the builder and ten seconds; no parameters, executables or devices are loaded or used. They
-    /// call modules that were added by [`ModelBuilder::with_module`] as they do in a session.
+    /// call modules that were added by [`ModelBuilder::with_module`] as they do in a session. Where no device is one that the program looks for,
+    /// the driver that would have it is asked for its devices, if the policy allows native code.
     ///
     /// # Errors
     /// Failures of creating the devices and of opening the parameters.
@@ -232,10 +269,20 @@ impl ModelBuilder {
             let is_available = runs(devices, QueryCategory::DeviceId, &pattern);
             (pattern, is_available)
         };
+        let found: Vec<(String, bool)> = seen.devices.into_iter().map(matches).collect();
+        let mut drivers: Vec<RequiredDriver> = Vec::new();
+        // A program that has one of its devices needs no driver.
+        if !found.iter().any(|(_, is_available)| *is_available) {
+            for (pattern, _) in &found {
+                let driver = self.find_driver(pattern, &drivers);
+                drivers.push(driver);
+            }
+        }
         let rodata = main.archive().map_or(0, |archive| archive.rodata().map(|rodata| rodata.range.len() as u64).sum());
         Ok(Requirements {
             modules: required,
-            devices: seen.devices.into_iter().map(matches).collect(),
+            devices: found,
+            drivers,
             formats,
             parameters,
             constant_bytes: rodata,
@@ -243,6 +290,47 @@ impl ModelBuilder {
             functions: main.exports().filter_map(|export| Signature::of(main, &export).ok()).collect(),
             incomplete: failure.map(|status| status.to_string()),
         })
+    }
+}
+
+impl ModelBuilder {
+    /// The driver whose devices a pattern matches, and what it has here; `known` are those that were asked before.
+    fn find_driver(&self, pattern: &str, known: &[RequiredDriver]) -> RequiredDriver {
+        let registry = self.registry();
+        let name = registry.drivers().into_iter().map(|info| info.name).find(|name| {
+            // Names of devices begin with that of their driver.
+            pattern == name || glob::matches(pattern.as_bytes(), name.as_bytes())
+        });
+        let mut found = RequiredDriver { pattern: pattern.to_string(), name, devices: Vec::new(), failure: None };
+        let Some(name) = &found.name else { return found };
+        if let Some(known) = known.iter().find(|known| known.name.as_ref() == Some(name)) {
+            return RequiredDriver { pattern: found.pattern, ..known.clone() };
+        }
+        // Libraries of drivers are native code.
+        if !registry.policy().native_code {
+            found.failure =
+                Some(format!("driver `{name}` is not asked for devices: the policy allows no machine code"));
+            return found;
+        }
+        match registry.devices_of(name) {
+            Ok(devices) => found.devices = devices.iter().map(AvailableDevice::uri).collect(),
+            Err(status) => found.failure = Some(status.message().to_string()),
+        }
+        found
+    }
+}
+
+/// What there is, and what to do about it.
+impl fmt::Display for RequiredDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.name, &self.failure, self.devices.as_slice()) {
+            (None, ..) => f.write_str("this build has no driver for it"),
+            (Some(_), Some(failure), _) => f.write_str(failure),
+            (Some(name), None, []) => write!(f, "the driver `{name}` finds no device"),
+            (Some(name), None, devices) => {
+                write!(f, "the driver `{name}` has {}, which was not given to the program", devices.join(" and "))
+            }
+        }
     }
 }
 
@@ -260,7 +348,27 @@ fn required(executable: &SeenExecutable) -> RequiredExecutable {
             archive.exports().map(|export| export.name.to_string()).filter(|name| !name.starts_with(RESERVED_PREFIX));
         kernels = names.collect();
     }
-    RequiredExecutable { bytes: executable.data.len() as u64, kernels, features: features(&executable.data) }
+    #[cfg(feature = "amdgpu")]
+    let (gpu, damage) =
+        match GpuExecutable::is_format(&executable.format).then(|| GpuExecutable::read(&executable.data)) {
+            None => (None, None),
+            Some(Ok(gpu)) => {
+                kernels = gpu.kernels.iter().map(|kernel| kernel.name.clone()).collect();
+                (Some(gpu), None)
+            }
+            Some(Err(status)) => (None, Some(status.message().to_string())),
+        };
+    RequiredExecutable {
+        bytes: executable.data.len() as u64,
+        kernels,
+        features: features(&executable.data),
+        #[cfg(feature = "amdgpu")]
+        gpu,
+        #[cfg(feature = "amdgpu")]
+        damage,
+        #[cfg(not(feature = "amdgpu"))]
+        damage: None,
+    }
 }
 
 #[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
@@ -293,7 +401,8 @@ impl fmt::Display for Requirements {
             writeln!(f, "devices, one of:")?;
         }
         for (pattern, has) in &self.devices {
-            writeln!(f, "  {pattern}{}", here(*has))?;
+            let why = self.driver_of(pattern).map_or_else(String::new, |driver| format!(": {driver}"));
+            writeln!(f, "  {pattern}{}{why}", here(*has))?;
         }
         if !self.formats.is_empty() {
             writeln!(f, "kernels, in one of:")?;
@@ -313,6 +422,15 @@ impl fmt::Display for Requirements {
                 let names =
                     features.iter().map(|(name, has)| format!("{name}{}", if **has { "" } else { " (MISSING)" }));
                 writeln!(f, "    for processors with {}", names.collect::<Vec<_>>().join(", "))?;
+            }
+            #[cfg(feature = "amdgpu")]
+            format
+                .executables
+                .iter()
+                .filter_map(|executable| executable.gpu.as_ref())
+                .try_for_each(|gpu| write!(f, "{gpu}"))?;
+            for damage in format.executables.iter().filter_map(|executable| executable.damage.as_ref()) {
+                writeln!(f, "    DAMAGED: {damage}")?;
             }
         }
         if !self.parameters.is_empty() {
