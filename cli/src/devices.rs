@@ -21,7 +21,7 @@ use crate::table::{Table, visible};
 const OTHER_DRIVERS: [&str; 4] = ["cuda", "hip", "vulkan", "metal"];
 
 /// The drivers of this build and those of the plugins that are asked for.
-pub struct Drivers(DriverRegistry);
+pub struct Drivers(Arc<DriverRegistry>);
 
 impl Drivers {
     /// Loads the driver libraries and the executable plugins, if `policy` allows them. Programs on the devices are held to it.
@@ -47,7 +47,12 @@ impl Drivers {
             let failed = || Failure::new(Exit::LoadFailure, "cannot load an executable plugin");
             loaded.map_err(|status| failed().because(status))?;
         }
-        Ok(Drivers(registry))
+        Ok(Drivers(Arc::new(registry)))
+    }
+
+    /// The drivers, for what creates devices itself.
+    pub fn registry(&self) -> Arc<DriverRegistry> {
+        self.0.clone()
     }
 
     /// What kernels of local devices may import.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use vireo::inference::{ModelBuilder, Requirements, Signature, ValueInfo};
+use vireo::inference::{GpuExecutable, ModelBuilder, Requirements, Signature, ValueInfo};
 use vireo::{SecurityPolicy, Session};
 
 use crate::arguments::{ExplainArguments, ModuleMode};
@@ -19,7 +19,7 @@ use crate::run::print;
 pub fn explain(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let drivers = Drivers::load(&arguments.devices, SecurityPolicy::trusted())?;
     let devices = arguments.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, _>>()?;
-    let builder = devices.into_iter().fold(Session::builder(), ModelBuilder::with_device);
+    let builder = devices.into_iter().fold(Session::builder(), ModelBuilder::with_device).drivers(drivers.registry());
     let mut builder = parameters::add_to(builder, &parameters::open(&arguments.parameters)?);
     let load = |path: &Path| verify(open_archive(path, ModuleMode::Mmap)?);
     let Some((main, others)) = arguments.files.split_last() else {
@@ -45,9 +45,23 @@ fn to_json(found: &Requirements) -> Value {
         })
     });
     let devices = found.devices.iter().map(|(pattern, has)| json!({"pattern": pattern, "available": has}));
+    let drivers = found.drivers.iter().map(|driver| {
+        json!({
+            "pattern": driver.pattern,
+            "name": driver.name,
+            "devices": driver.devices,
+            "failure": driver.failure,
+        })
+    });
     let formats = found.formats.iter().map(|format| {
         let executables = format.executables.iter().map(|executable| {
-            json!({"bytes": executable.bytes, "kernels": executable.kernels, "features": executable.features})
+            json!({
+                "bytes": executable.bytes,
+                "kernels": executable.kernels,
+                "features": executable.features,
+                "gpu": executable.gpu.as_ref().map(gpu),
+                "damage": executable.damage,
+            })
         });
         json!({
             "name": format.name,
@@ -67,6 +81,7 @@ fn to_json(found: &Requirements) -> Value {
         "functions": found.functions.iter().map(function).collect::<Vec<_>>(),
         "modules": modules.collect::<Vec<_>>(),
         "devices": devices.collect::<Vec<_>>(),
+        "drivers": drivers.collect::<Vec<_>>(),
         "formats": formats.collect::<Vec<_>>(),
         "parameters": parameters.collect::<Vec<_>>(),
         "constant_bytes": found.constant_bytes,
@@ -74,6 +89,19 @@ fn to_json(found: &Requirements) -> Value {
         "incomplete": found.incomplete,
         "missing": found.missing(),
     })
+}
+
+fn gpu(executable: &GpuExecutable) -> Value {
+    let kernels = executable.kernels.iter().map(|kernel| {
+        json!({
+            "name": kernel.name,
+            "kernarg_bytes": kernel.kernarg_bytes,
+            "workgroup_size": kernel.workgroup_size,
+            "group_bytes": kernel.group_bytes,
+            "private_bytes": kernel.private_bytes,
+        })
+    });
+    json!({"target": executable.target, "kernels": kernels.collect::<Vec<_>>()})
 }
 
 fn function(signature: &Signature) -> Value {

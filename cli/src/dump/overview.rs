@@ -1,11 +1,12 @@
 //! The overview of a module, for people who want to run it: signatures, devices, parameters and sizes. Called by `dump`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use vireo::abi::modules::io_parameters;
 use vireo::byte_size;
 use vireo::hal::{ExecutableFormat, local};
-use vireo::inference::Signature;
+use vireo::inference::{GpuExecutable, Signature};
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
@@ -17,6 +18,7 @@ use crate::table::visible;
 /// What a module offers and needs, in a few lines.
 pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result<String, Failure> {
     let executables = kernels::executables(archive)?;
+    let gpu = gpu_executables(archive);
     let mut text = format!("module @{}, bytecode {}\n\n", visible(&summary.name), summary.bytecode_version);
     let (mut functions, mut hidden) = (String::new(), 0);
     for export in module.exports() {
@@ -38,10 +40,10 @@ pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{:<12}{value}", format!("{name}:"));
     };
-    line("devices", devices(summary));
+    line("devices", devices(summary, &gpu));
     let loads = archive.imports_from(io_parameters::NAME);
     line("parameters", if loads { "yes; name their archives by --parameters" } else { "none" }.into());
-    let (kernels, others) = data(archive, &executables);
+    let (kernels, others) = data(archive, &executables, &gpu);
     let parts = [(summary.code_bytes, "of bytecode"), (kernels, "of kernels"), (others, "of other data")];
     let parts = parts.map(|(bytes, what)| format!("{} {what}", byte_size::text(bytes))).join(", ");
     line("size", format!("{}: {parts}", byte_size::text(archive.bytes().len() as u64)));
@@ -54,16 +56,24 @@ pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result
 }
 
 /// The names by which programs look for devices, and the formats of their kernels: both are texts in the module.
-fn devices(summary: &Summary) -> String {
+fn devices(summary: &Summary, gpu: &[(usize, GpuExecutable)]) -> String {
     // fact: a prefix of the names of imports, which is not the category of queries of the same name.
     if !summary.imports.iter().any(|import| import.name.starts_with("hal.device")) {
         return "none".into();
     }
     let texts = || summary.rodata.iter().filter_map(|segment| segment.text.as_deref());
     let join = |found: Vec<&str>| found.iter().map(|text| visible(text)).collect::<Vec<_>>().join(", ");
-    let patterns = join(texts().filter(|text| text.ends_with('*') && !text.contains(' ')).collect());
-    let is_format = |text: &&str| ExecutableFormat::ALL.iter().any(|format| format.name() == *text);
-    let formats = join(texts().filter(is_format).collect());
+    // The name of a device of a GPU has no star.
+    let is_pattern =
+        |text: &&str| text.ends_with('*') && !text.contains(' ') || !gpu.is_empty() && *text == GpuExecutable::DRIVER;
+    let patterns = join(texts().filter(is_pattern).collect());
+    let is_format = |text: &&str| {
+        let of_gpu = || gpu.iter().any(|(_, executable)| executable.target == *text);
+        ExecutableFormat::ALL.iter().any(|format| format.name() == *text) || of_gpu()
+    };
+    // Each executable for a GPU has its target besides the name of the format.
+    let mut seen = BTreeSet::new();
+    let formats = join(texts().filter(is_format).filter(|text| seen.insert(*text)).collect());
     match (patterns.is_empty(), formats.is_empty()) {
         (true, true) => "any".into(),
         (false, true) => patterns,
@@ -72,13 +82,24 @@ fn devices(summary: &Summary) -> String {
     }
 }
 
+/// The executables for AMD GPUs in the data of a module, with the segments they are in.
+fn gpu_executables(archive: &Archive) -> Vec<(usize, GpuExecutable)> {
+    // What is in the data and is no executable, weights for instance, is none.
+    let executable = |bytes: &[u8]| GpuExecutable::read(bytes).ok();
+    let segments = archive.rodata().enumerate();
+    segments
+        .filter_map(|(ordinal, segment)| Some((ordinal, executable(archive.bytes().get(segment.range)?)?)))
+        .collect()
+}
+
 /// The bytes of executables in the data of a module, and those of everything else.
-fn data(archive: &Archive, executables: &[Executable]) -> (u64, u64) {
+fn data(archive: &Archive, executables: &[Executable], gpu: &[(usize, GpuExecutable)]) -> (u64, u64) {
     let (mut kernels, mut others) = (0, 0);
     for (ordinal, segment) in archive.rodata().enumerate() {
         let bytes = archive.bytes().get(segment.range).unwrap_or_default();
         let is_bytecode = executables.iter().any(|executable| executable.segment() == ordinal);
-        let is_kernel = is_bytecode || local::elf::infer_format(bytes).is_ok();
+        let is_gpu = gpu.iter().any(|(segment, _)| *segment == ordinal);
+        let is_kernel = is_bytecode || is_gpu || local::elf::infer_format(bytes).is_ok();
         *if is_kernel { &mut kernels } else { &mut others } += bytes.len() as u64;
     }
     (kernels, others)

@@ -110,6 +110,13 @@ fn the_overview_says_what_a_program_takes_and_needs() {
     assert!(fences.contains("(output0: tensor<16xf32>)  async\n"), "{fences}");
     let vmvx = overview("models/vmvx_mlp.vmfb");
     assert!(vmvx.contains("with kernels in vmvx-bytecode-fb\n") && !vmvx.contains(" 0 bytes of kernels"), "{vmvx}");
+    let gpu = overview("gpu/gfx1100/softmax.vmfb");
+    for part in [
+        "devices:    amdgpu, with kernels in gfx1100\n",
+        "2.2 KiB of bytecode, 11.4 KiB of kernels, 113 bytes of other data\n",
+    ] {
+        assert!(gpu.contains(part), "expected `{part}` in:\n{gpu}");
+    }
     assert!(overview("bench/vm.vmfb").contains("devices:    none\n"));
     let parameters = overview("parameters/model.vmfb");
     assert!(parameters.contains("parameters: yes; name their archives by --parameters\n"), "{parameters}");

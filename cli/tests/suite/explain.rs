@@ -50,6 +50,107 @@ fn programs_read_json() {
     assert_eq!(output.code, 3);
 }
 
+/// A library that is not there, also where the tests run on a machine with a GPU.
+const NO_LIBRARY: &str = "--amdgpu_libhsa_search_path=no/such/library.so";
+
+#[test]
+fn programs_for_gpus_say_what_they_need() {
+    let output = vireo(&["explain", NO_LIBRARY, "gpu/gfx1100/softmax.vmfb"]);
+    let text = &output.stdout;
+    for expected in [
+        "devices, one of:\n  amdgpu  not here: creating driver `amdgpu`: ",
+        "the HSA library cannot be loaded: no/such/library.so: ",
+        "kernels, in one of:\n  gfx1100: 1 kernel, 11.4 KiB  not here\n    main_dispatch_0_softmax_4x37xf32_dispatch_tensor_store",
+        " bytes of arguments, work-groups of ",
+        "missing:\n  a device called `amdgpu` (creating driver `amdgpu`: ",
+        "  a device that runs kernels in the format `gfx1100`\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\nis not in\n{text}");
+    }
+    assert_eq!(output.code, 3);
+}
+
+#[test]
+fn programs_read_what_gpus_need_as_json() {
+    let output = vireo(&["explain", "--json", NO_LIBRARY, "gpu/gfx1100/topk.vmfb"]);
+    let found: Value = serde_json::from_str(&output.stdout).expect("is JSON");
+    assert_eq!(found["devices"], serde_json::json!([{"pattern": "amdgpu", "available": false}]));
+    let driver = &found["drivers"][0];
+    assert_eq!((&driver["pattern"], &driver["name"]), (&"amdgpu".into(), &"amdgpu".into()));
+    assert_eq!(driver["devices"], serde_json::json!([]));
+    assert!(driver["failure"].as_str().is_some_and(|why| why.contains("no/such/library.so")), "{driver}");
+    let format = &found["formats"][0];
+    assert_eq!((&format["name"], &format["available"]), (&"gfx1100".into(), &false.into()));
+    let executables = format["executables"].as_array().expect("a list");
+    let kernels = executables.iter().flat_map(|executable| {
+        assert_eq!((&executable["gpu"]["target"], &executable["damage"]), (&"gfx1100".into(), &Value::Null));
+        executable["gpu"]["kernels"].as_array().expect("a list")
+    });
+    let kernels: Vec<&Value> = kernels.collect();
+    assert_eq!(kernels.len(), 3);
+    for kernel in kernels {
+        assert!(kernel["name"].as_str().is_some_and(|name| name.starts_with("main_dispatch_")), "{kernel}");
+        assert!(kernel["kernarg_bytes"].as_u64().is_some_and(|bytes| bytes >= 16), "{kernel}");
+        assert_eq!(kernel["workgroup_size"].as_array().map(Vec::len), Some(3), "{kernel}");
+    }
+    assert_eq!(output.code, 3);
+}
+
+/// Drivers that no build has, and executables that cannot be read.
+#[test]
+fn damaged_executables_and_drivers_that_are_not_there_are_named() {
+    let module = std::fs::read(folder("../fixtures/gpu/gfx1100/softmax.vmfb")).expect("the fixture is readable");
+    let temporary = tempfile::tempdir().expect("a folder");
+    let replaced = |from: &[u8], to: &[u8], name: &str| {
+        let mut bytes = module.clone();
+        let places: Vec<usize> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+        assert!(!places.is_empty());
+        places.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to));
+        std::fs::write(temporary.path().join(name), &bytes).expect("the folder is writable");
+        crate::common::vireo(temporary.path(), ["explain", NO_LIBRARY, name])
+    };
+    let damaged = replaced(b"AMD1\0\0\0\0", b"AMD1\x07\0\0\0", "damaged.vmfb");
+    for expected in [
+        "    DAMAGED: executable: the version is 7, expected 0\n",
+        "  kernels in `gfx1100` that can be read: executable: the version is 7, expected 0\n",
+    ] {
+        assert!(damaged.stdout.contains(expected), "{expected}\nis not in\n{}", damaged.stdout);
+    }
+    assert_eq!(damaged.code, 3);
+    let other = replaced(b"amdgpu\0", b"nogpus\0", "other.vmfb");
+    let expected = "  a device called `nogpus` (this build has no driver for it)\n";
+    assert!(other.stdout.contains(expected), "{expected}\nis not in\n{}{}", other.stdout, other.stderr);
+    assert_eq!(other.code, 3);
+}
+
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn the_software_agent_has_what_programs_for_gpus_need() {
+    let agent = ["explain", "--device=amdgpu", "--amdgpu_agent=software", "gpu/gfx1100/softmax.vmfb"];
+    let output = vireo(&agent);
+    assert!(output.stdout.ends_with("everything is there\n"), "{}{}", output.stdout, output.stderr);
+    assert_eq!(output.code, 0);
+    // Without the device, the text says which there are.
+    let output = vireo(&["explain", "--amdgpu_agent=software", "gpu/gfx1100/softmax.vmfb"]);
+    let expected = "  amdgpu  not here: the driver `amdgpu` has amdgpu://";
+    assert!(output.stdout.contains(expected), "{}{}", output.stdout, output.stderr);
+    assert_eq!(output.code, 3);
+}
+
+/// A program that cannot be loaded says the same.
+#[test]
+fn running_a_program_says_what_it_lacks() {
+    let output = vireo(&["run", "--module=gpu/gfx1100/softmax.vmfb", "--function=main", "--input=4x37xf32=1"]);
+    let text = &output.stderr;
+    // On a machine with a GPU the driver has a device that was not given to the program.
+    assert!(
+        text.contains("the program needs a device called `amdgpu` (") && text.contains("driver `amdgpu`"),
+        "{text}"
+    );
+    assert!(text.contains("a device that runs kernels in the format `gfx1100`"), "{text}");
+    assert_eq!((output.stdout.as_str(), output.code), ("", 3));
+}
+
 #[test]
 fn what_is_no_module_is_refused() {
     let output = vireo(&["explain", "parameters/weights.irpa"]);
