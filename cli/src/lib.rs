@@ -60,8 +60,8 @@ pub fn main() -> Exit {
                 let _ = io::stderr().write_all(text.as_bytes());
             }
             let found = sanitizer::finish(arguments.command.program());
-            let code = finish(result, arguments.color);
-            found.map_or(code, ExitCode::from)
+            let exit = finish(result, arguments.color);
+            found.unwrap_or(exit)
         }
         Err(mut error) => {
             flags::suggest(&mut error);
