@@ -10,7 +10,7 @@ use vireo_gfx::isa::operands::{DPP8, DPP8_FETCH_INACTIVE, DPP16, EXEC, LITERAL, 
 use vireo_gfx::isa::{Encoding, Field, INSTRUCTIONS, InstructionInfo, Opcode, OperandType, Slot};
 use vireo_gfx::{Dispatch, Instruction, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
-use vireo_simt::Stop;
+use vireo_simt::{Pool, Stop};
 
 /// The values of the lanes of a register.
 type Lanes = [u32; 32];
@@ -131,6 +131,7 @@ impl State {
             stop: &stop,
             limit: 1000,
             threads: NonZeroUsize::MIN,
+            pool: &Pool::default(),
         };
         run(&dispatch).unwrap_or_else(|trap| panic!("{instruction}: {trap}"));
         let bytes = memory.0[1].bytes();
