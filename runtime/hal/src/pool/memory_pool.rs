@@ -378,6 +378,9 @@ impl Reservation {
 
 impl MemoryPool {
     /// Whether a reservation is memory of the host. The provider makes the buffers of other memory.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a reservation that is not of this pool.
     pub fn is_on_host(&self, reservation: PoolReservation) -> Result<bool> {
         Ok(self.0.slab_of(reservation)?.slab.base.is_some())
     }
