@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
-use vireo_hsa::code_object::{CODE_OBJECT_OS_ABI, CodeObjectFlags, CodeObjectMachine, KERNEL_DESCRIPTOR_SUFFIX};
+use vireo_hsa::code_object::{
+    CODE_OBJECT_OS_ABI, CodeObjectFlags, CodeObjectMachine, GFX11_PREFIX, KERNEL_DESCRIPTOR_SUFFIX,
+};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 
 use crate::instruction::Instruction;
@@ -91,7 +93,7 @@ impl Listing {
         };
         let machine: CodeObjectMachine = CodeObjectFlags(e_flags).machine();
         let processor = machine.name().ok_or_else(|| wrong(format!("the machine {:#x} is unknown", machine.0)))?;
-        if !processor.starts_with("gfx11") {
+        if !processor.starts_with(GFX11_PREFIX) {
             return Err(wrong(format!("it is for {processor}, and instructions of gfx11 are known")));
         }
         let lines = SourceLines::of(&file);
