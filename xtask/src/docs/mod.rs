@@ -31,7 +31,7 @@ const BUILD: &str = "How it is built";
 const IN_NAVIGATION: &str = "docs/support.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 21] = [
+const GUIDES: [Guide; 22] = [
     Guide {
         file: "README.md",
         group: USE,
@@ -41,6 +41,7 @@ const GUIDES: [Guide; 21] = [
     Guide { file: "docs/library.md", group: USE, begin: Some("run a model from Rust") },
     Guide { file: "docs/support.md", group: USE, begin: Some("know whether a model will run") },
     Guide { file: "docs/devices.md", group: USE, begin: None },
+    Guide { file: "docs/gpu_debugging.md", group: USE, begin: None },
     Guide { file: "docs/amdgpu.md", group: USE, begin: None },
     Guide { file: "docs/parameters.md", group: USE, begin: None },
     Guide { file: "docs/executables.md", group: USE, begin: None },
