@@ -22,6 +22,16 @@ const BOUNDS: [u32; 3] = [0, 2, 4];
 const STRIDE: u32 = 6;
 const SHIFT: u32 = 8;
 
+/// How each text begins.
+const SIGNATURE: &str = "vm.module @m version 0
+vm.type i32
+vm.type f32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @f
+vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, %i6:7: i64, %i8:9: i64) -> (i32, f32) {";
+
 /// Writes one program.
 struct Writer<'a> {
     random: &'a mut Random,
@@ -231,6 +241,77 @@ impl Writer<'_> {
 
 /// A program of one nest of loops, and the text of it.
 pub fn program(random: &mut Random) -> String {
+    if random.below(4) == 0 { product(random) } else { any_nest(random) }
+}
+
+/// A product of matrices in one of many layouts.
+fn product(random: &mut Random) -> String {
+    let mut stride = || ["0", "1", "8", "12", "16"][random.below(5) as usize];
+    let (result, row, left, sums) = (stride(), stride(), stride(), stride());
+    let (of, multiply) = [("f32", "fma.f32"), ("f32", "fma.f32"), ("i32", "fma.i32")][random.below(3) as usize];
+    let right = ["8", "12", "16", "12"][random.below(4) as usize];
+    let shift = if random.below(4) == 0 { "%i8:9" } else { "%i10:11" };
+    let more = ["%i24:25", "%i24:25", "%i22:23"][random.below(3) as usize];
+    let known = ["5", "8", "16", "24", "31", "40"][random.below(6) as usize];
+    let bound = if random.below(2) == 0 { format!("%i2:3 = vm.const.i64 {known}") } else { String::new() };
+    format!(
+        "{SIGNATURE}
+^bb0:
+  {bound}
+  %i10:11 = vm.const.i64.zero
+  %i12:13 = vm.const.i64 1
+  %i18 = vm.const.i32.zero
+  %i19 = vm.const.f32.zero
+  %i40:41 = vm.const.i64 {result}
+  %i42:43 = vm.const.i64 {row}
+  %i44:45 = vm.const.i64 {left}
+  %i46:47 = vm.const.i64 {right}
+  %i48:49 = vm.const.i64 {sums}
+  %i20:21 = vm.const.i64.zero
+  vm.br ^bb1()
+^bb1:
+  %i16 = vm.cmp.lt.i64.s %i20:21, %i0:1
+  vm.cond_br %i16, ^bb2(), ^bb9()
+^bb2:
+  %i22:23 = vm.const.i64.zero
+  vm.br ^bb3()
+^bb3:
+  %i16 = vm.cmp.lt.i64.s %i22:23, %i2:3
+  vm.cond_br %i16, ^bb4(), ^bb8()
+^bb4:
+  %i50:51 = vm.fma.i64 %i20:21, %i40:41, %i22:23
+  %i24:25 = vm.const.i64.zero
+  vm.br ^bb5()
+^bb5:
+  %i16 = vm.cmp.lt.i64.s %i24:25, %i4:5
+  vm.cond_br %i16, ^bb6(), ^bb7()
+^bb6:
+  %i52:53 = vm.mul.i64 %i20:21, %i42:43
+  %i52:53 = vm.fma.i64 %i24:25, %i44:45, %i52:53
+  %i54:55 = vm.fma.i64 %i22:23, %i46:47, {more}
+  %i54:55 = vm.add.i64 %i54:55, {shift}
+  %i54:55 = vm.fma.i64 %i20:21, %i48:49, %i54:55
+  %i60 = vm.buffer.load.{of} %r1, %i52:53
+  %i61 = vm.buffer.load.{of} %r2, %i54:55
+  %i62 = vm.buffer.load.{of} %r0, %i50:51
+  %i62 = vm.{multiply} %i60, %i61, %i62
+  vm.buffer.store.{of} %i62, %r0, %i50:51
+  %i24:25 = vm.add.i64 %i24:25, %i12:13
+  vm.br ^bb5()
+^bb7:
+  %i22:23 = vm.add.i64 %i22:23, %i12:13
+  vm.br ^bb3()
+^bb8:
+  %i20:21 = vm.add.i64 %i20:21, %i12:13
+  vm.br ^bb1()
+^bb9:
+  vm.return %i18, %i19
+}}
+"
+    )
+}
+
+fn any_nest(random: &mut Random) -> String {
     let loops = 1 + random.below(3) as usize;
     let mut counts = [(u64::MAX, true); 3];
     for count in &mut counts[..loops] {
@@ -239,9 +320,7 @@ pub fn program(random: &mut Random) -> String {
     let constant = [3, 40, 64][random.below(3) as usize];
     let step = if random.below(6) == 0 { 2 } else { 1 };
     let text = format!(
-        "vm.module @m version 0\nvm.type i32\nvm.type f32\nvm.type i64\nvm.type !vm.buffer\n\nvm.export @f\n\
-         vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, \
-         %i6:7: i64, %i8:9: i64) -> (i32, f32) {{\n^bb0:\n  \
+        "{SIGNATURE}\n^bb0:\n  \
          %i10:11 = vm.const.i64.zero\n  %i12:13 = vm.const.i64 {step}\n  %i14:15 = vm.const.i64 {constant}\n  \
          %i18 = vm.const.i32.zero\n  %i19 = vm.const.f32.zero\n  %i30 = vm.const.f32 1.5\n  \
          %i31 = vm.const.i32 -7\n"

@@ -72,3 +72,64 @@ fn products_and_sums_become_vectors() {
         }
     }
 }
+
+/// A product with a transposed matrix: rows of 40 elements.
+const TRANSPOSED: &str = "
+vm.module @m version 0
+vm.type f32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @f
+vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64) -> () {
+^bb0:
+  %i4:5 = vm.const.i64 40
+  %i6:7 = vm.const.i64 1
+  %i8:9 = vm.const.i64.zero
+  vm.br ^bb1()
+^bb1:
+  %i10 = vm.cmp.lt.i64.s %i8:9, %i0:1
+  vm.cond_br %i10, ^bb2(), ^bb6()
+^bb2:
+  %i12:13 = vm.const.i64.zero
+  vm.br ^bb3()
+^bb3:
+  %i10 = vm.cmp.lt.i64.s %i12:13, %i2:3
+  vm.cond_br %i10, ^bb4(), ^bb5()
+^bb4:
+  %i14:15 = vm.fma.i64 %i8:9, %i4:5, %i12:13
+  %i16 = vm.buffer.load.f32 %r1, %i12:13
+  %i17 = vm.buffer.load.f32 %r2, %i14:15
+  %i18 = vm.buffer.load.f32 %r0, %i8:9
+  %i18 = vm.fma.f32 %i16, %i17, %i18
+  vm.buffer.store.f32 %i18, %r0, %i8:9
+  %i12:13 = vm.add.i64 %i12:13, %i6:7
+  vm.br ^bb3()
+^bb5:
+  %i8:9 = vm.add.i64 %i8:9, %i6:7
+  vm.br ^bb1()
+^bb6:
+  vm.return
+}
+";
+
+#[test]
+fn rows_are_loaded_and_transposed() {
+    let mut module = Module::from_bytes(&assemble(TRANSPOSED).expect("it is a program")).expect("it is a module");
+    for lanes in [16, 8] {
+        if !has_lanes(lanes) {
+            let needed = if lanes == 16 { "avx512dq" } else { "avx2" };
+            skipped(Need::Processor(needed), format_args!("there are no vectors of {lanes} lanes"));
+            continue;
+        }
+        module.set_code_shape(CodeShape { max_lanes: lanes, ..CodeShape::default() });
+        let Ok(Some(compiled)) = module.compiled(0) else {
+            skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+            return;
+        };
+        let count = |what: &str| compiled.parts.iter().filter(|part| part.text.contains(what)).count();
+        let widths = if lanes == 16 { 2 } else { 1 };
+        // Four rows at a time, and the rest of the inner loop one by one.
+        assert_eq!((count("LoadRows"), count("Gather")), (4 * widths, widths), "{lanes} lanes");
+    }
+}

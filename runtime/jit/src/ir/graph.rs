@@ -117,8 +117,42 @@ pub(crate) enum Kind {
     /// A gather: loads the elements at the index plus a displacement, which is the field, plus the offset of each lane, which are the third
     /// operand. All are in elements.
     Gather(Primitive, i32),
+    /// Loads four consecutive elements of every fourth row: those of one row to the first four lanes, those of the fourth row after it to the
+    /// next four, and so on. The index is that of row 0.
+    LoadRows(Primitive, Rows),
+    /// Lanes of both operands in turn, in each group of four.
+    Interleave(Interleave),
     /// Exits unless the frame of a native call fits the stacks, so that the interpreter need not make the call.
     HasRoom,
+}
+
+/// Rows of elements in a buffer, for a load of every fourth one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Rows {
+    /// How many elements are between the first of a row and the first of the next one.
+    pub stride: i32,
+    /// The first row that is loaded.
+    pub first: i32,
+}
+
+impl Rows {
+    /// The element from which on four are loaded to group number `group` of lanes, from row 0.
+    pub fn element(self, group: i32) -> i32 {
+        self.stride * (self.first + 4 * group)
+    }
+}
+
+/// Which lanes of the operands are interleaved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Interleave {
+    /// The first two of each operand: `a0 b0 a1 b1`.
+    Low,
+    /// The last two: `a2 b2 a3 b3`.
+    High,
+    /// The first two as a pair: `a0 a1 b0 b1`.
+    LowPairs,
+    /// The last two as a pair: `a2 a3 b2 b3`.
+    HighPairs,
 }
 
 /// A node of a block, or a constant, which is in no block.

@@ -361,7 +361,9 @@ impl<'a> Checker<'a> {
                 Effect::Trap if node.exit.is_none() => problem(at.0, id, "it may trap, and cannot leave"),
                 Effect::Pure | Effect::Call | Effect::Trap => Ok(()),
             },
-            Kind::LoadLanes(primitive, _) | Kind::Gather(primitive, _) => self.access(id, primitive, false, at),
+            Kind::LoadLanes(primitive, _) | Kind::Gather(primitive, _) | Kind::LoadRows(primitive, _) => {
+                self.access(id, primitive, false, at)
+            }
             Kind::StoreLanes(primitive, _) => self.access(id, primitive, true, at),
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::HasRoom | Kind::CountSteps
                 if node.exit.is_none() =>
@@ -472,7 +474,8 @@ impl<'a> Checker<'a> {
             Kind::LaneNumbers => is_lanes(node.ty) && all.len() == 1 && is_lanes(all[0]),
             Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
             Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),
-            Kind::LoadLanes(..) => is_lanes(node.ty) && all == [i64, i64],
+            Kind::LoadLanes(..) | Kind::LoadRows(..) => is_lanes(node.ty) && all == [i64, i64],
+            Kind::Interleave(_) => is_lanes(node.ty) && all == [node.ty, node.ty],
             Kind::Gather(..) => is_lanes(node.ty) && all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2]),
             Kind::StoreLanes(..) => {
                 node.ty == Ty::Nothing && all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2])

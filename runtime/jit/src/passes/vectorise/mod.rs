@@ -25,7 +25,7 @@ use crate::ir::per_block::BlockSet;
 use crate::ir::types::Width;
 use crate::processor::features::Features;
 use guards::Guards;
-use vector_loop::VectorLoop;
+use vector_loop::{VectorLoop, transposition};
 
 /// Most loops of a function that are vectorised: each takes time in proportion to the whole function.
 const MAX_LOOPS: usize = 128;
@@ -195,7 +195,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     // If other live-outs are needed, the scalar loop always does the last iteration.
     let iterations =
         iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
-    let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential;
+    let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows(graph, candidate);
     for factor in factors(largest, unrolled, iterations) {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
@@ -226,6 +226,16 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     }
     debug_assert!(shapes.roles.len() == own.len() && !matches!(shapes.roles[nest.induction], Role::Reduction));
     Some(())
+}
+
+/// Whether an inner loop loads rows that are transposed: the vectors of four iterations take the registers that more lanes would need.
+fn has_rows(graph: &Graph, candidate: &Candidate) -> bool {
+    let mut found = false;
+    candidate.nest.for_each_loop(&mut |inner| {
+        let is_inner = inner.header != candidate.nest.header;
+        found |= is_inner && !transposition::transposable(graph, &candidate.shapes, inner).is_empty();
+    });
+    found
 }
 
 #[cfg(test)]

@@ -80,6 +80,11 @@ impl Emitter<'_> {
                 let (first, last) = (displacement + reach.min(0), displacement + reach.max(0));
                 return Some(Access { primitive, stores: false, first, last });
             }
+            Kind::LoadRows(primitive, rows) => {
+                let groups = lanes(node.width()) as i32 / 4;
+                let (first, last) = (i64::from(rows.element(0)), i64::from(rows.element(groups - 1)) + 3);
+                return Some(Access { primitive, stores: false, first, last });
+            }
             _ => return None,
         };
         let stores = matches!(primitive.effect(), Effect::Store);

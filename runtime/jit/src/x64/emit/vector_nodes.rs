@@ -54,6 +54,15 @@ impl Emitter<'_> {
                 lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement);
                 return self.put(id, loaded);
             }
+            Kind::LoadRows(_, rows) => {
+                // Displacements may be large, so a constant index is not added to them.
+                let (base, index) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
+                lanes::load_rows(&mut self.asm, width, target, base, index, rows);
+            }
+            Kind::Interleave(which) => {
+                let (a, b) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
+                lanes::interleave(&mut self.asm, width, target, a, b, which);
+            }
             Kind::StoreLanes(primitive, number) => {
                 let to = self.element(&node.args, primitive);
                 let value = self.operand(node.args[2], 2);

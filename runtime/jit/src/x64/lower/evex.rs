@@ -63,6 +63,12 @@ instructions! {
     // To a smaller vector: the source is the register field, and the destination may be memory.
     VEXTRACTI32X4 P66  M0F3A 0x39 memory 16;
     VEXTRACTI32X8 P66  M0F3A 0x3B memory 32;
+    // From one, to a part of a larger vector.
+    VINSERTF32X4  P66  M0F3A 0x18 memory 16;
+    // Lanes of two vectors, in each group of four.
+    VUNPCKLPS     None M0F   0x14;
+    VUNPCKHPS     None M0F   0x15;
+    VSHUFPS       None M0F   0xC6;
     // Floats.
     VADDPS        None M0F   0x58;
     VMULPS        None M0F   0x59;
@@ -144,7 +150,11 @@ impl Op {
 
     /// `dst = a op b`, where the operation depends on the constant.
     pub fn binary_by(self, asm: &mut Asm, dst: u8, a: u8, b: u8, constant: u8) {
-        let operand = Operand::Register(b);
+        self.binary_on(asm, dst, a, Operand::Register(b), constant);
+    }
+
+    /// The same, where the second operand may be in memory.
+    pub fn binary_on(self, asm: &mut Asm, dst: u8, a: u8, operand: Operand, constant: u8) {
         self.emit(asm, Fields { register: dst, vector: a, operand, mask: 0, constant: Some(constant) });
     }
 

@@ -2,12 +2,14 @@
 
 use smallvec::SmallVec;
 
+use super::transposition::{UNROLLED, Unrolled, transposable};
 use super::{LoopBodyBuilder, Value};
 use crate::analysis::loop_nest::LoopNest;
 use crate::analysis::shapes::{Element, Shape, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, Kind, NodeId, Nodes, Terminator};
-use crate::ir::types::Ty;
+use crate::ir::hash::Table;
+use crate::ir::types::{Scalar, Ty};
 
 impl LoopBodyBuilder<'_, '_> {
     /// Builds an inner loop, which runs once for all lanes.
@@ -35,73 +37,15 @@ impl LoopBodyBuilder<'_, '_> {
         for element in &others {
             entering.extend_from_slice(&self.elements[element]);
         }
-        let from = self.block;
-        let header = self.graph.add_block();
-        let parameters: Nodes = entering
-            .iter()
-            .map(|id| self.graph.node(*id).ty)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .map(|ty| self.graph.parameter(header, ty))
-            .collect();
-        self.graph.blocks[from].terminator =
-            Terminator::Jump(Branch { target: header, args: entering, ..Branch::default() });
-        self.graph.blocks[from].preheader_exit = Some(self.of.exit);
-        self.block = header;
-        let mut at = parameters.iter().copied();
-        for parameter in &own {
-            let value = match self.of.shapes.get(*parameter) {
-                Shape::Varying => Value::Vectors(at.by_ref().take(self.of.factor.vectors).collect()),
-                _ => Value::Scalar(at.next()?),
-            };
-            self.values.insert(*parameter, value);
-        }
         let all: Vec<Element> = carried.iter().map(|(element, _)| *element).chain(others).collect();
-        for element in &all {
-            let values = at.by_ref().take(self.of.factor.vectors).collect();
-            self.elements.insert(*element, values);
+        self.unrolled.rows = transposable(self.graph, self.of.shapes, inner);
+        if !self.unrolled.rows.is_empty() {
+            let outside = self.values.clone();
+            entering = self.iterations(inner, entering, &all, UNROLLED)?;
+            self.unrolled = Unrolled::default();
+            self.values = outside;
         }
-        let begin = (self.values.clone(), self.elements.clone());
-        let mut items = &inner.body[..];
-        let mut tested = None;
-        if inner.is_top_tested {
-            self.items(&items[..1])?;
-            items = &items[1..];
-            let test = self.scalar(inner.test)?;
-            let body = self.graph.add_block();
-            tested = Some((test, body, self.block, self.values.clone()));
-            self.block = body;
-        }
-        self.items(items)?;
-        let mut back = Nodes::new();
-        for (parameter, next) in own.iter().zip(&inner.next) {
-            self.expand(*parameter, *next, &mut back)?;
-        }
-        for element in &all {
-            back.extend_from_slice(&self.elements[element]);
-        }
-        let latch = self.block;
-        let back = Branch { target: header, args: back, ..Branch::default() };
-        match tested {
-            Some((test, body, at, values)) => {
-                self.graph.blocks[latch].terminator = Terminator::Jump(back);
-                let after = self.graph.add_block();
-                let (into, out) =
-                    (Branch { target: body, ..Branch::default() }, Branch { target: after, ..Branch::default() });
-                self.graph.blocks[at].terminator = Terminator::Branch(test, into, out);
-                self.block = after;
-                // The header dominates the exit: its parameters and nodes are available there, and no others of the loop.
-                self.values = values;
-                self.elements = begin.1;
-            }
-            None => {
-                let test = self.scalar(inner.test)?;
-                let after = self.graph.add_block();
-                self.graph.blocks[latch].terminator =
-                    Terminator::Branch(test, back, Branch { target: after, ..Branch::default() });
-                self.block = after;
-            }
-        }
+        self.iterations(inner, entering, &all, 1)?;
         for (element, store) in carried {
             let values = self.elements.remove(&element)?;
             let (base, index) = (self.base(inner, element.0)?, self.scalar(element.1)?);
@@ -110,6 +54,99 @@ impl LoopBodyBuilder<'_, '_> {
             }
         }
         Some(())
+    }
+
+    /// Builds a loop that makes `count` iterations of an inner loop at once, as long as there are so many; with more than one, the test has to be
+    /// in the header. It is entered with these values of the parameters and of the elements that it carries. Gives the values after it.
+    fn iterations(&mut self, inner: &LoopNest, entering: Nodes, carried: &[Element], count: u64) -> Option<Nodes> {
+        let header = self.graph.add_block();
+        let types: Vec<Ty> = entering.iter().map(|id| self.graph.node(*id).ty).collect();
+        let parameters: Nodes = types.into_iter().map(|ty| self.graph.parameter(header, ty)).collect();
+        let from = self.block;
+        self.graph.blocks[from].terminator =
+            Terminator::Jump(Branch { target: header, args: entering, ..Branch::default() });
+        self.graph.blocks[from].preheader_exit = Some(self.of.exit);
+        self.block = header;
+        let outside = if count > 1 { self.values.clone() } else { Table::default() };
+        self.begin_iteration(inner, &parameters, carried)?;
+        let elements = self.elements.clone();
+        let mut items = &inner.body[..];
+        let mut tested = None;
+        if inner.is_top_tested {
+            self.items(&items[..1])?;
+            items = &items[1..];
+            let test = if count == 1 { self.scalar(inner.test)? } else { self.test_of_last(inner, count - 1)? };
+            let body = self.graph.add_block();
+            tested = Some((test, body, self.block, self.values.clone()));
+            self.block = body;
+        }
+        self.items(items)?;
+        let mut next = self.next_values(inner, carried)?;
+        for iteration in 1..count {
+            self.unrolled.iteration = iteration as usize;
+            self.values = outside.clone();
+            self.begin_iteration(inner, &next, carried)?;
+            self.items(&inner.body)?;
+            next = self.next_values(inner, carried)?;
+        }
+        let latch = self.block;
+        let after = self.graph.add_block();
+        let back = Branch { target: header, args: next, ..Branch::default() };
+        let out = Branch { target: after, ..Branch::default() };
+        self.block = after;
+        match tested {
+            Some((test, body, at, values)) => {
+                self.graph.blocks[latch].terminator = Terminator::Jump(back);
+                let into = Branch { target: body, ..Branch::default() };
+                self.graph.blocks[at].terminator = Terminator::Branch(test, into, out);
+                // The header dominates the exit: its parameters and nodes are available there, and no others of the loop.
+                self.values = values;
+                self.elements = elements;
+            }
+            None => {
+                let test = self.scalar(inner.test)?;
+                self.graph.blocks[latch].terminator = Terminator::Branch(test, back, out);
+            }
+        }
+        Some(parameters)
+    }
+
+    /// Notes the values with which an iteration of an inner loop begins: those of the parameters, and of the elements that it carries.
+    fn begin_iteration(&mut self, inner: &LoopNest, values: &[NodeId], carried: &[Element]) -> Option<()> {
+        let vectors = self.of.factor.vectors;
+        let mut values = values.iter().copied();
+        for parameter in self.graph.blocks[inner.header].parameters.clone() {
+            let value = match self.of.shapes.get(parameter) {
+                Shape::Varying => Value::Vectors(values.by_ref().take(vectors).collect()),
+                _ => Value::Scalar(values.next()?),
+            };
+            self.values.insert(parameter, value);
+        }
+        for element in carried {
+            self.elements.insert(*element, values.by_ref().take(vectors).collect());
+        }
+        Some(())
+    }
+
+    /// The values with which the next iteration begins.
+    fn next_values(&mut self, inner: &LoopNest, carried: &[Element]) -> Option<Nodes> {
+        let mut values = Nodes::new();
+        for (parameter, next) in self.graph.blocks[inner.header].parameters.clone().iter().zip(&inner.next) {
+            self.expand(*parameter, *next, &mut values)?;
+        }
+        for element in carried {
+            values.extend_from_slice(&self.elements[element]);
+        }
+        Some(values)
+    }
+
+    /// Whether there is an iteration that is `ahead` of the one that begins. Guards have checked that the sum does not wrap.
+    fn test_of_last(&mut self, inner: &LoopNest, ahead: u64) -> Option<NodeId> {
+        let parameter = self.graph.blocks[inner.header].parameters[inner.induction];
+        let (current, bound) = (self.scalar(parameter)?, self.scalar(inner.bound)?);
+        let ahead = self.graph.add_constant(Scalar::I64, ahead.checked_mul(inner.step)?);
+        let last = self.integer(Primitive::WrappingAdd, &[current, ahead]);
+        Some(self.add(Kind::Primitive(Primitive::LtS, Scalar::I64), Ty::Truth, &[last, bound]))
     }
 
     /// The base of a buffer that a loop accesses.

@@ -2,6 +2,7 @@
 //! sequential ones once for each lane. The module around calls it for each factor.
 
 mod inner_loop;
+pub(super) mod transposition;
 
 use smallvec::SmallVec;
 
@@ -12,6 +13,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Lanes, Scalar, Ty};
+use transposition::Unrolled;
 
 /// A vector loop to be built.
 pub(super) struct VectorLoop<'a> {
@@ -45,6 +47,8 @@ struct LoopBodyBuilder<'a, 'b> {
     values: Table<NodeId, Value>,
     /// The vectors of the elements that loops around carry at this point.
     elements: Table<Element, SmallVec<[NodeId; 4]>>,
+    /// The inner loop that is unrolled at this point.
+    unrolled: Unrolled,
 }
 
 impl VectorLoop<'_> {
@@ -88,8 +92,14 @@ impl VectorLoop<'_> {
         graph.blocks[preheader].preheader_exit = Some(self.exit);
         let body = graph.add_block();
         let uncounted = count(graph, body, steps);
-        let mut builder =
-            LoopBodyBuilder { graph, of: self, block: body, values: Table::default(), elements: Table::default() };
+        let mut builder = LoopBodyBuilder {
+            graph,
+            of: self,
+            block: body,
+            values: Table::default(),
+            elements: Table::default(),
+            unrolled: Unrolled::default(),
+        };
         let own = builder.graph.blocks[nest.header].parameters.clone();
         let mut at = 0;
         let mut counter = parameters[0];
@@ -286,6 +296,11 @@ impl LoopBodyBuilder<'_, '_> {
         }
         let (base, index) = (self.scalar(node.args[0])?, self.scalar(node.args[1])?);
         let ty = self.of.lanes_of(node.scalar());
+        if self.unrolled.rows.contains(&id)
+            && let Shape::Strided(stride) = self.of.shapes.get(node.args[1])
+        {
+            return Some(Value::Vectors(self.load_transposed(id, [base, index], stride)?));
+        }
         Some(match self.of.shapes.get(node.args[1]) {
             Shape::Uniform => Value::Scalar(self.add(node.kind, node.ty, &[base, index])),
             Shape::Strided(1) => {

@@ -4,7 +4,9 @@ use dynasmrt::DynasmApi;
 
 use super::super::float::Predicate;
 use super::super::{Asm, Scalar, Src, emit};
+use super::pairs;
 use crate::generated::vm::primitive::LowerLanes;
+use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 
@@ -358,6 +360,25 @@ pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displ
     ones(asm);
     let displacement = displacement.wrapping_mul(4);
     emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 4 + displacement], Ry(VECTOR_SCRATCH));
+}
+
+pub(super) fn load_rows(asm: &mut Asm, dst: u8, base: u8, index: u8, rows: Rows) {
+    let [low, high] = [0, 1].map(|group| rows.element(group).wrapping_mul(4));
+    emit!(asm
+        ; vmovups Rx(dst), [Rq(base) + Rq(index) * 4 + low]
+        ; vinsertf128 Ry(dst), Ry(dst), [Rq(base) + Rq(index) * 4 + high], BYTE 1
+    );
+}
+
+pub(super) fn interleave(asm: &mut Asm, dst: u8, a: u8, b: u8, which: Interleave) {
+    match which {
+        Interleave::Low => emit!(asm; vunpcklps Ry(dst), Ry(a), Ry(b)),
+        Interleave::High => emit!(asm; vunpckhps Ry(dst), Ry(a), Ry(b)),
+        Interleave::LowPairs | Interleave::HighPairs => {
+            // The assembler takes the last two of this instruction the other way round.
+            emit!(asm; vshufps Ry(dst), Ry(b), Ry(a), BYTE pairs(which) as i8);
+        }
+    }
 }
 
 pub(super) fn load_frame(asm: &mut Asm, dst: u8, offset: i32) {

@@ -10,6 +10,7 @@ use dynasmrt::DynasmApi;
 
 use super::{Asm, Primitive, Scalar, Src, emit};
 use crate::generated::vm::primitive;
+use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
 use crate::math::vector;
 use eight::Eight;
@@ -74,10 +75,22 @@ of_width! {
     /// Gathers elements of 32 bits, at `index` plus `displacement` plus each of `offsets`, in elements. `dst` is none of the registers of
     /// operands.
     gather(dst: u8, from: (u8, Src), offsets: u8, displacement: i32);
+    /// Loads four elements of 32 bits of every fourth row; element `index` is the first one of row 0.
+    load_rows(dst: u8, base: u8, index: u8, rows: Rows);
+    /// Lanes of both operands in turn.
+    interleave(dst: u8, a: u8, b: u8, which: Interleave);
     /// Loads lanes from the native frame.
     load_frame(dst: u8, offset: i32);
     /// Stores lanes to the native frame.
     store_frame(offset: i32, src: u8);
+}
+
+/// The operand that chooses pairs of lanes: two bits for each, of which the first two are of the first operand.
+fn pairs(which: Interleave) -> u8 {
+    match which {
+        Interleave::Low | Interleave::LowPairs => 0b01_00_01_00,
+        Interleave::High | Interleave::HighPairs => 0b11_10_11_10,
+    }
 }
 
 /// The value of one of the first four lanes.

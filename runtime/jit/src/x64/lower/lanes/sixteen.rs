@@ -5,7 +5,9 @@ use dynasmrt::DynasmApi;
 use super::super::evex::{self, Memory, Op, Operand};
 use super::super::float::Predicate;
 use super::super::{Asm, Scalar, Src, emit};
+use super::pairs;
 use crate::generated::vm::primitive::LowerLanes;
+use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
 use crate::processor::registers::{RSP, SCRATCH, VECTOR_SCRATCH};
 
@@ -366,6 +368,25 @@ pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displ
     evex::VPCMPD.binary_by(asm, MASK, offsets, offsets, Order::Equal as u8);
     let from = Memory { base: SCRATCH, index: Some((offsets, 2)), offset: displacement.wrapping_mul(4) };
     evex::VGATHERDPS.masked(asm, dst, MASK, from);
+}
+
+pub(super) fn load_rows(asm: &mut Asm, dst: u8, base: u8, index: u8, rows: Rows) {
+    let offset = |group| rows.element(group).wrapping_mul(4);
+    emit!(asm; vmovups Rx(dst), [Rq(base) + Rq(index) * 4 + offset(0)]);
+    for group in 1..4 {
+        let from = Memory { base, index: Some((index, 2)), offset: offset(group) };
+        evex::VINSERTF32X4.binary_on(asm, dst, dst, Operand::Memory(from), group as u8);
+    }
+}
+
+pub(super) fn interleave(asm: &mut Asm, dst: u8, a: u8, b: u8, which: Interleave) {
+    match which {
+        Interleave::Low => evex::VUNPCKLPS.binary(asm, dst, a, b),
+        Interleave::High => evex::VUNPCKHPS.binary(asm, dst, a, b),
+        Interleave::LowPairs | Interleave::HighPairs => {
+            evex::VSHUFPS.binary_by(asm, dst, a, b, pairs(which));
+        }
+    }
 }
 
 pub(super) fn load_frame(asm: &mut Asm, dst: u8, offset: i32) {

@@ -50,6 +50,15 @@ const ENCODINGS: &[(&str, &str, Encode)] = &[
     ("62727d487ce6", "vpbroadcastd zmm12, esi", |asm| evex::VPBROADCASTD.unary(asm, 12, 6)),
     ("62d37d4839ff03", "vextracti32x4 xmm15, zmm7, 3", |asm| evex::VEXTRACTI32X4.part(asm, 15, 7, 3)),
     ("62537d483bc701", "vextracti32x8 ymm15, zmm8, 1", |asm| evex::VEXTRACTI32X8.part(asm, 15, 8, 1)),
+    ("62333548184c970302", "vinsertf32x4 zmm9, zmm9, [rdi + r10*4 + 48], 2", |asm| {
+        evex::VINSERTF32X4.binary_on(asm, 9, 9, at(7, Some((10, 2)), 48), 2)
+    }),
+    ("62d31d48189d0410000003", "vinsertf32x4 zmm3, zmm12, [r13 + 4100], 3", |asm| {
+        evex::VINSERTF32X4.binary_on(asm, 3, 12, at(13, None, 4100), 3)
+    }),
+    ("62f12c4814cb", "vunpcklps zmm1, zmm10, zmm3", |asm| evex::VUNPCKLPS.binary(asm, 1, 10, 3)),
+    ("62516c4815cb", "vunpckhps zmm9, zmm2, zmm11", |asm| evex::VUNPCKHPS.binary(asm, 9, 2, 11)),
+    ("62f10c48c6eeee", "vshufps zmm5, zmm14, zmm6, 0xee", |asm| evex::VSHUFPS.binary_by(asm, 5, 14, 6, 0xee)),
     ("62f16c4858cb", "vaddps zmm1, zmm2, zmm3", |asm| evex::VADDPS.binary(asm, 1, 2, 3)),
     ("62512c4859cb", "vmulps zmm9, zmm10, zmm11", |asm| evex::VMULPS.binary(asm, 9, 10, 11)),
     ("62f104485cc7", "vsubps zmm0, zmm15, zmm7", |asm| evex::VSUBPS.binary(asm, 0, 15, 7)),

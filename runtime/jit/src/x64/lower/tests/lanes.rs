@@ -1,11 +1,14 @@
 //! Lanes compute what the interpreter's functions do.
 
+use dynasmrt::DynasmApi;
+
 use super::super::lanes;
 use super::super::{Asm, Src, emit};
 use super::cases::{Case, cases};
 use super::machine::{Code, State};
 use super::{Features, Random};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
 use crate::ir::types::{Lanes, Scalar, Ty};
 
@@ -217,6 +220,40 @@ fn narrow_elements_are_made_wider() {
                 let at = (5 + width.lanes() as usize + lane) * bytes;
                 let expected = widened([byte(at), byte(at + 1)]);
                 assert_eq!(vectors.lanes(RESULT)[lane], expected, "{primitive:?} in {width:?} lanes");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_transposed() {
+    for width in widths().iter().copied() {
+        let lanes = width.lanes() as usize;
+        // Rows of seven elements, from the third one on; the second row is the first that counts.
+        let (stride, index, first) = (7, 3, 1);
+        for iteration in 0..4 {
+            let mut vectors = Vectors::new(width);
+            vectors.memory.resize((lanes + 4) * stride, 0);
+            vectors.memory.iter_mut().enumerate().for_each(|(index, value)| *value = 3 * index as u32);
+            let before = vectors.memory.clone();
+            vectors.run(|asm, width| {
+                emit!(asm; mov Rd(6), index as i32);
+                for row in 0..4 {
+                    let rows = Rows { stride: stride as i32, first: first + i32::from(row) };
+                    lanes::load_rows(asm, width, row, MEMORY, 6, rows);
+                }
+                let (of_both, of_pairs) = (
+                    if iteration < 2 { Interleave::Low } else { Interleave::High },
+                    if iteration % 2 == 0 { Interleave::LowPairs } else { Interleave::HighPairs },
+                );
+                lanes::interleave(asm, width, 8, 0, 1, of_both);
+                lanes::interleave(asm, width, 3, 2, 3, of_both);
+                lanes::interleave(asm, width, 8, 8, 3, of_pairs);
+                store(asm, width, 8);
+            });
+            for lane in 0..lanes {
+                let expected = before[index + (first as usize + lane) * stride + iteration];
+                assert_eq!(vectors.lanes(RESULT)[lane], expected, "lane {lane} of {width:?}, iteration {iteration}");
             }
         }
     }

@@ -1,0 +1,141 @@
+//! Loads of rows that are transposed in registers.
+//!
+//! An element that moves by a row from lane to lane, and by one element from iteration to iteration of an inner loop, is what products with
+//! transposed matrices load. Gathering it takes an access for each lane in each iteration. Instead, the inner loop is unrolled four times, four
+//! consecutive elements of each row are loaded at once, and each group of four lanes is transposed:
+//!
+//! ```text
+//! rows 0, 4, 8, 12     a0 a1 a2 a3 | e0 e1 e2 e3 | ...        iteration 0     a0 b0 c0 d0 | e0 f0 g0 h0 | ...
+//! rows 1, 5, 9, 13     b0 b1 b2 b3 | f0 f1 f2 f3 | ...   -->  iteration 1     a1 b1 c1 d1 | e1 f1 g1 h1 | ...
+//! rows 2, 6, 10, 14    c0 c1 c2 c3 | g0 g1 g2 g3 | ...        iteration 2     a2 b2 c2 d2 | ...
+//! rows 3, 7, 11, 15    d0 d1 d2 d3 | h0 h1 h2 h3 | ...        iteration 3     a3 b3 c3 d3 | ...
+//! ```
+//!
+//! The inner loop stores nothing, but for elements that are in registers then, so a load may be made up to three iterations early.
+
+use smallvec::SmallVec;
+
+use super::LoopBodyBuilder;
+use crate::analysis::loop_nest::{Item, LoopNest, increment};
+use crate::analysis::shapes::{Shape, Shapes, access};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Graph, Interleave, Kind, NodeId, Rows};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Linear, Scalar};
+
+/// How many iterations of an inner loop are one of the unrolled loop: the lanes of a group.
+pub(super) const UNROLLED: u64 = 4;
+/// Most nodes of an inner loop that is unrolled.
+const MAX_NODES: usize = 64;
+
+/// What the builder knows while it unrolls an inner loop.
+#[derive(Default)]
+pub(super) struct Unrolled {
+    /// The loads that are transposed.
+    pub rows: SmallVec<[NodeId; 4]>,
+    /// Which of the iterations that are made at once is being built.
+    pub iteration: usize,
+    /// What was loaded in the first of them.
+    transposed: Table<NodeId, Transposed>,
+}
+
+/// The vectors of a load, for each iteration that the unrolled loop makes at once.
+type Transposed = [SmallVec<[NodeId; 4]>; UNROLLED as usize];
+
+/// The loads of an inner loop that can be transposed, without those in loops inside of it.
+pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &LoopNest) -> SmallVec<[NodeId; 4]> {
+    let mut found = SmallVec::new();
+    let mut nodes = 0;
+    inner.for_each_node(graph, &mut |_| nodes += 1);
+    let is_short = match (graph.constant(inner.start[inner.induction]), graph.constant(inner.bound)) {
+        (Some(start), Some(bound)) => bound.saturating_sub(start) < UNROLLED,
+        _ => false,
+    };
+    if inner.is_outer() || !inner.is_top_tested || inner.step != 1 || nodes > MAX_NODES || is_short {
+        return found;
+    }
+    let inside = inner.defined(graph);
+    let mut steps = Table::default();
+    for (parameter, next) in graph.blocks[inner.header].parameters.iter().zip(&inner.next) {
+        steps.insert(*parameter, increment(graph, *parameter, *next).map(|by| by as i64));
+    }
+    for item in &inner.body {
+        let Item::Nodes(block) = item else { continue };
+        for id in &graph.blocks[*block].nodes {
+            let Some(((_, index), primitive, false)) = access(graph, *id) else { continue };
+            let is_row = matches!(shapes.get(index), Shape::Strided(by) if by > 1);
+            if is_row && primitive.element_shift() == 2 && step(graph, &inside, &steps, index) == Some(1) {
+                found.push(*id);
+            }
+        }
+    }
+    found
+}
+
+/// By how much an index grows from one iteration of the inner loop to the next, if that is always the same. `inside` are the values that the loop
+/// defines, and `steps` those of its parameters.
+fn step(graph: &Graph, inside: &Bits, steps: &Table<NodeId, Option<i64>>, id: NodeId) -> Option<i64> {
+    if let Some(step) = steps.get(&id) {
+        return *step;
+    }
+    if !inside.contains(id.index()) {
+        return Some(0);
+    }
+    let node = graph.node(id);
+    let Kind::Primitive(primitive, of) = node.kind else { return None };
+    let of_arg = |index: usize| step(graph, inside, steps, node.args[index]);
+    let product = || match (of_arg(0)?, of_arg(1)?) {
+        (0, 0) => Some(0),
+        (a, 0) => a.checked_mul(graph.constant(node.args[1])? as i64),
+        (0, b) => b.checked_mul(graph.constant(node.args[0])? as i64),
+        _ => None,
+    };
+    match primitive.linear().filter(|_| of == Scalar::I64) {
+        Some(Linear::Sum) => of_arg(0)?.checked_add(of_arg(1)?),
+        Some(Linear::Difference) => of_arg(0)?.checked_sub(of_arg(1)?),
+        Some(Linear::Product) => product(),
+        Some(Linear::ProductAndSum) => product()?.checked_add(of_arg(2)?),
+        None if primitive.effect() == Effect::Pure => {
+            (0..node.args.len()).all(|index| of_arg(index) == Some(0)).then_some(0)
+        }
+        None => None,
+    }
+}
+
+impl LoopBodyBuilder<'_, '_> {
+    /// The vectors of a load of rows in this iteration. All of them are loaded in the first one.
+    pub(super) fn load_transposed(
+        &mut self,
+        id: NodeId,
+        [base, index]: [NodeId; 2],
+        stride: i64,
+    ) -> Option<SmallVec<[NodeId; 4]>> {
+        if self.unrolled.iteration == 0 {
+            let all = self.transpose(id, [base, index], i32::try_from(stride).ok()?)?;
+            self.unrolled.transposed.insert(id, all);
+        }
+        Some(self.unrolled.transposed.get(&id)?[self.unrolled.iteration].clone())
+    }
+
+    /// Loads rows and transposes them, for all iterations that are made at once.
+    fn transpose(&mut self, id: NodeId, [base, index]: [NodeId; 2], stride: i32) -> Option<Transposed> {
+        let (_, primitive, _) = access(self.graph, id)?;
+        let of = self.graph.node(id).scalar();
+        let ty = self.of.lanes_of(of);
+        let lanes = self.of.factor.width.lanes() as i32;
+        let mut all = Transposed::default();
+        for number in 0..self.of.factor.vectors as i32 {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|row| {
+                let rows = Rows { stride, first: number * lanes + row };
+                self.add(Kind::LoadRows(primitive, rows), ty, &[base, index])
+            });
+            let mut interleave = |which, a, b| self.add(Kind::Interleave(which), ty, &[a, b]);
+            for (of_both, first) in [(Interleave::Low, 0), (Interleave::High, 2)] {
+                let (pairs, others) = (interleave(of_both, a, b), interleave(of_both, c, d));
+                all[first].push(interleave(Interleave::LowPairs, pairs, others));
+                all[first + 1].push(interleave(Interleave::HighPairs, pairs, others));
+            }
+        }
+        Some(all)
+    }
+}
