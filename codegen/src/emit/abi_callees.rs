@@ -1,13 +1,13 @@
 //! Emits argument types for functions of programs that the runtime calls on its own (`spec/abi/callees.yaml`): each type holds the arguments
 //! in order, with the calling convention of the function.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::load::Spec;
-use crate::model::abi::{Callee, CalleeArg, Kind, Type};
+use crate::model::abi::{Callee, CalleeArg, Type};
 
 /// `abi/callees.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -19,7 +19,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 }
 
 fn arguments(spec: &Spec, callee: &Callee) -> TokenStream {
-    let name = format_ident!("{}Arguments", camel_case(&callee.name));
+    let camel = camel_case(&callee.name);
+    let (name, list) = (format_ident!("{camel}Arguments"), format_ident!("{camel}ArgumentList"));
     let (origin, doc) = (comment(&callee.origin.to_string()), format!(" Arguments of a call. {}", callee.doc));
     let convention = spec.abi.grammar.text(&callee.convention());
     let symbol = callee.symbol.iter().map(|symbol| {
@@ -28,31 +29,34 @@ fn arguments(spec: &Spec, callee: &Callee) -> TokenStream {
             pub const SYMBOL: &'static str = #symbol;
         }
     });
-    let (mut parameters, mut initial, mut setters) = (Vec::new(), Vec::new(), Vec::new());
-    let mut place = 0;
+    let (mut parameters, mut types, mut initial, mut setters) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for arg in &callee.args {
         let ident = format_ident!("{}", arg.name);
-        let count = arg.count.unwrap_or(1) as usize;
         match &arg.ty {
             Type::Number(kind) => {
-                let variant = variant(*kind);
-                initial.extend((0..count).map(|_| quote!(Value::#variant(Default::default()))));
-                setters.push(setter(arg, place, *kind));
+                let ty = format_ident!("{}", kind.name());
+                setters.push(setter(arg, types.len(), &ty));
+                for _ in 0..arg.count.unwrap_or(1) {
+                    types.push(quote!(#ty));
+                    initial.push(quote!(Default::default()));
+                }
             }
             Type::Ref | Type::Object(_) => {
                 let ty = object(&arg.ty);
                 parameters.push(quote!(#ident: #ty));
-                initial.push(quote!(Value::from(#ident)));
+                types.push(ty);
+                initial.push(quote!(#ident));
             }
         }
-        place += count;
     }
-    let count = Literal::usize_unsuffixed(place);
     quote! {
         #origin
         #[doc = #doc]
         #[derive(Clone, Debug)]
-        pub struct #name([Value; #count]);
+        pub struct #name(#list);
+
+        #[doc = " Their types in order."]
+        pub type #list = (#(#types,)*);
 
         impl #name {
             #(#symbol)*
@@ -61,52 +65,43 @@ fn arguments(spec: &Spec, callee: &Callee) -> TokenStream {
 
             #[doc = " The arguments with these references. Numbers are zero."]
             pub fn new(#(#parameters),*) -> Self {
-                Self([#(#initial),*])
+                Self((#(#initial,)*))
             }
 
             #(#setters)*
 
-            #[doc = " All of them in order."]
-            pub fn values(&self) -> &[Value] {
-                &self.0
+            #[doc = " All of them, for one call."]
+            #[inline]
+            pub fn list(&self) -> #list {
+                self.0.clone()
             }
         }
     }
 }
 
 /// `set_workgroup_id(&mut self, workgroup_id: [i32; 3])`
-fn setter(arg: &CalleeArg, place: usize, kind: Kind) -> TokenStream {
+fn setter(arg: &CalleeArg, place: usize, ty: &Ident) -> TokenStream {
     let (ident, method) = (format_ident!("{}", arg.name), format_ident!("set_{}", arg.name));
-    let (ty, variant) = (format_ident!("{}", kind.name()), variant(kind));
     let doc = format!(" {}", arg.doc);
-    match arg.count {
+    let (ty, sets) = match arg.count {
         None => {
             let place = Literal::usize_unsuffixed(place);
-            quote! {
-                #[doc = #doc]
-                #[inline]
-                pub fn #method(&mut self, #ident: #ty) {
-                    self.0[#place] = Value::#variant(#ident);
-                }
-            }
+            (quote!(#ty), quote!(self.0.#place = #ident;))
         }
         Some(count) => {
             let places = (place..place + count as usize).map(Literal::usize_unsuffixed);
             let indices = (0..count as usize).map(Literal::usize_unsuffixed);
             let count = Literal::u32_unsuffixed(count);
-            quote! {
-                #[doc = #doc]
-                #[inline]
-                pub fn #method(&mut self, #ident: [#ty; #count]) {
-                    #(self.0[#places] = Value::#variant(#ident[#indices]);)*
-                }
-            }
+            (quote!([#ty; #count]), quote!(#(self.0.#places = #ident[#indices];)*))
+        }
+    };
+    quote! {
+        #[doc = #doc]
+        #[inline]
+        pub fn #method(&mut self, #ident: #ty) {
+            #sets
         }
     }
-}
-
-fn variant(kind: Kind) -> proc_macro2::Ident {
-    format_ident!("{}", camel_case(kind.name()))
 }
 
 /// The Rust type of a reference, which is known for the objects of the VM.

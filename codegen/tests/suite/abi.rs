@@ -378,7 +378,9 @@ fn a_callee_holds_its_arguments_in_order() {
 // spec/abi/modules/m.yaml:1
 /// Arguments of a call. A kernel.
 #[derive(Clone, Debug)]
-pub struct KernelArguments([Value; 4]);
+pub struct KernelArguments(KernelArgumentList);
+/// Their types in order.
+pub type KernelArgumentList = (i64, Obj<Buffer>, i32, i32);
 impl KernelArguments {
     /// The name that programs export the function by.
     pub const SYMBOL: &'static str = \"run\";
@@ -386,27 +388,23 @@ impl KernelArguments {
     pub const CONVENTION: &'static str = \"0Irii_v\";
     /// The arguments with these references. Numbers are zero.
     pub fn new(memory: Obj<Buffer>) -> Self {
-        Self([
-            Value::I64(Default::default()),
-            Value::from(memory),
-            Value::I32(Default::default()),
-            Value::I32(Default::default()),
-        ])
+        Self((Default::default(), memory, Default::default(), Default::default()))
     }
     /// How many.
     #[inline]
     pub fn set_count(&mut self, count: i64) {
-        self.0[0] = Value::I64(count);
+        self.0.0 = count;
     }
     /// Which one.
     #[inline]
     pub fn set_id(&mut self, id: [i32; 2]) {
-        self.0[2] = Value::I32(id[0]);
-        self.0[3] = Value::I32(id[1]);
+        self.0.2 = id[0];
+        self.0.3 = id[1];
     }
-    /// All of them in order.
-    pub fn values(&self) -> &[Value] {
-        &self.0
+    /// All of them, for one call.
+    #[inline]
+    pub fn list(&self) -> KernelArgumentList {
+        self.0.clone()
     }
 }
 ";

@@ -141,24 +141,47 @@ impl Context {
         &self.0.linked.modules
     }
 
-    /// Calls a function by the index of its module and its ordinal.
+    /// A function by the index of its module and its ordinal, for [`Context::call_each`].
     ///
     /// # Errors
-    /// As [`Function::call`].
+    /// As [`Function::typed`].
     #[doc(hidden)]
-    pub fn call_at(&self, module: usize, ordinal: usize, args: &[Value]) -> Result<Vec<Value>> {
-        self.0.call(ImportTarget { module, function: ordinal }, args, self.0.limits())
+    pub fn typed_at<P: PassedList, R: PassedList>(&self, module: usize, ordinal: usize) -> Result<TypedTarget<P, R>> {
+        let target = ImportTarget { module, function: ordinal };
+        TypedTarget::new(Arc::clone(&self.0.linked.module_list), target, self.0.limits())
     }
 
-    /// As [`Context::call_at`], within limits that have started already and are in force on this thread.
+    /// Calls a function with each of the arguments, one call after the other, without other calls in between unless one waits: within limits
+    /// that have started already and are in force on this thread, or without any.
+    ///
+    /// # Errors
+    /// As [`Function::call`], and those of `calls`. No further call is made then.
     #[doc(hidden)]
-    pub fn call_within(&self, module: usize, ordinal: usize, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
-        self.0.run(&mut Invocation::new(
-            &*self.0.linked.module_list,
-            ImportTarget { module, function: ordinal },
-            args,
-            limits,
-        )?)
+    pub fn call_each<P: PassedList>(
+        &self,
+        target: &TypedTarget<P, ()>,
+        limits: Option<&Limits>,
+        calls: impl IntoIterator<Item = Result<P>>,
+    ) -> Result<()> {
+        let inner = &*self.0;
+        let _blocking = Blocking::enter();
+        let take = || inner.state.take_within(limits.unwrap_or(&inner.limits));
+        let mut state = take()?;
+        if limits.is_none() {
+            target.make_ready(&mut state)?;
+        }
+        for params in calls {
+            let called = match limits {
+                Some(limits) => target.call(&mut state, params?, limits)?,
+                None => target.call_ready(&mut state, params?)?,
+            };
+            if let TypedPoll::Suspended(suspended) = called {
+                drop(state);
+                inner.finish::<()>(*suspended)?;
+                state = take()?;
+            }
+        }
+        Ok(())
     }
 
     /// The limits of calls that are made without limits.

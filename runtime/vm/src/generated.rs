@@ -47,7 +47,7 @@ pub mod abi {
 
     /// Arguments of the functions of programs that the runtime calls itself.
     pub mod callees {
-        use crate::{Buffer, List, Obj, Value};
+        use crate::{Buffer, List, Obj};
 
         include!(concat!(env!("OUT_DIR"), "/abi/callees.rs"));
     }

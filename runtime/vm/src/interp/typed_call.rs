@@ -421,6 +421,19 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
         results.map(TypedPoll::Done)
     }
 
+    /// Makes the next call ready, for a caller that makes many of them now.
+    ///
+    /// # Errors
+    /// As for a call.
+    pub fn make_ready(&self, state: &mut ContextState) -> Result<()> {
+        if !state.ready.as_ref().is_some_and(|ready| ready.is_of(&self.prepared)) {
+            // The stack of the one that was ready is free for this one.
+            state.ready = None;
+            state.ready = ReadyCall::new(&self.prepared, state)?;
+        }
+        Ok(())
+    }
+
     /// Calls the function, and makes the next call ready.
     #[cold]
     fn call_unready(&self, state: &mut ContextState, params: P) -> Result<TypedPoll<'_, R>> {

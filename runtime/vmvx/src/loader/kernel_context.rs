@@ -1,5 +1,6 @@
 //! Contexts that run kernels ([`KernelContext`]): one for each thread that runs workgroups, with the objects of the kernels' arguments.
 
+use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use crate::limits::{Limits, StepCounter, scope};
 use crate::status::{Result, Status};
 use crate::vm::list::ListType;
 use crate::vm::{Buffer, Context, List, Obj, Object};
-use vireo_vm::abi::callees::{KernelArguments, SetConstantsArguments};
+use vireo_vm::abi::callees::{KernelArgumentList, KernelArguments, SetConstantsArgumentList, SetConstantsArguments};
 use vireo_vm::buffer::Loan;
+use vireo_vm::interp::TypedTarget;
 
 /// Workgroups between two checks of the limits.
 const LIMITS_INTERVAL: u32 = 256;
@@ -20,11 +22,15 @@ pub(super) struct KernelContext {
     lent: LentBuffers,
     arguments: KernelArguments,
     list: Obj<List>,
+    /// The kernels that have run, by their ordinals.
+    kernels: Vec<Option<Kernel>>,
     /// The limits of the last run, if it had some.
     last_limits: Option<Arc<Limits>>,
     // Dropped last: its de-initialisers may use buffers that the program kept, which are empty by then.
     context: Context,
 }
+
+type Kernel = TypedTarget<KernelArgumentList, ()>;
 
 /// The buffers that kernels get. Only code in this context can have references to them.
 struct LentBuffers {
@@ -93,7 +99,7 @@ impl KernelContext {
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
         let (memory, constants) = (lent.local_memory.object().clone(), lent.constants.object().clone());
         let arguments = KernelArguments::new(memory, constants, list.clone());
-        Ok(KernelContext { lent, arguments, list, last_limits: None, context })
+        Ok(KernelContext { lent, arguments, list, kernels: Vec::new(), last_limits: None, context })
     }
 
     /// Calls the function that takes the constants of the executable.
@@ -102,9 +108,13 @@ impl KernelContext {
         unsafe { self.lent.constants.begin(values.as_ptr().cast_mut().cast(), size_of_val(values), false) };
         let arguments = SetConstantsArguments::new(self.lent.constants.object().clone());
         let loan_guard = LoanGuard(&mut self.lent);
-        let result = self.context.call_at(module, setter, arguments.values());
+        let result = self.context.typed_at::<SetConstantsArgumentList, ()>(module, setter).and_then(|setter| {
+            let started = scope::start(self.context.limits());
+            let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
+            self.context.call_each(&setter, Some(limits), [Ok(arguments.list())])
+        });
         drop(loan_guard);
-        result.map(drop)
+        result
     }
 
     /// Runs workgroups of a kernel in order.
@@ -121,21 +131,33 @@ impl KernelContext {
         self.arguments.set_workgroup_count(grid.count.map(|count| count as i32));
         let _float_state = FloatState::for_kernels();
         let started = scope::start_again(self.context.limits(), &mut self.last_limits);
-        let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
+        let limits = started.as_ref().map(|started| &*started.limits);
         // A workgroup without loops checks no limits itself.
-        let mut counter = started.is_some().then(|| StepCounter::new(limits, LIMITS_INTERVAL));
-        for workgroup in workgroups.range {
+        let mut counter = limits.map(|limits| StepCounter::new(limits, LIMITS_INTERVAL));
+        if self.kernels.len() <= kernel {
+            self.kernels.resize(kernel + 1, None);
+        }
+        let kernel = match &mut self.kernels[kernel] {
+            Some(kernel) => &*kernel,
+            none => none.insert(self.context.typed_at(module, kernel)?),
+        };
+        let running = Cell::new(None);
+        let calls = workgroups.range.map(|workgroup| {
             if let Some(counter) = &mut counter {
+                running.set(None);
                 counter.count()?;
             }
             let position = grid.position(workgroup);
+            running.set(Some(position));
             self.arguments.set_workgroup_id(position.map(|place| place as i32));
             // The kernel before may have changed the list.
             self.list.assign(loan_guard.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
-            self.context
-                .call_within(module, kernel, self.arguments.values(), limits)
-                .map_err(|status| in_workgroup(status, position))?;
-        }
+            Ok(self.arguments.list())
+        });
+        self.context.call_each(kernel, limits, calls).map_err(|status| match running.get() {
+            Some(position) => in_workgroup(status, position),
+            None => status,
+        })?;
         drop(counter);
         self.last_limits = started.map(|started| started.limits);
         Ok(())
