@@ -84,6 +84,8 @@ pub(super) struct Shadow {
     most: u64,
 }
 
+/// What a chunk counts without its bits and cells, and what its bits count.
+const CHUNK_BYTES: u64 = 64;
 const BITS_BYTES: u64 = CHUNK / 8;
 
 impl Cells {
@@ -95,7 +97,7 @@ impl Cells {
 impl Chunk {
     fn bytes(&self) -> u64 {
         let bits = if matches!(self.written, Some(Written::Bits(_))) { BITS_BYTES } else { 0 };
-        bits + self.cells.as_ref().map_or(0, Cells::bytes) + 64
+        bits + self.cells.as_ref().map_or(0, Cells::bytes) + CHUNK_BYTES
     }
 }
 
@@ -180,11 +182,11 @@ impl Shadow {
     pub(super) fn set_written(&mut self, start: u64, length: u64) {
         for (number, bytes) in parts(start, length) {
             let whole = bytes == (0..CHUNK);
-            if !self.chunks.contains_key(&number) {
-                let cost = if whole { 64 } else { 64 + BITS_BYTES };
-                if self.charge(cost).is_err() {
-                    return;
-                }
+            let known = self.chunks.get(&number);
+            let needs_bits = !whole && known.is_none_or(|chunk| chunk.written.is_none());
+            let cost = if known.is_none() { CHUNK_BYTES } else { 0 } + if needs_bits { BITS_BYTES } else { 0 };
+            if cost > 0 && self.charge(cost).is_err() {
+                return;
             }
             let chunk = self.chunks.entry(number).or_default();
             if whole {
@@ -235,7 +237,7 @@ impl Shadow {
     #[cold]
     fn divide(&mut self, number: u64, shift: u32) -> Result<(), Exhausted> {
         let count = (CHUNK >> shift) as usize;
-        let new_chunk = if self.chunks.contains_key(&number) { 0 } else { 64 };
+        let new_chunk = if self.chunks.contains_key(&number) { 0 } else { CHUNK_BYTES };
         self.charge((count * size_of::<Cell>()) as u64 + new_chunk)?;
         let chunk = self.chunks.entry(number).or_default();
         let old = chunk.cells.take();
@@ -290,6 +292,23 @@ mod tests {
         shadow.forget(0, u64::MAX);
         assert!(!shadow.is_written(0x2000, 1));
         assert_eq!(shadow.bytes, 0);
+    }
+
+    /// What was written is noted after an access, before it, and as a whole chunk.
+    #[test]
+    fn all_that_is_forgotten_was_counted() {
+        let mut shadow = Shadow::new(1 << 20);
+        for whole in [false, true] {
+            shadow.cells(0x1000, 4, |_| {}).unwrap();
+            shadow.set_written(0x1008, if whole { 0 } else { 4 });
+            shadow.set_written(0x1000, if whole { CHUNK } else { 1 });
+            shadow.set_written(0x3000, 1);
+            shadow.cells(0x3001, 1, |_| {}).unwrap();
+            shadow.forget(0x1800, 4);
+            shadow.forget(0, 0x2000);
+            shadow.forget(0x3000, 0x1000);
+            assert_eq!(shadow.bytes, 0);
+        }
     }
 
     #[test]
