@@ -52,8 +52,10 @@ struct Clock {
     phase: u32,
     /// What it learnt by atomic accesses.
     acquired: Released,
-    /// True from a barrier to the next access.
+    /// True from a barrier to the next access or barrier.
     leaves_barrier: bool,
+    /// It has learnt something at a barrier that those who poll what it stores must learn, too.
+    unpublished: bool,
 }
 
 /// The hook of a dispatch.
@@ -73,6 +75,7 @@ impl AccessHook for DispatchHook<'_> {
             group,
             local_bytes,
             local: Shadow::new(GROUP_SHADOW),
+            generation: 0,
             local_atomics: HashMap::new(),
             clocks: vec![Clock::default(); self.record.waves as usize],
             arrived: Default::default(),
@@ -88,6 +91,8 @@ struct GroupChecker<'a> {
     group: [u32; 3],
     local_bytes: u32,
     local: Shadow,
+    /// The generation of the numbers of moments in `local`.
+    generation: u64,
     local_atomics: HashMap<u64, Released>,
     clocks: Vec<Clock>,
     /// What waves knew that arrived at the last two barriers.
@@ -169,7 +174,9 @@ impl Orderer<'_> {
 
 impl GroupHook for GroupChecker<'_> {
     fn access(&mut self, access: &RowAccess<'_>) -> Mask {
-        let learnt = self.leave_barrier(access.wave);
+        self.leave_barrier(access.wave);
+        let clock = self.clocks.get_mut(access.wave as usize);
+        let learnt = clock.is_some_and(|clock| std::mem::take(&mut clock.unpublished));
         let sanitizer = self.hook.sanitizer;
         let mut guard = sanitizer.state();
         let state = &mut *guard;
@@ -187,6 +194,7 @@ impl GroupHook for GroupChecker<'_> {
     }
 
     fn barrier(&mut self, wave: u32) {
+        self.leave_barrier(wave);
         let Some(clock) = self.clocks.get_mut(wave as usize) else { return };
         // Waves that arrive at the next barrier while others have not left this one use the other half.
         let arrived = &mut self.arrived[(clock.phase & 1) as usize];
@@ -200,17 +208,22 @@ impl GroupHook for GroupChecker<'_> {
 }
 
 impl GroupChecker<'_> {
-    /// What the others knew when they arrived at the barrier, this wave knows after it. True if it learns something.
-    fn leave_barrier(&mut self, wave: u32) -> bool {
+    /// What the others knew when they arrived at the barrier, or ended, this wave knows after it.
+    fn leave_barrier(&mut self, wave: u32) {
         let clock = self.clocks.get_mut(wave as usize).filter(|clock| clock.leaves_barrier);
-        let Some(clock) = clock else { return false };
+        let Some(clock) = clock else { return };
         clock.leaves_barrier = false;
-        let (phase, released) = &self.arrived[(clock.phase.wrapping_sub(1) & 1) as usize];
-        let learns = phase.wrapping_add(1) == clock.phase && !released.0.is_empty();
-        if learns {
-            clock.acquired.join(released);
+        let reached = clock.phase;
+        let (phase, released) = &self.arrived[(reached.wrapping_sub(1) & 1) as usize];
+        let mut learnt = if phase.wrapping_add(1) == reached { released.clone() } else { Released::default() };
+        // All waves that have not ended arrived at the barrier.
+        let ended = self.clocks.iter().filter(|clock| clock.phase < reached);
+        ended.for_each(|clock| learnt.join(&clock.acquired));
+        if !learnt.0.is_empty() {
+            let clock = &mut self.clocks[wave as usize];
+            clock.acquired.join(&learnt);
+            clock.unpublished = true;
         }
-        learns
     }
 
     /// Lets those that poll what a wave stores learn what it knows.
@@ -355,6 +368,11 @@ impl GroupChecker<'_> {
             scalar: access.scalar,
         };
         let wave = self.first_wave.wrapping_add(access.wave);
+        state.reserve_site();
+        if self.generation != state.sites.generation {
+            self.generation = state.sites.generation;
+            self.local.forget_accesses(0, u64::MAX);
+        }
         if access.atomic && access.access == Access::Load {
             // A load that polls what others store: it orders, and races with nothing.
             self.acquire_by_load(state, access, allowed);
@@ -363,8 +381,9 @@ impl GroupChecker<'_> {
         let (space, record) = (access.space, &self.hook.record);
         let mut races = Vec::new();
         let mut outcome = Ok(());
-        match (state.sites.number(moment), self.clocks.get(access.wave as usize)) {
-            (Some(site), Some(clock)) => {
+        match self.clocks.get(access.wave as usize) {
+            Some(clock) => {
+                let site = state.sites.number(moment);
                 let State { shadow, order, sites, .. } = &mut *state;
                 let cells = if space == Space::Group { &mut self.local } else { shadow };
                 let group = self.first_wave;
@@ -380,7 +399,7 @@ impl GroupChecker<'_> {
                     outcome = outcome.and(visited);
                 }
             }
-            _ => outcome = Err(Exhausted),
+            None => outcome = Err(Exhausted),
         }
         if access.access == Access::Atomic {
             self.synchronise(state, access, allowed);

@@ -9,7 +9,8 @@
 //! unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
 //! algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. What orders more than it says (an
 //! atomic access orders all of its work-group until the next barrier; two reads are kept of each word) can hide a race, but reports none that
-//! is not there. Memory is bounded by [`Limits`]; where it does not suffice, that is reported too.
+//! is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, it is reported; where that of moments does not, which
+//! kernels reach that pass millions of barriers, the accesses so far are forgotten.
 
 mod blocks;
 mod groups;
@@ -92,7 +93,7 @@ impl FromStr for Checks {
 /// Bounds on the memory of a sanitizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of shadow memory.
+    /// Bytes of shadow memory; the moments of accesses take up to a quarter as many on top.
     pub shadow: u64,
     /// Bytes of freed allocations that are kept, so that nobody gets their addresses.
     pub quarantine: u64,
@@ -153,6 +154,16 @@ pub(crate) struct State {
     learnt: HashMap<u32, Released>,
 }
 
+impl State {
+    /// Makes room for the number of another moment. Numbers start again when there is none, so nothing may refer to the old ones.
+    fn reserve_site(&mut self) {
+        if !self.sites.has_room(self.limits.shadow / 4) {
+            self.sites.clear();
+            self.shadow.forget_accesses(0, u64::MAX);
+        }
+    }
+}
+
 /// Checks the kernels of one system.
 pub struct Sanitizer {
     checks: Checks,
@@ -180,18 +191,31 @@ pub(crate) struct Moment {
 pub(crate) struct Sites {
     all: Vec<Moment>,
     numbers: HashMap<Moment, u32>,
+    /// How often the numbers have started again.
+    generation: u64,
 }
 
+/// Bytes of a moment in both tables, with their unused space.
+const SITE_BYTES: u64 = 96;
+
 impl Sites {
-    /// The number of a moment; none if there are too many.
-    fn number(&mut self, moment: Moment) -> Option<u32> {
-        if let Some(number) = self.numbers.get(&moment) {
-            return Some(*number);
-        }
-        let number = u32::try_from(self.all.len()).ok().filter(|number| *number < shadow::MAX_SITES)?;
-        self.all.push(moment);
-        self.numbers.insert(moment, number);
-        Some(number)
+    /// Whether there is room for another moment in so many bytes.
+    fn has_room(&self, bytes: u64) -> bool {
+        (self.all.len() as u64) < (bytes / SITE_BYTES).clamp(1, shadow::MAX_SITES.into())
+    }
+
+    /// The number of a moment.
+    fn number(&mut self, moment: Moment) -> u32 {
+        *self.numbers.entry(moment).or_insert_with(|| {
+            self.all.push(moment);
+            self.all.len() as u32 - 1
+        })
+    }
+
+    fn clear(&mut self) {
+        self.all.clear();
+        self.numbers.clear();
+        self.generation += 1;
     }
 
     fn get(&self, number: u32) -> Moment {

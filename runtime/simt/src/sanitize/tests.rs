@@ -195,6 +195,56 @@ fn atomic_accesses_order_what_is_before_them() {
     assert_eq!(found(&sanitizer), [(Finding::Race, 8, Some(1)), (Finding::Race, 9, Some(3))]);
 }
 
+/// A wave that learns of another work-group passes it on at the next barrier, also to waves that access nothing before the one after it, and if
+/// it ends before the barrier.
+#[test]
+fn barriers_pass_on_what_waves_know_that_end() {
+    for barriers in [0, 1] {
+        let (sanitizer, memory) = sanitizer("race", 4096);
+        let dispatch = begin(&sanitizer, 1, 0, true, 2, 3);
+        let hook = sanitizer.hook(&dispatch, &memory);
+        let mut groups = [0, 1].map(|group| hook.start_group([group, 0, 0], 0));
+        access(&mut *groups[0], 1, 0, Access::Store, BASE);
+        access(&mut *groups[0], 2, 0, Access::Atomic, BASE + 64);
+        access(&mut *groups[1], 3, 0, Access::Atomic, BASE + 64);
+        for _ in 0..barriers {
+            (0..3).for_each(|wave| groups[1].barrier(wave));
+        }
+        // Wave 0 ends.
+        (1..3).for_each(|wave| groups[1].barrier(wave));
+        access(&mut *groups[1], 4, 1, Access::Load, BASE);
+        assert_eq!(found(&sanitizer), [], "{barriers} barriers");
+        // Without the barrier it would be one.
+        let mut other = hook.start_group([1, 0, 0], 0);
+        access(&mut *other, 5, 2, Access::Store, BASE);
+        assert_eq!(found(&sanitizer).len(), 1);
+    }
+}
+
+/// A kernel that passes very many barriers uses no more memory than the limit, is not to blame for that, and what races later is found.
+#[test]
+fn the_memory_for_moments_is_bounded() {
+    let limits = Limits { shadow: 1 << 20, ..Limits::default() };
+    let sanitizer = Sanitizer::new("race".parse().unwrap(), limits, None);
+    let memory = Words((0..512).map(|_| AtomicU64::new(0)).collect());
+    let dispatch = begin(&sanitizer, 1, 0, true, 1, 2);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut group = hook.start_group([0; 3], 64);
+    for turn in 0..20_000u64 {
+        let local = (Access::Store, 4, false, Space::Group);
+        access_of(&mut *group, 1, turn as u32 & 1, local, 0);
+        access(&mut *group, 2, turn as u32 & 1, Access::Store, BASE);
+        (0..2).for_each(|wave| group.barrier(wave));
+    }
+    assert!(sanitizer.state().sites.all.len() < 10_000);
+    assert_eq!(found(&sanitizer), []);
+    access(&mut *group, 3, 0, Access::Store, BASE);
+    access(&mut *group, 4, 1, Access::Store, BASE);
+    access_of(&mut *group, 5, 0, (Access::Store, 4, false, Space::Group), 0);
+    access_of(&mut *group, 6, 1, (Access::Store, 4, false, Space::Group), 0);
+    assert_eq!(found(&sanitizer), [(Finding::Race, 4, Some(3)), (Finding::GroupRace, 6, Some(5))]);
+}
+
 /// Two dispatches that store to the same word, the second after what `between` tells of.
 fn two_stores(queues: [u64; 2], barrier: bool, between: impl Fn(&Sanitizer)) -> usize {
     let (sanitizer, memory) = sanitizer("race", 4096);
