@@ -3,14 +3,10 @@
 
 mod common;
 
-use std::num::NonZeroUsize;
-
-use common::{Buffer, Buffers};
+use common::{Bare, Buffer, Buffers, push, words_of_bytes};
 use vireo_codegen::model::gfx::{Body, Instruction as Described};
+use vireo_gfx::Instruction;
 use vireo_gfx::isa::{Encoding, Field, FieldKind, Opcode, OperandType, Slot};
-use vireo_gfx::{Dispatch, Instruction, KernelRegisters, Program, run, vector_registers};
-use vireo_hsa::kernel_descriptor::KernelDescriptor;
-use vireo_simt::{Pool, Stop};
 
 /// Registers of operands: scalar ones; those of vectors are 12 less, and 2 for the first source.
 const SCALARS: [(Slot, &str, u32); 6] = [
@@ -30,11 +26,7 @@ struct Code(Vec<u32>);
 
 impl Code {
     fn push(&mut self, name: &str, encoding: Encoding, fields: &[(Field, u32)], literal: Option<u32>) {
-        let opcode = Opcode::of_name(name).expect(name);
-        let mut instruction = Instruction::new(opcode, encoding).expect(name);
-        fields.iter().for_each(|(field, value)| instruction.set(*field, *value));
-        literal.into_iter().for_each(|literal| instruction.set_extra_word(literal));
-        self.0.extend(instruction.encode());
+        push(&mut self.0, name, encoding, fields, literal);
     }
 
     fn set_scalar(&mut self, register: u32, value: u32) {
@@ -109,36 +101,9 @@ fn execute(opcode: Opcode, encoding: Encoding, example: &[(String, u64)]) -> Vec
     code.store(if implied(Slot::C) { 106 } else { 26 }, 4);
     code.push("s_endpgm", Encoding::Sopp, &[], None);
 
-    let mut descriptor = KernelDescriptor::default();
-    let registers = descriptor.compute_pgm_rsrc1.with_granulated_workitem_vgpr_count(3).expect("it fits");
-    descriptor.compute_pgm_rsrc1 = registers;
-    // Subnormal numbers stay.
-    descriptor.compute_pgm_rsrc1.0 |= 0xF << 16;
-    descriptor.compute_pgm_rsrc2 = descriptor.compute_pgm_rsrc2.with_user_sgpr_count(2).expect("it fits");
-    let properties = descriptor.kernel_code_properties.with_enable_sgpr_kernarg_segment_ptr(true);
-    descriptor.kernel_code_properties = properties.with_enable_wavefront_size32(true);
     let memory = Buffers(vec![Buffer::new(&[0; 5 * 128], true)]);
-    let program = Program::decode(&code.0, 0x1000, vector_registers(&descriptor));
-    let stop = Stop::default();
-    let dispatch = Dispatch {
-        program: &program,
-        descriptor: &descriptor,
-        registers: KernelRegisters { kernarg: memory.0[0].address(), ..KernelRegisters::default() },
-        grid: [32, 1, 1],
-        work_group: [32, 1, 1],
-        local_bytes: 0,
-        scratch_bytes: 0,
-        memory: &memory,
-        hook: None,
-        stop: &stop,
-        limit: 1000,
-        threads: NonZeroUsize::MIN,
-        pool: &Pool::default(),
-    };
-    run(&dispatch).unwrap_or_else(|trap| panic!("{instruction}: {trap}"));
-    let bytes = memory.0[0].bytes();
-    let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
-    words.chunks(32).map(<[u32]>::to_vec).collect()
+    Bare::new(&code.0, &memory).run().unwrap_or_else(|trap| panic!("{instruction}: {trap}"));
+    words_of_bytes(&memory.0[0].bytes()).chunks(32).map(<[u32]>::to_vec).collect()
 }
 
 fn is_nan(ty: OperandType, bits: u64) -> bool {

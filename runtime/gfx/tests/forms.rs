@@ -3,14 +3,10 @@
 
 mod common;
 
-use std::num::NonZeroUsize;
-
-use common::{Buffer, Buffers};
+use common::{Bare, Buffer, Buffers, push, words_of_bytes};
+use vireo_gfx::Instruction;
 use vireo_gfx::isa::operands::{DPP8, DPP8_FETCH_INACTIVE, DPP16, EXEC, LITERAL, VCC};
 use vireo_gfx::isa::{Encoding, Field, INSTRUCTIONS, InstructionInfo, Opcode, OperandType, Slot};
-use vireo_gfx::{Dispatch, Instruction, KernelRegisters, Program, run, vector_registers};
-use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
-use vireo_simt::{Pool, Stop};
 
 /// The values of the lanes of a register.
 type Lanes = [u32; 32];
@@ -65,77 +61,50 @@ impl State {
     /// What the wave has after an instruction.
     fn after(&self, instruction: &Instruction) -> State {
         let mut code = Vec::new();
-        let mut push = |name: &str, encoding: Encoding, fields: &[(Field, u32)], literal: Option<u32>| {
-            let mut instruction = Instruction::new(Opcode::of_name(name).expect(name), encoding).expect(name);
-            fields.iter().for_each(|(field, value)| instruction.set(*field, *value));
-            literal.into_iter().for_each(|literal| instruction.set_extra_word(literal));
-            code.extend_from_slice(instruction.encode());
-        };
         // Four bytes for each lane: v8 is the offset.
         let offset = REGISTERS;
-        push("v_lshlrev_b32", Encoding::Vop2, &[(Field::Vdst, offset), (Field::Src0, 130), (Field::Vsrc1, 0)], None);
+        push(
+            &mut code,
+            "v_lshlrev_b32",
+            Encoding::Vop2,
+            &[(Field::Vdst, offset), (Field::Src0, 130), (Field::Vsrc1, 0)],
+            None,
+        );
         for register in 0..REGISTERS {
             let fields =
                 [(Field::Offset, 128 * register), (Field::Addr, offset), (Field::Vdst, register), (Field::Saddr, 0)];
-            push("global_load_b32", Encoding::Global, &fields, None);
+            push(&mut code, "global_load_b32", Encoding::Global, &fields, None);
         }
         let set = [(VCC, self.vcc), (EXEC, self.exec)];
         for (register, value) in set {
-            push("s_mov_b32", Encoding::Sop1, &[(Field::Sdst, register), (Field::Ssrc0, LITERAL)], Some(value));
+            push(
+                &mut code,
+                "s_mov_b32",
+                Encoding::Sop1,
+                &[(Field::Sdst, register), (Field::Ssrc0, LITERAL)],
+                Some(value),
+            );
         }
         code.extend_from_slice(instruction.encode());
-        let mut push = |name: &str, encoding: Encoding, fields: &[(Field, u32)], literal: Option<u32>| {
-            let mut instruction = Instruction::new(Opcode::of_name(name).expect(name), encoding).expect(name);
-            fields.iter().for_each(|(field, value)| instruction.set(*field, *value));
-            literal.into_iter().for_each(|literal| instruction.set_extra_word(literal));
-            code.extend_from_slice(instruction.encode());
-        };
-        push("s_mov_b32", Encoding::Sop1, &[(Field::Sdst, 4), (Field::Ssrc0, EXEC)], None);
-        push("s_mov_b32", Encoding::Sop1, &[(Field::Sdst, EXEC), (Field::Ssrc0, LITERAL)], Some(u32::MAX));
-        push("v_mov_b32", Encoding::Vop1, &[(Field::Vdst, offset + 1), (Field::Src0, VCC)], None);
-        push("v_mov_b32", Encoding::Vop1, &[(Field::Vdst, offset + 2), (Field::Src0, 4)], None);
+        push(&mut code, "s_mov_b32", Encoding::Sop1, &[(Field::Sdst, 4), (Field::Ssrc0, EXEC)], None);
+        push(&mut code, "s_mov_b32", Encoding::Sop1, &[(Field::Sdst, EXEC), (Field::Ssrc0, LITERAL)], Some(u32::MAX));
+        push(&mut code, "v_mov_b32", Encoding::Vop1, &[(Field::Vdst, offset + 1), (Field::Src0, VCC)], None);
+        push(&mut code, "v_mov_b32", Encoding::Vop1, &[(Field::Vdst, offset + 2), (Field::Src0, 4)], None);
         for register in (0..REGISTERS).chain([offset + 1, offset + 2]) {
             let place = if register > offset { register - 1 } else { register };
             let fields =
                 [(Field::Offset, 128 * place), (Field::Addr, offset), (Field::Data0, register), (Field::Saddr, 2)];
-            push("global_store_b32", Encoding::Global, &fields, None);
+            push(&mut code, "global_store_b32", Encoding::Global, &fields, None);
         }
-        push("s_endpgm", Encoding::Sopp, &[], None);
+        push(&mut code, "s_endpgm", Encoding::Sopp, &[], None);
         self.run(&code, instruction)
     }
 
     fn run(&self, code: &[u32], instruction: &Instruction) -> State {
-        let mut descriptor = KernelDescriptor::default();
-        let rsrc1 = descriptor.compute_pgm_rsrc1.with_granulated_workitem_vgpr_count(3).expect("it fits");
-        let rsrc1 = rsrc1.with_float_denorm_mode_32(FloatDenormMode::NO_FLUSH).expect("it fits");
-        descriptor.compute_pgm_rsrc1 = rsrc1.with_float_denorm_mode_16_64(FloatDenormMode::NO_FLUSH).expect("it fits");
-        descriptor.compute_pgm_rsrc2 = descriptor.compute_pgm_rsrc2.with_user_sgpr_count(4).expect("it fits");
-        let properties = descriptor.kernel_code_properties.with_enable_sgpr_kernarg_segment_ptr(true);
-        let properties = properties.with_enable_sgpr_dispatch_id(true);
-        descriptor.kernel_code_properties = properties.with_enable_wavefront_size32(true);
         let bytes: Vec<u8> = self.registers.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
         let memory = Buffers(vec![Buffer::new(&bytes, false), Buffer::new(&[0; 10 * 128], true)]);
-        let program = Program::decode(code, 0x1000, vector_registers(&descriptor));
-        let stop = Stop::default();
-        let (kernarg, dispatch_id) = (memory.0[0].address(), memory.0[1].address());
-        let dispatch = Dispatch {
-            program: &program,
-            descriptor: &descriptor,
-            registers: KernelRegisters { kernarg, dispatch_id, ..KernelRegisters::default() },
-            grid: [32, 1, 1],
-            work_group: [32, 1, 1],
-            local_bytes: 0,
-            scratch_bytes: 0,
-            memory: &memory,
-            hook: None,
-            stop: &stop,
-            limit: 1000,
-            threads: NonZeroUsize::MIN,
-            pool: &Pool::default(),
-        };
-        run(&dispatch).unwrap_or_else(|trap| panic!("{instruction}: {trap}"));
-        let bytes = memory.0[1].bytes();
-        let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        Bare::new(code, &memory).run().unwrap_or_else(|trap| panic!("{instruction}: {trap}"));
+        let words = words_of_bytes(&memory.0[1].bytes());
         let lanes = |place: usize| -> Lanes { words[32 * place..][..32].try_into().expect("32 words") };
         let last = REGISTERS as usize;
         State { registers: std::array::from_fn(lanes), vcc: lanes(last)[0], exec: lanes(last + 1)[0] }

@@ -1,4 +1,5 @@
-//! Runs kernels of code objects on buffers of the test: a loader that is just good enough for what `iree-compile` writes.
+//! Runs kernels on buffers of the test: those of code objects, by a loader that is just good enough for what `iree-compile` writes ([`Kernel`]),
+//! and words of code ([`Bare`]).
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -6,8 +7,9 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use object::{Object, ObjectSegment, ObjectSymbol};
-use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
-use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_gfx::isa::Field;
+use vireo_gfx::{Dispatch, Encoding, Instruction, KernelRegisters, Opcode, Program, run, vector_registers};
+use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
 use vireo_simt::{Memory, Pool, Region, Stop, Trap};
 
 /// An allocation.
@@ -149,4 +151,78 @@ pub fn numbers(count: usize, seed: u64) -> Vec<f32> {
         ((state >> 40) as i32 % 17 - 8) as f32 * 0.25
     };
     (0..count).map(|_| next()).collect()
+}
+
+/// A kernel that is only code: its arguments are in the first scalar registers, and it has one work-group.
+pub struct Bare<'a> {
+    pub code: &'a [u32],
+    pub memory: &'a Buffers,
+    pub registers: KernelRegisters,
+    pub items: u16,
+    pub local_bytes: u32,
+    pub scratch_bytes: u32,
+    pub denormals: FloatDenormMode,
+    /// Vector registers, in granules.
+    pub granules: u8,
+}
+
+impl<'a> Bare<'a> {
+    /// Code of one full wave with 32 vector registers, where subnormal numbers stay. The first two scalar registers have the address of the
+    /// first buffer, and the next two that of the second one, if there is one.
+    pub fn new(code: &'a [u32], memory: &'a Buffers) -> Self {
+        let address = |index: usize| memory.0.get(index).map_or(0, Buffer::address);
+        let registers = KernelRegisters { kernarg: address(0), dispatch_id: address(1), ..KernelRegisters::default() };
+        let denormals = FloatDenormMode::NO_FLUSH;
+        Bare { code, memory, registers, items: 32, local_bytes: 0, scratch_bytes: 0, denormals, granules: 4 }
+    }
+
+    pub fn descriptor(&self) -> KernelDescriptor {
+        let mut descriptor = KernelDescriptor::default();
+        let count = self.granules - 1;
+        let rsrc1 = descriptor.compute_pgm_rsrc1.with_granulated_workitem_vgpr_count(count).expect("it fits");
+        let rsrc1 = rsrc1.with_float_denorm_mode_32(self.denormals).expect("it fits");
+        descriptor.compute_pgm_rsrc1 = rsrc1.with_float_denorm_mode_16_64(self.denormals).expect("it fits");
+        descriptor.compute_pgm_rsrc2 = descriptor.compute_pgm_rsrc2.with_user_sgpr_count(4).expect("it fits");
+        let properties = descriptor.kernel_code_properties.with_enable_sgpr_kernarg_segment_ptr(true);
+        let properties = properties.with_enable_sgpr_dispatch_id(true);
+        descriptor.kernel_code_properties = properties.with_enable_wavefront_size32(true);
+        descriptor
+    }
+
+    /// Runs it; returns how many instructions were executed.
+    pub fn run(&self) -> Result<u64, Trap> {
+        self.run_as(&self.descriptor())
+    }
+
+    /// Runs it with this descriptor.
+    pub fn run_as(&self, descriptor: &KernelDescriptor) -> Result<u64, Trap> {
+        let program = Program::decode(self.code, 0x1000, vector_registers(descriptor));
+        run(&Dispatch {
+            program: &program,
+            descriptor,
+            registers: self.registers,
+            grid: [self.items.into(), 1, 1],
+            work_group: [self.items, 1, 1],
+            local_bytes: self.local_bytes,
+            scratch_bytes: self.scratch_bytes,
+            memory: self.memory,
+            hook: None,
+            stop: &Stop::default(),
+            limit: 10_000,
+            threads: NonZeroUsize::MIN,
+            pool: &Pool::default(),
+        })
+    }
+}
+
+/// Appends an instruction with these fields, and the literal or word of DPP after it.
+pub fn push(code: &mut Vec<u32>, name: &str, encoding: Encoding, fields: &[(Field, u32)], extra: Option<u32>) {
+    let mut instruction = Instruction::new(Opcode::of_name(name).expect(name), encoding).expect(name);
+    fields.iter().for_each(|(field, value)| instruction.set(*field, *value));
+    extra.into_iter().for_each(|extra| instruction.set_extra_word(extra));
+    code.extend_from_slice(instruction.encode());
+}
+
+pub fn words_of_bytes(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
 }
