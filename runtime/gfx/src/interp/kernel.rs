@@ -93,6 +93,12 @@ pub fn run(dispatch: &Dispatch<'_>) -> Result<u64, Trap> {
     if rounding != [FloatRoundMode::NEAREST_EVEN; 2] {
         return Err(refuse("rounding other than to nearest"));
     }
+    if rsrc1.fp16_overflow() {
+        return Err(refuse("16-bit results that are limited to the largest number"));
+    }
+    if dispatch.descriptor.compute_pgm_rsrc2.enable_sgpr_workgroup_info() {
+        return Err(refuse("a scalar register for the waves of the work-group"));
+    }
     if dispatch.program.vectors != vector_registers(dispatch.descriptor).min(VECTOR_REGISTERS) {
         return Err(refuse("a program that was decoded for another number of registers"));
     }
@@ -222,6 +228,7 @@ impl<'a> Worker<'a> {
         let rsrc1 = dispatch.descriptor.compute_pgm_rsrc1;
         wave.denormals_32 = Denormals::of_mode(rsrc1.float_denorm_mode_32());
         wave.denormals_16_64 = Denormals::of_mode(rsrc1.float_denorm_mode_16_64());
+        wave.clamp_nan = rsrc1.enable_dx10_clamp();
     }
 }
 
@@ -264,6 +271,7 @@ impl Wave {
             next: 0,
             denormals_32: Denormals::default(),
             denormals_16_64: Denormals::default(),
+            clamp_nan: false,
             trap: None,
             scratch: vec![0; LANES * scratch_bytes as usize],
             scratch_stride: scratch_bytes,

@@ -1,6 +1,6 @@
 //! Packed halves, mixed precision and dot products.
 
-use vireo_simt::Row;
+use vireo_simt::{LANES, Row};
 
 use super::write;
 use crate::interp::Next;
@@ -33,13 +33,9 @@ fn halves<const N: usize>(wave: &mut Wave, inst: &Inst, float: bool, value: impl
         }
         halves
     };
+    let nan_is_zero = wave.clamp_nan;
     let limit = |value: u16| {
-        if modifiers.clamp && float {
-            let value = F16(value).to_f32();
-            F16::of_f32(if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) }).0
-        } else {
-            value
-        }
+        if modifiers.clamp && float { F16::of_f32(prim::clamp_f32(F16(value).to_f32(), nan_is_zero)).0 } else { value }
     };
     if modifiers.clamp && !float {
         return wave.trapped(vireo_simt::TrapKind::NotImplemented("clamp of an integer".into()), None);
@@ -88,42 +84,58 @@ packed! {
 fn mixed(wave: &mut Wave, inst: &Inst) -> Row {
     let modifiers = modifiers_of(inst);
     let rows: [Row; 3] = sources(wave, inst);
+    let flush = [wave.denormals_32.flush_sources, wave.denormals_16_64.flush_sources];
+    let nan_is_zero = wave.clamp_nan;
     let source = |lane: usize, index: usize| {
         let bits = rows[index].0[lane];
         let value = if modifiers.high_of_high >> index & 1 == 0 {
-            f32::from_bits(bits)
+            f32::from_bits(if flush[0] { prim::flush_f32(bits) } else { bits })
         } else {
-            F16((bits >> (16 * (modifiers.high >> index & 1))) as u16).to_f32()
+            let half = (bits >> (16 * (modifiers.high >> index & 1))) as u16;
+            F16(if flush[1] { prim::flush_f16(half) } else { half }).to_f32()
         };
         let value = if modifiers.neg_high >> index & 1 == 1 { value.abs() } else { value };
         if modifiers.neg >> index & 1 == 1 { -value } else { value }
     };
     Row::from_fn(|lane| {
         let value = source(lane, 0).mul_add(source(lane, 1), source(lane, 2));
-        let limited = if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
-        if modifiers.clamp { limited.to_bits() } else { value.to_bits() }
+        if modifiers.clamp { prim::clamp_f32(value, nan_is_zero).to_bits() } else { value.to_bits() }
+    })
+}
+
+/// That as f16.
+#[inline(always)]
+fn mixed_half(wave: &mut Wave, inst: &Inst) -> Row {
+    let row = mixed(wave, inst);
+    let flush = wave.denormals_16_64.flush_results;
+    Row::from_fn(|lane| {
+        let half = F16::of_f32(f32::from_bits(row.0[lane])).0;
+        u32::from(if flush { prim::flush_f16(half) } else { half })
     })
 }
 
 #[inline(always)]
 pub(crate) fn fma_mix_f32(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    let row = mixed(wave, inst);
+    let mut row = mixed(wave, inst);
+    if wave.denormals_32.flush_results {
+        for lane in 0..LANES {
+            row.0[lane] = prim::flush_f32(row.0[lane]);
+        }
+    }
     write(wave, inst, &row)
 }
 
 #[inline(always)]
 pub(crate) fn fma_mixlo_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    let (row, old) = (mixed(wave, inst), wave.rows[usize::from(inst.result)]);
-    let half = |lane: usize| u32::from(F16::of_f32(f32::from_bits(row.0[lane])).0);
-    let row = Row::from_fn(|lane| half(lane) | (old.0[lane] & 0xFFFF_0000));
+    let (half, old) = (mixed_half(wave, inst), wave.rows[usize::from(inst.result)]);
+    let row = Row::from_fn(|lane| half.0[lane] | (old.0[lane] & 0xFFFF_0000));
     write(wave, inst, &row)
 }
 
 #[inline(always)]
 pub(crate) fn fma_mixhi_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    let (row, old) = (mixed(wave, inst), wave.rows[usize::from(inst.result)]);
-    let half = |lane: usize| u32::from(F16::of_f32(f32::from_bits(row.0[lane])).0);
-    let row = Row::from_fn(|lane| half(lane) << 16 | (old.0[lane] & 0xFFFF));
+    let (half, old) = (mixed_half(wave, inst), wave.rows[usize::from(inst.result)]);
+    let row = Row::from_fn(|lane| half.0[lane] << 16 | (old.0[lane] & 0xFFFF));
     write(wave, inst, &row)
 }
 

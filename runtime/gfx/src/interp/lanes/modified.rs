@@ -148,8 +148,8 @@ pub(super) fn fetch(parts: &Parts<'_>, source: u16, index: usize, format: Format
 /// Makes subnormal numbers zeros of their signs.
 fn flush_rows(format: Format, rows: &mut [Row; 2]) {
     match format {
-        Format::Half => change(&mut rows[0], |low| if low & 0x7C00 == 0 { low & 0x8000 } else { low }),
-        Format::Single => change(&mut rows[0], |low| if low & 0x7F80_0000 == 0 { low & 0x8000_0000 } else { low }),
+        Format::Half => change(&mut rows[0], |low| u32::from(prim::flush_f16(low as u16))),
+        Format::Single => change(&mut rows[0], prim::flush_f32),
         Format::Double => {
             for lane in 0..LANES {
                 let (low, high) = (rows[0].0[lane], rows[1].0[lane]);
@@ -164,7 +164,12 @@ fn flush_rows(format: Format, rows: &mut [Row; 2]) {
 
 /// Limits and scales a result; returns whether it goes to the high half.
 #[inline(never)]
-pub(super) fn finish(modifiers: &Modifiers, format: Format, flush: bool, rows: &mut [Row; 2]) -> bool {
+pub(super) fn finish(
+    modifiers: &Modifiers,
+    format: Format,
+    (flush, clamp_nan): (bool, bool),
+    rows: &mut [Row; 2],
+) -> bool {
     let (scaled, clamp) = (modifiers.output.is_some(), modifiers.clamp);
     let scale = match modifiers.output {
         None | Some(OutputModifier::Unchanged) => 1.0f32,
@@ -172,10 +177,9 @@ pub(super) fn finish(modifiers: &Modifiers, format: Format, flush: bool, rows: &
         Some(OutputModifier::FourTimes) => 4.0,
         Some(OutputModifier::Half) => 0.5,
     };
-    let limited = |value: f32| if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
     let single = |value: f32| {
         let value = if scaled { value * scale } else { value };
-        if clamp { limited(value) } else { value }
+        if clamp { prim::clamp_f32(value, clamp_nan) } else { value }
     };
     if scaled || clamp {
         match format {
@@ -188,7 +192,7 @@ pub(super) fn finish(modifiers: &Modifiers, format: Format, flush: bool, rows: &
                 for lane in 0..LANES {
                     let mut value = <f64 as lanes::Lane>::of_words(rows[0].0[lane], rows[1].0[lane]) * f64::from(scale);
                     if clamp {
-                        value = if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
+                        value = if value.is_nan() & clamp_nan { 0.0 } else { value.clamp(0.0, 1.0) };
                     }
                     (rows[0].0[lane], rows[1].0[lane]) = lanes::Lane::words(value);
                 }

@@ -32,6 +32,10 @@ pub(crate) trait Float: Copy {
     fn class(self) -> u32;
     /// Times two to a power, rounded once.
     fn scale(self, power: i32) -> Self;
+    /// The field of its exponent.
+    fn exponent_field(self) -> i32;
+    /// A quotient is zero if the exponent of the numerator is less than that of the denominator by more than this.
+    const UNDERFLOW: i32;
 }
 
 macro_rules! class_of {
@@ -49,8 +53,9 @@ macro_rules! class_of {
 }
 
 macro_rules! native {
-    ($($ty:ty, $quiet:literal, $scale:ident;)*) => {$(
+    ($($ty:ty, $quiet:literal, $scale:ident, $significand:literal, $underflow:literal;)*) => {$(
         impl Float for $ty {
+            const UNDERFLOW: i32 = $underflow;
             #[inline(always)]
             fn add(self, other: Self) -> Self { self + other }
             #[inline(always)]
@@ -93,13 +98,15 @@ macro_rules! native {
             fn class(self) -> u32 { class_of!(self, self.to_bits(), $quiet) }
             #[inline(always)]
             fn scale(self, power: i32) -> Self { $scale(self, power) }
+            #[inline(always)]
+            fn exponent_field(self) -> i32 { (self.abs().to_bits() >> $significand) as i32 }
         }
     )*};
 }
 
 native! {
-    f32, 0x0040_0000, scale_f32;
-    f64, 0x0008_0000_0000_0000, scale_f64;
+    f32, 0x0040_0000, scale_f32, 23, 150;
+    f64, 0x0008_0000_0000_0000, scale_f64, 52, 1075;
 }
 
 #[inline(always)]
@@ -139,6 +146,13 @@ fn scale_f64(value: f64, power: i32) -> f64 {
 }
 
 impl Float for F16 {
+    // The exponents of two of them differ by 30 at most.
+    const UNDERFLOW: i32 = i32::MAX;
+
+    #[inline(always)]
+    fn exponent_field(self) -> i32 {
+        i32::from(self.0 >> 10 & 0x1F)
+    }
     #[inline(always)]
     fn add(self, other: Self) -> Self {
         F16::of_f32(self.to_f32() + other.to_f32())
@@ -153,15 +167,8 @@ impl Float for F16 {
     }
     #[inline(always)]
     fn fma(self, b: Self, c: Self) -> Self {
-        // The product has 22 bits and the sum at most 62 of them, which f64 rounds; rounding to odd keeps the second rounding right.
-        let (product, sum) = (self.wide() * b.wide(), c.wide());
-        let total = product + sum;
-        let lost = (product - (total - sum)) + (sum - (total - (total - sum)));
-        let inexact = lost != 0.0 && !lost.is_nan();
-        let toward = (lost > 0.0) == (total > 0.0);
-        let bits = total.to_bits();
-        let odd = if toward { bits | 1 } else { (bits - u64::from(inexact)) | 1 };
-        F16::of_f64(if inexact { f64::from_bits(odd) } else { total })
+        // The product is exact.
+        F16::of_f64(sum_to_odd(self.wide() * b.wide(), c.wide()))
     }
     #[inline(always)]
     fn lt(self, other: Self) -> bool {
@@ -236,6 +243,18 @@ impl Float for F16 {
         // The product is exact as f64.
         F16::of_f64(self.wide() * power_of_two(power.clamp(-200, 200)))
     }
+}
+
+/// The sum, of the two numbers next to it the odd one unless it is exact: rounding that to fewer bits gives what rounding the sum would.
+#[inline(always)]
+pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
+    let total = a + b;
+    let lost = (a - (total - b)) + (b - (total - (total - b)));
+    let inexact = (lost != 0.0) & !lost.is_nan();
+    let toward = (lost > 0.0) == (total > 0.0);
+    let bits = total.to_bits();
+    let odd = if toward { bits | 1 } else { bits.wrapping_sub(u64::from(inexact)) | 1 };
+    if inexact { f64::from_bits(odd) } else { total }
 }
 
 #[inline(always)]
@@ -429,6 +448,24 @@ pub(crate) fn frexp_exponent<F: Float>(value: F) -> u32 {
 #[inline(always)]
 pub(crate) fn ldexp<F: Float>(value: F, power: u32) -> F {
     value.scale(power as i32)
+}
+
+/// Limited to 0 to 1; NaN becomes zero or stays.
+#[inline(always)]
+pub(crate) fn clamp_f32(value: f32, nan_is_zero: bool) -> f32 {
+    if value.is_nan() & nan_is_zero { 0.0 } else { value.clamp(0.0, 1.0) }
+}
+
+/// The bits of an f32, or of a zero of its sign if it is subnormal.
+#[inline(always)]
+pub(crate) fn flush_f32(bits: u32) -> u32 {
+    if bits & 0x7F80_0000 == 0 { bits & 0x8000_0000 } else { bits }
+}
+
+/// The bits of an f16, or of a zero of its sign if it is subnormal.
+#[inline(always)]
+pub(crate) fn flush_f16(bits: u16) -> u16 {
+    if bits & 0x7C00 == 0 { bits & 0x8000 } else { bits }
 }
 
 #[inline(always)]
