@@ -3,46 +3,17 @@
 
 mod common;
 
-use std::num::NonZeroUsize;
-
-use common::{Buffer, Buffers};
-use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
-use vireo_hsa::kernel_descriptor::KernelDescriptor;
-use vireo_simt::{Pool, Stop, Trap};
+use common::{Bare, Buffer, Buffers};
+use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
+use vireo_simt::Trap;
 
 const CORPUS: &str = include_str!("corpus/instructions.txt");
 const S_ENDPGM: u32 = 0xBFB0_0000;
 
-fn descriptor() -> KernelDescriptor {
-    let mut descriptor = KernelDescriptor::default();
-    let registers = descriptor.compute_pgm_rsrc1.with_granulated_workitem_vgpr_count(7).expect("it fits");
-    descriptor.compute_pgm_rsrc1 = registers;
-    descriptor.compute_pgm_rsrc2 = descriptor.compute_pgm_rsrc2.with_user_sgpr_count(2).expect("it fits");
-    let properties = descriptor.kernel_code_properties.with_enable_sgpr_kernarg_segment_ptr(true);
-    descriptor.kernel_code_properties = properties.with_enable_wavefront_size32(true);
-    descriptor
-}
-
 fn execute(code: &[u32], items: u16) -> Result<u64, Trap> {
-    let descriptor = descriptor();
     let memory = Buffers(vec![Buffer::new(&[0; 4096], true)]);
-    let program = Program::decode(code, 0x1000, vector_registers(&descriptor));
-    let stop = Stop::default();
-    run(&Dispatch {
-        program: &program,
-        descriptor: &descriptor,
-        registers: KernelRegisters { kernarg: memory.0[0].address(), ..KernelRegisters::default() },
-        grid: [items.into(), 1, 1],
-        work_group: [items, 1, 1],
-        local_bytes: 256,
-        scratch_bytes: 64,
-        memory: &memory,
-        hook: None,
-        stop: &stop,
-        limit: 10_000,
-        threads: NonZeroUsize::MIN,
-        pool: &Pool::default(),
-    })
+    let denormals = FloatDenormMode::FLUSH_SOURCE_OUTPUT;
+    Bare { items, local_bytes: 256, scratch_bytes: 64, denormals, granules: 8, ..Bare::new(code, &memory) }.run()
 }
 
 fn trap_of(code: &[u32]) -> String {
@@ -73,7 +44,8 @@ fn traps_name_instruction_and_address() {
         assert!(text.contains(&format!("not implemented: the swizzle 0x{mode:x}, in ds_swizzle_b32")), "{text}");
     }
     // s_sendmsg of another message than the release of registers.
-    assert!(trap_of(&[0xBFB6_0001]).contains("not implemented: the message 1, in s_sendmsg"));
+    assert!(trap_of(&[0xBFB6_0001]).contains("not implemented: the message MSG_INTERRUPT, in s_sendmsg"));
+    assert!(trap_of(&[0xBFB6_0011]).contains("not implemented: the message 17, in s_sendmsg"));
     // scratch_load_b32 v0, off, off offset:64
     let text = trap_of(&[0xDC51_0040, 0x007C_0000, S_ENDPGM]);
     assert!(text.contains("outside of private memory, in scratch_load_b32"), "{text}");
@@ -87,12 +59,62 @@ fn code_that_no_wave_reaches_does_no_harm() {
 
 #[test]
 fn code_that_does_not_end_traps() {
-    assert!(trap_of(&[0xBF80_0000]).starts_with("there is no instruction at this address"));
-    assert!(trap_of(&[]).starts_with("there is no instruction at this address"));
+    assert_eq!(trap_of(&[0xBF80_0000]), "there is no instruction at 0x1004, work-group (0, 0, 0), wave 0");
+    assert_eq!(trap_of(&[]), "there is no instruction at 0x1000, work-group (0, 0, 0), wave 0");
     // s_branch to itself
     assert!(trap_of(&[0xBFA0_FFFF]).starts_with("stopped, in s_branch at 0x1000"));
-    // s_branch into a literal
-    assert!(trap_of(&[0xBFA0_0001, 0xBE80_00FF, 0x1234_5678, S_ENDPGM]).starts_with("there is no instruction"));
+}
+
+#[test]
+fn jumps_to_no_instruction_name_both_addresses() {
+    // s_branch into a literal, over the end, and before the code.
+    let text = trap_of(&[0xBFA0_0001, 0xBE80_00FF, 0x1234_5678, S_ENDPGM]);
+    assert_eq!(text, "a jump to 0x1008, where no instruction is, in s_branch at 0x1000, work-group (0, 0, 0), wave 0");
+    assert!(trap_of(&[0xBF80_0000, 0xBFA0_0100, S_ENDPGM]).starts_with("a jump to 0x1408, where no instruction is"));
+    assert!(trap_of(&[0xBFA0_8000, S_ENDPGM]).starts_with("a jump to 0xfffffffffffe1004, where no instruction is"));
+    // s_mov_b32 s4, 0x1002; s_mov_b32 s5, 0; s_setpc_b64 s[4:5]
+    let text = trap_of(&[0xBE84_00FF, 0x1002, 0xBE85_0080, 0xBE80_4804, S_ENDPGM]);
+    assert!(text.starts_with("a jump to 0x1002, where no instruction is, in s_setpc_b64 at 0x100c"), "{text}");
+    // A branch that is not taken does no harm: s_cbranch_execz.
+    assert_eq!(execute(&[0xBFA5_0100, S_ENDPGM], 32), Ok(2));
+}
+
+#[test]
+fn what_helpers_do_not_know_is_refused() {
+    // v_mbcnt_lo_u32_b32_e64_dpp v1, v2, v3 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf
+    let text = trap_of(&[0xD71F_0001, 0x0002_06FA, 0xFF00_E402, S_ENDPGM]);
+    assert!(text.starts_with("not implemented: DPP, in v_mbcnt_lo_u32_b32_e64_dpp at 0x1000"), "{text}");
+    // v_mov_b32_dpp v1, v2 with the control of a shift of the whole wave, which gfx11 does not have.
+    let text = trap_of(&[0x7E02_02FA, 0xFF01_3002, S_ENDPGM]);
+    assert!(text.starts_with("invalid operand: the DPP control 0x130, in v_mov_b32_dpp at 0x1000"), "{text}");
+    // v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7] with a sign of the first matrix.
+    let text = trap_of(&[0xCC40_4000, 0x3C02_2108, S_ENDPGM]);
+    assert!(text.contains("signs of matrices, in v_wmma_f32_16x16x16_f16"), "{text}");
+}
+
+#[test]
+fn code_with_too_many_constants_traps() {
+    // s_movk_i32 s4 with each number, and s_movk_i32 s5, 7 once more.
+    let mut code: Vec<u32> = (0..0x1_0000).map(|number| 0xB004_0000 | number).collect();
+    code.extend([0xB005_0007, S_ENDPGM]);
+    assert!(trap_of(&code).starts_with("not implemented: more than"));
+}
+
+#[test]
+fn descriptors_that_ask_for_what_is_not_there_are_refused() {
+    let memory = Buffers(Vec::new());
+    let kernel = Bare::new(&[S_ENDPGM], &memory);
+    let refused = |change: fn(&mut KernelDescriptor)| {
+        let mut descriptor = kernel.descriptor();
+        change(&mut descriptor);
+        kernel.run_as(&descriptor).expect_err("refused").to_string()
+    };
+    assert_eq!(kernel.run(), Ok(1));
+    let text = refused(|kernel| kernel.compute_pgm_rsrc1 = kernel.compute_pgm_rsrc1.with_fp16_overflow(true));
+    assert!(text.starts_with("invalid dispatch: 16-bit results that are limited"), "{text}");
+    let text =
+        refused(|kernel| kernel.compute_pgm_rsrc2 = kernel.compute_pgm_rsrc2.with_enable_sgpr_workgroup_info(true));
+    assert!(text.starts_with("invalid dispatch: a scalar register for the waves"), "{text}");
 }
 
 #[test]

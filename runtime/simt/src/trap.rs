@@ -15,8 +15,10 @@ pub enum TrapKind {
     NotImplemented(Cow<'static, str>),
     /// An operand is not one that the instruction may have, such as a register that the kernel did not ask for.
     InvalidOperand(Cow<'static, str>),
-    /// The program counter has left the code, or points into an instruction.
+    /// The program counter has left the code.
     InvalidAddress,
+    /// A jump to this address, which is not in the code or in an instruction.
+    InvalidJump(u64),
     /// An access to memory.
     Memory(Fault),
     /// Waves wait at a barrier that the others will never reach.
@@ -35,7 +37,8 @@ impl fmt::Display for TrapKind {
             TrapKind::UnknownInstruction => f.write_str("unknown instruction"),
             TrapKind::NotImplemented(what) => write!(f, "not implemented: {what}"),
             TrapKind::InvalidOperand(what) => write!(f, "invalid operand: {what}"),
-            TrapKind::InvalidAddress => f.write_str("there is no instruction at this address"),
+            TrapKind::InvalidAddress => f.write_str("there is no instruction"),
+            TrapKind::InvalidJump(target) => write!(f, "a jump to 0x{target:x}, where no instruction is"),
             TrapKind::Memory(fault) => fault.fmt(f),
             TrapKind::Deadlock => f.write_str("deadlock: waves wait at a barrier that the others never reach"),
             TrapKind::Stopped => f.write_str("stopped"),

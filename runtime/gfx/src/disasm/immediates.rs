@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::instruction::Instruction;
 use crate::isa::immediates::{
-    DelayAlu, Dpp8Word, Dpp16Word, DppControl, Message, QuadPerm, Swizzle, SwizzleBitmask, Waitcnt, WaitcntDepctr,
+    DelayAlu, Dpp8Word, Dpp16Word, DppControl, QuadPerm, SendMessage, Swizzle, SwizzleBitmask, Waitcnt, WaitcntDepctr,
 };
 use crate::isa::operands::{DPP8_FETCH_INACTIVE, DPP16};
 use crate::isa::{BitField, Field, Opcode};
@@ -20,7 +20,7 @@ pub(super) fn sopp(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt
         Opcode::SClause | Opcode::SSetInstPrefetchDistance | Opcode::SRoundMode => {
             write!(f, " 0x{value:x}")
         }
-        Opcode::SSendmsg => match Message::of(value) {
+        Opcode::SSendmsg => match SendMessage(value).id() {
             Some(message) => write!(f, " sendmsg({})", message.text()),
             None => write!(f, " {value}"),
         },

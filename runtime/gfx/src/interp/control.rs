@@ -5,7 +5,7 @@ use vireo_simt::TrapKind;
 
 use super::wave::{Denormals, Group, Wave};
 use super::{Next, scalar};
-use crate::isa::immediates::{FloatMode, Message};
+use crate::isa::immediates::{FloatMode, Message, SendMessage};
 use crate::program::Inst;
 
 /// An instruction that cannot be executed.
@@ -22,10 +22,12 @@ pub(crate) fn nothing(_: &mut Wave, _: &mut Group<'_>, _: &Inst) -> Next {
 /// Only the release of vector registers, after which a wave ends.
 #[inline(always)]
 pub(crate) fn message(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    match Message::of(inst.number) {
-        Some(Message::DeallocVgprs) => Next::Continue,
-        None => wave.trapped(TrapKind::NotImplemented(format!("the message {}", inst.number).into()), None),
-    }
+    let what = match SendMessage(inst.number).id() {
+        Some(Message::DeallocVgprs) => return Next::Continue,
+        Some(message) => format!("the message {}", message.text()),
+        None => format!("the message {}", inst.number),
+    };
+    wave.trapped(TrapKind::NotImplemented(what.into()), None)
 }
 
 #[inline(always)]
@@ -121,7 +123,10 @@ fn jump_to_address(wave: &mut Wave, group: &Group<'_>, address: u64) -> Next {
     }
     let offset = address.wrapping_sub(group.program.address);
     let word = if offset.is_multiple_of(4) { i64::try_from(offset / 4).unwrap_or(-1) } else { -1 };
-    wave.next = group.program.index_at(word);
+    let Some(index) = group.program.index_at(word) else {
+        return wave.trapped(TrapKind::InvalidJump(address), None);
+    };
+    wave.next = index;
     Next::Continue
 }
 

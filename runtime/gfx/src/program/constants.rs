@@ -37,25 +37,29 @@ fn value(operand: Operand, ty: OperandType) -> Option<(u32, u32)> {
 
 impl Decoder {
     /// The index of a constant among the scalars.
-    pub(super) fn constant(&mut self, low: u32, high: u32) -> u16 {
+    pub(super) fn constant(&mut self, low: u32, high: u32) -> Result<u16, Refused> {
+        if let Some(known) = self.constants.get(&(low, high)) {
+            return Ok(*known);
+        }
+        self.check_room()?;
         let constants = &mut self.program.scalar_constants;
-        *self.constants.entry((low, high)).or_insert_with(|| {
-            constants.extend([low, high]);
-            FIRST_CONSTANT + (constants.len() - 2) as u16
-        })
+        constants.extend([low, high]);
+        let index = FIRST_CONSTANT + (constants.len() - 2) as u16;
+        self.constants.insert((low, high), index);
+        Ok(index)
     }
 
     /// The index of a source among the scalars.
     pub(super) fn scalar_source(&mut self, operand: Operand, ty: OperandType) -> Result<u16, Refused> {
         match operand {
-            Operand::Scalar(NULL) => Ok(self.constant(0, 0)),
+            Operand::Scalar(NULL) if ty.words() <= 2 => self.constant(0, 0),
+            Operand::Scalar(NULL) => Err(invalid("null in place of several registers")),
             Operand::Scalar(number) if number + ty.words() <= SCALAR_REGISTERS => Ok(number as u16),
             Operand::Scalar(_) => Err(invalid("a scalar register beyond the last one")),
             Operand::Vector(_) => Err(invalid("a vector register where a scalar is expected")),
             other => {
                 let (low, high) = value(other, ty).ok_or_else(|| special(other))?;
-                self.check_room()?;
-                Ok(self.constant(low, high))
+                self.constant(low, high)
             }
         }
     }

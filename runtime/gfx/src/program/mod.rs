@@ -107,8 +107,9 @@ pub struct Program {
     pub(crate) row_constants: Vec<Row>,
     /// Vector registers that a wave has.
     pub(crate) vectors: u32,
-    /// The address of the first word.
+    /// The address of the first word, and that after the last one which was decoded.
     pub(crate) address: u64,
+    end: u64,
 }
 
 struct Decoder {
@@ -138,6 +139,7 @@ impl Program {
             row_constants: Vec::new(),
             vectors,
             address,
+            end: address,
         };
         let mut decoder =
             Decoder { program, constants: HashMap::new(), rows: HashMap::new(), origin: 0, next_address: address };
@@ -145,11 +147,10 @@ impl Program {
         decoder.program
     }
 
-    /// The index of the instruction at a word of the code; the last one, which traps, if there is none.
-    pub(crate) fn index_at(&self, word: i64) -> u32 {
-        let last = self.insts.len().saturating_sub(1) as u32;
+    /// The index of the instruction at a word of the code.
+    pub(crate) fn index_at(&self, word: i64) -> Option<u32> {
         let index = usize::try_from(word).ok().and_then(|word| self.index.get(word)).copied();
-        index.filter(|index| *index != u32::MAX).unwrap_or(last)
+        index.filter(|index| *index != u32::MAX)
     }
 
     /// The address and the name of the instruction that `inst` was decoded from.
@@ -163,7 +164,7 @@ impl Program {
                 (self.address + 4 * u64::from(*word), name)
             }
             Some((word, Err(bytes))) => (self.address + 4 * u64::from(*word), Cow::Owned(format!("0x{bytes:08x}"))),
-            None => (self.address, Cow::Borrowed("")),
+            None => (self.end, Cow::Borrowed("")),
         }
     }
 
@@ -228,10 +229,19 @@ impl Decoder {
             }
             word += length;
         }
+        self.program.end = self.next_address;
         self.origin = u32::MAX;
         self.trap(TrapKind::InvalidAddress);
         for (inst, target) in branches {
-            self.program.insts[inst].number = self.program.index_at(target);
+            self.program.insts[inst].number = match self.program.index_at(target) {
+                Some(index) => index,
+                None => {
+                    // A branch that is taken goes to a trap, which has its place.
+                    self.origin = self.program.insts[inst].origin;
+                    self.trap(TrapKind::InvalidJump(self.program.address.wrapping_add_signed(4 * target)));
+                    self.program.insts.len() as u32 - 1
+                }
+            };
         }
     }
 
@@ -306,11 +316,11 @@ impl Decoder {
                 (Slot::Scc, _) => continue,
                 (Slot::Vcc, _) => VCC as u16,
                 (Slot::Exec | Slot::Exec64, _) => EXEC as u16,
-                (Slot::Pc, _) => self.constant(self.next_address as u32, (self.next_address >> 32) as u32),
+                (Slot::Pc, _) => self.constant(self.next_address as u32, (self.next_address >> 32) as u32)?,
                 (Slot::Imm, OperandType::Imm16) => {
-                    self.constant(instruction.field(Field::Simm16) as u16 as i16 as u32, 0)
+                    self.constant(instruction.field(Field::Simm16) as u16 as i16 as u32, 0)?
                 }
-                (Slot::Imm, _) => self.constant(instruction.field(Field::Simm16), 0),
+                (Slot::Imm, _) => self.constant(instruction.field(Field::Simm16), 0)?,
                 (_, OperandType::Mask) => match instruction.operand(*slot) {
                     None => VCC as u16,
                     Some(operand) => self.scalar_source(operand, declared)?,
@@ -338,7 +348,7 @@ impl Decoder {
         }
         let modifiers = self.modifiers(instruction, reads, &sources)?;
         if instruction.opcode == Opcode::SSwappcB64 {
-            sources[3] = self.constant(self.next_address as u32, (self.next_address >> 32) as u32);
+            sources[3] = self.constant(self.next_address as u32, (self.next_address >> 32) as u32)?;
         }
         let number = instruction.field(Field::Simm16);
         let (handlers, with_dpp) = handlers();
@@ -409,15 +419,22 @@ impl Decoder {
         modifiers.clamp = field(Field::Clamp) == 1;
         let output = OutputModifier::of(field(Field::Omod));
         modifiers.output = output.filter(|modifier| *modifier != OutputModifier::Unchanged);
-        modifiers.dpp =
-            instruction.dpp().map(|source| Box::new(lanes::Dpp::new(source, instruction.extra_word().unwrap_or(0))));
+        if let Some(source) = instruction.dpp() {
+            let word = instruction.extra_word().unwrap_or(0);
+            // Helpers fetch their sources on their own.
+            if instruction.info().reads.is_empty() {
+                return Err(TrapKind::NotImplemented("DPP".into()));
+            }
+            let control = Dpp16Word(word);
+            if source == DPP16 && control.control().is_none() {
+                return Err(invalid(format!("the DPP control 0x{:x}", control.control_bits())));
+            }
+            modifiers.dpp = Some(Box::new(lanes::Dpp::new(source, word)));
+        }
         let float =
             matches!(instruction.info().operand(Slot::D), Some(OperandType::F16 | OperandType::F32 | OperandType::F64));
         if modifiers.clamp && !float && instruction.encoding != Encoding::Vop3p {
             return Err(TrapKind::NotImplemented("clamp of an integer".into()));
-        }
-        if modifiers.dpp.is_some() && instruction.encoding == Encoding::Vop3p {
-            return Err(TrapKind::NotImplemented("DPP of packed instructions".into()));
         }
         // Bits count sources by their names, and handlers by the order in which they read them.
         let packed = instruction.encoding == Encoding::Vop3p;

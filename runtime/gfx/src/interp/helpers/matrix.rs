@@ -18,8 +18,12 @@ const EVEN: f32 = 12_582_912.0;
 /// A, of which each array is a column, or B, of which each is a row.
 type Matrix = [[f32; SIDE]; SIDE];
 
-/// Traps unless all sources are registers and all lanes are active, as compilers guarantee.
-fn check(wave: &mut Wave, inst: &Inst) -> Result<(), Next> {
+/// Traps unless all sources are registers and all lanes are active, as compilers guarantee, or if there are other signs than those in `neg`.
+fn check(wave: &mut Wave, inst: &Inst, neg: u32) -> Result<(), Next> {
+    let modifiers = modifiers_of(inst);
+    if modifiers.neg & !neg | modifiers.neg_high != 0 {
+        return Err(wave.trapped(TrapKind::NotImplemented("signs of matrices".into()), None));
+    }
     if inst.sources[..3].iter().any(|source| *source >= MODIFIED) {
         return Err(wave.trapped(TrapKind::InvalidOperand("a matrix that is not in registers".into()), None));
     }
@@ -108,7 +112,7 @@ fn floats(
     load: impl Fn(u32) -> f32,
     store: impl Fn(f32, u32) -> u32,
 ) -> Next {
-    if let Err(next) = check(wave, inst) {
+    if let Err(next) = check(wave, inst, 0) {
         return next;
     }
     let a = halves(wave, inst.sources[0], convert);
@@ -163,7 +167,7 @@ pub(crate) fn wmma_bf16_bf16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) ->
 
 #[inline(always)]
 pub(crate) fn wmma_i32_iu8(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    if let Err(next) = check(wave, inst) {
+    if let Err(next) = check(wave, inst, 3) {
         return next;
     }
     let modifiers = modifiers_of(inst);
