@@ -11,7 +11,7 @@ use super::Next;
 use super::row_check::{check, may_load_scalars};
 use super::wave::{Group, Wave};
 use crate::generated::interp::{Part, Space, Value};
-use crate::isa::immediates::BufferDword1;
+use crate::isa::immediates::{BufferBounds, BufferDword1, BufferDword3};
 use crate::program::{BUFFER_INDEX, BUFFER_OFFSET, Inst, NONE};
 
 /// Why a lane's access fails.
@@ -99,9 +99,9 @@ fn global(wave: &Wave, inst: &Inst) -> Places {
     Places { offsets, base: offset.wrapping_add(u64::from(first) << 32), high: None, select }
 }
 
-/// The lanes' bytes of a buffer. The resource is raw: without a stride, `num_records` counts bytes.
+/// The lanes' bytes of a buffer from byte `skipped` of the value on. The resource is raw: without a stride, `num_records` counts bytes.
 #[inline(always)]
-fn buffer(wave: &Wave, inst: &Inst, bytes: u32) -> Result<Places, Refused> {
+fn buffer(wave: &Wave, inst: &Inst, skipped: u32, bytes: u32) -> Result<Places, Refused> {
     let first = usize::from(inst.sources[1]);
     let resource = &wave.scalars[first..first + 4];
     let second = BufferDword1(resource[1]);
@@ -109,28 +109,59 @@ fn buffer(wave: &Wave, inst: &Inst, bytes: u32) -> Result<Places, Refused> {
     if inst.number & BUFFER_INDEX != 0 || second.swizzle() != 0 || second.stride() != 0 {
         return Err(Refused::Bounds("a buffer with a stride or index"));
     }
+    let fourth = BufferDword3(resource[3]);
+    if fourth.kind() != 0 {
+        return Err(Refused::Bounds("a resource that is no buffer"));
+    }
+    if fourth.add_lane() {
+        return Err(Refused::Bounds("a buffer whose index has the lane's number"));
+    }
     let base = base.wrapping_add(u64::from(wave.scalars[usize::from(inst.sources[2])]));
     // What is outside of the bounds reads as zero.
     let (limit, offset) = (resource[2], inst.number & !(BUFFER_INDEX | BUFFER_OFFSET));
-    let (some, last) = (limit >= bytes, limit.wrapping_sub(bytes));
+    let end = skipped + bytes;
+    let (some, last) = match fourth.bounds() {
+        Some(BufferBounds::Raw) => (limit >= end, limit.wrapping_sub(end)),
+        Some(BufferBounds::Unchecked) => (limit != 0, u32::MAX),
+        _ => return Err(Refused::Bounds("a buffer with bounds of records")),
+    };
     let has_offset = inst.number & BUFFER_OFFSET != 0;
     let row = if has_offset { &wave.rows[usize::from(inst.sources[0])] } else { &Row::ZERO };
     Ok(Places::within(wave, base, |lane| {
         // Offsets in buffers have 32 bits: a negative one and what the instruction adds are a small one.
         let place = row.0[lane].wrapping_add(offset);
-        (place, some & (place <= last))
+        (place.wrapping_add(skipped), some & (place <= last))
     }))
+}
+
+/// The places of each word of values in a buffer, if those of some lane are not all inside: each word has bounds of its own.
+#[inline(always)]
+fn words_apart(wave: &Wave, inst: &Inst, places: &Places, (space, value): (Space, Value)) -> Option<Vec<Places>> {
+    if space != Space::Buffer || value.words() == 1 {
+        return None;
+    }
+    let mut outside = 0;
+    for lane in 0..LANES {
+        outside |= wave.exec_row.0[lane] ^ places.select.0[lane];
+    }
+    if outside == 0 { None } else { each_word(wave, inst, value.words()) }
+}
+
+#[cold]
+#[inline(never)]
+fn each_word(wave: &Wave, inst: &Inst, words: usize) -> Option<Vec<Places>> {
+    (0..words as u32).map(|index| buffer(wave, inst, 4 * index, 4).ok()).collect()
 }
 
 /// The lanes' bytes of the memory of the work-group. Outside of it everything is zero.
 #[inline(always)]
 fn local(wave: &Wave, group: &Group<'_>, inst: &Inst, offset: u32, bytes: u32) -> Places {
-    // It is much smaller than the largest offset, at which offsets that are too large end up.
     let limit = group.local.len() as u32;
     let (some, last) = (limit >= bytes, limit.wrapping_sub(bytes));
     let row = &wave.rows[usize::from(inst.sources[0])];
     Places::within(wave, 0, |lane| {
-        let place = row.0[lane].saturating_add(offset);
+        // Addresses wrap: compilers subtract from the register and add to the offset.
+        let place = row.0[lane].wrapping_add(offset);
         (place, some & (place <= last))
     })
 }
@@ -161,7 +192,7 @@ fn scratch(wave: &Wave, inst: &Inst, bytes: u32) -> Result<Places, (usize, Refus
 fn places(wave: &Wave, group: &Group<'_>, inst: &Inst, space: Space, bytes: u32) -> Result<Places, (usize, Refused)> {
     match space {
         Space::Global | Space::Constant => Ok(global(wave, inst)),
-        Space::Buffer => buffer(wave, inst, bytes).map_err(|refused| (0, refused)),
+        Space::Buffer => buffer(wave, inst, 0, bytes).map_err(|refused| (0, refused)),
         Space::Group => Ok(local(wave, group, inst, inst.number, bytes)),
         Space::Scratch => scratch(wave, inst, bytes),
     }
@@ -351,10 +382,41 @@ pub(crate) fn load(
     match places(wave, group, inst, space, value.bytes()) {
         Ok(places) => {
             let result = usize::from(inst.result);
+            if let Some(apart) = words_apart(wave, inst, &places, (space, value)) {
+                return load_apart(wave, group, inst, apart, result);
+            }
             for_words!(value, load_rows(wave, group, inst, places, (space, value, part), result))
         }
         Err((lane, refused)) => trapped(wave, refused, Some(lane as u32)),
     }
+}
+
+/// Loads each word of a value on its own. All places are known before, since the first result may be the register of the offsets.
+#[cold]
+#[inline(never)]
+fn load_apart(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, apart: Vec<Places>, result: usize) -> Next {
+    for (index, places) in apart.into_iter().enumerate() {
+        let what = (Space::Buffer, Value::B32, Part::Whole);
+        let next = load_rows::<1>(wave, group, inst, places, what, result + index);
+        if next != Next::Continue {
+            return next;
+        }
+    }
+    Next::Continue
+}
+
+/// Stores each word of a value on its own.
+#[cold]
+#[inline(never)]
+fn store_apart(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, apart: Vec<Places>, data: usize) -> Next {
+    for (index, places) in apart.into_iter().enumerate() {
+        let what = (Space::Buffer, Value::B32, Part::Whole);
+        let next = store_rows::<1>(wave, group, inst, places, what, data + index);
+        if next != Next::Continue {
+            return next;
+        }
+    }
+    Next::Continue
 }
 
 /// A load of `N` scalar registers.
@@ -400,7 +462,12 @@ pub(crate) fn store(
 ) -> Next {
     let data = usize::from(if space == Space::Group { inst.sources[1] } else { inst.sources[3] });
     match places(wave, group, inst, space, value.bytes()) {
-        Ok(places) => for_words!(value, store_rows(wave, group, inst, places, (space, value, part), data)),
+        Ok(places) => {
+            if let Some(apart) = words_apart(wave, inst, &places, (space, value)) {
+                return store_apart(wave, group, inst, apart, data);
+            }
+            for_words!(value, store_rows(wave, group, inst, places, (space, value, part), data))
+        }
         Err((lane, refused)) => trapped(wave, refused, Some(lane as u32)),
     }
 }
