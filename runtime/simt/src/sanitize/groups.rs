@@ -1,9 +1,9 @@
 //! The checks of the accesses of a work-group ([`GroupChecker`]): bounds, what was written, and races by the clocks of its waves.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::blocks::Found;
+use super::known::{Knowledge, MOST_ENTRIES, Reached, Released};
 use super::order::{DispatchRecord, Order};
 use super::report::{Finding, OtherAccess, Report, Site};
 use super::shadow::{Cell, Epoch, Exhausted, Shadow};
@@ -11,39 +11,8 @@ use super::{Moment, Sanitizer, Sites, State, poison};
 use crate::memory::{Access, AccessHook, GroupHook, Memory, Port, RowAccess, Space};
 use crate::row::{LANES, Mask, lanes};
 
-/// Addresses of atomic accesses that are remembered.
-const MOST_ATOMICS: usize = 1 << 16;
 /// Bytes of shadow memory for the memory of a work-group, of which there are at most 64 KiB.
 const GROUP_SHADOW: u64 = 8 << 20;
-
-/// What is known of a work-group: its accesses before so many barriers, by the wave that said so if it is one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reached {
-    phase: u32,
-    by: Option<u32>,
-}
-
-/// What an atomic access has released: how far work-groups have come, by the numbers of their first waves.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Released(BTreeMap<u32, Reached>);
-
-impl Released {
-    fn note(&mut self, group: u32, reached: Reached) {
-        let known = self.0.entry(group).or_insert(reached);
-        known.by = known.by.filter(|by| Some(*by) == reached.by);
-        known.phase = known.phase.max(reached.phase);
-    }
-
-    fn join(&mut self, other: &Released) {
-        other.0.iter().for_each(|(group, reached)| self.note(*group, *reached));
-    }
-
-    /// Whether an access of a wave before this number of barriers is known, to waves other than those that said so.
-    fn covers(&self, group: u32, wave: u32, phase: u32, same_group: bool) -> bool {
-        let reached = self.0.get(&group).filter(|reached| reached.phase >= phase);
-        reached.is_some_and(|reached| !same_group || reached.by.is_none_or(|by| by == wave))
-    }
-}
 
 /// The clock of a wave.
 #[derive(Clone, Default)]
@@ -76,7 +45,7 @@ impl AccessHook for DispatchHook<'_> {
             local_bytes,
             local: Shadow::new(GROUP_SHADOW),
             generation: 0,
-            local_atomics: HashMap::new(),
+            local_known: Knowledge::new(MOST_ENTRIES),
             clocks: vec![Clock::default(); self.record.waves as usize],
             arrived: Default::default(),
         })
@@ -93,7 +62,7 @@ struct GroupChecker<'a> {
     local: Shadow,
     /// The generation of the numbers of moments in `local`.
     generation: u64,
-    local_atomics: HashMap<u64, Released>,
+    local_known: Knowledge,
     clocks: Vec<Clock>,
     /// What waves knew that arrived at the last two barriers.
     arrived: [(u32, Released); 2],
@@ -219,7 +188,7 @@ impl GroupChecker<'_> {
         // All waves that have not ended arrived at the barrier.
         let ended = self.clocks.iter().filter(|clock| clock.phase < reached);
         ended.for_each(|clock| learnt.join(&clock.acquired));
-        if !learnt.0.is_empty() {
+        if !learnt.is_empty() {
             let clock = &mut self.clocks[wave as usize];
             clock.acquired.join(&learnt);
             clock.unpublished = true;
@@ -229,12 +198,10 @@ impl GroupChecker<'_> {
     /// Lets those that poll what a wave stores learn what it knows.
     fn publish(&self, state: &mut State, wave: u32) {
         let Some(clock) = self.clocks.get(wave as usize) else { return };
-        if state.learnt.len() >= MOST_ATOMICS {
-            // As for addresses of atomic accesses.
-            state.learnt.clear();
-            state.shadow.forget_accesses(0, u64::MAX);
+        if state.known.is_full() {
+            state.forget_known();
         }
-        state.learnt.insert(self.first_wave.wrapping_add(wave), clock.acquired.clone());
+        state.known.publish(self.first_wave.wrapping_add(wave), &clock.acquired);
     }
 
     /// The lanes whose accesses to device memory may be made.
@@ -418,11 +385,11 @@ impl GroupChecker<'_> {
     /// Learns what the last store to each address was after.
     fn acquire_by_load(&mut self, state: &mut State, access: &RowAccess<'_>, allowed: Mask) {
         let mut learnt = Released::default();
-        let atomics = if access.space == Space::Group { &self.local_atomics } else { &state.atomics };
+        let known = if access.space == Space::Group { &self.local_known } else { &state.known };
         for lane in lanes(allowed) {
-            atomics.get(&access.addresses[lane]).into_iter().for_each(|released| learnt.join(released));
+            known.at(access.addresses[lane]).into_iter().for_each(|released| learnt.join(released));
         }
-        let State { shadow, order, sites, learnt: of_waves, .. } = &mut *state;
+        let State { shadow, order, sites, known, .. } = &mut *state;
         let cells = if access.space == Space::Group { &mut self.local } else { shadow };
         for lane in lanes(allowed) {
             // Where there is no memory for cells, there are no stores that were seen.
@@ -431,7 +398,7 @@ impl GroupChecker<'_> {
                 if let Some(record) = order.of_wave(wave) {
                     let phase = sites.get(cell.write.site()).phase;
                     learnt.note(record.group_key(wave), Reached { phase, by: Some(wave) });
-                    of_waves.get(&wave).into_iter().for_each(|released| learnt.join(released));
+                    known.of_wave(wave).into_iter().for_each(|released| learnt.join(released));
                 }
             });
         }
@@ -444,21 +411,23 @@ impl GroupChecker<'_> {
     /// An atomic access orders what is before it with what is after those that see it.
     fn synchronise(&mut self, state: &mut State, access: &RowAccess<'_>, allowed: Mask) {
         let Some(clock) = self.clocks.get_mut(access.wave as usize) else { return };
-        let atomics = if access.space == Space::Group { &mut self.local_atomics } else { &mut state.atomics };
-        if atomics.len() >= MOST_ATOMICS {
-            // Without its history an address orders nothing, so neither may accesses before be remembered.
-            atomics.clear();
-            match access.space {
-                Space::Group => self.local.forget_accesses(0, u64::MAX),
-                Space::Global => state.shadow.forget_accesses(0, u64::MAX),
+        match access.space {
+            Space::Group if self.local_known.is_full() => {
+                self.local_known.clear();
+                self.local.forget_accesses(0, u64::MAX);
             }
+            Space::Global if state.known.is_full() => state.forget_known(),
+            _ => {}
         }
+        let known = if access.space == Space::Group { &mut self.local_known } else { &mut state.known };
         let mine = Reached { phase: clock.phase, by: Some(self.first_wave.wrapping_add(access.wave)) };
+        // Lanes often access one counter, whose second join would bring nothing.
+        let mut last = None;
         for lane in lanes(allowed) {
-            let released = atomics.entry(access.addresses[lane]).or_default();
-            clock.acquired.join(released);
-            released.join(&clock.acquired);
-            released.note(self.first_wave, mine);
+            let address = access.addresses[lane];
+            if last.replace(address) != Some(address) {
+                known.synchronise(address, &mut clock.acquired, (self.first_wave, mine));
+            }
         }
         self.publish(state, access.wave);
     }

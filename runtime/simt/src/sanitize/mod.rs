@@ -3,17 +3,19 @@
 //!
 //! Whoever runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each dispatch to the interpreter.
 //! `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete when another one
-//! began; `blocks` are the allocations, with freed ones in quarantine; `groups` joins them for each access; `report` is what was found.
+//! began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `groups` joins them for each access; `report` is what was found.
 //!
 //! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a race
 //! unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
 //! algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. What orders more than it says (an
 //! atomic access orders all of its work-group until the next barrier; two reads are kept of each word) can hide a race, but reports none that
-//! is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, it is reported; where that of moments does not, which
-//! kernels reach that pass millions of barriers, the accesses so far are forgotten.
+//! is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, it is reported; where that of moments or of what
+//! atomic accesses order does not, which takes millions of barriers or thousands of work-groups that meet at one address, the accesses so far
+//! are forgotten.
 
 mod blocks;
 mod groups;
+mod known;
 mod order;
 mod report;
 mod shadow;
@@ -29,7 +31,8 @@ pub use report::{AllocationNote, Finding, OtherAccess, Place, Report, Site, Tell
 
 use crate::memory::{AccessHook, Memory};
 use blocks::Blocks;
-use groups::{DispatchHook, Released};
+use groups::DispatchHook;
+use known::{Knowledge, MOST_ENTRIES};
 use order::{DispatchRecord, Order};
 use report::Reports;
 use shadow::Shadow;
@@ -148,13 +151,17 @@ pub(crate) struct State {
     order: Order,
     reports: Reports,
     sites: Sites,
-    /// What atomic accesses to an address have released.
-    atomics: HashMap<u64, Released>,
-    /// What waves have learnt by atomic accesses, for those that poll what they store.
-    learnt: HashMap<u32, Released>,
+    /// What atomic accesses order.
+    known: Knowledge,
 }
 
 impl State {
+    /// Forgets what atomic accesses have ordered, and so the accesses before.
+    fn forget_known(&mut self) {
+        self.known.clear();
+        self.shadow.forget_accesses(0, u64::MAX);
+    }
+
     /// Makes room for the number of another moment. Numbers start again when there is none, so nothing may refer to the old ones.
     fn reserve_site(&mut self) {
         if !self.sites.has_room(self.limits.shadow / 4) {
@@ -240,8 +247,7 @@ impl Sanitizer {
             order: Order::default(),
             reports: Reports::new(limits.reports, tell),
             sites: Sites::default(),
-            atomics: HashMap::new(),
-            learnt: HashMap::new(),
+            known: Knowledge::new(MOST_ENTRIES),
         };
         Sanitizer { checks, state: Mutex::new(state) }
     }
@@ -328,8 +334,7 @@ impl Sanitizer {
             // Numbers of waves start again, so nothing may refer to the old ones.
             state.shadow.forget_accesses(0, u64::MAX);
             state.order.restart();
-            state.atomics.clear();
-            state.learnt.clear();
+            state.known.clear();
         }
         RunningDispatch(state.order.begin(dispatch))
     }
