@@ -12,6 +12,6 @@ pub mod sanitize;
 pub mod trap;
 
 pub use grid::{Pool, Stop};
-pub use memory::{Access, AccessHook, Fault, GroupHook, LaneBytes, Memory, Port, Region, RowAccess, Space};
+pub use memory::{Access, AccessHook, Fault, GroupHook, LaneBytes, Memory, Port, Refusal, Region, RowAccess, Space};
 pub use row::{LANES, Mask, Row};
 pub use trap::{Trap, TrapKind};

@@ -89,11 +89,11 @@ impl std::error::Error for Trap {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Access;
+    use crate::memory::{Access, Refusal};
 
     #[test]
     fn a_trap_names_instruction_place_and_lane() {
-        let fault = Fault { address: 0x10, length: 4, access: Access::Store, read_only: false };
+        let fault = Fault { address: 0x10, length: 4, access: Access::Store, why: Refusal::Unmapped };
         let mut trap = Trap::new(TrapKind::Memory(fault));
         assert_eq!(trap.to_string(), "store of 4 bytes at 0x10: no allocation at 0x0, work-group (0, 0, 0), wave 0");
         trap.instruction = "v_foo".into();

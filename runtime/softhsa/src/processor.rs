@@ -543,7 +543,7 @@ fn check_dispatch(
                 address: packet.kernarg_address,
                 length: descriptor.kernarg_size,
                 access: vireo_simt::Access::Load,
-                read_only: false,
+                why: vireo_simt::Refusal::Unmapped,
             }));
         }
     }

@@ -43,13 +43,28 @@ pub struct Fault {
     pub length: u32,
     /// What it would have done.
     pub access: Access,
+    /// The reason.
+    pub why: Refusal,
+}
+
+/// Why an access was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The bytes are not all in one allocation.
+    Unmapped,
     /// The bytes are there, but may only be read.
-    pub read_only: bool,
+    ReadOnly,
+    /// The address of an atomic access is no multiple of its length.
+    Unaligned,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = if self.read_only { "the allocation is read-only" } else { "no allocation" };
+        let why = match self.why {
+            Refusal::Unmapped => "no allocation",
+            Refusal::ReadOnly => "the allocation is read-only",
+            Refusal::Unaligned => "it is not aligned",
+        };
         write!(f, "{} of {} bytes at 0x{:x}: {why}", self.access, self.length, self.address)
     }
 }
@@ -165,20 +180,20 @@ impl<'a> Port<'a> {
 
     #[inline(never)]
     fn find(&mut self, address: u64, length: u32, access: Access) -> Result<*mut u8, Fault> {
-        let fault = |read_only| Fault { address, length, access, read_only };
+        let fault = |why| Fault { address, length, access, why };
         let known = self.recent.iter().position(|region| region.at(address, u64::from(length)).is_some());
         if let Some(known) = known {
             self.recent.swap(0, known);
         } else {
-            let region = self.memory.region(address).ok_or(fault(false))?;
+            let region = self.memory.region(address).ok_or(fault(Refusal::Unmapped))?;
             self.next = self.next % (REMEMBERED - 1) + 1;
             self.recent[self.next] = self.recent[0];
             self.recent[0] = region;
         }
         let region = &self.recent[0];
-        let host = region.at(address, u64::from(length)).ok_or(fault(false))?;
+        let host = region.at(address, u64::from(length)).ok_or(fault(Refusal::Unmapped))?;
         if access != Access::Load && !region.writable {
-            return Err(fault(true));
+            return Err(fault(Refusal::ReadOnly));
         }
         Ok(host)
     }
@@ -270,7 +285,7 @@ impl<'a> Port<'a> {
     pub fn atomic_u32(&mut self, address: u64, change: impl Fn(u32) -> u32) -> Result<u32, Fault> {
         let host = self.bytes(address, 4, Access::Atomic)?;
         if !host.addr().is_multiple_of(4) {
-            return Err(Fault { address, length: 4, access: Access::Atomic, read_only: false });
+            return Err(Fault { address, length: 4, access: Access::Atomic, why: Refusal::Unaligned });
         }
         // SAFETY: As in `load_u16`; the word is aligned.
         let word = unsafe { AtomicU32::from_ptr(host.cast()) };
@@ -285,7 +300,7 @@ impl<'a> Port<'a> {
     pub fn atomic_u64(&mut self, address: u64, change: impl Fn(u64) -> u64) -> Result<u64, Fault> {
         let host = self.bytes(address, 8, Access::Atomic)?;
         if !host.addr().is_multiple_of(8) {
-            return Err(Fault { address, length: 8, access: Access::Atomic, read_only: false });
+            return Err(Fault { address, length: 8, access: Access::Atomic, why: Refusal::Unaligned });
         }
         // SAFETY: As in `load_u16`; the pair is aligned.
         let pair = unsafe { AtomicU64::from_ptr(host.cast()) };
@@ -370,16 +385,20 @@ mod tests {
     fn bytes_outside_of_an_allocation_are_refused() {
         let memory = words(8);
         let mut port = Port::new(&memory);
-        let refused = |address, length, access, read_only| Fault { address, length, access, read_only };
-        assert_eq!(port.load_u8(0xFFF), Err(refused(0xFFF, 1, Access::Load, false)));
+        let refused = |address, length, access, why| Fault { address, length, access, why };
+        assert_eq!(port.load_u8(0xFFF), Err(refused(0xFFF, 1, Access::Load, Refusal::Unmapped)));
         assert_eq!(port.load_words::<4>(0x1000), Ok([0; 4]));
-        assert_eq!(port.load_words::<4>(0x1014), Err(refused(0x1014, 16, Access::Load, false)), "two allocations");
+        assert_eq!(
+            port.load_words::<4>(0x1014),
+            Err(refused(0x1014, 16, Access::Load, Refusal::Unmapped)),
+            "two allocations"
+        );
         assert_eq!(port.load_words::<1>(0x1020), Ok([0]));
-        assert_eq!(port.store_words(0x1020, [1]), Err(refused(0x1020, 4, Access::Store, true)));
+        assert_eq!(port.store_words(0x1020, [1]), Err(refused(0x1020, 4, Access::Store, Refusal::ReadOnly)));
         assert_eq!(port.store_u8(0x101F, 1), Ok(()));
-        assert_eq!(port.load_words::<1>(0x103D), Err(refused(0x103D, 4, Access::Load, false)));
-        assert_eq!(port.load_words::<2>(u64::MAX - 3), Err(refused(u64::MAX - 3, 8, Access::Load, false)));
-        assert_eq!(port.atomic_u32(0x1002, |old| old), Err(refused(0x1002, 4, Access::Atomic, false)));
+        assert_eq!(port.load_words::<1>(0x103D), Err(refused(0x103D, 4, Access::Load, Refusal::Unmapped)));
+        assert_eq!(port.load_words::<2>(u64::MAX - 3), Err(refused(u64::MAX - 3, 8, Access::Load, Refusal::Unmapped)));
+        assert_eq!(port.atomic_u32(0x1002, |old| old), Err(refused(0x1002, 4, Access::Atomic, Refusal::Unaligned)));
     }
 
     #[test]
