@@ -12,12 +12,13 @@ use crate::model::gfx::{Bank, Gfx, OperandTy, RegisterText, SCALAR_BITS, Source,
 /// `gfx/operands.rs` and `gfx/limits.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let gfx = &spec.gfx11;
-    let (types, tables) = (operand_types(), tables(gfx));
+    let (types, register_types, tables) = (operand_types(), register_types(), tables(gfx));
     let numbers = gfx.sources.iter().filter_map(number);
     let constants = constants_of(gfx, "operands");
     let (scalars, vectors) = (literal(1 << SCALAR_BITS), literal(1 << VECTOR_BITS));
     let tokens = quote! {
         #types
+        #register_types
 
         /// How many numbers scalar registers have.
         pub const SCALAR_REGISTERS: u32 = #scalars;
@@ -41,6 +42,25 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 /// The constants of a file.
 fn constants_of(gfx: &Gfx, stem: &str) -> TokenStream {
     gfx.constants.iter().filter(|constant| constant.origin.stem() == stem).map(constant).collect()
+}
+
+/// The banks of registers, and how these are written.
+fn register_types() -> TokenStream {
+    let variant = |name: &str, rust: &str| {
+        let (doc, rust) = (format!("`{name}`"), format_ident!("{rust}"));
+        quote!(#[doc = #doc] #rust,)
+    };
+    let banks = Bank::NAMES.iter().map(|(name, rust, _)| variant(name, rust));
+    let texts = RegisterText::NAMES.iter().map(|(name, rust, _)| variant(name, rust));
+    quote! {
+        /// A bank of registers: of one value for the wave, or one for each lane.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Bank { #(#banks)* }
+
+        /// How registers are written: `s5` and `s[2:3]`, `vcc_lo` and `vcc`, or `m0`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum RegisterText { #(#texts)* }
+    }
 }
 
 fn operand_types() -> TokenStream {

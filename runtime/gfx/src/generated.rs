@@ -19,7 +19,7 @@ pub mod instructions {
 
 /// Types of operands, and what source fields stand for.
 pub mod operands {
-    use crate::isa::{Bank, FloatConstant, Integers, RegisterText, Registers};
+    use crate::isa::{FloatConstant, Integers, Registers};
 
     include!(concat!(env!("OUT_DIR"), "/gfx/operands.rs"));
 }

@@ -4,7 +4,7 @@ pub use crate::generated::encodings::{ENCODINGS, Encoding, Field, FieldKind, Slo
 pub use crate::generated::immediates;
 pub use crate::generated::instructions::{INSTRUCTIONS, Opcode};
 pub use crate::generated::limits;
-pub use crate::generated::operands::{self, OperandType};
+pub use crate::generated::operands::{self, Bank, OperandType, RegisterText};
 use crate::generated::operands::{FLOATS, INTEGERS, REGISTERS, SPECIALS};
 
 /// A field of an encoding.
@@ -50,26 +50,6 @@ pub struct Registers {
     pub last: u32,
     /// How they are written.
     pub text: RegisterText,
-}
-
-/// A bank of registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bank {
-    /// One value for the wave.
-    Scalar,
-    /// One value for each lane.
-    Vector,
-}
-
-/// How registers are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RegisterText {
-    /// `s5`, `s[2:3]`
-    Numbered,
-    /// `vcc_lo`, `vcc_hi`, and both as `vcc`.
-    Halves,
-    /// `m0`
-    Single,
 }
 
 impl Registers {

@@ -91,6 +91,12 @@ pub enum RegisterText {
     Single,
 }
 
+impl Bank {
+    /// The banks by their names in specs and in Rust.
+    pub const NAMES: [(&'static str, &'static str, Bank); 2] =
+        [("scalar", "Scalar", Bank::Scalar), ("vector", "Vector", Bank::Vector)];
+}
+
 impl RegisterText {
     /// The forms by their names in specs and in Rust.
     pub const NAMES: [(&'static str, &'static str, RegisterText); 3] = [
@@ -204,14 +210,11 @@ pub(super) fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Sourc
 }
 
 fn registers(entry: &Entry, raw: &RawRegisters, diagnostics: &mut Diagnostics) -> Option<SourceKind> {
-    let bank = match raw.bank.as_str() {
-        "scalar" => Bank::Scalar,
-        "vector" => Bank::Vector,
-        other => {
-            let message = format!("`{other}` is not a bank of registers");
-            diagnostics.unknown(&entry.origin_of("bank"), other, message, ["scalar", "vector"]);
-            return None;
-        }
+    let Some((.., bank)) = Bank::NAMES.iter().find(|(name, ..)| *name == raw.bank) else {
+        let message = format!("`{}` is not a bank of registers", raw.bank);
+        let known = Bank::NAMES.iter().map(|(name, ..)| *name);
+        diagnostics.unknown(&entry.origin_of("bank"), &raw.bank, message, known);
+        return None;
     };
     let Some((.., text)) = RegisterText::NAMES.iter().find(|(name, ..)| *name == raw.text) else {
         let message = format!("`{}` is not a form of text", raw.text);
@@ -229,7 +232,7 @@ fn registers(entry: &Entry, raw: &RawRegisters, diagnostics: &mut Diagnostics) -
         let message = format!("{count} registers cannot be written as `{}`: expected {expected}", raw.text);
         diagnostics.error(&entry.origin_of("text"), message);
     }
-    Some(SourceKind::Registers { bank, text: *text })
+    Some(SourceKind::Registers { bank: *bank, text: *text })
 }
 
 /// The formats have to agree: each is the float of its width that is nearest to the next wider one, and the name is the text of f32.
