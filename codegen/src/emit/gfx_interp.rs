@@ -186,6 +186,11 @@ fn handler(instruction: &Instruction) -> TokenStream {
             let control = format_ident!("{control}");
             quote!(control::#control(wave, group, inst))
         }
+        Body::Access(access) if access.atomic().is_some() => {
+            let change = format_ident!("{}", access.atomic().unwrap_or_default());
+            let [space, value] = [access.space, access.value.name].map(|name| format_ident!("{}", camel_case(name)));
+            quote!(atomic::#change(wave, group, inst, Space::#space, Value::#value))
+        }
         Body::Access(access) => {
             // Accesses to two values have the unit of their offsets as a parameter: `load2_stride64`.
             let (op, stride) = access.op.split_once("_stride").unwrap_or((&access.op, "1"));

@@ -187,6 +187,9 @@ fn instruction_info(instruction: &Instruction) -> TokenStream {
         _ => Vec::new(),
     };
     let has_no_effect = matches!(&instruction.body, Body::Control(control) if control == "nothing");
+    // Those to the memory of a work-group have another number if they return a value.
+    let returns_by_glc =
+        matches!(&instruction.body, Body::Access(access) if access.atomic().is_some() && access.space != "group");
     let sets_exec = writes.iter().any(|name| name.starts_with("exec"));
     quote! {
         InstructionInfo {
@@ -197,6 +200,7 @@ fn instruction_info(instruction: &Instruction) -> TokenStream {
             reads: &[#(#reads),*],
             sets_exec: #sets_exec,
             has_no_effect: #has_no_effect,
+            returns_by_glc: #returns_by_glc,
         }
     }
 }

@@ -41,7 +41,7 @@ pub mod interp {
     use crate::interp::lanes::{self, Exec};
     use crate::interp::prim::{self, F16};
     use crate::interp::wave::{Group, Wave};
-    use crate::interp::{Handler, Next, control, helpers, memory, scalar};
+    use crate::interp::{Handler, Next, atomic, control, helpers, memory, scalar};
     use crate::program::Inst;
 
     include!(concat!(env!("OUT_DIR"), "/gfx/interp.rs"));

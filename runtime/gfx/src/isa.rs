@@ -159,6 +159,8 @@ pub struct InstructionInfo {
     pub sets_exec: bool,
     /// True if it does nothing that an interpreter could see, such as a wait for what is done already.
     pub has_no_effect: bool,
+    /// True if it has a result only where the bit `glc` is set.
+    pub returns_by_glc: bool,
 }
 
 impl InstructionInfo {

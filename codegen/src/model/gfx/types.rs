@@ -306,6 +306,13 @@ pub struct Access {
     pub part: &'static str,
 }
 
+impl Access {
+    /// What an atomic access does to the value in memory, a function of the interpreter.
+    pub fn atomic(&self) -> Option<&str> {
+        self.op.strip_prefix("atomic_")
+    }
+}
+
 /// Where an access goes, with documentation.
 pub const SPACES: [(&str, &str); 5] = [
     ("constant", "Device memory, to scalar registers."),

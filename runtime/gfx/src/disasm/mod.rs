@@ -156,7 +156,9 @@ fn ds(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn mubuf(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let info = instruction.info();
     let mut list = List::new(f, info.name)?;
-    let words = info.operand(Slot::D).or(info.operand(Slot::Data)).map_or(1, OperandType::words);
+    // A result is in the registers of the data.
+    let words = |slot: Slot| info.operand(slot).map_or(1, OperandType::words);
+    let words = words(Slot::D).max(words(Slot::Data));
     list.push(registers(Operand::Vector(instruction.field(Field::Vdata)), words))?;
     let (offen, idxen) = (instruction.field(Field::Offen), instruction.field(Field::Idxen));
     match offen + idxen {
@@ -185,6 +187,7 @@ fn flat(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let scratch = instruction.encoding == Encoding::Scratch;
     for (slot, ty) in info.operands {
         match slot {
+            Slot::D if info.returns_by_glc && instruction.field(Field::Glc) == 0 => {}
             Slot::Addr if scratch && instruction.field(Field::Sve) == 0 => list.push("off")?,
             Slot::Addr => {
                 let words = if scratch || scalar != NULL { 1 } else { 2 };

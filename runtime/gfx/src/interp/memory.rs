@@ -15,7 +15,7 @@ use crate::isa::immediates::{BufferBounds, BufferDword1, BufferDword3};
 use crate::program::{BUFFER_INDEX, BUFFER_OFFSET, Inst, NONE};
 
 /// Why a lane's access fails.
-enum Refused {
+pub(super) enum Refused {
     Fault(Fault),
     Bounds(&'static str),
 }
@@ -27,7 +27,7 @@ impl From<Fault> for Refused {
 }
 
 #[cold]
-fn trapped(wave: &mut Wave, refused: Refused, lane: Option<u32>) -> Next {
+pub(super) fn trapped(wave: &mut Wave, refused: Refused, lane: Option<u32>) -> Next {
     let kind = match refused {
         Refused::Fault(fault) => TrapKind::Memory(fault),
         Refused::Bounds(what) => TrapKind::InvalidOperand(what.into()),
@@ -189,7 +189,13 @@ fn scratch(wave: &Wave, inst: &Inst, bytes: u32) -> Result<Places, (usize, Refus
 
 /// The lanes' bytes in any memory.
 #[inline(always)]
-fn places(wave: &Wave, group: &Group<'_>, inst: &Inst, space: Space, bytes: u32) -> Result<Places, (usize, Refused)> {
+pub(super) fn places(
+    wave: &Wave,
+    group: &Group<'_>,
+    inst: &Inst,
+    space: Space,
+    bytes: u32,
+) -> Result<Places, (usize, Refused)> {
     match space {
         Space::Global | Space::Constant => Ok(global(wave, inst)),
         Space::Buffer => buffer(wave, inst, 0, bytes).map_err(|refused| (0, refused)),

@@ -462,7 +462,8 @@ impl Decoder {
         let info = instruction.info();
         let mut sources = [NONE; 4];
         let mut number = crate::disasm::signed(instruction, Field::Offset) as u32;
-        let result = self.result(instruction, Slot::D)?;
+        let returns = !info.returns_by_glc || instruction.field(Field::Glc) == 1;
+        let result = if returns { self.result(instruction, Slot::D)? } else { NONE };
         let row = |decoder: &mut Self, slot: Slot, words: Option<u32>| -> Result<u16, Refused> {
             let Some(ty) = info.operand(slot) else { return Ok(NONE) };
             let first = match instruction.operand(slot) {

@@ -1,4 +1,64 @@
 // A line for each form of each instruction, and for modifiers and operands that compilers seldom write.
+buffer_atomic_add_f32 v8, off, s[4:7], 0 glc
+buffer_atomic_add_f32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_add_u32 v8, off, s[4:7], 0 glc
+buffer_atomic_add_u32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_add_u64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_add_u64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_and_b32 v8, off, s[4:7], 0 glc
+buffer_atomic_and_b32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_and_b64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_and_b64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_cmpswap_b32 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_cmpswap_b32 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_cmpswap_b64 v[8:11], off, s[4:7], 0 glc
+buffer_atomic_cmpswap_b64 v[8:11], v2, s[4:7], s3 offen offset:16
+buffer_atomic_cmpswap_f32 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_cmpswap_f32 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_dec_u32 v8, off, s[4:7], 0 glc
+buffer_atomic_dec_u32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_dec_u64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_dec_u64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_inc_u32 v8, off, s[4:7], 0 glc
+buffer_atomic_inc_u32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_inc_u64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_inc_u64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_max_f32 v8, off, s[4:7], 0 glc
+buffer_atomic_max_f32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_max_i32 v8, off, s[4:7], 0 glc
+buffer_atomic_max_i32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_max_i64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_max_i64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_max_u32 v8, off, s[4:7], 0 glc
+buffer_atomic_max_u32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_max_u64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_max_u64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_min_f32 v8, off, s[4:7], 0 glc
+buffer_atomic_min_f32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_min_i32 v8, off, s[4:7], 0 glc
+buffer_atomic_min_i32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_min_i64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_min_i64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_min_u32 v8, off, s[4:7], 0 glc
+buffer_atomic_min_u32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_min_u64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_min_u64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_or_b32 v8, off, s[4:7], 0 glc
+buffer_atomic_or_b32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_or_b64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_or_b64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_sub_u32 v8, off, s[4:7], 0 glc
+buffer_atomic_sub_u32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_sub_u64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_sub_u64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_swap_b32 v8, off, s[4:7], 0 glc
+buffer_atomic_swap_b32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_swap_b64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_swap_b64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_xor_b32 v8, off, s[4:7], 0 glc
+buffer_atomic_xor_b32 v8, v2, s[4:7], s3 offen offset:16
+buffer_atomic_xor_b64 v[8:9], off, s[4:7], 0 glc
+buffer_atomic_xor_b64 v[8:9], v2, s[4:7], s3 offen offset:16
 buffer_load_b128 v[4:7], v1, s[4:7], 0 offen
 buffer_load_b32 v0, off, s[4:7], s3 offset:16 glc slc dlc
 buffer_load_b32 v0, v1, s[4:7], 0 idxen
@@ -25,8 +85,32 @@ buffer_store_b8 v4, v1, s[4:7], 0 offen
 buffer_store_b96 v[4:6], v1, s[4:7], 0 offen
 buffer_store_d16_hi_b16 v4, v1, s[4:7], 0 offen
 buffer_store_d16_hi_b8 v4, v1, s[4:7], 0 offen
+ds_add_f32 v2, v8 offset:8
+ds_add_rtn_f32 v4, v2, v8 offset:8
+ds_add_rtn_u32 v4, v2, v8 offset:8
+ds_add_rtn_u64 v[4:5], v2, v[8:9] offset:8
+ds_add_u32 v2, v8 offset:8
+ds_add_u64 v2, v[8:9] offset:8
+ds_and_b32 v2, v8 offset:8
+ds_and_b64 v2, v[8:9] offset:8
+ds_and_rtn_b32 v4, v2, v8 offset:8
+ds_and_rtn_b64 v[4:5], v2, v[8:9] offset:8
 ds_bpermute_b32 v0, v1, v2 offset:4
 ds_bpermute_b32 v12, v1, v4
+ds_cmpstore_b32 v2, v8, v12 offset:8
+ds_cmpstore_b64 v2, v[8:9], v[12:13] offset:8
+ds_cmpstore_f32 v2, v8, v12 offset:8
+ds_cmpstore_rtn_b32 v4, v2, v8, v12 offset:8
+ds_cmpstore_rtn_b64 v[4:5], v2, v[8:9], v[12:13] offset:8
+ds_cmpstore_rtn_f32 v4, v2, v8, v12 offset:8
+ds_dec_rtn_u32 v4, v2, v8 offset:8
+ds_dec_rtn_u64 v[4:5], v2, v[8:9] offset:8
+ds_dec_u32 v2, v8 offset:8
+ds_dec_u64 v2, v[8:9] offset:8
+ds_inc_rtn_u32 v4, v2, v8 offset:8
+ds_inc_rtn_u64 v[4:5], v2, v[8:9] offset:8
+ds_inc_u32 v2, v8 offset:8
+ds_inc_u64 v2, v[8:9] offset:8
 ds_load_2addr_b32 v[0:1], v2 offset0:1 offset1:2
 ds_load_2addr_b32 v[12:13], v1
 ds_load_2addr_b64 v[12:15], v1
@@ -47,7 +131,35 @@ ds_load_u16_d16_hi v12, v1
 ds_load_u8 v12, v1
 ds_load_u8_d16 v12, v1
 ds_load_u8_d16_hi v12, v1
+ds_max_f32 v2, v8 offset:8
+ds_max_i32 v2, v8 offset:8
+ds_max_i64 v2, v[8:9] offset:8
+ds_max_rtn_f32 v4, v2, v8 offset:8
+ds_max_rtn_i32 v4, v2, v8 offset:8
+ds_max_rtn_i64 v[4:5], v2, v[8:9] offset:8
+ds_max_rtn_u32 v4, v2, v8 offset:8
+ds_max_rtn_u64 v[4:5], v2, v[8:9] offset:8
+ds_max_u32 v2, v8 offset:8
+ds_max_u64 v2, v[8:9] offset:8
+ds_min_f32 v2, v8 offset:8
+ds_min_i32 v2, v8 offset:8
+ds_min_i64 v2, v[8:9] offset:8
+ds_min_rtn_f32 v4, v2, v8 offset:8
+ds_min_rtn_i32 v4, v2, v8 offset:8
+ds_min_rtn_i64 v[4:5], v2, v[8:9] offset:8
+ds_min_rtn_u32 v4, v2, v8 offset:8
+ds_min_rtn_u64 v[4:5], v2, v[8:9] offset:8
+ds_min_u32 v2, v8 offset:8
+ds_min_u64 v2, v[8:9] offset:8
+ds_or_b32 v2, v8 offset:8
+ds_or_b64 v2, v[8:9] offset:8
+ds_or_rtn_b32 v4, v2, v8 offset:8
+ds_or_rtn_b64 v[4:5], v2, v[8:9] offset:8
 ds_permute_b32 v12, v1, v4
+ds_rsub_rtn_u32 v4, v2, v8 offset:8
+ds_rsub_rtn_u64 v[4:5], v2, v[8:9] offset:8
+ds_rsub_u32 v2, v8 offset:8
+ds_rsub_u64 v2, v[8:9] offset:8
 ds_store_2addr_b32 v1, v4, v8
 ds_store_2addr_b64 v1, v[4:5], v[8:9]
 ds_store_2addr_stride64_b32 v1, v4, v8
@@ -60,9 +172,109 @@ ds_store_b64 v1, v[4:5]
 ds_store_b8 v1, v4
 ds_store_b8_d16_hi v1, v4
 ds_store_b96 v1, v[4:6]
+ds_storexchg_rtn_b32 v4, v2, v8 offset:8
+ds_storexchg_rtn_b64 v[4:5], v2, v[8:9] offset:8
+ds_sub_rtn_u32 v4, v2, v8 offset:8
+ds_sub_rtn_u64 v[4:5], v2, v[8:9] offset:8
+ds_sub_u32 v2, v8 offset:8
+ds_sub_u64 v2, v[8:9] offset:8
 ds_swizzle_b32 v0, v1 offset:0x8055
 ds_swizzle_b32 v0, v1 offset:swizzle(BITMASK_PERM,"00p11")
 ds_swizzle_b32 v12, v1
+ds_xor_b32 v2, v8 offset:8
+ds_xor_b64 v2, v[8:9] offset:8
+ds_xor_rtn_b32 v4, v2, v8 offset:8
+ds_xor_rtn_b64 v[4:5], v2, v[8:9] offset:8
+global_atomic_add_f32 v2, v8, s[4:5]
+global_atomic_add_f32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_add_f32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_add_u32 v2, v8, s[4:5]
+global_atomic_add_u32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_add_u32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_add_u64 v2, v[8:9], s[4:5]
+global_atomic_add_u64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_add_u64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_and_b32 v2, v8, s[4:5]
+global_atomic_and_b32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_and_b32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_and_b64 v2, v[8:9], s[4:5]
+global_atomic_and_b64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_and_b64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_cmpswap_b32 v2, v[8:9], s[4:5]
+global_atomic_cmpswap_b32 v4, v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_cmpswap_b32 v4, v[2:3], v[8:9], off offset:-8 glc
+global_atomic_cmpswap_b64 v2, v[8:11], s[4:5]
+global_atomic_cmpswap_b64 v[4:5], v2, v[8:11], s[4:5] offset:16 glc
+global_atomic_cmpswap_b64 v[4:5], v[2:3], v[8:11], off offset:-8 glc
+global_atomic_cmpswap_f32 v2, v[8:9], s[4:5]
+global_atomic_cmpswap_f32 v4, v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_cmpswap_f32 v4, v[2:3], v[8:9], off offset:-8 glc
+global_atomic_dec_u32 v2, v8, s[4:5]
+global_atomic_dec_u32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_dec_u32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_dec_u64 v2, v[8:9], s[4:5]
+global_atomic_dec_u64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_dec_u64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_inc_u32 v2, v8, s[4:5]
+global_atomic_inc_u32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_inc_u32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_inc_u64 v2, v[8:9], s[4:5]
+global_atomic_inc_u64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_inc_u64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_max_f32 v2, v8, s[4:5]
+global_atomic_max_f32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_max_f32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_max_i32 v2, v8, s[4:5]
+global_atomic_max_i32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_max_i32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_max_i64 v2, v[8:9], s[4:5]
+global_atomic_max_i64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_max_i64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_max_u32 v2, v8, s[4:5]
+global_atomic_max_u32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_max_u32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_max_u64 v2, v[8:9], s[4:5]
+global_atomic_max_u64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_max_u64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_min_f32 v2, v8, s[4:5]
+global_atomic_min_f32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_min_f32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_min_i32 v2, v8, s[4:5]
+global_atomic_min_i32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_min_i32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_min_i64 v2, v[8:9], s[4:5]
+global_atomic_min_i64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_min_i64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_min_u32 v2, v8, s[4:5]
+global_atomic_min_u32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_min_u32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_min_u64 v2, v[8:9], s[4:5]
+global_atomic_min_u64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_min_u64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_or_b32 v2, v8, s[4:5]
+global_atomic_or_b32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_or_b32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_or_b64 v2, v[8:9], s[4:5]
+global_atomic_or_b64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_or_b64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_sub_u32 v2, v8, s[4:5]
+global_atomic_sub_u32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_sub_u32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_sub_u64 v2, v[8:9], s[4:5]
+global_atomic_sub_u64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_sub_u64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_swap_b32 v2, v8, s[4:5]
+global_atomic_swap_b32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_swap_b32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_swap_b64 v2, v[8:9], s[4:5]
+global_atomic_swap_b64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_swap_b64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_atomic_xor_b32 v2, v8, s[4:5]
+global_atomic_xor_b32 v4, v2, v8, s[4:5] offset:16 glc
+global_atomic_xor_b32 v4, v[2:3], v8, off offset:-8 glc
+global_atomic_xor_b64 v2, v[8:9], s[4:5]
+global_atomic_xor_b64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
+global_atomic_xor_b64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
 global_load_b128 v[4:7], v1, s[2:3]
 global_load_b32 v0, v1, s[2:3] offset:16
 global_load_b32 v0, v[1:2], off offset:-16 glc slc dlc
@@ -212,6 +424,15 @@ s_pack_ll_b32_b16 s4, s8, s12
 s_round_mode 0x1
 s_round_mode 3
 s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)
+s_sendmsg sendmsg(MSG_GS_ALLOC_REQ)
+s_sendmsg sendmsg(MSG_HS_TESSFACTOR)
+s_sendmsg sendmsg(MSG_INTERRUPT)
+s_sendmsg sendmsg(MSG_RTN_GET_DDID)
+s_sendmsg sendmsg(MSG_RTN_GET_DOORBELL)
+s_sendmsg sendmsg(MSG_RTN_GET_REALTIME)
+s_sendmsg sendmsg(MSG_RTN_GET_TBA)
+s_sendmsg sendmsg(MSG_RTN_GET_TMA)
+s_sendmsg sendmsg(MSG_RTN_SAVE_WAVE)
 s_set_inst_prefetch_distance 0x1
 s_setpc_b64 s[4:5]
 s_setprio 0x1
