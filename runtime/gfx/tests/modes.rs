@@ -76,3 +76,22 @@ fn clamping_makes_nan_zero_if_the_kernel_says_so() {
         assert_eq!((run(true), run(false)), (0, nan), "{name}");
     }
 }
+
+/// Results are scaled where neither subnormal results nor IEEE forbid it, and their zeros have no sign.
+#[test]
+fn results_are_scaled_if_the_modes_of_the_kernel_allow_it() {
+    let single = [SOURCES[0], SOURCES[1], (Field::Omod, 1)];
+    let forms: [(&str, &[(Field, u32)], [u32; 4], u32, u32); 3] = [
+        ("v_add_f32", &single, [ONE, ONE, 0, 0], 0x4000_0000, 0x4080_0000),
+        ("v_add_f32", &single, [0x8000_0000, 0x8000_0000, 0, 0], 0x8000_0000, 0),
+        ("v_add_f16", &single, [0x3C00, 0x3C00, 0, 0], 0x4000, 0x4400),
+    ];
+    for (name, fields, values, plain, scaled) in forms {
+        let run = |mode, ieee: bool| {
+            result((name, Encoding::Vop3, fields), values, mode, |kernel| {
+                kernel.compute_pgm_rsrc1 = kernel.compute_pgm_rsrc1.with_enable_ieee_mode(ieee);
+            })
+        };
+        assert_eq!((run(KEEP, false), run(FLUSH, true), run(FLUSH, false)), (plain, plain, scaled), "{name}");
+    }
+}

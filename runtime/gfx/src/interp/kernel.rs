@@ -229,6 +229,7 @@ impl<'a> Worker<'a> {
         wave.denormals_32 = Denormals::of_mode(rsrc1.float_denorm_mode_32());
         wave.denormals_16_64 = Denormals::of_mode(rsrc1.float_denorm_mode_16_64());
         wave.clamp_nan = rsrc1.enable_dx10_clamp();
+        wave.ieee = rsrc1.enable_ieee_mode();
     }
 }
 
@@ -272,6 +273,7 @@ impl Wave {
             denormals_32: Denormals::default(),
             denormals_16_64: Denormals::default(),
             clamp_nan: false,
+            ieee: false,
             trap: None,
             scratch: vec![0; LANES * scratch_bytes as usize],
             scratch_stride: scratch_bytes,

@@ -50,6 +50,8 @@ pub(crate) struct Wave {
     pub(crate) denormals_16_64: Denormals,
     /// Clamping turns NaN into zero.
     pub(crate) clamp_nan: bool,
+    /// Results are not scaled.
+    pub(crate) ieee: bool,
     /// Why the wave trapped, and in which lane.
     pub(crate) trap: Option<(TrapKind, Option<u32>)>,
     /// Private memory of all lanes; each lane has `scratch_stride` bytes.

@@ -165,7 +165,8 @@ impl<T: Lane> Outcome for T {
             // A copy, so that the rows of other instructions stay in registers.
             let two = matches!(T::FORMAT, Format::Bits64 | Format::Double);
             let mut finished = if two { rows } else { [rows[0], Row::ZERO] };
-            let high_half = modified::finish(modifiers_of(inst), T::FORMAT, (flush, wave.clamp_nan), &mut finished);
+            let modes = modified::ResultModes { flush, clamp_nan: wave.clamp_nan, ieee: wave.ieee };
+            let high_half = modified::finish(modifiers_of(inst), T::FORMAT, modes, &mut finished);
             put(wave, inst, T::FORMAT, high_half, &finished);
         } else {
             put(wave, inst, T::FORMAT, false, &rows);

@@ -162,15 +162,27 @@ fn flush_rows(format: Format, rows: &mut [Row; 2]) {
     }
 }
 
+/// The modes of a kernel that results depend on.
+#[derive(Clone, Copy)]
+pub(super) struct ResultModes {
+    /// Subnormal results are zero.
+    pub(super) flush: bool,
+    /// Clamping turns NaN into zero.
+    pub(super) clamp_nan: bool,
+    /// Results are not scaled.
+    pub(super) ieee: bool,
+}
+
 /// Limits and scales a result; returns whether it goes to the high half.
 #[inline(never)]
 pub(super) fn finish(
     modifiers: &Modifiers,
     format: Format,
-    (flush, clamp_nan): (bool, bool),
+    ResultModes { flush, clamp_nan, ieee }: ResultModes,
     rows: &mut [Row; 2],
 ) -> bool {
-    let (scaled, clamp) = (modifiers.output.is_some(), modifiers.clamp);
+    // Scaling is not compatible with subnormal results and IEEE.
+    let (scaled, clamp) = (modifiers.output.is_some() && flush && !ieee, modifiers.clamp);
     let scale = match modifiers.output {
         None | Some(OutputModifier::Unchanged) => 1.0f32,
         Some(OutputModifier::Twice) => 2.0,
@@ -190,7 +202,8 @@ pub(super) fn finish(
             }),
             Format::Double => {
                 for lane in 0..LANES {
-                    let mut value = <f64 as lanes::Lane>::of_words(rows[0].0[lane], rows[1].0[lane]) * f64::from(scale);
+                    let mut value = <f64 as lanes::Lane>::of_words(rows[0].0[lane], rows[1].0[lane]);
+                    value = if scaled { value * f64::from(scale) } else { value };
                     if clamp {
                         value = if value.is_nan() & clamp_nan { 0.0 } else { value.clamp(0.0, 1.0) };
                     }
@@ -202,6 +215,20 @@ pub(super) fn finish(
     }
     if flush {
         flush_rows(format, rows);
+    }
+    if scaled {
+        // A zero has no sign then.
+        match format {
+            Format::Half => change(&mut rows[0], |low| if low & 0x7FFF == 0 { 0 } else { low }),
+            Format::Single => change(&mut rows[0], |low| if low & 0x7FFF_FFFF == 0 { 0 } else { low }),
+            Format::Double => {
+                for lane in 0..LANES {
+                    let zero = rows[0].0[lane] | (rows[1].0[lane] & 0x7FFF_FFFF) == 0;
+                    rows[1].0[lane] = if zero { 0 } else { rows[1].0[lane] };
+                }
+            }
+            _ => {}
+        }
     }
     modifiers.result_high
 }
