@@ -93,6 +93,20 @@ fn a_buffer_without_checks_has_no_bounds() {
     assert_eq!(rows[0], [0; 32], "but an empty one has none");
 }
 
+/// The scalar offset moves the buffer, whose end stays where it is.
+#[test]
+fn a_scalar_offset_makes_a_buffer_smaller() {
+    let load = |code: &mut Vec<u32>| {
+        let fields =
+            [(Field::Vdata, 8), (Field::Vaddr, 1), (Field::Srsrc, 1), (Field::Soffset, 136), (Field::Offen, 1)];
+        push(code, "buffer_load_b32", Encoding::Mubuf, &fields, None);
+    };
+    let (_, rows) = run(&program(20, RAW, load), 0);
+    assert_eq!(rows[0][..6], [3, 4, 5, 0, 0, 0]);
+    let (_, rows) = run(&program(4, RAW, load), 0);
+    assert_eq!(rows[0], [0; 32]);
+}
+
 #[test]
 fn resources_that_are_not_understood_trap() {
     let memory = Buffers(vec![Buffer::new(&[0; 256], true), Buffer::new(&[0; 512], true)]);

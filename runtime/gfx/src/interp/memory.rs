@@ -116,12 +116,17 @@ fn buffer(wave: &Wave, inst: &Inst, skipped: u32, bytes: u32) -> Result<Places, 
     if fourth.add_lane() {
         return Err(Refused::Bounds("a buffer whose index has the lane's number"));
     }
-    let base = base.wrapping_add(u64::from(wave.scalars[usize::from(inst.sources[2])]));
+    let scalar = wave.scalars[usize::from(inst.sources[2])];
+    let base = base.wrapping_add(u64::from(scalar));
     // What is outside of the bounds reads as zero.
     let (limit, offset) = (resource[2], inst.number & !(BUFFER_INDEX | BUFFER_OFFSET));
     let end = skipped + bytes;
     let (some, last) = match fourth.bounds() {
-        Some(BufferBounds::Raw) => (limit >= end, limit.wrapping_sub(end)),
+        Some(BufferBounds::Raw) => {
+            // The scalar offset is no part of the offset, but makes the buffer smaller.
+            let limit = limit.saturating_sub(scalar);
+            (limit >= end, limit.wrapping_sub(end))
+        }
         Some(BufferBounds::Unchecked) => (limit != 0, u32::MAX),
         _ => return Err(Refused::Bounds("a buffer with bounds of records")),
     };
