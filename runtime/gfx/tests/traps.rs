@@ -84,6 +84,9 @@ fn what_helpers_do_not_know_is_refused() {
     // v_mbcnt_lo_u32_b32_e64_dpp v1, v2, v3 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf
     let text = trap_of(&[0xD71F_0001, 0x0002_06FA, 0xFF00_E402, S_ENDPGM]);
     assert!(text.starts_with("not implemented: DPP, in v_mbcnt_lo_u32_b32_e64_dpp at 0x1000"), "{text}");
+    // v_cvt_f32_f64_dpp v1, v[2:3] quad_perm:[0,1,2,3], which assemblers refuse.
+    let text = trap_of(&[0x7E02_1EFA, 0xFF00_E402, S_ENDPGM]);
+    assert!(text.starts_with("not implemented: DPP, in v_cvt_f32_f64_dpp at 0x1000"), "{text}");
     // v_mov_b32_dpp v1, v2 with the control of a shift of the whole wave, which gfx11 does not have.
     let text = trap_of(&[0x7E02_02FA, 0xFF01_3002, S_ENDPGM]);
     assert!(text.starts_with("invalid operand: the DPP control 0x130, in v_mov_b32_dpp at 0x1000"), "{text}");

@@ -421,8 +421,9 @@ impl Decoder {
         modifiers.output = output.filter(|modifier| *modifier != OutputModifier::Unchanged);
         if let Some(source) = instruction.dpp() {
             let word = instruction.extra_word().unwrap_or(0);
-            // Helpers fetch their sources on their own.
-            if instruction.info().reads.is_empty() {
+            // Helpers fetch their sources on their own, and values of 64 bits have two rows.
+            let wide = reads.iter().any(|(slot, ty)| *slot == Slot::S0 && ty.words() > 1);
+            if instruction.info().reads.is_empty() || wide {
                 return Err(TrapKind::NotImplemented("DPP".into()));
             }
             let control = Dpp16Word(word);
