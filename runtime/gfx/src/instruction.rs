@@ -201,6 +201,14 @@ impl Instruction {
         lookup(Encoding::Vopd, self.field(Field::OpY))
     }
 
+    /// How many words after its own the instruction is that it may branch to; none if it is no branch.
+    pub fn branch_words(&self) -> Option<i64> {
+        let name = self.info().name;
+        let branches =
+            self.encoding == Encoding::Sopp && (name.starts_with("s_branch") || name.starts_with("s_cbranch"));
+        branches.then(|| i64::from(self.field(Field::Simm16) as u16 as i16) + 1)
+    }
+
     fn has_extra_word(&self) -> bool {
         let info = self.info();
         let sources = self.encoding.info().fields.iter().filter(|field| field.kind == FieldKind::Source);

@@ -15,7 +15,6 @@ use vireo_hsa::code_object::{
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 
 use crate::instruction::Instruction;
-use crate::isa::{Encoding, Field};
 pub use lines::{SourceLines, source_line};
 
 /// The bit of a segment's flags that says it has instructions.
@@ -160,11 +159,7 @@ fn entry_of(file: &object::File<'_>, address: u64) -> Option<u64> {
 
 /// The address that a branch at `address` goes to.
 fn target(instruction: &Instruction, address: u64) -> Option<u64> {
-    let name = instruction.info().name;
-    let branches =
-        instruction.encoding == Encoding::Sopp && (name.starts_with("s_branch") || name.starts_with("s_cbranch"));
-    let words = i64::from(instruction.field(Field::Simm16) as u16 as i16) + 1;
-    branches.then(|| address.wrapping_add_signed(4 * words))
+    instruction.branch_words().map(|words| address.wrapping_add_signed(4 * words))
 }
 
 /// The text of the instruction that begins `code`, and its bytes; none if there is none.

@@ -190,13 +190,6 @@ impl Program {
     }
 }
 
-/// The word that a branch at `word` goes to.
-fn target(instruction: &Instruction, word: usize) -> Option<i64> {
-    let branches = instruction.encoding == Encoding::Sopp
-        && (instruction.info().name.starts_with("s_branch") || instruction.info().name.starts_with("s_cbranch"));
-    branches.then(|| word as i64 + 1 + i64::from(instruction.field(Field::Simm16) as u16 as i16))
-}
-
 impl Decoder {
     fn decode(&mut self, code: &[u32]) {
         let (mut word, mut furthest) = (0, 0i64);
@@ -217,7 +210,7 @@ impl Decoder {
                         self.program.insts.truncate(first);
                         self.trap(refused);
                     }
-                    if let Some(target) = target(&instruction, word) {
+                    if let Some(target) = instruction.branch_words().map(|words| word as i64 + words) {
                         branches.push((self.program.insts.len() - 1, target));
                         furthest = furthest.max(target);
                     }
