@@ -37,7 +37,7 @@ use crate::status::{Result, Status, StatusCode};
 #[derive(Debug)]
 struct Physical {
     queues: Vec<HostQueue>,
-    /// What its command buffers are recorded for. Dropped after the queues, whose packets use its kernels.
+    /// What its command buffers are recorded for.
     source: Arc<dyn KernelSource>,
 }
 
@@ -93,15 +93,13 @@ impl AmdDevice {
                 Err(status) if status.code() == StatusCode::Unimplemented => Err(status),
                 builtins => Ok(builtins?),
             };
-            let ordinals = place * options.queues..(place + 1) * options.queues;
-            let queues = ordinals.map(|ordinal| HostQueue::new(agent, options.queue, ordinal as u32));
-            let queues = queues.collect::<Result<_>>()?;
             let kernargs = agent.kernarg_class(options.queue.kernargs_on_device)?;
             let published = PublishedPool::default();
-            Ok(Physical {
-                queues,
-                source: Arc::new(AgentSource { agent: agent.clone(), kernargs, builtins, published }),
-            })
+            let source: Arc<dyn KernelSource> =
+                Arc::new(AgentSource { agent: agent.clone(), kernargs, builtins, published });
+            let ordinals = place * options.queues..(place + 1) * options.queues;
+            let queues = ordinals.map(|ordinal| HostQueue::new(agent, options.queue, ordinal as u32, source.clone()));
+            Ok(Physical { queues: queues.collect::<Result<_>>()?, source })
         };
         let physical = agents.iter().enumerate().map(physical).collect::<Result<Vec<_>>>()?;
         let own_memory = Arc::new(AmdAllocator::new(agents.clone(), options.queues, options.memory.clone())?);

@@ -10,7 +10,7 @@ use super::submission::unreached;
 use crate::hal::timepoints::signal_all;
 use crate::status::{Result, Status};
 
-/// Runs until the queue closes and everything has completed.
+/// Runs until the queue closes, nobody holds it, and everything has completed.
 pub(super) fn run(core: &Arc<QueueCore>) {
     let mut drained = 0;
     let mut has_failed = false;
@@ -30,7 +30,8 @@ pub(super) fn run(core: &Arc<QueueCore>) {
         } else {
             QueueCore::value_of(drained + 1)
         };
-        if core.is_closing.load(Ordering::SeqCst) && core.entries().is_empty() {
+        // In this order: who holds the queue submits before it lets go.
+        if core.is_closing.load(Ordering::SeqCst) && !core.is_held() && core.entries().is_empty() {
             return;
         }
         let signals = [core.epoch.handle(), core.wake.handle()];

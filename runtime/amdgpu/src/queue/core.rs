@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -17,7 +18,7 @@ use super::frontier::Frontier;
 use super::kernarg_ring::KernargRing;
 use super::times::QueueTimes;
 use crate::agent::GpuAgent;
-use crate::command_buffer::ArgumentMemory;
+use crate::command_buffer::{ArgumentMemory, KernelSource};
 use crate::hal::TimesObserver;
 use crate::memory::{DeviceMemory, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
@@ -81,6 +82,8 @@ pub(crate) struct QueueCore {
     pub(super) failure: OnceLock<Status>,
     /// Whether its owner is gone: the thread ends once everything has completed.
     pub(super) is_closing: AtomicBool,
+    /// How many [`Hold`]s there are.
+    holds: AtomicUsize,
     pub(super) epoch: OwnedSignal,
     /// Wakes the completion thread when it is set to zero.
     pub(super) wake: OwnedSignal,
@@ -91,6 +94,36 @@ pub(crate) struct QueueCore {
     pub(super) publication: Publication,
     pub(super) times: QueueTimes,
     _kernargs: DeviceMemory,
+    /// What its packets were recorded for. They use its kernels, also after the device is gone.
+    _source: Arc<dyn KernelSource>,
+}
+
+/// Somebody who may still submit to a queue: an operation that is held back, or one that runs on the host. The completion thread of the queue
+/// stays as long as there is one, also if the device is gone.
+pub(super) struct Hold(Arc<QueueCore>);
+
+impl Hold {
+    pub(super) fn new(queue: &Arc<QueueCore>) -> Hold {
+        queue.holds.fetch_add(1, Ordering::SeqCst);
+        Hold(queue.clone())
+    }
+}
+
+impl Deref for Hold {
+    type Target = Arc<QueueCore>;
+
+    fn deref(&self) -> &Arc<QueueCore> {
+        &self.0
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // After what it submitted has become an entry, which the thread looks at after this.
+        if self.0.holds.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.is_closing.load(Ordering::SeqCst) {
+            self.0.wake.store(0);
+        }
+    }
 }
 
 impl fmt::Debug for QueueCore {
@@ -115,10 +148,12 @@ impl Drop for HostQueue {
     fn drop(&mut self) {
         self.core.is_closing.store(true, Ordering::SeqCst);
         self.core.wake.store(0);
+        // The thread ends when all submissions have completed. Those that are held back may wait for what the caller does next, so then it
+        // ends by itself.
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
+            && !self.core.is_held()
         {
-            // The thread ends when all submissions have completed.
             let _ = thread.join();
         }
     }
@@ -144,11 +179,16 @@ impl FaultListener for QueueCore {
 }
 
 impl HostQueue {
-    /// A queue of an agent, the one at a place among those of its device.
+    /// A queue of an agent, the one at a place among those of its device. It keeps `source`, which its packets are recorded for.
     ///
     /// # Errors
     /// Those of the HSA library.
-    pub fn new(agent: &Arc<GpuAgent>, options: QueueOptions, ordinal: u32) -> Result<HostQueue> {
+    pub(crate) fn new(
+        agent: &Arc<GpuAgent>,
+        options: QueueOptions,
+        ordinal: u32,
+        source: Arc<dyn KernelSource>,
+    ) -> Result<HostQueue> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let hsa = agent.hsa();
         let most = agent.queue_max_size;
@@ -180,6 +220,7 @@ impl HostQueue {
             spare: Mutex::default(),
             failure: OnceLock::new(),
             is_closing: AtomicBool::new(false),
+            holds: AtomicUsize::new(0),
             epoch: hsa.signal(INITIAL_EPOCH_VALUE)?,
             wake: hsa.signal(1)?,
             slots,
@@ -187,6 +228,7 @@ impl HostQueue {
             publication: kernargs.publication,
             times: QueueTimes::new(ordinal),
             _kernargs: kernargs,
+            _source: source,
         });
         let listener = Arc::downgrade(&core);
         hsa.listen(listener);
@@ -227,6 +269,11 @@ impl QueueCore {
 
     pub(super) fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody may still submit, besides the device.
+    pub(super) fn is_held(&self) -> bool {
+        self.holds.load(Ordering::SeqCst) != 0
     }
 
     /// How many submissions have completed.

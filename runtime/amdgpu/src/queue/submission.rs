@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::admission::{Reclaim, Submission};
 use super::completion::complete;
-use super::core::{QueueCore, SubmissionPoint};
+use super::core::{Hold, QueueCore, SubmissionPoint};
 use super::host_worker::HostWorkers;
 use crate::command_buffer::Program;
 use crate::hal::timepoints::signal_all;
@@ -68,13 +68,12 @@ impl Request {
 
 /// Something that waits for points on the host: a submission that is held back, or one that is complete but for its points.
 struct Parked<T> {
-    queue: Arc<QueueCore>,
     /// The limits of the call that it is from.
     scope: Scope,
     /// Its memory, charged to that call.
     _charge: Charge,
-    /// How many points are not reached yet, and what waits until it is taken.
-    state: Mutex<(usize, Option<T>)>,
+    /// How many points are not reached yet, and what waits, with its queue, until it is taken.
+    state: Mutex<(usize, Option<(Hold, T)>)>,
 }
 
 /// Something that became ready, with the outcome of what it waited for.
@@ -108,7 +107,7 @@ impl Ready {
 }
 
 /// What became ready of which queue, with the limits of its call.
-type ReadyQueue = VecDeque<(Arc<QueueCore>, Ready, Scope, Result<()>)>;
+type ReadyQueue = VecDeque<(Hold, Ready, Scope, Result<()>)>;
 
 thread_local! {
     /// What became ready while the thread dealt with something else that did; none if it does not.
@@ -116,7 +115,7 @@ thread_local! {
 }
 
 /// Deals with something that became ready, and with what becomes ready by it, one after the other: chains of any length need no stack.
-fn run_ready(ready: (Arc<QueueCore>, Ready, Scope, Result<()>)) {
+fn run_ready(ready: (Hold, Ready, Scope, Result<()>)) {
     let mut next = Some(ready);
     let is_running = READY.with_borrow_mut(|queue| match queue {
         Some(queue) => {
@@ -150,8 +149,8 @@ impl<T: Into<Ready>> Parked<T> {
                 (Ok(()), _) => None,
             }
         };
-        if let Some(parked) = parked {
-            run_ready((self.queue.clone(), parked.into(), self.scope.clone(), outcome));
+        if let Some((queue, parked)) = parked {
+            run_ready((queue, parked.into(), self.scope.clone(), outcome));
         }
     }
 }
@@ -176,7 +175,7 @@ impl QueueCore {
                     let payload = Payload::Host(action, workers);
                     return self.park(Request { wait: Vec::new(), signal, payload, reclaim }, points);
                 }
-                run_on_host(action, &workers, signal, reclaim);
+                run_on_host(Hold::new(self), action, &workers, signal, reclaim);
             }
         }
     }
@@ -245,10 +244,9 @@ impl QueueCore {
     /// own it, and what nothing else refers to will never be reached.
     pub(super) fn park<T: Into<Ready> + Send + 'static>(self: &Arc<Self>, parked: T, points: Vec<Timepoint>) {
         let parked = Arc::new(Parked {
-            queue: self.clone(),
             scope: Scope::current(),
             _charge: Charge::of_call_anyway((2 + points.len() as u64) * OBJECT_BYTES),
-            state: Mutex::new((points.len(), Some(parked))),
+            state: Mutex::new((points.len(), Some((Hold::new(self), parked)))),
         });
         for point in points {
             let parked = parked.clone();
@@ -268,10 +266,17 @@ pub(super) fn unreached(points: &[Timepoint]) -> Result<Vec<Timepoint>> {
     Ok(left)
 }
 
-/// Runs an action on a thread, and signals its points.
-fn run_on_host(action: HostAction, workers: &HostWorkers, signal: Vec<Timepoint>, reclaim: Option<Reclaim>) {
+/// Runs an action on a thread, and signals its points. The action may submit to the queue.
+fn run_on_host(
+    queue: Hold,
+    action: HostAction,
+    workers: &HostWorkers,
+    signal: Vec<Timepoint>,
+    reclaim: Option<Reclaim>,
+) {
     let points = signal.clone();
     let work = move || {
+        let _queue = queue;
         let outcome = action(&signal);
         if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
             return;

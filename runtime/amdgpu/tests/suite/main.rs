@@ -5,6 +5,7 @@ mod devices;
 mod failures;
 mod graphs;
 mod kernels;
+mod lifetimes;
 mod memory;
 mod queues;
 mod support;

@@ -9,6 +9,7 @@ use vireo_amdgpu::device::DeviceOptions;
 use vireo_amdgpu::driver::AmdDriver;
 use vireo_amdgpu::executable::Container;
 use vireo_amdgpu::symbols::Hsa;
+use vireo_core::status::Status;
 use vireo_hal::{
     Buffer, BufferParams, BufferRef, BufferUsage, Device, Driver, Executable, ExecutableCachingMode, ExternalFile,
     ExternalFileFlags, ExternalFileType, File, FillFlags, HostSemaphore, MemoryAccess, MemoryType, QueueAffinity,
@@ -51,24 +52,33 @@ fn names() -> HashMap<(i64, u32), String> {
 /// What kernels pass before they run.
 #[derive(Default)]
 struct Gate {
-    /// Whether kernels are held, and how many are.
-    state: Mutex<(bool, usize)>,
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
+#[derive(Default)]
+struct GateState {
+    /// Whether kernels are held, and how many may pass nevertheless.
+    is_closed: bool,
+    may_pass: usize,
+    /// How many are held.
+    held: usize,
+}
+
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, (bool, usize)> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pass(&self) {
         let mut state = self.lock();
-        state.1 += 1;
+        state.held += 1;
         self.changed.notify_all();
-        while state.0 {
+        while state.is_closed && state.may_pass == 0 {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.1 -= 1;
+        state.may_pass = state.may_pass.saturating_sub(1);
+        state.held -= 1;
     }
 }
 
@@ -79,15 +89,23 @@ impl Held<'_> {
     /// Waits until a kernel is held.
     pub fn wait_for_kernel(&self) {
         let mut state = self.0.lock();
-        while state.1 == 0 {
+        while state.held == 0 {
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Lets one kernel pass.
+    pub fn let_one_pass(&self) {
+        self.0.lock().may_pass += 1;
+        self.0.changed.notify_all();
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.0.lock().0 = false;
+        let mut state = self.0.lock();
+        (state.is_closed, state.may_pass) = (false, 0);
+        drop(state);
         self.0.changed.notify_all();
     }
 }
@@ -213,6 +231,16 @@ impl Machine {
         functions: HsaFunctions,
         options: DeviceOptions,
     ) -> Machine {
+        Machine::try_over(topology, trapping, functions, options).expect("it starts")
+    }
+
+    /// The same, where the library may fail.
+    pub fn try_over(
+        topology: &str,
+        trapping: Option<&'static str>,
+        functions: HsaFunctions,
+        options: DeviceOptions,
+    ) -> Result<Machine, Status> {
         Machine::new_with(topology, functions, options, |ran, gate| {
             Some(Arc::new(Runner { names: names(), trapping, ran: ran.clone(), gate: gate.clone() }))
         })
@@ -220,7 +248,7 @@ impl Machine {
 
     /// A machine whose kernels are interpreted.
     pub fn interpreting(options: DeviceOptions) -> Machine {
-        Machine::new_with("", vireo_softhsa::functions(), options, |_, _| None)
+        Machine::new_with("", vireo_softhsa::functions(), options, |_, _| None).expect("it starts")
     }
 
     fn new_with(
@@ -228,17 +256,21 @@ impl Machine {
         functions: HsaFunctions,
         options: DeviceOptions,
         runner: impl FnOnce(&Arc<Mutex<Vec<String>>>, &Arc<Gate>) -> Option<Arc<dyn KernelRunner>>,
-    ) -> Machine {
+    ) -> Result<Machine, Status> {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let topology: Topology = topology.parse().expect("a topology");
         let ran = Arc::new(Mutex::default());
         let gate: Arc<Gate> = Arc::default();
-        vireo_softhsa::configure(topology, runner(&ran, &gate)).expect("nobody uses the library");
+        let runner = runner(&ran, &gate);
+        // Threads of a device that ended before its operations may still let go of the library.
+        while vireo_softhsa::configure(topology.clone(), runner.clone()).is_err() {
+            std::thread::yield_now();
+        }
         // SAFETY: the functions are those of one library, which is part of the program.
-        let hsa = unsafe { Hsa::start(functions, None) }.expect("it starts");
-        let system = System::discover(&hsa).expect("there are agents");
-        Machine { driver: AmdDriver::new(system, options), ran, gate, _turn: turn }
+        let hsa = unsafe { Hsa::start(functions, None) }?;
+        let system = System::discover(&hsa)?;
+        Ok(Machine { driver: AmdDriver::new(system, options), ran, gate, _turn: turn })
     }
 
     /// A device with parameters `key=value`.
@@ -250,7 +282,7 @@ impl Machine {
 
     /// Holds all kernels that begin from here on.
     pub fn hold_kernels(&self) -> Held<'_> {
-        self.gate.lock().0 = true;
+        self.gate.lock().is_closed = true;
         Held(&self.gate)
     }
 
