@@ -50,7 +50,12 @@ impl Link {
             has_atomics: true,
             ..Link::default()
         };
-        if hops == 0 || hops as usize > MAX_HOPS {
+        if hops as usize > MAX_HOPS {
+            // Of so long a way nothing good is promised.
+            let hops = vec![LinkType(u32::MAX); MAX_HOPS];
+            return Ok(Link { hops, is_coherent: false, has_atomics: false, ..link });
+        }
+        if hops == 0 {
             return Ok(link);
         }
         /// As many as are read.
@@ -85,16 +90,13 @@ impl Link {
         }
     }
 
-    /// The worse of two links, in everything.
+    /// The worse of two links in everything, but for the hops, which [`Link::class`] is about.
     fn worse(mut self, other: &Link) -> Link {
         self.is_accessible &= other.is_accessible;
         self.by_default &= other.by_default;
         self.is_coherent &= other.is_coherent;
         self.has_atomics &= other.has_atomics;
         self.numa_distance = self.numa_distance.max(other.numa_distance);
-        if other.hops.len() > self.hops.len() {
-            self.hops.clone_from(&other.hops);
-        }
         self
     }
 }
@@ -136,25 +138,33 @@ pub(crate) struct Edge<'a> {
     pub(crate) is_host_coherent: bool,
 }
 
-/// The scheduling word of an edge.
-///
-/// # Errors
-/// None: all values fit their fields.
-pub(crate) fn scheduling_word(edge: &Edge<'_>) -> Result<u64> {
-    let link = edge.links.iter().skip(1).fold(edge.links.first().cloned().unwrap_or_default(), Link::worse);
-    let class = if edge.is_same { LinkClass::SAME_DIE } else { link.class(edge.same_host) };
-    let waits = if edge.waits_on_device { InteropMode::NATIVE } else { InteropMode::COPY };
-    // Memory is allocated for the agents of one device. Others get copies.
-    let buffers = if edge.is_same { InteropMode::NATIVE } else { InteropMode::COPY };
-    let distance = link.numa_distance.max(NEAREST);
-    let (copy_cost, latency) = match class {
+/// The cost of copies, and the class of latencies.
+fn costs(class: LinkClass) -> (u8, u8) {
+    match class {
         LinkClass::SAME_DIE => (0, 0),
         LinkClass::NVLINK_IF => (3, 3),
         LinkClass::PCIE_SAME_ROOT => (7, 6),
         LinkClass::PCIE_CROSS_ROOT => (9, 8),
         LinkClass::FABRIC => (11, 11),
         _ => (13, 10),
-    };
+    }
+}
+
+/// The scheduling word of an edge.
+///
+/// # Errors
+/// None: all values fit their fields.
+pub(crate) fn scheduling_word(edge: &Edge<'_>) -> Result<u64> {
+    let link = edge.links.iter().skip(1).fold(edge.links.first().cloned().unwrap_or_default(), Link::worse);
+    let classes = edge.links.iter().map(|link| link.class(edge.same_host));
+    let class = classes.max_by_key(|class| (costs(*class), *class == LinkClass::HOST_STAGED));
+    let class = class.unwrap_or(LinkClass::HOST_STAGED);
+    let class = if edge.is_same { LinkClass::SAME_DIE } else { class };
+    let waits = if edge.waits_on_device { InteropMode::NATIVE } else { InteropMode::COPY };
+    // Memory is allocated for the agents of one device. Others get copies.
+    let buffers = if edge.is_same { InteropMode::NATIVE } else { InteropMode::COPY };
+    let distance = link.numa_distance.max(NEAREST);
+    let (copy_cost, latency) = costs(class);
     let wait_cost = match (edge.is_same, edge.waits_on_device) {
         (true, true) => 0,
         (false, true) => 2,
@@ -216,6 +226,9 @@ mod tests {
         assert_eq!(class(from_ref(&pcie), false), LinkClass::PCIE_CROSS_ROOT);
         let across = link(&[LinkType::PCIE, LinkType::QPI, LinkType::PCIE], 40);
         assert_eq!(class(&[pcie.clone(), across], true), LinkClass::PCIE_CROSS_ROOT);
+        // In whatever order, and as long as each other.
+        assert_eq!(class(&[xgmi.clone(), pcie.clone()], true), LinkClass::PCIE_SAME_ROOT);
+        assert_eq!(class(&[pcie.clone(), xgmi], true), LinkClass::PCIE_SAME_ROOT);
         let unreachable = Link { is_accessible: false, ..pcie.clone() };
         assert_eq!(class(&[pcie, unreachable], true), LinkClass::HOST_STAGED);
         assert_eq!(class(&[link(&[LinkType(9)], 0)], true), LinkClass::OTHER);
