@@ -41,6 +41,11 @@ impl<S: Clone + Send + Sync + 'static> AmdSemaphore<S> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Removes the first point if it is not after `value`.
+    fn pop_until(&self, value: u64) -> Option<PendingPoint<S>> {
+        self.lock().pop_front_if(|point| point.value <= value)
+    }
+
     /// Notes that a submission will reach `value`. It is forgotten when the timeline gets there or fails.
     pub(crate) fn add_pending(&self, value: u64, submission: S) {
         let mut pending = self.lock();
@@ -68,18 +73,18 @@ impl<S: Clone + Send + Sync + 'static> Semaphore for AmdSemaphore<S> {
     }
 
     fn signal(&self, value: u64) -> Result<()> {
-        self.timeline.signal(value)?;
-        let mut pending = self.lock();
-        while pending.front().is_some_and(|point| point.value <= value) {
-            pending.pop_front();
+        let signaled = self.timeline.signal(value);
+        // Also if the timeline was there before: who made it pending is done. The last reference to a queue ends it, so they go without the lock.
+        while let Some(reached) = self.pop_until(value) {
+            drop(reached);
         }
-        drop(pending);
-        Ok(())
+        signaled
     }
 
     fn fail(&self, status: Status) {
         self.timeline.fail(status);
-        self.lock().clear();
+        let pending = std::mem::take(&mut *self.lock());
+        drop(pending);
     }
 
     fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
