@@ -13,6 +13,7 @@ use crate::allocator::AmdAllocator;
 use crate::hal::timepoints::signal_all;
 use crate::hal::transient::{DeviceMemory, Memory, MemorySource, TransientBuffer};
 use crate::hal::{Allocator, BufferParams, Pool, Timepoint};
+use crate::memory::blocks::Notice;
 use crate::status::{Result, Status, StatusCode};
 
 /// Where the memory of a transient buffer is from.
@@ -62,16 +63,28 @@ impl Source {
         }
     }
 
-    /// Calls `retry` when memory is released; false if nobody has any.
-    fn notify(&self, retry: impl FnOnce(Result<()>) + Send + 'static) -> bool {
+    /// How often memory was released so far.
+    fn releases(&self) -> u64 {
         match self {
-            Source::Own(allocator, _) => allocator.blocks().notify(move || retry(Ok(()))),
+            Source::Own(allocator, _) => allocator.blocks().releases(),
+            Source::Other(source) => source.pool().map_or(0, |pool| {
+                let stats = pool.stats();
+                stats.reserve_count.wrapping_sub(stats.reservation_count.into())
+            }),
+        }
+    }
+
+    /// Calls `retry` when memory is released, if none was since there were so many `releases`.
+    fn notify(&self, releases: u64, retry: impl FnOnce(Result<()>) + Send + 'static) -> Notice {
+        match self {
+            Source::Own(allocator, _) => allocator.blocks().notify(releases, move || retry(Ok(()))),
+            Source::Other(_) if self.releases() != releases => Notice::Released,
             Source::Other(source) => match source.pool() {
                 Some(pool) if pool.stats().reservation_count > 0 => {
                     pool.notify(Box::new(retry));
-                    true
+                    Notice::Later
                 }
-                _ => false,
+                _ => Notice::Never,
             },
         }
     }
@@ -84,6 +97,7 @@ pub(crate) fn own(allocator: &Arc<dyn Allocator>) -> Option<Arc<AmdAllocator>> {
 }
 
 /// An allocation that has no memory yet.
+#[derive(Clone)]
 pub(crate) struct Allocation {
     source: Source,
     transient: Arc<TransientBuffer>,
@@ -142,26 +156,30 @@ impl Allocation {
     /// # Errors
     /// Those of the source.
     pub(crate) fn run(self, signal: &[Timepoint]) -> Result<()> {
-        match self.source.allocate(self.params, self.length) {
-            Ok(memory) => {
-                self.transient.commit(memory);
-                Ok(())
-            }
-            // An operation without points to signal has nobody waiting for it.
-            Err(status) if status.code() == StatusCode::ResourceExhausted && self.may_wait && !signal.is_empty() => {
-                let (source, points) = (self.source.clone(), signal.to_vec());
-                let retry = move |outcome: Result<()>| match outcome.and_then(|()| self.run(&points)) {
-                    Err(status) if status.code() == StatusCode::Deferred => {}
-                    outcome => signal_all(&points, outcome),
-                };
-                // If nobody has memory, none will be released.
-                if source.notify(retry) {
-                    Err(Status::new(StatusCode::Deferred, "waits for memory"))
-                } else {
-                    Err(status)
+        loop {
+            let releases = self.source.releases();
+            let status = match self.source.allocate(self.params, self.length) {
+                Ok(memory) => {
+                    self.transient.commit(memory);
+                    return Ok(());
                 }
+                Err(status) => status,
+            };
+            // An operation without points to signal has nobody waiting for it.
+            if status.code() != StatusCode::ResourceExhausted || !self.may_wait || signal.is_empty() {
+                return Err(status);
             }
-            Err(status) => Err(status),
+            let (again, points) = (self.clone(), signal.to_vec());
+            let retry = move |outcome: Result<()>| match outcome.and_then(|()| again.run(&points)) {
+                Err(status) if status.code() == StatusCode::Deferred => {}
+                outcome => signal_all(&points, outcome),
+            };
+            match self.source.notify(releases, retry) {
+                Notice::Later => return Err(Status::new(StatusCode::Deferred, "waits for memory")),
+                Notice::Released => {}
+                // If nobody has memory, none will be released.
+                Notice::Never => return Err(status),
+            }
         }
     }
 }

@@ -42,7 +42,20 @@ struct State {
     in_use: u64,
     peak: u64,
     hits: u64,
+    /// Blocks that were released so far.
+    releases: u64,
     waiters: Vec<Waiter>,
+}
+
+/// What becomes of a waiter for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// It is called when a block is released.
+    Later,
+    /// A block was released since the caller looked: it is not called, and the caller tries again.
+    Released,
+    /// Nothing is in use that could be released: it is not called.
+    Never,
 }
 
 /// A cache of blocks.
@@ -155,6 +168,7 @@ impl BlockCache {
         let (removed, freed, waiters) = {
             let mut state = self.lock();
             state.in_use -= memory.length;
+            state.releases += 1;
             let freed = if recycles {
                 state.cached_bytes += memory.length;
                 state.cached.push_back(Cached { origin, memory });
@@ -179,14 +193,22 @@ impl BlockCache {
         !cached.is_empty()
     }
 
-    /// Calls `waiter` when a block is released, on whatever thread that is. False if none is in use: then it is not called.
-    pub(crate) fn notify(&self, waiter: impl FnOnce() + Send + 'static) -> bool {
+    /// How many blocks were released so far.
+    pub(crate) fn releases(&self) -> u64 {
+        self.lock().releases
+    }
+
+    /// Calls `waiter` when a block is released, on whatever thread that is, if none was since there were so many `releases`.
+    pub(crate) fn notify(&self, releases: u64, waiter: impl FnOnce() + Send + 'static) -> Notice {
         let mut state = self.lock();
+        if state.releases != releases {
+            return Notice::Released;
+        }
         if state.in_use == 0 {
-            return false;
+            return Notice::Never;
         }
         state.waiters.push(Box::new(waiter));
-        true
+        Notice::Later
     }
 
     /// Requests that cached blocks served.
@@ -288,10 +310,13 @@ mod tests {
         assert_eq!(none.code(), StatusCode::ResourceExhausted);
         let called = Arc::new(AtomicU64::new(0));
         let same = called.clone();
-        assert!(cache.notify(move || same.store(1, Ordering::Relaxed)));
+        let releases = cache.releases();
+        assert_eq!(cache.notify(releases, move || same.store(1, Ordering::Relaxed)), Notice::Later);
         drop(large);
         assert_eq!(called.load(Ordering::Relaxed), 1);
-        assert!(!cache.notify(|| unreachable!("nothing is in use")));
+        // Who failed to allocate before that would wait for something that has happened.
+        assert_eq!(cache.notify(releases, || unreachable!("it was released before")), Notice::Released);
+        assert_eq!(cache.notify(cache.releases(), || unreachable!("nothing is in use")), Notice::Never);
     }
 
     #[test]
