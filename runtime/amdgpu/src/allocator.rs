@@ -121,7 +121,7 @@ impl AmdAllocator {
         }
         let wanted = params.memory_type;
         let agent = self.agent(params.queue_affinity);
-        let class = self.class(agent, wanted, params.usage)?;
+        let class = AmdAllocator::class(agent, wanted, params.usage)?;
         let local = if agent.local_is_host_visible {
             MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE
         } else {
@@ -133,6 +133,13 @@ impl AmdAllocator {
             MemoryClass::HostCoarse => MemoryType::HOST_VISIBLE | MemoryType::HOST_CACHED | MemoryType::DEVICE_VISIBLE,
             MemoryClass::HostFine | MemoryClass::Kernarg => MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE,
         };
+        // Whether the host's accesses are cached is a wish: it costs time, and nothing else.
+        let lacking = wanted - params.memory_type - MemoryType::OPTIMAL - MemoryType::HOST_CACHED;
+        if !lacking.is_empty() && !wanted.contains(MemoryType::OPTIMAL) {
+            let given = params.memory_type;
+            let message = format!("{agent:?} has no memory that is {wanted:?}: {given:?} lacks {lacking:?}");
+            return Err(Status::invalid_argument(message));
+        }
         params.usage |= BufferUsage::TRANSFER;
         if agent.is_host_visible(class) {
             params.usage |= BufferUsage::MAPPING;
@@ -151,7 +158,7 @@ impl AmdAllocator {
     }
 
     /// The class of memory for a buffer of an agent.
-    fn class(&self, agent: &GpuAgent, wanted: MemoryType, usage: BufferUsage) -> Result<MemoryClass> {
+    fn class(agent: &GpuAgent, wanted: MemoryType, usage: BufferUsage) -> Result<MemoryClass> {
         let missing = |why: &str| {
             if wanted.contains(MemoryType::OPTIMAL) {
                 return Ok(MemoryClass::HostFine);
@@ -172,8 +179,11 @@ impl AmdAllocator {
             }
             return missing("the host is not coherent with");
         }
+        if is_coherent {
+            return Ok(MemoryClass::HostFine);
+        }
         let for_host = wanted.contains(MemoryType::HOST_VISIBLE) || maps;
-        if for_host && wanted.contains(MemoryType::HOST_CACHED) && !is_local && !is_coherent {
+        if for_host && wanted.contains(MemoryType::HOST_CACHED) && !is_local {
             let scoped = !usage.contains(BufferUsage::MAPPING_PERSISTENT);
             let is_coarse = scoped && agent.host.coarse.is_some();
             return Ok(if is_coarse { MemoryClass::HostCoarse } else { MemoryClass::HostFine });

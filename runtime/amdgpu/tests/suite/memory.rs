@@ -52,6 +52,11 @@ fn memory_is_of_the_class_that_its_type_needs() {
             );
         }
         assert!(of(coherent | MemoryType::OPTIMAL).is_ok());
+        // Coherent memory that need not be the GPU's is the host's, and nobody has memory that is both.
+        let shared = MemoryType::HOST_VISIBLE | MemoryType::HOST_COHERENT | MemoryType::DEVICE_VISIBLE;
+        assert_eq!(of(shared), Ok(MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE), "{topology}");
+        let both = of(DEVICE | MemoryType::HOST_LOCAL);
+        assert!(both.as_ref().is_err_and(|message| message.contains("lacks")), "{topology}: {both:?}");
         let heaps = device.allocator().memory_heaps();
         let types: Vec<MemoryType> = heaps.iter().map(|heap| heap.memory_type).collect();
         assert_eq!(types.len(), if topology == "without=hdp" { 4 } else { 3 }, "{types:?}");
