@@ -1,7 +1,15 @@
 //! Code objects: the ELF files that the loader of the HSA library loads. [`CodeObject`] reads the target of the code and the kernels' metadata; it
 //! loads nothing.
 
-use vireo_hsa::code_object::{CODE_OBJECT_OS_ABI, METADATA_NOTE_NAME, METADATA_NOTE_TYPE};
+use std::collections::HashMap;
+
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
+use vireo_hsa::code_object::{
+    CODE_OBJECT_OS_ABI, KERNEL_GROUP_SIZE, KERNEL_KERNARG_SIZE, KERNEL_PRIVATE_SIZE, METADATA_NOTE_NAME,
+    METADATA_NOTE_TYPE,
+};
+use vireo_hsa::kernel_descriptor::KernelDescriptor;
 
 use super::metadata::{self, Kernel, MetadataError};
 use crate::hal::elf_format::{
@@ -45,6 +53,35 @@ pub enum CodeObjectError {
     /// The metadata are too long.
     #[error("code object: {0} bytes of metadata, expected at most {MAX_METADATA}")]
     MetadataLength(usize),
+    /// The symbols cannot be read.
+    #[error("code object: symbols: {0}")]
+    Symbols(String),
+    /// There is no descriptor of a kernel.
+    #[error("code object: kernel `{kernel}`: there is no descriptor `{symbol}` among the dynamic symbols")]
+    NoDescriptor {
+        /// Its name.
+        kernel: String,
+        /// The symbol of its descriptor.
+        symbol: String,
+    },
+    /// The descriptor of a kernel contradicts the metadata.
+    #[error(
+        "code object: kernel `{kernel}`: its descriptor in section `{section}` has {descriptor} as `{field}`, and the metadata have {metadata} as `{key}`"
+    )]
+    Descriptor {
+        /// Its name.
+        kernel: String,
+        /// The section with its descriptor.
+        section: String,
+        /// The field of the descriptor.
+        field: &'static str,
+        /// Its value.
+        descriptor: u32,
+        /// The key of the metadata.
+        key: &'static str,
+        /// Its value.
+        metadata: u32,
+    },
     /// The metadata are malformed.
     #[error("code object: metadata: {0}")]
     Metadata(#[from] MetadataError),
@@ -113,11 +150,49 @@ impl CodeObject {
             }
             let notes = range(bytes, segment.offset, segment.file_size, "a segment of notes")?;
             if let Some(contents) = metadata_note(notes, segment.offset)? {
-                return Ok(CodeObject { target, kernels: metadata::read(contents)? });
+                let kernels = metadata::read(contents)?;
+                check_descriptors(bytes, &kernels)?;
+                return Ok(CodeObject { target, kernels });
             }
         }
         Err(CodeObjectError::NoMetadata)
     }
+}
+
+/// Checks the descriptors of kernels, which the packet processor reads, against the metadata, which packets are made from.
+fn check_descriptors(bytes: &[u8], kernels: &[Kernel]) -> Result<(), CodeObjectError> {
+    let symbols = |error: object::Error| CodeObjectError::Symbols(error.to_string());
+    let file = ElfFile64::<LittleEndian>::parse(bytes).map_err(symbols)?;
+    let mut descriptors = HashMap::new();
+    for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+        descriptors.insert(symbol.name_bytes().map_err(symbols)?, symbol);
+    }
+    for kernel in kernels {
+        let missing = || CodeObjectError::NoDescriptor { kernel: kernel.name.clone(), symbol: kernel.symbol.clone() };
+        let symbol = descriptors.get(kernel.symbol.as_bytes()).ok_or_else(missing)?;
+        let section = symbol.section_index().ok_or_else(missing)?;
+        let section = file.section_by_index(section).map_err(symbols)?;
+        let data = section.data_range(symbol.address(), KernelDescriptor::SIZE as u64).map_err(symbols)?;
+        let descriptor = KernelDescriptor::read(data.and_then(<[u8]>::first_chunk).ok_or_else(missing)?);
+        let fields = [
+            ("kernarg_size", descriptor.kernarg_size, KERNEL_KERNARG_SIZE, kernel.kernarg_size),
+            ("group_segment_fixed_size", descriptor.group_segment_fixed_size, KERNEL_GROUP_SIZE, kernel.group_size),
+            (
+                "private_segment_fixed_size",
+                descriptor.private_segment_fixed_size,
+                KERNEL_PRIVATE_SIZE,
+                kernel.private_size,
+            ),
+        ];
+        for (field, descriptor, key, metadata) in fields {
+            // Assemblers that are not told the size of the arguments leave it out.
+            if descriptor != metadata && (descriptor != 0 || field != "kernarg_size") {
+                let (kernel, section) = (kernel.name.clone(), section.name().unwrap_or_default().to_string());
+                return Err(CodeObjectError::Descriptor { kernel, section, field, descriptor, key, metadata });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The contents of the note with metadata, if it is among `notes`, which are at `origin` in the file.

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::code_object::{CodeObject, CodeObjectError, is_elf};
-use super::metadata::Kernel;
+use super::metadata::{Argument, ArgumentKind, Kernel};
 use crate::generated::amdgpu_executable::{
     BindingFlagBits, EXECUTABLE_CONTENT_OFFSET, EXECUTABLE_MAGIC, EXECUTABLE_VERSION, ExecutableFileHeader, root,
 };
@@ -209,10 +209,31 @@ impl<'a> Container<'a> {
             }
             // Nothing says what it writes.
             let bindings = vec![false; kernel.pointers as usize];
-            export(0, kernel, None, kernel.value_bytes / 4, bindings).map_err(wrong)
+            // They may have gaps.
+            let constants = kernel.explicit_size.saturating_sub(kernel.pointers * 8).div_ceil(4);
+            export(0, kernel, None, constants, bindings).map_err(wrong)
         });
         Ok(Container { target: object.target, modules: vec![bytes], exports: exports.collect::<Result<_, _>>()? })
     }
+}
+
+/// Checks that an argument is where it is written: the addresses of bindings first, and from `constants` to `end` the constants.
+fn check_argument(index: usize, argument: &Argument, constants: u64, end: u64) -> Result<(), String> {
+    let Argument { offset, size, kind } = *argument;
+    let (first, last) = (u64::from(offset), u64::from(offset) + u64::from(size));
+    let (what, is_there, from, to) = match kind {
+        ArgumentKind::Pointer => {
+            ("an address", size == 8 && offset.is_multiple_of(8) && last <= constants, 0, constants)
+        }
+        ArgumentKind::Value => ("a value", constants <= first && last <= end, constants, end),
+        ArgumentKind::Other => return Err(format!("argument {index} of its kernel is neither an address nor a value")),
+    };
+    if is_there {
+        return Ok(());
+    }
+    Err(format!(
+        "argument {index} of its kernel is {what} in bytes {first} to {last}, which are written to {from} to {to}"
+    ))
 }
 
 /// Checks what is said of an export against what its kernel says.
@@ -240,11 +261,14 @@ fn export(
     if explicit > room {
         return Err(format!("{} bindings and {constants} constants in {room} bytes of arguments", bindings.len()));
     }
-    if kernel.explicit_size as u64 > explicit.next_multiple_of(8) {
-        let (kernel, explicit) = (kernel.explicit_size, explicit);
+    if u64::from(kernel.explicit_size) > explicit {
+        let kernel = kernel.explicit_size;
         return Err(format!(
             "its kernel takes {kernel} bytes of arguments, its bindings and constants have {explicit}"
         ));
+    }
+    for (index, argument) in kernel.arguments.iter().enumerate() {
+        check_argument(index, argument, bindings.len() as u64 * 8, explicit)?;
     }
     let implicit_offset = kernel.implicit_offset;
     let workgroup_size = size.map(|size| size as u16);

@@ -53,6 +53,28 @@ pub enum MetadataError {
     },
 }
 
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// An address.
+    Pointer,
+    /// A value.
+    Value,
+    /// Something else, such as an image, or memory of a work-group.
+    Other,
+}
+
+/// An argument that a kernel declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Its offset.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+    /// What it is.
+    pub kind: ArgumentKind,
+}
+
 /// A kernel as its code object describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
@@ -80,6 +102,8 @@ pub struct Kernel {
     pub value_bytes: u32,
     /// Bytes of the arguments that it declares: where the implicit ones may begin.
     pub explicit_size: u32,
+    /// The arguments that it declares.
+    pub arguments: Vec<Argument>,
     /// Offset of the implicit arguments, if it has any.
     pub implicit_offset: Option<u32>,
 }
@@ -287,11 +311,17 @@ fn arguments(reader: &mut Reader<'_>, kernel: &mut Kernel) -> Result<(), Metadat
             continue;
         }
         kernel.explicit_size = kernel.explicit_size.max(end);
+        let kind = match kind {
+            ARGUMENT_POINTER => ArgumentKind::Pointer,
+            ARGUMENT_VALUE => ArgumentKind::Value,
+            _ => ArgumentKind::Other,
+        };
         match kind {
-            ARGUMENT_POINTER => kernel.pointers += 1,
-            ARGUMENT_VALUE => kernel.value_bytes = kernel.value_bytes.saturating_add(size),
-            _ => {}
+            ArgumentKind::Pointer => kernel.pointers += 1,
+            ArgumentKind::Value => kernel.value_bytes = kernel.value_bytes.saturating_add(size),
+            ArgumentKind::Other => {}
         }
+        kernel.arguments.push(Argument { offset, size, kind });
     }
     Ok(())
 }

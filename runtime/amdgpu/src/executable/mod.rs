@@ -12,4 +12,4 @@ pub use code_object::{CodeObject, CodeObjectError};
 pub use container::{Container, ContainerError, Export};
 pub(crate) use loaded::supports;
 pub use loaded::{AmdExecutable, AmdExecutableCache, LoadedKernel};
-pub use metadata::{Kernel, MetadataError};
+pub use metadata::{Argument, ArgumentKind, Kernel, MetadataError};

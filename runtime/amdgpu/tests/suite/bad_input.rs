@@ -14,18 +14,45 @@ fn places(bytes: &[u8], part: &[u8]) -> Vec<usize> {
     bytes.windows(part.len()).enumerate().filter(|(_, window)| *window == part).map(|(at, _)| at).collect()
 }
 
-/// The code object with the number after a key of its metadata replaced; those above 255 have a marker and two bytes.
+/// The code object with the number after a key of its metadata replaced in all kernels.
 fn with_metadata(key: &str, value: u8) -> Vec<u8> {
     let mut bytes = CODE_OBJECT.to_vec();
     let found = places(&bytes, key.as_bytes());
     assert!(!found.is_empty(), "there is no {key}");
-    for at in found {
-        let place = at + key.len();
-        match bytes[place] {
-            0xcd => bytes[place + 1..place + 3].copy_from_slice(&[0, value]),
-            _ => bytes[place] = value,
-        }
+    found.into_iter().for_each(|at| set_number(&mut bytes, at + key.len(), value));
+    bytes
+}
+
+/// Sets a number of metadata; those above 255 have a marker and two bytes.
+fn set_number(bytes: &mut [u8], place: usize, value: u8) {
+    match bytes[place] {
+        0xcd => bytes[place + 1..place + 3].copy_from_slice(&[0, value]),
+        _ => bytes[place] = value,
     }
+}
+
+/// The code object with the first number `old` after a key of its metadata replaced.
+fn with_first(key: &str, old: u8, new: u8) -> Vec<u8> {
+    let mut bytes = CODE_OBJECT.to_vec();
+    let found = places(&bytes, key.as_bytes()).into_iter().map(|at| at + key.len());
+    let place = found.filter(|place| bytes[*place] == old).next().expect("there is such a number");
+    bytes[place] = new;
+    bytes
+}
+
+/// The code object with another size of arguments in the descriptor of `add`, which declares no memory before it.
+fn with_descriptor(size: u32) -> Vec<u8> {
+    let mut bytes = CODE_OBJECT.to_vec();
+    let descriptor: Vec<u8> = [0u32, 0, 296].iter().flat_map(|field| field.to_le_bytes()).collect();
+    let [at] = places(&bytes, &descriptor)[..] else { panic!("the descriptor cannot be told apart") };
+    bytes[at + 8..at + 12].copy_from_slice(&size.to_le_bytes());
+    bytes
+}
+
+fn replaced(old: &[u8], new: &[u8]) -> Vec<u8> {
+    let mut bytes = CODE_OBJECT.to_vec();
+    let at = places(&bytes, old)[0];
+    bytes[at..at + new.len()].copy_from_slice(new);
     bytes
 }
 
@@ -38,11 +65,11 @@ fn executables_that_do_not_fit_are_refused_and_the_device_works_on() {
         cache.prepare_executable(QueueAffinity::ANY, ExecutableCachingMode::empty(), format, bytes, &[]).map(drop)
     };
     let mut nameless = CODE_OBJECT.to_vec();
-    // The name in the table of symbols, which has a zero after it; the loader misses what the metadata promise.
+    // The name in the table of symbols, which has a zero after it: what the metadata promise is not there.
     let symbol = b"abs_dispatch_0_elementwise_64_f32.kd\0";
     let at_symbol = places(CODE_OBJECT, symbol)[0];
     nameless[at_symbol] = b'x';
-    let cases: [(&str, Vec<u8>, &str); 8] = [
+    let cases: [(&str, Vec<u8>, &str); 15] = [
         ("gfx1201", GFX1100.to_vec(), "executables of the format `gfx1201` do not run on"),
         ("gfx1100", GFX942.to_vec(), "an executable for `gfx942` does not run on"),
         ("gfx1100", b"not code".to_vec(), "nor a code object: it begins with [6e, 6f, 74, 20, 63"),
@@ -50,13 +77,59 @@ fn executables_that_do_not_fit_are_refused_and_the_device_works_on() {
         ("gfx1100", CODE_OBJECT[..200].to_vec(), "is not in the file, which has 200 bytes"),
         ("gfx1100", with_metadata(".kernarg_segment_size", 8), "`.kernarg_segment_size` is 8"),
         ("gfx1100", with_metadata(".kernarg_segment_align", 3), "`.kernarg_segment_align` is 3"),
-        ("gfx1100", nameless, "`hsa_executable_load_agent_code_object` failed with error_invalid_code_object"),
+        (
+            "gfx1100",
+            nameless,
+            "there is no descriptor `abs_dispatch_0_elementwise_64_f32.kd` among the dynamic symbols",
+        ),
+        (
+            "gfx1100",
+            with_descriptor(300),
+            "kernel `add_dispatch_0_elementwise_D_f32`: its descriptor in section `.rodata` has 300 as `kernarg_size`, and the metadata have 296 as `.kernarg_segment_size`",
+        ),
+        (
+            "gfx1100",
+            with_metadata(".kernarg_segment_size", 100),
+            "as `kernarg_size`, and the metadata have 100 as `.kernarg_segment_size`",
+        ),
+        (
+            "gfx1100",
+            with_metadata(".group_segment_fixed_size", 16),
+            "has 0 as `group_segment_fixed_size`, and the metadata have 16 as `.group_segment_fixed_size`",
+        ),
+        (
+            "gfx1100",
+            with_metadata(".private_segment_fixed_size", 16),
+            "has 0 as `private_segment_fixed_size`, and the metadata have 16 as `.private_segment_fixed_size`",
+        ),
+        // An address that lies across two, a value among the addresses, and neither.
+        (
+            "gfx1100",
+            with_first(".offset", 8, 4),
+            "argument 1 of its kernel is an address in bytes 4 to 12, which are written to 0 to",
+        ),
+        (
+            "gfx1100",
+            with_first(".offset", 24, 20),
+            "argument 3 of its kernel is a value in bytes 20 to 24, which are written to 24 to 40",
+        ),
+        ("gfx1100", replaced(b"global_buffer", b"global_buffet"), "of its kernel is neither an address nor a value"),
     ];
     for (format, bytes, expected) in cases {
         let error = prepare(format, &bytes).expect_err(expected);
         assert!(error.message().contains(expected), "{error}");
     }
     prepare("gfx1100", GFX1100).expect("it fits");
+    prepare("gfx1100", &with_descriptor(0)).expect("assemblers leave the size out");
+    // One constant less than the kernel takes, wherever the file counts them.
+    let counts = (0..GFX1100.len() - 4).filter(|at| GFX1100[*at..*at + 4] == 4u32.to_le_bytes());
+    let fewer = counts.filter_map(|at| {
+        let mut bytes = GFX1100.to_vec();
+        bytes[at] = 3;
+        prepare("gfx1100", &bytes).err()
+    });
+    let expected = "its kernel takes 40 bytes of arguments, its bindings and constants have 36";
+    assert_eq!(fewer.filter(|error| error.message().contains(expected)).count(), 1);
     let (memory, line) = (device.buffer(64, MemoryType::DEVICE_LOCAL), device.timeline());
     device.fill(0, &[], &[at(&line, 1)], &memory, 0x0101_0101);
     wait(&line, 1);
