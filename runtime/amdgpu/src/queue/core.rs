@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use vireo_hsa::hsa::{Agent, HsaStatus};
+use vireo_hsa::hsa::HsaStatus;
+use vireo_hsa::pm4::Pm4WaitRegMem64;
 use vireo_hsa::queue::{AmdQueue, HsaQueue};
 use vireo_hsa::ring::{Ring, Slot};
 
@@ -169,10 +170,6 @@ unsafe extern "C" fn queue_failed(status: HsaStatus, _source: *mut HsaQueue, dat
 
 /// A fault does not say which queue of the GPU it was on, and none of them goes on afterwards.
 impl FaultListener for QueueCore {
-    fn agent(&self) -> Agent {
-        self.agent.agent
-    }
-
     fn memory_fault(&self, cause: Status) {
         self.fail(cause.context(format!("{self:?} stopped")));
     }
@@ -231,7 +228,7 @@ impl HostQueue {
             _source: source,
         });
         let listener = Arc::downgrade(&core);
-        hsa.listen(listener);
+        hsa.listen(agent.agent, listener);
         let data = Arc::as_ptr(&core).cast_mut().cast();
         // SAFETY: the HSA queue is destroyed with `core`, whose address does not change.
         let queue = unsafe { hsa.queue(agent.agent, packets, queue_failed, data) }?;

@@ -16,15 +16,12 @@ const MEMORY_FAULT: u32 = 0;
 
 /// Something that a memory fault ends.
 pub(crate) trait FaultListener: Send + Sync {
-    /// The GPU that it is on.
-    fn agent(&self) -> Agent;
-
     /// The GPU accessed memory that it may not.
     fn memory_fault(&self, cause: Status);
 }
 
-/// A listener with the number of the library whose GPU it is on.
-type Registered = (usize, Weak<dyn FaultListener>);
+/// A listener with its GPU, and the number of the library whose GPU that is.
+type Registered = (usize, Agent, Weak<dyn FaultListener>);
 
 static LISTENERS: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
@@ -33,10 +30,10 @@ fn listeners() -> MutexGuard<'static, Vec<Registered>> {
 }
 
 /// Adds a listener to faults of a library.
-pub(super) fn listen(hsa: usize, listener: Weak<dyn FaultListener>) {
+pub(super) fn listen(hsa: usize, agent: Agent, listener: Weak<dyn FaultListener>) {
     let mut listeners = listeners();
-    listeners.retain(|(_, listener)| listener.strong_count() != 0);
-    listeners.push((hsa, listener));
+    listeners.retain(|(.., listener)| listener.strong_count() != 0);
+    listeners.push((hsa, agent, listener));
 }
 
 /// Called by the HSA library, with the number of an `Hsa` as `data`.
@@ -48,9 +45,9 @@ pub(super) unsafe extern "C" fn on_event(event: *const MemoryFaultEvent, data: *
         }
         event.read()
     };
-    let concerned = |(hsa, listener): &Registered| {
-        let listener = listener.upgrade().filter(|listener| *hsa == data.addr() && listener.agent() == event.agent)?;
-        Some(listener)
+    // Others are not even looked at: a reference that is the last one would end its queue here, under the lock.
+    let concerned = |(hsa, agent, listener): &Registered| {
+        if *hsa == data.addr() && *agent == event.agent { listener.upgrade() } else { None }
     };
     // They are told without the lock, which their end may take.
     let concerned: Vec<Arc<dyn FaultListener>> = listeners().iter().filter_map(concerned).collect();

@@ -86,9 +86,9 @@ impl Hsa {
         self.kernels().get(&object).cloned()
     }
 
-    /// Adds a listener to memory faults.
-    pub(crate) fn listen(&self, listener: Weak<dyn FaultListener>) {
-        events::listen(self.id, listener);
+    /// Adds a listener to memory faults of a GPU.
+    pub(crate) fn listen(&self, agent: Agent, listener: Weak<dyn FaultListener>) {
+        events::listen(self.id, agent, listener);
     }
 
     /// A status as an error that names the function.
@@ -350,7 +350,7 @@ impl Hsa {
         self.check(status, stringify!(hsa_executable_create_alt))?;
         // Destroyed with the code, whatever happens from here on.
         let objects = Mutex::default();
-        let mut code = LoadedCode { hsa: self.clone(), executable, agent, objects, _image: image.clone() };
+        let code = LoadedCode { hsa: self.clone(), executable, agent, objects, _image: image.clone() };
         let mut reader = Default::default();
         let (data, size) = (image.as_ptr().cast(), image.len() as u64);
         // SAFETY: the image outlives the reader.
@@ -366,7 +366,6 @@ impl Hsa {
         // SAFETY: the handle is alive.
         let status = unsafe { (functions.hsa_executable_freeze)(executable, ptr::null()) };
         self.check(status, stringify!(hsa_executable_freeze))?;
-        code.executable = executable;
         Ok(code)
     }
 }
