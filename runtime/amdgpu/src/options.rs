@@ -52,7 +52,7 @@ impl DeviceOptions {
                 }
                 "amdgpu_queue_packets" => {
                     let count = number.filter(|count| count.is_power_of_two() && (256..=1 << 17).contains(count));
-                    self.queue.packets = count.ok_or_else(|| wrong("a power of two from 256 to 131072"))? as u32;
+                    self.queue.packets = Some(count.ok_or_else(|| wrong("a power of two from 256 to 131072"))? as u32);
                 }
                 "amdgpu_kernarg_memory" => {
                     self.queue.kernargs_on_device = match value.as_str() {

@@ -26,8 +26,11 @@ use crate::status::{Result, Status, StatusCode};
 use crate::symbols::{FaultListener, Hsa, OwnedQueue, OwnedSignal};
 use crate::target::QueueWait;
 
-/// Packets that a ring holds at least, as the parameter of devices says.
+/// Packets that a ring holds at least: the largest part of a submission fits it.
 const LEAST_PACKETS: u32 = 256;
+
+/// Packets that a ring holds if nobody says how many.
+const DEFAULT_PACKETS: u32 = 1024;
 
 /// The epoch signal begins here and counts down.
 const INITIAL_EPOCH_VALUE: i64 = i64::MAX / 2;
@@ -38,12 +41,13 @@ const FAILED_EPOCH_VALUE: i64 = 1 << 32;
 
 /// Bytes of a PM4 command buffer for each slot.
 pub(super) const PM4_SLOT: u64 = 64;
+const _: () = assert!(Pm4WaitRegMem64::SIZE as u64 <= PM4_SLOT);
 
 /// The sizes of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueOptions {
-    /// Packets of the ring, a power of two.
-    pub packets: u32,
+    /// Packets of the ring, a power of two. Without it the ring has 1024, or as many as the agent allows.
+    pub packets: Option<u32>,
     /// Bytes of memory for arguments.
     pub kernarg_bytes: u64,
     /// Whether that is memory of the GPU, which kernels read faster and the host writes through its link.
@@ -52,7 +56,7 @@ pub struct QueueOptions {
 
 impl Default for QueueOptions {
     fn default() -> QueueOptions {
-        QueueOptions { packets: 1024, kernarg_bytes: 1 << 20, kernargs_on_device: false }
+        QueueOptions { packets: None, kernarg_bytes: 1 << 20, kernargs_on_device: false }
     }
 }
 
@@ -188,12 +192,7 @@ impl HostQueue {
     ) -> Result<HostQueue> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let hsa = agent.hsa();
-        let most = agent.queue_max_size;
-        if most < LEAST_PACKETS {
-            let message = format!("{agent:?} has queues of at most {most} packets, expected at least {LEAST_PACKETS}");
-            return Err(Status::failed_precondition(message));
-        }
-        let packets = options.packets.clamp(LEAST_PACKETS, most).next_power_of_two();
+        let packets = ring_size(agent, options.packets)?;
         let slots = u64::from(packets);
         let class = agent.kernarg_class(options.kernargs_on_device)?;
         let kernargs = agent.allocate(class, options.kernarg_bytes.max(1 << 20), &[])?;
@@ -253,6 +252,28 @@ impl HostQueue {
     pub(crate) fn core(&self) -> &Arc<QueueCore> {
         &self.core
     }
+}
+
+/// Packets of the ring of a queue.
+fn ring_size(agent: &GpuAgent, wanted: Option<u32>) -> Result<u32> {
+    let most = agent.queue_max_size;
+    if most < LEAST_PACKETS {
+        let message = format!("{agent:?} has queues of at most {most} packets, expected at least {LEAST_PACKETS}");
+        return Err(Status::failed_precondition(message));
+    }
+    let Some(packets) = wanted else {
+        // The largest power of two that the agent allows, which is at least one.
+        return Ok(1 << most.min(DEFAULT_PACKETS).ilog2());
+    };
+    if packets > most {
+        let message = format!("queues of {packets} packets: {agent:?} has queues of at most {most}");
+        return Err(Status::invalid_argument(message));
+    }
+    if packets < LEAST_PACKETS || !packets.is_power_of_two() {
+        let message = format!("queues of {packets} packets: expected a power of two from {LEAST_PACKETS}");
+        return Err(Status::invalid_argument(message));
+    }
+    Ok(packets)
 }
 
 impl QueueCore {

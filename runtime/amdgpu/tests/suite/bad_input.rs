@@ -150,5 +150,17 @@ fn rings_that_are_too_small_are_refused() {
     }
     let error = create("queue-size=64", "1024").expect_err("the agent has smaller queues");
     assert!(error.message().contains("queues of at most 64 packets, expected at least 256"), "{error}");
-    create("queue-size=256", "1024").expect("the ring is as large as the agent's");
+    let error = create("queue-size=256", "1024").expect_err("the agent has smaller queues");
+    assert!(error.message().contains("queues of 1024 packets: agent 0 (gfx1100"), "{error}");
+    assert!(error.message().contains("has queues of at most 256"), "{error}");
+    create("queue-size=256", "256").expect("the agent has such queues");
+    // Without the parameter the ring is as large as the agent allows.
+    for topology in ["queue-size=256", "queue-size=512"] {
+        let machine = Machine::new(topology);
+        let (device, any) = (machine.device("", &[]), QueueAffinity::ANY);
+        let line = device.timeline();
+        let (memory, none) = (device.buffer(64, MemoryType::DEVICE_LOCAL), Default::default());
+        device.queue_fill(any, &[], &[at(&line, 1)], &memory, 0, 64, &[7], none).expect("submits");
+        wait(&line, 1);
+    }
 }
