@@ -217,6 +217,8 @@ impl Device for AmdDevice {
 
     fn trim(&self) -> Result<()> {
         TransientBuffer::trim();
+        // The device's own memory, also if the host has put another allocator in the place of its allocator.
+        self.own_memory.trim()?;
         self.memory.allocator().trim()
     }
 
@@ -262,6 +264,10 @@ impl Device for AmdDevice {
         let any: &dyn Any = &**target;
         // Wrappers of devices hide what they are.
         let Some(target) = any.downcast_ref::<AmdDevice>() else { return Ok(edge) };
+        // Handles of one HSA library mean nothing to another one.
+        if !Arc::ptr_eq(self.agents[0].hsa(), target.agents[0].hsa()) {
+            return Ok(edge);
+        }
         let ordinals = |device: &AmdDevice| device.agents.iter().map(|agent| agent.ordinal).collect::<Vec<_>>();
         let mut links = Vec::new();
         for agent in &target.agents {

@@ -230,7 +230,8 @@ impl QueueCore {
                 // What comes later in a queue begins after all that came before.
                 Some(other) if other.queue.id == self.id => submission.waits.push(point.clone()),
                 Some(other) if other.queue.completed() >= other.epoch => submission.waits.push(point.clone()),
-                Some(other) if self.waits_on_device() => {
+                // Packets wait for signals of their own library only.
+                Some(other) if self.waits_on_device() && Arc::ptr_eq(self.hsa(), other.queue.hsa()) => {
                     submission.waits.push(point.clone());
                     submission.device.push(other);
                 }
