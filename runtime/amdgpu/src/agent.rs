@@ -190,7 +190,7 @@ impl GpuAgent {
             ordinal,
             product: hsa.agent_text(agent, AgentInfo::PRODUCT_NAME)?,
             // Older libraries do not know it.
-            uuid: hsa.agent_text(agent, AgentInfo::UUID).unwrap_or_default(),
+            uuid: if_known(hsa.agent_text(agent, AgentInfo::UUID))?.unwrap_or_default(),
             target,
             compute_units,
             node,
@@ -198,7 +198,7 @@ impl GpuAgent {
             local,
             fine: fine_local,
             local_is_host_visible,
-            publication: publication(hsa, agent),
+            publication: publication(hsa, agent)?,
             host: HostPools { agent: host, node: self::node(hsa, host)?, fine, coarse, kernarg },
             host_link: Link::query(hsa, agent, fine.pool)?,
         })
@@ -286,16 +286,22 @@ impl GpuAgent {
     }
 }
 
+/// An attribute, unless the library is so old that it does not know it.
+fn if_known<T>(value: Result<T>) -> Result<Option<T>> {
+    match value {
+        Err(status) if status.code() == StatusCode::InvalidArgument => Ok(None),
+        value => value.map(Some),
+    }
+}
+
 /// How writes of the host to memory of a GPU become visible.
-fn publication(hsa: &Hsa, agent: Agent) -> Publication {
+fn publication(hsa: &Hsa, agent: Agent) -> Result<Publication> {
     // SAFETY: the attribute is two addresses.
-    let Ok(words) = (unsafe { hsa.agent_info::<[u64; HdpFlush::SIZE / 8]>(agent, AgentInfo::HDP_FLUSH) }) else {
-        return Publication::Coherent;
-    };
-    let register = NonNull::new(std::ptr::with_exposed_provenance_mut::<AtomicU32>(words[0] as usize));
-    match register {
+    let words = if_known(unsafe { hsa.agent_info::<[u64; HdpFlush::SIZE / 8]>(agent, AgentInfo::HDP_FLUSH) })?;
+    let address = words.map_or(0, |words| words[0] as usize);
+    Ok(match NonNull::new(std::ptr::with_exposed_provenance_mut::<AtomicU32>(address)) {
         // SAFETY: the library names it, and stays initialised as long as memory of the agent is used.
         Some(register) => Publication::Hdp(unsafe { HdpRegister::new(register) }),
         None => Publication::Coherent,
-    }
+    })
 }

@@ -225,50 +225,52 @@ impl QueueCore {
             // Nothing that was not published can complete, so the queue is of no use any more.
             self.fail(status);
         }
+        if self.failure.get().is_some() {
+            // Its thread may have failed all entries before there was this one, and looks again.
+            self.wake.store(0);
+        }
+    }
+
+    /// Publishes the waits that do not fit the first part of a submission, and leaves those that do.
+    fn publish_early_waits(&self, packets: &mut Vec<PacketBytes>, waits: &mut Vec<SubmissionPoint>) -> Result<()> {
+        let early = waits.len().saturating_sub(MAX_WAITS);
+        for points in waits[..early].chunks(MAX_WAITS) {
+            let first = self.wait_for_slots(points.len() as u64)?;
+            packets.clear();
+            self.add_waits(packets, points, first)?;
+            self.publish(packets)?;
+        }
+        waits.drain(..early);
+        Ok(())
     }
 
     /// Admits the waits and the blocks of a submission. Every block completes by itself, which frees its arguments.
     fn admit_parts(&self, admission: &mut Admission, mut submission: Box<Submission>) -> Result<()> {
         let mut waits = std::mem::take(&mut submission.device);
-        let early = waits.len().saturating_sub(MAX_WAITS);
-        for points in waits[..early].chunks(MAX_WAITS) {
-            let first = self.wait_for_slots(points.len() as u64)?;
-            admission.packets.clear();
-            self.add_waits(&mut admission.packets, points, first)?;
-            self.publish(&admission.packets)?;
-        }
-        waits.drain(..early);
+        let mut outcome = self.publish_early_waits(&mut admission.packets, &mut waits);
         let program = submission.program.clone();
         let templates = program.as_ref().map_or(&[][..], |program| program.templates());
         let kernels = program.as_ref().and_then(|program| program.kernels());
         // A submission without a program has one part, too.
-        let parts = templates.len().max(1);
-        for part in 0..parts {
+        let last = templates.len().max(1) - 1;
+        let mut part = 0;
+        loop {
             let payload =
                 templates.get(part).map(|template| Payload { template, kernels, resolved: &submission.resolved });
-            let built = self.build(admission, &waits, payload);
+            outcome = outcome.and_then(|()| self.build(admission, &waits, payload));
             waits.clear();
             let epoch = admission.next_epoch;
             admission.next_epoch += 1;
-            let published = if part + 1 < parts {
-                self.entries().push_back(Entry { epoch, submission: None });
-                built.and_then(|()| self.publish(&admission.packets))
-            } else {
-                built
-            };
-            if published.is_err() || part + 1 == parts {
-                // The last part holds what the submission holds; if it fails before, the entry passes the cause on.
+            if part == last || outcome.is_err() {
+                // The last part holds what the submission holds, and passes the cause on if the queue fails.
                 submission.device = waits;
                 self.entries().push_back(Entry { epoch, submission: Some(submission) });
-                let published = published.and_then(|()| self.publish(&admission.packets));
-                if published.is_err() {
-                    // The queue has failed, or fails by this, and its thread fails the entries too.
-                    self.wake.store(0);
-                }
-                return published;
+                return outcome.and_then(|()| self.publish(&admission.packets));
             }
+            self.entries().push_back(Entry { epoch, submission: None });
+            outcome = self.publish(&admission.packets);
+            part += 1;
         }
-        Ok(())
     }
 
     /// Adds packets that wait for other queues, in slots from `first` on, which are free.
@@ -312,7 +314,7 @@ impl QueueCore {
             }
         }
         if let Some(observer) = observer {
-            self.times.begin(observer, self.hsa(), *next_epoch, &mut packets[waits.len()..])?;
+            self.times.begin(observer, self.hsa(), *next_epoch, &mut packets[waits.len()..]);
         }
         if completes {
             packets.push(BarrierAndPacket::new(LAST, [Signal::default(); 5])?.to_bytes());

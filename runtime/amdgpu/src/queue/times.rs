@@ -12,7 +12,6 @@ use vireo_hsa::hsa::Agent;
 use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE, PacketHeader, PacketType};
 
 use crate::hal::{DispatchTime, SubmissionTime, TimesObserver};
-use crate::status::Result;
 use crate::symbols::{Hsa, OwnedQueue, OwnedSignal, duration};
 
 /// Bytes of a packet.
@@ -36,7 +35,8 @@ pub(super) struct QueueTimes {
 
 /// A dispatch that is timed.
 struct Dispatch {
-    signal: OwnedSignal,
+    /// None if there was none left: its times stay unknown.
+    signal: Option<OwnedSignal>,
     kernel: Option<Arc<str>>,
     workgroups: u64,
 }
@@ -73,14 +73,15 @@ impl QueueTimes {
         observer.filter(|observer| observer.is_active())
     }
 
-    /// Gives each dispatch of a submission a signal.
+    /// Gives each dispatch of a submission a signal. What the library refuses is not timed: that is no reason for the submission to fail.
     pub(super) fn begin(
         &self,
         observer: Arc<dyn TimesObserver>,
         hsa: &Arc<Hsa>,
         epoch: u64,
         packets: &mut [PacketBytes],
-    ) -> Result<()> {
+    ) {
+        let Ok(submitted) = hsa.now() else { return };
         let mut dispatches = Vec::new();
         for bytes in packets {
             // A dispatch whose size is in memory is not published yet, and has no type.
@@ -90,12 +91,11 @@ impl QueueTimes {
             }
             let packet = KernelDispatchPacket::read(bytes);
             let lent = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let signal = match lent {
-                Some(signal) => signal,
-                None => hsa.signal(1)?,
-            };
-            let at = std::mem::offset_of!(KernelDispatchPacket, completion_signal);
-            bytes[at..at + 8].copy_from_slice(&signal.handle().0.to_le_bytes());
+            let signal = lent.or_else(|| hsa.signal(1).ok());
+            if let Some(signal) = &signal {
+                let at = std::mem::offset_of!(KernelDispatchPacket, completion_signal);
+                bytes[at..at + 8].copy_from_slice(&signal.handle().0.to_le_bytes());
+            }
             let counts = packet.grid_size.iter().zip(packet.workgroup_size);
             let workgroups = match kind {
                 PacketType::INVALID => 0,
@@ -103,10 +103,9 @@ impl QueueTimes {
             };
             dispatches.push(Dispatch { signal, kernel: hsa.kernel_name(packet.kernel_object), workgroups });
         }
-        let timed = Timed { observer, epoch, submitted: hsa.now()?, dispatches };
+        let timed = Timed { observer, epoch, submitted, dispatches };
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).push_back(timed);
         self.has_pending.store(true, Ordering::Release);
-        Ok(())
     }
 
     /// Reports what has completed. The completion thread calls it before anyone learns of that.
@@ -133,7 +132,7 @@ impl QueueTimes {
         let mut range: Option<(Duration, Duration)> = None;
         for Dispatch { signal, kernel, workgroups } in &dispatches {
             // SAFETY: the signal is held, and the epoch says that its packet has completed.
-            let ticks = unsafe { hsa.packet_time(agent, signal.handle()) };
+            let ticks = signal.as_ref().and_then(|signal| unsafe { hsa.packet_time(agent, signal.handle()) });
             let ran = ticks.map(|(start, end)| (moment(start), moment(end)));
             if let Some((start, end)) = ran {
                 let (first, last) = range.unwrap_or((start, end));
@@ -156,7 +155,7 @@ impl QueueTimes {
             completed: moment(hsa.now().unwrap_or(submitted)),
         });
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        for Dispatch { signal, .. } in dispatches {
+        for signal in dispatches.into_iter().filter_map(|dispatch| dispatch.signal) {
             signal.store(1);
             free.push(signal);
         }

@@ -3,8 +3,10 @@
 mod bad_input;
 mod devices;
 mod failures;
+mod faults;
 mod graphs;
 mod kernels;
+mod library;
 mod lifetimes;
 mod memory;
 mod queues;

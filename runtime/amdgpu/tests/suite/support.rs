@@ -18,7 +18,7 @@ use vireo_hal::{
 use vireo_hsa::hsa_symbols::HsaFunctions;
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_simt::{Fault, Port, Trap, TrapKind};
-use vireo_softhsa::{KernelDispatch, KernelRunner, Topology};
+use vireo_softhsa::{KernelDispatch, KernelRunner, PacketObserver, Topology};
 
 /// The executable of `fixtures/amdgpu/kernels.mlir`.
 pub const KERNELS: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
@@ -224,6 +224,15 @@ impl Machine {
         Machine::over(topology, trapping, vireo_softhsa::functions(), DeviceOptions::default())
     }
 
+    /// A machine whose packets an observer is told of.
+    pub fn traced(topology: &str, observer: Arc<dyn PacketObserver>) -> Machine {
+        let (functions, options) = (vireo_softhsa::functions(), DeviceOptions::default());
+        Machine::new_with(topology, Some(observer), functions, options, |ran, gate| {
+            Some(Arc::new(Runner { names: names(), trapping: None, ran: ran.clone(), gate: gate.clone() }))
+        })
+        .expect("it starts")
+    }
+
     /// A machine whose library may lack functions, with options of devices.
     pub fn over(
         topology: &str,
@@ -241,18 +250,19 @@ impl Machine {
         functions: HsaFunctions,
         options: DeviceOptions,
     ) -> Result<Machine, Status> {
-        Machine::new_with(topology, functions, options, |ran, gate| {
+        Machine::new_with(topology, None, functions, options, |ran, gate| {
             Some(Arc::new(Runner { names: names(), trapping, ran: ran.clone(), gate: gate.clone() }))
         })
     }
 
     /// A machine whose kernels are interpreted.
     pub fn interpreting(options: DeviceOptions) -> Machine {
-        Machine::new_with("", vireo_softhsa::functions(), options, |_, _| None).expect("it starts")
+        Machine::new_with("", None, vireo_softhsa::functions(), options, |_, _| None).expect("it starts")
     }
 
     fn new_with(
         topology: &str,
+        observer: Option<Arc<dyn PacketObserver>>,
         functions: HsaFunctions,
         options: DeviceOptions,
         runner: impl FnOnce(&Arc<Mutex<Vec<String>>>, &Arc<Gate>) -> Option<Arc<dyn KernelRunner>>,
@@ -267,6 +277,7 @@ impl Machine {
         while vireo_softhsa::configure(topology.clone(), runner.clone()).is_err() {
             std::thread::yield_now();
         }
+        vireo_softhsa::trace_packets(observer).expect("nobody uses the library");
         // SAFETY: the functions are those of one library, which is part of the program.
         let hsa = unsafe { Hsa::start(functions, None) }?;
         let system = System::discover(&hsa)?;
