@@ -4,6 +4,7 @@ mod bad_input;
 mod devices;
 mod failures;
 mod faults;
+mod frontiers;
 mod graphs;
 mod kernels;
 mod library;
