@@ -1,5 +1,6 @@
 //! The exit codes of the command. Scripts rely on them, so a code never changes its meaning.
 
+use std::panic::{UnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 /// How the command ended.
@@ -30,6 +31,14 @@ Exit codes:
   4  mismatch: the results are not the expected ones
   5  findings: the sanitizer found something in kernels";
 
+/// The code of a process after a panic, which is that of all programs in Rust.
+const PANIC: i32 = 101;
+
+/// The exit code of a process that does nothing but `main`. A panic, whose message has been written, does not go further.
+pub fn exit_code(main: impl FnOnce() -> Exit + UnwindSafe) -> i32 {
+    catch_unwind(main).map_or(PANIC, |exit| exit as i32)
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit as u8)
@@ -47,5 +56,11 @@ mod tests {
             assert_eq!(code as usize, number);
             assert!(HELP.contains(&format!("\n  {number}  ")));
         }
+    }
+
+    #[test]
+    fn a_panic_is_an_exit_code_like_that_of_other_programs() {
+        assert_eq!(exit_code(|| Exit::Mismatch), 4);
+        assert_eq!(exit_code(|| panic!("a panic for the test")), 101);
     }
 }

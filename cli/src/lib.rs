@@ -1,8 +1,8 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
-//! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only modules that use
-//! the runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`], [`params`] and [`devices`] are the commands. Every failure is a
-//! [`failure::Failure`], and ends the process with a code of [`exit`].
+//! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only modules that use the
+//! runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`], [`params`] and [`devices`] are the commands. Every failure
+//! is a [`failure::Failure`], and ends the process with a code of [`exit`].
 #![deny(unsafe_code)]
 
 mod allocators;
@@ -42,7 +42,7 @@ use anstream::AutoStream;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Color, Command};
-pub use exit::Exit;
+pub use exit::{Exit, exit_code};
 use failure::Failure;
 
 /// Does what the arguments of this process say.

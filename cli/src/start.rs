@@ -19,10 +19,11 @@ extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
         libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
     }
-    let exit = vireo_cli::main();
+    // A panic must not leave a function of C: the process would abort.
+    let exit = vireo_cli::exit_code(vireo_cli::main);
     // Who wants to know whether the output arrived has flushed it before.
     let _ = io::stdout().flush();
-    exit as c_int
+    exit
 }
 
 /// Opens `/dev/null` where the process was started without standard input, output or error. A file that is opened would take its place.
