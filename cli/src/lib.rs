@@ -12,6 +12,7 @@ mod benchmark;
 mod check;
 mod cpu_info;
 mod devices;
+mod dispatch_trace;
 mod dump;
 mod engine;
 mod exit;

@@ -8,6 +8,7 @@ use vireo::interp::Tier;
 
 use crate::arguments::{ListingArguments, ProgramArguments, RunArguments};
 use crate::devices::Drivers;
+use crate::dispatch_trace::DispatchTrace;
 use crate::engine::{Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -25,17 +26,23 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
         return print(&mut out, &listing);
     }
-    let counted = arguments.print_device_statistics.then(ExecutionStatistics::new);
+    let trace = arguments.dispatch_trace.as_deref().map(DispatchTrace::create).transpose()?;
+    let counted = match &trace {
+        Some(trace) => Some(ExecutionStatistics::with_trace(trace.trace.clone())),
+        None => arguments.print_device_statistics.then(ExecutionStatistics::new),
+    };
     let (session, others) = Session::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
     let exit = call(arguments, (&session, others.as_ref()), &mut out);
     if arguments.print_statistics {
         // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
         let _ = io::stderr().write_all(session.statistics().as_bytes());
     }
-    if let Some(counted) = &counted {
+    if let Some(counted) = counted.as_ref().filter(|_| arguments.print_device_statistics) {
         let _ = io::stderr().write_all(statistics::text(counted).as_bytes());
     }
-    exit
+    // A program that failed leaves a trace of what it did.
+    let written = trace.map_or(Ok(()), DispatchTrace::finish);
+    exit.and_then(|exit| written.map(|()| exit))
 }
 
 /// What the flags that list something ask for.

@@ -64,6 +64,9 @@ pub struct RunArguments {
     /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_device_statistics: bool,
+    /// Write when each kernel ran on the devices to this file, as trace events in JSON, which https://ui.perfetto.dev and chrome://tracing open.
+    #[arg(long, value_name = "FILE")]
+    pub dispatch_trace: Option<PathBuf>,
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,

@@ -102,6 +102,60 @@ fn a_trace_for_perfetto_is_json_with_ends_for_beginnings() {
     assert!(open.is_empty() && slices >= 4, "{slices} slices, {open:?} are open");
 }
 
+/// Runs a program of four kernels with a trace of its dispatches, and returns the names, numbers of workgroups and times of its slices.
+fn dispatches(flags: &[&str]) -> Vec<(String, i64, f64, f64)> {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("trace.json");
+    let file = format!("--dispatch_trace={}", path.display());
+    let program = ["run", "gfx1100/reductions.vmfb", "--function=main", "--input=@inputs/reductions_0.npy", &file];
+    let device = ["--device=amdgpu", "--amdgpu_agent=software"];
+    let outcome = vireo(&folder("../fixtures/gpu"), program.iter().chain(&device).chain(flags));
+    assert!(outcome.code == 0 && outcome.stdout.starts_with("EXEC @main\n"), "{}", outcome.stderr);
+    let statistics = flags.contains(&"--print_device_statistics");
+    assert_eq!(outcome.stderr.starts_with("Device statistics:\n"), statistics, "{}", outcome.stderr);
+    assert!(statistics || outcome.stderr.is_empty(), "{}", outcome.stderr);
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = |name: &str| events.iter().any(|event| event["args"]["name"] == name);
+    assert!(named("amdgpu") && named("queue 0"), "{trace}");
+    let of = |phase: &'static str| events.iter().filter(move |event| event["ph"] == phase);
+    assert_eq!((of("B").count(), of("i").count() % 2), (of("E").count(), 0), "{trace}");
+    let slice = |(begin, end): (&Value, &Value)| {
+        assert_eq!((&begin["name"], &begin["tid"]), (&end["name"], &end["tid"]));
+        let workgroups = begin["args"]["workgroups"].as_i64().unwrap();
+        (
+            begin["name"].as_str().unwrap().to_string(),
+            workgroups,
+            begin["ts"].as_f64().unwrap(),
+            end["ts"].as_f64().unwrap(),
+        )
+    };
+    of("B").zip(of("E")).map(slice).collect()
+}
+
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn a_trace_of_dispatches_has_the_times_of_the_gpu() {
+    for flags in [&[][..], &["--print_device_statistics"]] {
+        let slices = dispatches(flags);
+        let kernels: Vec<(&str, i64)> = slices
+            .iter()
+            .filter(|(name, ..)| name.starts_with("main_dispatch_"))
+            .map(|(name, workgroups, ..)| (name.as_str(), *workgroups))
+            .collect();
+        let expected = [
+            ("main_dispatch_0_reduction_37x130_f32", 2),
+            ("main_dispatch_1_reduction_130x37_f32", 5),
+            ("main_dispatch_2_reduction_4810_f32", 1),
+            ("main_dispatch_3_reduction_37x130_f32", 2),
+        ];
+        assert_eq!(kernels, expected);
+        assert!(slices.iter().all(|(.., begin, end)| begin <= end), "{slices:?}");
+        // The agent runs one packet after the other.
+        assert!(slices.is_sorted_by(|(.., end), (_, _, begin, _)| end <= begin), "{slices:?}");
+    }
+}
+
 #[test]
 fn only_packets_of_the_software_agent_can_be_traced() {
     for (flags, expected) in [

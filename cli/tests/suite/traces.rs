@@ -69,6 +69,33 @@ fn calls_of_devices_are_written_to_stderr_or_a_file() {
     assert!(refused.stderr.contains("cannot write --device_trace="), "{}", refused.stderr);
 }
 
+#[test]
+fn dispatches_are_written_to_a_file() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("trace.json");
+    let flag = format!("--dispatch_trace={}", path.display());
+    for device in ["--device=local-sync", "--device=local-task"] {
+        let outcome = abs(&[&flag, device]);
+        assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, STDOUT, ""));
+        let trace: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        let slices: Vec<_> = events.iter().filter(|event| event["ph"] == "B").collect();
+        assert_eq!(slices.len(), 1, "{trace}");
+        assert_eq!(
+            (&slices[0]["name"], &slices[0]["args"]["workgroups"]),
+            (&"abs_dispatch_0_elementwise".into(), &1.into())
+        );
+    }
+    // Nothing runs there.
+    let outcome = abs(&[&flag, "--device=null"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with("trace.json: no kernel was timed\n"), "{}", outcome.stderr);
+    let nowhere = format!("--dispatch_trace={}", temporary.path().join("no/trace.json").display());
+    let refused = abs(&[&nowhere]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+    assert!(refused.stderr.contains("cannot write --dispatch_trace="), "{}", refused.stderr);
+}
+
 /// Ends the recording of a command buffer twice.
 const TWICE: &str = r#"
 vm.module @m version 0

@@ -25,6 +25,7 @@ pub mod device_times;
 mod element_type;
 mod element_value;
 mod exclusive;
+mod execution_trace;
 mod fence;
 mod format;
 pub mod forward;
@@ -63,6 +64,7 @@ pub use buffer_view::{BufferView, BufferViewRef, ShapeAndType, dense_byte_length
 pub use device_times::{DeviceTimes, DispatchTime, SubmissionTime, TimesObserver};
 pub use element_value::{BitPacker, ElementValue};
 pub use exclusive::{ExclusiveBytes, overwrite_exclusive};
+pub use execution_trace::ExecutionTrace;
 pub use fence::{Fence, Timepoints};
 pub use format::{format_elements, format_view};
 pub use forward::Forward;

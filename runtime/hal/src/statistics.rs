@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::device_times::{DispatchTime, SubmissionTime, TimesObserver};
+use crate::execution_trace::{DeviceTrace, ExecutionTrace};
 use crate::forward::{ForwardDevice, ForwardExecutable, ForwardExecutableCache, ForwardedMethod};
 use crate::host_kernels::{Arguments, HostKernels, KernelTiming, WorkgroupMemory};
 use crate::limits::Limits;
@@ -45,6 +46,7 @@ pub struct ExecutionStatistics {
     operations: Mutex<BTreeMap<&'static str, u64>>,
     /// By name: executables of several sessions have the same kernels.
     kernels: Mutex<BTreeMap<String, Arc<KernelCounters>>>,
+    trace: Option<Arc<ExecutionTrace>>,
 }
 
 /// How often queues were asked for an operation.
@@ -80,14 +82,24 @@ struct KernelCounters {
 impl ExecutionStatistics {
     /// Statistics of nothing yet.
     pub fn new() -> Arc<ExecutionStatistics> {
+        Self::of(None)
+    }
+
+    /// Statistics of nothing yet. What is counted of kernels from here on is written to a trace, too.
+    pub fn with_trace(trace: Arc<ExecutionTrace>) -> Arc<ExecutionStatistics> {
+        Self::of(Some(trace))
+    }
+
+    fn of(trace: Option<Arc<ExecutionTrace>>) -> Arc<ExecutionStatistics> {
         let (operations, kernels) = (Mutex::default(), Mutex::default());
-        Arc::new(ExecutionStatistics { is_paused: AtomicBool::new(false), operations, kernels })
+        Arc::new(ExecutionStatistics { is_paused: AtomicBool::new(false), operations, kernels, trace })
     }
 
     /// The device with its operations counted, and the kernels of executables that it prepares.
     pub fn device(self: &Arc<Self>, device: &Arc<dyn Device>) -> Arc<dyn Device> {
         if let Some(times) = device.clone().device_times() {
-            times.observe(Some(Arc::new(CountedTimes(self.clone()))));
+            let trace = self.trace.as_ref().map(|trace| trace.device(device.id()));
+            times.observe(Some(Arc::new(CountedTimes { statistics: self.clone(), trace })));
         }
         Arc::new(Forward(CountedDevice { inner: device.clone(), statistics: self.clone() }))
     }
@@ -135,22 +147,32 @@ impl ExecutionStatistics {
 }
 
 /// Counts the dispatches that a device times.
-struct CountedTimes(Arc<ExecutionStatistics>);
+struct CountedTimes {
+    statistics: Arc<ExecutionStatistics>,
+    trace: Option<DeviceTrace>,
+}
 
 impl TimesObserver for CountedTimes {
     fn is_active(&self) -> bool {
-        self.0.is_counting()
+        self.statistics.is_counting()
     }
 
     fn dispatch(&self, time: &DispatchTime<'_>) {
-        let counters = self.0.counters(time.kernel);
+        let counters = self.statistics.counters(time.kernel);
         let ran = time.times.map_or(0, |(start, end)| end.saturating_sub(start).as_nanos());
         counters.dispatches.fetch_add(1, Ordering::Relaxed);
         counters.workgroups.fetch_add(time.workgroups, Ordering::Relaxed);
         counters.nanoseconds.fetch_add(u64::try_from(ran).unwrap_or(u64::MAX), Ordering::Relaxed);
+        if let Some(trace) = &self.trace {
+            trace.dispatch(time);
+        }
     }
 
-    fn submission(&self, _time: &SubmissionTime) {}
+    fn submission(&self, time: &SubmissionTime) {
+        if let Some(trace) = &self.trace {
+            trace.submission(time);
+        }
+    }
 }
 
 /// A device whose operations are counted.
@@ -291,7 +313,11 @@ impl HostKernels for CountedKernels {
         // SAFETY: what the caller promises of these kernels holds for the inner ones, whose `check_arguments` was asked.
         let result = unsafe { self.inner.run(function, arguments, workgroups, workgroup_memory) };
         if let Some(start) = start {
-            self.count(function, &part, start.elapsed());
+            let end = Instant::now();
+            self.count(function, &part, end.duration_since(start));
+            if let Some(trace) = &self.statistics.trace {
+                trace.ran_on_host(self.inner.name(function), &part, (start, end));
+            }
         }
         result
     }
