@@ -11,13 +11,14 @@ pub fn trace(arguments: &TraceArguments) -> Result<Exit, Failure> {
     use std::io::{self, LineWriter, Write};
     use std::sync::Arc;
 
-    use vireo::hal::{PacketTrace, PacketTraceFormat};
+    use vireo::hal::{DeviceUri, PacketTrace, PacketTraceFormat};
 
     use crate::arguments::{AmdgpuAgentName, TraceFormat};
     use crate::run;
 
     let program = &arguments.run.program;
-    let other = program.device.iter().find(|uri| uri.split("://").next() != Some("amdgpu"));
+    // What is no device at all is refused by name when it is created.
+    let other = program.device.iter().find(|uri| DeviceUri::parse(uri).is_ok_and(|uri| uri.driver != "amdgpu"));
     if let Some(other) = other {
         let message = format!("--aql traces packets, and the device `{other}` has none; expected `amdgpu`");
         return Err(Failure::new(Exit::Usage, message));

@@ -156,6 +156,18 @@ fn a_trace_of_dispatches_has_the_times_of_the_gpu() {
     }
 }
 
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn a_trace_takes_each_way_to_name_the_device() {
+    for device in ["--device=amdgpu:0", "--device=amdgpu:/0?amdgpu_queues=2", "--device=amdgpu://GPU-0000000000000001"]
+    {
+        let outcome = trace(&[device]);
+        assert!(outcome.code == 0 && outcome.stderr.contains("kernel_dispatch "), "{device}: {}", outcome.stderr);
+    }
+    let refused = trace(&["--device=amdgpu://9"]);
+    assert!(refused.code == 3 && refused.stderr.contains("has no device `9`"), "{}", refused.stderr);
+}
+
 #[test]
 fn only_packets_of_the_software_agent_can_be_traced() {
     for (flags, expected) in [
