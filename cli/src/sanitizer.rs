@@ -1,7 +1,20 @@
 //! What the sanitizer of the software agent found, at the end of a command that ran a program (`--sanitize`).
 
+use vireo::hal::DeviceUri;
+
 use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Refuses the flag where no device has kernels that can be checked: nothing would be found.
+pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
+    let is_checked = |uri: &String| DeviceUri::parse(uri).is_ok_and(|uri| uri.driver == "amdgpu");
+    if program.devices.amdgpu.sanitize.is_empty() || program.device.iter().any(is_checked) {
+        return Ok(());
+    }
+    let message = "--sanitize checks kernels on the software agent; expected --device=amdgpu --amdgpu_agent=software";
+    Err(Failure::new(Exit::Usage, message))
+}
 
 /// Writes what was found to stderr, and to the file that the flags name. The exit code for that; none if there is nothing.
 #[cfg(feature = "software-agents")]

@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::observers::observed;
 use crate::parameters;
+use crate::sanitizer;
 use crate::tiers;
 
 /// The devices, parameters and policy of the flags, and the modules that programs import from.
@@ -36,6 +37,7 @@ impl Loader {
     /// Creates what the flags name, but loads no module. What the devices do is counted by `statistics`.
     pub fn new(arguments: &ProgramArguments, statistics: Option<&Arc<ExecutionStatistics>>) -> Result<Loader, Failure> {
         let tier = tiers::first(arguments.tier, arguments.trace_execution)?;
+        sanitizer::check(arguments)?;
         if arguments.perf_map {
             let failed = || Failure::new(Exit::Usage, "cannot write a map for perf");
             write_perf_map().map_err(|status| failed().because(status))?;

@@ -34,6 +34,11 @@ fn the_sanitizer_needs_the_software_agent() {
     let outcome = vireo(&folder("../fixtures/sanitizer"), ["run", "topk.vmfb", "--device=amdgpu", "--sanitize=race"]);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("the sanitizer checks kernels on the software agent"), "{}", outcome.stderr);
+    // It would find nothing in kernels that it does not see.
+    let outcome =
+        vireo(&folder("../fixtures/sanitizer"), ["run", "topk.vmfb", "--sanitize=race", "--input=4x64xf32=1"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--sanitize checks kernels on the software agent"), "{}", outcome.stderr);
     let outcome = vireo(&folder("../fixtures/sanitizer"), ["run", "topk.vmfb", "--sanitize=races"]);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
 }
