@@ -29,6 +29,28 @@ fn the_race_of_a_compiled_program_is_found() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
 }
 
+/// A tensor that nobody wrote is found each time that the program makes one: its memory is not that of another one, and no zeros.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn loads_of_what_a_compiled_program_has_not_written_are_found() {
+    let report = tempfile::NamedTempFile::new().unwrap();
+    let file = format!("--sanitize_report={}", report.path().display());
+    let run =
+        ["run", "--module=unwritten.vmfb", "--device=amdgpu", "--amdgpu_agent=software", "--input=64xf32=1", &file];
+    let flags = |checks: &'static str| run.into_iter().chain([checks]);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), flags("--sanitize=init"));
+    assert_eq!(outcome.code, 5, "{}{}", outcome.stdout, outcome.stderr);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(report.path()).unwrap()).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 1, "{}", outcome.stderr);
+    let [finding, kernel] = [&findings[0]["finding"], &findings[0]["site"]["kernel"]];
+    assert_eq!((finding, kernel), (&"uninitialized".into(), &"add_unwritten_dispatch_0_elementwise_64_f32".into()));
+    // Each of two tensors, once for each element.
+    assert_eq!(findings[0]["count"], 128, "{}", outcome.stderr);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), flags("--sanitize=memory,race"));
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
+}
+
 #[test]
 fn the_sanitizer_needs_the_software_agent() {
     let outcome = vireo(&folder("../fixtures/sanitizer"), ["run", "topk.vmfb", "--device=amdgpu", "--sanitize=race"]);

@@ -13,6 +13,7 @@ use crate::hal::{
 use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::memory::blocks::BlockCache;
 use crate::memory::{AgentMask, DeviceBuffer, DeviceMemory, MemoryClass, Publication};
+use crate::options::DeviceOptions;
 use crate::status::{Result, Status, StatusCode};
 use crate::symbols::LockedMemory;
 
@@ -72,15 +73,18 @@ pub struct AmdAllocator {
     blocks: Arc<BlockCache>,
     /// The budget that all memory is charged to. With one no memory is used again.
     budget: Option<MemoryBudget>,
+    /// Whether memory is used again.
+    recycles: bool,
+    /// Whether buffers that are not transient begin as zeros.
+    zeroes: bool,
 }
 
 impl AmdAllocator {
-    /// An allocator for the agents of a device with so many queues each, which charges its memory to a budget. The first agent has the memory
-    /// where nothing else is asked for.
+    /// An allocator for the agents of a device with these options. The first agent has the memory where nothing else is asked for.
     ///
     /// # Errors
     /// Those of the HSA library.
-    pub fn new(agents: Vec<Arc<GpuAgent>>, queues: usize, budget: Option<MemoryBudget>) -> Result<AmdAllocator> {
+    pub fn new(agents: Vec<Arc<GpuAgent>>, options: &DeviceOptions) -> Result<AmdAllocator> {
         let reaches = |other: &Arc<GpuAgent>, agent: &GpuAgent| {
             Ok::<_, Status>(other.ordinal != agent.ordinal && other.link_to(agent)?.is_accessible)
         };
@@ -94,8 +98,17 @@ impl AmdAllocator {
             Ok::<_, Status>(peers)
         };
         let peers = agents.iter().map(peers_of).collect::<Result<_>>()?;
-        let (counters, blocks) = (Arc::default(), Arc::default());
-        Ok(AmdAllocator { agents, peers, queues: queues.max(1), counters, blocks, budget })
+        Ok(AmdAllocator {
+            agents,
+            peers,
+            queues: options.queues.max(1),
+            counters: Arc::default(),
+            blocks: Arc::default(),
+            budget: options.memory.clone(),
+            recycles: options.memory.is_none() && !options.new_memory,
+            // A policy for which memory has to be zeroed counts more than a sanitizer.
+            zeroes: options.zeroed_transients || !options.new_memory,
+        })
     }
 
     /// The agent whose memory a buffer is in: the first that its queues belong to, if queues belong to one.
@@ -228,7 +241,7 @@ impl AmdAllocator {
         let charge = Charge::new(self.budget.as_ref(), bytes, "a buffer of a device")?;
         // All agents reach the memory of the host.
         let peers = if class.is_of_device() { peers } else { &self.agents };
-        let options = (self.budget.is_none(), charge);
+        let options = (self.recycles, charge);
         let memory =
             self.blocks.acquire((index, class), length.max(1), options, || agent.allocate(class, length, peers))?;
         let is_host = !class.is_of_device();
@@ -343,7 +356,7 @@ impl Allocator for AmdAllocator {
     }
 
     fn allocate_buffer(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<dyn Buffer>> {
-        Ok(Arc::new(self.allocate(params, allocation_size, true)?))
+        Ok(Arc::new(self.allocate(params, allocation_size, self.zeroes)?))
     }
 
     unsafe fn import_buffer(&self, params: BufferParams, external: &ExternalBuffer) -> Result<Arc<dyn Buffer>> {

@@ -102,7 +102,7 @@ impl AmdDevice {
             Ok(Physical { queues: queues.collect::<Result<_>>()?, source })
         };
         let physical = agents.iter().enumerate().map(physical).collect::<Result<Vec<_>>>()?;
-        let own_memory = Arc::new(AmdAllocator::new(agents.clone(), options.queues, options.memory.clone())?);
+        let own_memory = Arc::new(AmdAllocator::new(agents.clone(), options)?);
         let memory = TransientMemory::new(own_memory.clone());
         let memory = if options.zeroed_transients { memory.zeroed() } else { memory };
         Ok(AmdDevice {

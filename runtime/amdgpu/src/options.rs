@@ -16,6 +16,9 @@ pub struct DeviceOptions {
     pub native_code: bool,
     /// Whether the memory of transient buffers is zeroed.
     pub zeroed_transients: bool,
+    /// Whether each buffer is an allocation of its own that the driver does not write to, so that a sanitizer of the library sees what programs
+    /// do with it. Otherwise buffers that are not transient begin as zeros, and memory is used again.
+    pub new_memory: bool,
     /// The budget that memory is charged to.
     pub memory: Option<MemoryBudget>,
     /// A code object with the driver's own kernels, for tests of builds that are for other processors.
@@ -30,6 +33,7 @@ impl Default for DeviceOptions {
             queue: QueueOptions::default(),
             native_code: true,
             zeroed_transients: false,
+            new_memory: false,
             memory: None,
             kernels: None,
         }
@@ -61,8 +65,15 @@ impl DeviceOptions {
                         _ => return Err(wrong("`host` or `device`")),
                     };
                 }
+                "amdgpu_memory" => {
+                    self.new_memory = match value.as_str() {
+                        "recycled" => false,
+                        "new" => true,
+                        _ => return Err(wrong("`recycled` or `new`")),
+                    };
+                }
                 _ => {
-                    let known = "amdgpu_queues, amdgpu_queue_packets, amdgpu_kernarg_memory";
+                    let known = "amdgpu_queues, amdgpu_queue_packets, amdgpu_kernarg_memory, amdgpu_memory";
                     return Err(Status::invalid_argument(format!("there is no parameter `{key}`: there are {known}")));
                 }
             }

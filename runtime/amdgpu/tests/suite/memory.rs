@@ -104,6 +104,32 @@ fn new_memory_is_zero_however_the_library_fills() {
     }
 }
 
+#[test]
+fn memory_is_as_the_library_allocates_it_if_asked_for() {
+    // New memory has a pattern there.
+    let machine = Machine::new("sanitize=init");
+    let device = machine.device("", &[]);
+    assert_eq!(device.read(&device.buffer(4096, DEVICE)), [0; 4096], "it is zeroed");
+    let device = machine.device("", &[("amdgpu_memory", "new")]);
+    for memory_type in [DEVICE, MemoryType::HOST_LOCAL] {
+        assert_ne!(device.read(&device.buffer(4096, memory_type)), [0; 4096], "{memory_type:?}");
+    }
+    round(&device, None, 3);
+    assert_ne!(round(&device, None, 4), [3; 4096], "no block is used again");
+    assert!(device.trim().is_ok());
+    drop((device, machine));
+    // A policy for which memory is zeroed counts more.
+    let options = DeviceOptions { zeroed_transients: true, ..DeviceOptions::default() };
+    let machine = Machine::over("sanitize=init", None, vireo_softhsa::functions(), options);
+    let device = machine.device("", &[("amdgpu_memory", "new")]);
+    assert_eq!(device.read(&device.buffer(4096, DEVICE)), [0; 4096]);
+    assert_eq!(round(&device, None, 3), [0; 4096]);
+    let odd = [vireo_hal::StringPair { key: "amdgpu_memory".to_string(), value: "old".to_string() }];
+    let refused = vireo_hal::Driver::create_device_by_path(&machine.driver, "amdgpu", "", &odd).map(drop);
+    let message = refused.expect_err("there is no such kind").to_string();
+    assert!(message.contains("`amdgpu_memory=old`: expected `recycled` or `new`"), "{message}");
+}
+
 /// Allocates on a queue, fills the memory with `value`, and returns what was there before.
 fn round(device: &Arc<dyn Device>, pool: Option<&Arc<dyn Pool>>, value: u8) -> Vec<u8> {
     let line = device.timeline();

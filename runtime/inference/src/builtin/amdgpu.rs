@@ -82,9 +82,16 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
             ));
         }
     };
+    #[cfg(feature = "software-agents")]
+    let follows_memory = config.agent == AmdgpuAgent::Software
+        && vireo_softhsa::active_checks().is_some_and(|checks| checks.memory || checks.init);
+    #[cfg(not(feature = "software-agents"))]
+    let follows_memory = false;
     let options = DeviceOptions {
         native_code: policy.native_code,
         zeroed_transients: policy.zeroed_memory,
+        // Memory that the driver zeroes is written, and memory that it uses again is not freed.
+        new_memory: follows_memory,
         memory: policy.limits.memory.clone(),
         ..DeviceOptions::default()
     };
