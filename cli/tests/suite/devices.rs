@@ -87,3 +87,17 @@ fn programs_for_amd_gpus_run_on_the_software_agent() {
     let absent = vireo(&programs, ["devices", "amdgpu", "--amdgpu_libhsa_search_path=/no/such/file"]);
     assert!(absent.stdout.contains("/no/such/file"), "{}", absent.stdout);
 }
+
+/// Messages of the software agent go to stderr. Where nobody reads that, they are lost, and nothing else is.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn a_closed_stderr_does_not_stop_the_software_agent() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = crate::common::command();
+    command.args(["devices", "--amdgpu_agent=software"]).env("VIREO_SOFTHSA", "agents=many").stderr(writer);
+    let output = command.output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}: {stdout}", output.status);
+    assert!(stdout.contains("driver amdgpu cannot be used"), "{stdout}");
+}

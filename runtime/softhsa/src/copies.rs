@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vireo_hsa::hsa::HsaStatus;
 
 use crate::signals::Signal;
-use crate::status::Result;
+use crate::status::{Result, tell};
 use crate::system::System;
 
 /// The value of a completion signal after an error.
@@ -46,7 +46,7 @@ pub(crate) unsafe fn start(
             (stopped || !waits.iter().any(is_open)).then_some(!stopped)
         });
         if go == Some(true) && run(&shared).is_err() {
-            eprintln!("softhsa: an asynchronous copy leaves its allocations");
+            tell(format_args!("an asynchronous copy leaves its allocations"));
         }
     };
     let thread = std::thread::Builder::new().name("softhsa-copy".to_string()).spawn(wait);

@@ -32,7 +32,7 @@ use crate::pm4;
 use crate::queue::Queue;
 use crate::sanitizer::KernelCode;
 use crate::signals::{Signal, compare};
-use crate::status::Failure;
+use crate::status::{Failure, tell};
 use crate::system::System;
 use crate::trace::{PacketEvent, PacketOutcome, PacketPlace, PacketWait, TracedPacket, Tracer};
 
@@ -456,7 +456,7 @@ impl Processor<'_> {
     fn fail(&self, failure: &Failure, ahead: u64) {
         self.queue.inactive.store(true, Ordering::Release);
         let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
-        eprintln!("softhsa: queue {}, packet {index}: {} ({:?})", self.queue.id, failure.what, failure.status);
+        tell(format_args!("queue {}, packet {index}: {} ({:?})", self.queue.id, failure.what, failure.status));
         if let (Some(address), Some(agent)) = (failure.fault, self.system.agents.get(self.queue.agent as usize)) {
             let event = MemoryFaultEvent {
                 agent: agent.handle(),

@@ -8,6 +8,7 @@ use vireo_simt::sanitize::{BlockInfo, Checks, Code, Limits, Place, Report, Sanit
 
 use crate::executable::LoadedObject;
 use crate::memory::map::Allocation;
+use crate::status::tell;
 use crate::system::System;
 
 /// Reports of systems that have ended that are kept at most, for programs that do not ask.
@@ -18,9 +19,9 @@ static FINISHED: Mutex<Vec<Report>> = Mutex::new(Vec::new());
 
 /// A sanitizer that tells stderr of each finding if it should, or none if the topology asks for none.
 pub(crate) fn of_topology(topology: &crate::Topology, prints: bool) -> Option<Sanitizer> {
-    let tell = |report: &Report| eprintln!("softhsa: sanitizer: {report}");
-    let tell = prints.then(|| Box::new(tell) as Tell);
-    topology.sanitize.any().then(|| Sanitizer::new(topology.sanitize, Limits::default(), tell))
+    let print = |report: &Report| tell(format_args!("sanitizer: {report}"));
+    let print = prints.then(|| Box::new(print) as Tell);
+    topology.sanitize.any().then(|| Sanitizer::new(topology.sanitize, Limits::default(), print))
 }
 
 /// What the sanitizer found since the last call, in systems that have ended and in the one that runs. See [`crate::Topology::sanitize`].

@@ -1,4 +1,7 @@
-//! Results: an HSA status for the error of a function, a status with a reason for what stops a queue.
+//! Results: an HSA status for the error of a function, a status with a reason for what stops a queue. Messages for what a status does not say.
+
+use std::fmt;
+use std::io::Write;
 
 use vireo_hsa::hsa::HsaStatus;
 
@@ -8,6 +11,12 @@ pub(crate) type Result<T> = std::result::Result<T, HsaStatus>;
 /// The status of a result.
 pub(crate) fn code(result: Result<()>) -> HsaStatus {
     result.err().unwrap_or(HsaStatus::SUCCESS)
+}
+
+/// Writes a message to the standard error stream. `eprintln` would panic where nobody reads that, which ends a packet processor without a word to
+/// its program, or the process in a function of C.
+pub(crate) fn tell(message: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "softhsa: {message}");
 }
 
 /// Why a queue stops.

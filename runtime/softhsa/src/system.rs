@@ -27,7 +27,7 @@ use crate::memory::virtual_memory::VirtualMemory;
 use crate::queue::Queue;
 use crate::sanitizer;
 use crate::signals::{Signal, Signals};
-use crate::status::Result;
+use crate::status::{Result, tell};
 use crate::topology::{Topology, VARIABLE};
 use crate::trace::{PacketObserver, PacketTrace, TraceFormat, Tracer};
 
@@ -315,7 +315,7 @@ pub(crate) fn init() -> Result<()> {
         None => std::env::var(VARIABLE).unwrap_or_default().parse(),
     };
     let topology = topology.map_err(|error| {
-        eprintln!("softhsa: {VARIABLE}: {error}");
+        tell(format_args!("{VARIABLE}: {error}"));
         HsaStatus::ERROR_INVALID_ARGUMENT
     })?;
     let observer = match &configuration.observer {

@@ -10,7 +10,7 @@ use vireo_hsa::hsa::{
 
 use super::pointers::{Attribute, Out, array, call, iterate, text};
 use crate::executable::{Executable, LoadedObject};
-use crate::status::Result;
+use crate::status::{Result, tell};
 use crate::system::{Reader, System};
 
 /// The executable with this handle.
@@ -84,7 +84,7 @@ pub(crate) unsafe extern "C" fn hsa_executable_load_agent_code_object(
         let bytes = unsafe { std::slice::from_raw_parts(pointer, length as usize) }.to_vec();
         let object = LoadedObject::load(&bytes, reader.storage, agent, handle, &system.topology, &system.memory);
         let object = object.map(Arc::new).map_err(|error| {
-            eprintln!("softhsa: {error}");
+            tell(format_args!("{error}"));
             HsaStatus::ERROR_INVALID_CODE_OBJECT
         })?;
         let mut symbols = executable.symbols.lock().unwrap_or_else(PoisonError::into_inner);

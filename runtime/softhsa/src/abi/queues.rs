@@ -14,7 +14,7 @@ use super::pointers::{Attribute, Out, array, call};
 use crate::agents::MIN_QUEUE_SIZE;
 use crate::processor;
 use crate::queue::{ErrorHandler, Queue, QueueOptions};
-use crate::status::Result;
+use crate::status::{Result, tell};
 use crate::system::{System, system};
 
 /// The queue that a pointer of a program names.
@@ -179,7 +179,7 @@ fn with<T: Default>(name: &str, queue: *const HsaQueue, action: impl FnOnce(&Que
     match system().and_then(|system| find(&system, queue)) {
         Ok(queue) => action(&queue),
         Err(status) => {
-            eprintln!("softhsa: {name}: {status:?} for the queue {queue:p}");
+            tell(format_args!("{name}: {status:?} for the queue {queue:p}"));
             T::default()
         }
     }

@@ -9,7 +9,7 @@ use super::pointers::{Out, array, call};
 use crate::clock;
 use crate::handlers::{self, Handler};
 use crate::signals::{Signal, compare};
-use crate::status::Result;
+use crate::status::{Result, tell};
 use crate::system::{System, system};
 
 /// Signals that a thread waits for at most.
@@ -19,7 +19,7 @@ const MAX_SIGNALS: u32 = 1 << 16;
 fn with<T: Default>(name: &str, handle: SignalHandle, action: impl FnOnce(&System, &Signal) -> Result<T>) -> T {
     let result = system().and_then(|system| action(&system, &*system.signals.get(handle)?));
     result.unwrap_or_else(|status| {
-        eprintln!("softhsa: {name}: {status:?} for the signal {:#x}", handle.0);
+        tell(format_args!("{name}: {status:?} for the signal {:#x}", handle.0));
         T::default()
     })
 }
@@ -202,7 +202,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_signal_wait_any(
         // The wait has ended without a signal.
         Ok(None) => u32::MAX,
         Err(status) => {
-            eprintln!("softhsa: hsa_amd_signal_wait_any: {status:?}");
+            tell(format_args!("hsa_amd_signal_wait_any: {status:?}"));
             u32::MAX
         }
     }

@@ -6,6 +6,7 @@ use vireo_hsa::hsa::{Agent, HsaStatus, IpcMemory, IpcSignal};
 use vireo_hsa::signal::Signal;
 
 use super::pointers::call;
+use crate::status::tell;
 
 /// Functions that say on the standard error stream that they do nothing, and fail.
 macro_rules! unsupported {
@@ -13,7 +14,7 @@ macro_rules! unsupported {
         $(pub(crate) unsafe extern "C" fn $function($($argument: $ty),*) -> HsaStatus {
             $(let _ = $argument;)*
             call(|_| {
-                eprintln!("softhsa: {} is not supported", stringify!($function));
+                tell(format_args!("{} is not supported", stringify!($function)));
                 Err(HsaStatus::ERROR)
             })
         })*

@@ -17,6 +17,7 @@ use vireo_hsa::pm4::Pm4Command;
 
 use self::perfetto::PerfettoWriter;
 use self::text::TextWriter;
+use crate::status::tell;
 
 /// Where a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -218,7 +219,7 @@ impl PacketObserver for PacketTrace {
 impl Drop for PacketTrace {
     fn drop(&mut self) {
         if let Err(error) = self.finish() {
-            eprintln!("softhsa: the trace of packets is not complete: {error}");
+            tell(format_args!("the trace of packets is not complete: {error}"));
         }
     }
 }
