@@ -38,6 +38,9 @@ pub(crate) const MIN_QUEUE_SIZE: u32 = 16;
 /// Allocations are multiples of this, and aligned to it.
 pub(crate) const GRANULE: u64 = 4096;
 
+/// Bytes of a unique name with the zero at its end.
+const UUID_BYTES: usize = 21;
+
 /// `HSA_MACHINE_MODEL_LARGE`: addresses of 64 bits.
 pub(crate) const LARGE_MODEL: u32 = 1;
 
@@ -280,7 +283,7 @@ impl Agent {
             AgentInfo::SVM_DIRECT_HOST_ACCESS => vec![(gpu && topology.has(Feature::LargeBar)).into()],
             AgentInfo::UUID => {
                 let mut text = if gpu { format!("GPU-{:016x}", self.index) } else { "CPU-XX".to_string() }.into_bytes();
-                text.resize(24, 0);
+                text.resize(UUID_BYTES, 0);
                 text
             }
             _ => return Err(HsaStatus::ERROR_INVALID_ARGUMENT),

@@ -87,6 +87,10 @@ fn agents_answer_every_attribute() {
     assert_eq!(agent_word(gpu, AgentInfo::COMPUTE_UNIT_COUNT), 5);
     let mut name = [0u8; 64];
     assert_eq!(hsa!(hsa_agent_get_info(gpu, AgentInfo::NAME, name.as_mut_ptr().cast())), OK);
+    // Programs have as many bytes for it as the header of the library says.
+    let mut uuid = [b'?'; 22];
+    assert_eq!(hsa!(hsa_agent_get_info(gpu, AgentInfo::UUID, uuid.as_mut_ptr().cast())), OK);
+    assert_eq!(uuid, *b"GPU-0000000000000001\0?");
     assert!(name.starts_with(b"gfx1100\0"));
 }
 
