@@ -62,20 +62,22 @@ fn run(system: &System) {
         let Some(Some(handler)) = ready else { return };
         // SAFETY: the program gave the function to be called with its argument.
         let again = unsafe { (handler.function)(handler.signal.load(), handler.argument) };
-        if again.0 == 0 {
-            let mut handlers = system.handlers.lock().unwrap_or_else(PoisonError::into_inner);
-            let same = |other: &Handler| {
-                Arc::ptr_eq(&other.signal, &handler.signal)
-                    && other.argument == handler.argument
-                    && std::ptr::fn_addr_eq(other.function, handler.function)
-            };
-            if let Some(index) = handlers.iter().position(same) {
-                handlers.remove(index);
+        let mut handlers = system.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |other: &Handler| {
+            Arc::ptr_eq(&other.signal, &handler.signal)
+                && other.argument == handler.argument
+                && std::ptr::fn_addr_eq(other.function, handler.function)
+        };
+        if let Some(index) = handlers.iter().position(same) {
+            let called = handlers.remove(index);
+            if again.0 != 0 {
+                // Others come first, even if its signal still has the value.
+                handlers.push(called);
             }
-            // Whoever adds a handler to an empty list starts a thread.
-            if handlers.is_empty() {
-                return;
-            }
+        }
+        // Whoever adds a handler to an empty list starts a thread.
+        if handlers.is_empty() {
+            return;
         }
     }
 }

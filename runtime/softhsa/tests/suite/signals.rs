@@ -123,3 +123,29 @@ fn handlers_are_called_until_they_have_enough() {
     let wrong = optional!(hsa_amd_signal_async_handler(signal, SignalCondition(8), 1, Some(handler), argument));
     assert_eq!(wrong, HsaStatus::ERROR_INVALID_ARGUMENT);
 }
+
+/// A handler that wants to go on until the other one was called, and whose signal keeps its value.
+#[test]
+fn a_handler_that_goes_on_lets_others_be_called() {
+    unsafe extern "C" fn again(_: i64, data: *mut c_void) -> CBool {
+        // SAFETY: `data` is the value below, which outlives the session.
+        let was_called = unsafe { &*data.cast::<AtomicI64>() };
+        CBool((was_called.load(Ordering::Acquire) == 0).into())
+    }
+    unsafe extern "C" fn once(value: i64, data: *mut c_void) -> CBool {
+        // SAFETY: as above.
+        unsafe { &*data.cast::<AtomicI64>() }.store(value, Ordering::Release);
+        CBool(0)
+    }
+    let called = AtomicI64::new(0);
+    let session = Session::new("");
+    let (first, second) = (session.signal(1), session.signal(0));
+    let argument = (&raw const called).cast_mut().cast();
+    let condition = SignalCondition::GTE;
+    assert_eq!(optional!(hsa_amd_signal_async_handler(first, condition, 1, Some(again), argument)), OK);
+    assert_eq!(optional!(hsa_amd_signal_async_handler(second, condition, 1, Some(once), argument)), OK);
+    hsa!(hsa_signal_store_relaxed(second, 5));
+    while called.load(Ordering::Acquire) != 5 {
+        std::thread::yield_now();
+    }
+}
