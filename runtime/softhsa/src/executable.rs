@@ -1,5 +1,6 @@
 //! Executables: code objects that are loaded for agents, and their symbols.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -167,9 +168,13 @@ impl LoadedObject {
             unsafe { copy(to, from.as_ptr(), from.len()) };
         }
         let mut symbols = Vec::new();
+        // By name, so that a file with many of both takes no longer than it is long.
+        let mut by_symbol: HashMap<&str, &metadata::Kernel> = HashMap::new();
+        for kernel in &kernels {
+            by_symbol.entry(&kernel.symbol).or_insert(kernel);
+        }
         for symbol in &object.symbols {
-            let kernel = kernels.iter().find(|kernel| kernel.symbol == symbol.name);
-            let kernel = match kernel {
+            let kernel = match by_symbol.get(symbol.name.as_str()) {
                 Some(kernel) => {
                     check_descriptor(&object, bytes, symbol.address, &symbol.name)?;
                     Some(Kernel {
@@ -192,7 +197,8 @@ impl LoadedObject {
                 kernel,
             }));
         }
-        let missing = kernels.iter().find(|kernel| !symbols.iter().any(|symbol| symbol.name == kernel.symbol));
+        let named: HashSet<&str> = symbols.iter().map(|symbol| symbol.name.as_str()).collect();
+        let missing = kernels.iter().find(|kernel| !named.contains(kernel.symbol.as_str()));
         if let Some(missing) = missing {
             return Err(error(&format!("there is no symbol `{}`", missing.symbol)));
         }

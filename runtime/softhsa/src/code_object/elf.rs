@@ -224,6 +224,10 @@ fn place(bytes: &[u8], header: &ProgramHeader, origin: u64, end: u64) -> Result<
         return Err(Error::new(format!("{name} ends more than {MAX_SPAN} bytes after the first one")));
     }
     let (write, execute) = (SegmentFlags::WRITE.are_in(header.flags), SegmentFlags::EXECUTE.are_in(header.flags));
+    // Code has no bytes that the file lacks: what is decoded is bounded by the length of the file.
+    if execute && header.file_size != header.memory_size {
+        return Err(Error::new(format!("{name} is code that is longer in memory than in the file")));
+    }
     // Programs are decoded once, which would be wrong if a kernel could change them.
     if write && execute {
         return Err(Error::new(format!("{name} is both written and executed")));

@@ -138,6 +138,20 @@ fn wrong_code_objects_are_refused() {
 }
 
 #[test]
+fn code_has_no_bytes_that_the_file_lacks() {
+    let session = Session::new("");
+    let word = |at: usize| u64::from_le_bytes(*KERNELS[at..].first_chunk().expect("a word"));
+    // The offset of the program headers, of 56 bytes each, and their number.
+    let (headers, count) = (word(32) as usize, usize::from(KERNELS[56]));
+    let flags = |at: usize| KERNELS[at + 4];
+    let code = (0..count).map(|index| headers + 56 * index).find(|at| KERNELS[*at] == 1 && flags(*at) & 1 != 0);
+    let length = code.expect("there is code") + 40;
+    let mut bytes = KERNELS.to_vec();
+    bytes[length..length + 8].copy_from_slice(&(word(length) + 4).to_le_bytes());
+    assert_eq!(load(session.gpu(), &bytes), Err(HsaStatus::ERROR_INVALID_CODE_OBJECT));
+}
+
+#[test]
 fn no_changed_byte_of_a_code_object_is_a_crash() {
     let session = Session::new("");
     let mut refused = 0;
