@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::LineWriter;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -332,9 +332,10 @@ fn trace_file(path: &Path) -> Result<Arc<dyn PacketObserver>> {
         true => TraceFormat::Perfetto,
         false => TraceFormat::Text,
     };
-    let created = File::create(path).and_then(|file| PacketTrace::new(format, BufWriter::new(file)));
+    // Line by line, so that a program that never ends, or never shuts the library down, leaves what it did.
+    let created = File::create(path).and_then(|file| PacketTrace::new(format, LineWriter::new(file)));
     created.map(|trace| Arc::new(trace) as Arc<dyn PacketObserver>).map_err(|error| {
-        eprintln!("softhsa: {VARIABLE}: trace: {}: {error}", path.display());
+        tell(format_args!("{VARIABLE}: trace: {}: {error}", path.display()));
         HsaStatus::ERROR_INVALID_ARGUMENT
     })
 }
