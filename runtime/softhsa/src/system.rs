@@ -225,8 +225,17 @@ impl System {
         self.queue_ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Adds a queue with the memory that all agents can access.
+    /// Adds a queue with the memory that all agents can access. On an error nothing of it is left.
     pub(crate) fn add_queue(&self, queue: Arc<Queue>) -> Result<()> {
+        if let Err(status) = self.add_queue_memory(&queue) {
+            self.remove_queue_memory(&queue);
+            return Err(status);
+        }
+        self.queues.write().unwrap_or_else(PoisonError::into_inner).insert(queue.address(), queue);
+        Ok(())
+    }
+
+    fn add_queue_memory(&self, queue: &Queue) -> Result<()> {
         let all = self.all_agents();
         let (ring, ring_bytes) = queue.ring_memory();
         let object = |start, length, backing| Allocation::new(start, length, Kind::Object, queue.agent, all, backing);
@@ -237,8 +246,19 @@ impl System {
         if queue.doorbell_signal.is_doorbell() {
             self.add_signal(queue.doorbell_signal.clone())?;
         }
-        self.queues.write().unwrap_or_else(PoisonError::into_inner).insert(queue.address(), queue);
         Ok(())
+    }
+
+    /// Removes the memory of a queue, and its doorbell unless that is a signal of the program.
+    fn remove_queue_memory(&self, queue: &Queue) {
+        let is_object = |allocation: &Allocation| allocation.kind == Kind::Object;
+        if queue.doorbell_signal.is_doorbell() {
+            let _ = self.signals.remove(queue.doorbell_signal.handle());
+            self.memory.remove(queue.doorbell_signal.handle().0, is_object);
+        }
+        for start in [queue.ring_memory().0, queue.address(), queue.doorbell.address()] {
+            self.memory.remove(start, is_object);
+        }
     }
 
     /// The queue at this address.
@@ -258,13 +278,7 @@ impl System {
         if let Some(sanitizer) = &self.sanitizer {
             sanitizer.queue_removed(queue.id);
         }
-        if queue.doorbell_signal.is_doorbell() {
-            let _ = self.signals.remove(queue.doorbell_signal.handle());
-            self.memory.remove(queue.doorbell_signal.handle().0, |_| true);
-        }
-        for start in [queue.ring_memory().0, queue.address(), queue.doorbell.address()] {
-            self.memory.remove(start, |_| true);
-        }
+        self.remove_queue_memory(&queue);
         if let Some(agent) = self.agents.get(queue.agent as usize) {
             agent.queues.fetch_sub(1, Ordering::Relaxed);
         }
@@ -356,4 +370,37 @@ pub(crate) fn shut_down() -> Result<()> {
         sanitizer::finish(&system);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use vireo_hsa::queue::{QueueFeatures, QueueType};
+
+    use super::*;
+    use crate::queue::QueueOptions;
+
+    #[test]
+    fn nothing_is_left_of_a_queue_that_cannot_be_added() {
+        let configuration = Configuration { topology: None, runner: None, observer: None };
+        let system = System::new(Topology::default(), &configuration, None).expect("a system");
+        let options = QueueOptions {
+            size: 16,
+            queue_type: QueueType::MULTI,
+            agent: 1,
+            compute_units: 1,
+            features: QueueFeatures(0),
+            error_handler: None,
+            doorbell: None,
+        };
+        let queue = Arc::new(Queue::new(1, options).expect("a queue"));
+        // The program says that it has memory where the doorbell is, which is added last but for the signal.
+        let (doorbell, kind) = (queue.doorbell.address(), Kind::Locked);
+        system.memory.insert(Allocation::new(doorbell, 8, kind, 0, 1, Backing::PROGRAM)).expect("it is free");
+        assert_eq!(system.add_queue(queue.clone()), Err(HsaStatus::ERROR_INVALID_ALLOCATION));
+        let (ring, _) = queue.ring_memory();
+        assert!([ring, queue.address()].iter().all(|address| system.memory.find(*address).is_none()));
+        assert!(system.queue(queue.address()).is_err() && system.memory.find(doorbell).is_some());
+        system.memory.remove(doorbell, |_| true).expect("it was added");
+        system.add_queue(queue).expect("nothing is in its way");
+    }
 }

@@ -56,10 +56,10 @@ pub(crate) unsafe extern "C" fn hsa_queue_create(
             doorbell: None,
         };
         let created = Queue::new(system.next_queue_id(), options).map(Arc::new);
-        let queue = created.inspect_err(|_| {
+        let added = created.and_then(|queue| system.add_queue(queue.clone()).map(|()| queue));
+        let queue = added.inspect_err(|_| {
             agent.queues.fetch_sub(1, Ordering::Relaxed);
         })?;
-        system.add_queue(queue.clone())?;
         if processor::start(system, &queue).is_err() {
             system.remove_queue(queue.address())?;
             return Err(HsaStatus::ERROR_OUT_OF_RESOURCES);
@@ -95,10 +95,10 @@ pub(crate) unsafe extern "C" fn hsa_soft_queue_create(
             doorbell,
         };
         let queue = Arc::new(Queue::new(system.next_queue_id(), options)?);
+        system.add_queue(queue.clone())?;
         if let Some(agent) = system.agents.first() {
             agent.queues.fetch_add(1, Ordering::Relaxed);
         }
-        system.add_queue(queue.clone())?;
         out.set(std::ptr::with_exposed_provenance_mut(queue.address() as usize));
         Ok(())
     })
