@@ -15,46 +15,18 @@ import struct
 import subprocess
 import sys
 
+from compiler import BYTECODE, PROCESSORS, target, write_npy
 from mlir import Module
 from networks import NETWORKS
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FLAGS = ["--iree-hal-target-device=local"]
-# Kernels in bytecode: plain, with calls of microkernels, and with matrices in tiles.
-MICROKERNELS = ["--iree-vmvx-enable-microkernels"]
-BYTECODE = {"vmvx": [], "vmvx_microkernels": MICROKERNELS, "vmvx_tiles": [*MICROKERNELS, "--iree-opt-data-tiling"]}
-# What a module is compiled for: `host` uses everything that this processor has.
-PROCESSORS = ["host", "generic", *BYTECODE]
 # Parameters are used where they are in their file, not packed when the program is loaded.
 IN_PLACE = ["--iree-opt-data-tiling=false"]
 # How results may differ from those of the other runtime: the kernels are the same code.
 EXACT = ["--expected_f32_threshold=0"]
 # Library functions of kernels in bytecode are those of each runtime.
 CLOSE = ["--expected_f32_threshold=0.0001"]
-
-
-def target(processor):
-    """The flags to compile for a processor."""
-    if processor in BYTECODE:
-        return [*FLAGS, "--iree-hal-local-target-device-backends=vmvx", *BYTECODE[processor]]
-    return [*FLAGS, "--iree-hal-local-target-device-backends=llvm-cpu", f"--iree-llvmcpu-target-cpu={processor}"]
-
-
-def write_npy(path, shape, element):
-    """An array of numbers that look random: between -1 and 1, or from 0 to 1023."""
-    count, state, values = 1, 12345, []
-    for extent in shape:
-        count *= extent
-    for _ in range(count):
-        state = (state * 1103515245 + 12345) % (1 << 31)
-        values.append((state >> 8) % 2048 / 1024 - 1 if element == "f32" else (state >> 8) % 1024)
-    letter, descriptor = {"f32": ("f", "<f4"), "i32": ("i", "<i4")}[element]
-    extents = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
-    header = f"{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({extents}), }}"
-    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    data = struct.pack(f"<{count}{letter}", *values)
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
 
 
 def run(command):
