@@ -1,7 +1,7 @@
 """Writes MLIR of the linalg dialect: a module with weights, and functions made of the operations that networks need.
 
-Shapes are static. A value knows its shape and its element type, so that calls read like those of an array library; each call appends
-text. Only what `networks.py` uses is here.
+Shapes are static, but for a batch of any size: its extent is `?` wherever it occurs. A value knows its shape and its element type, so that
+calls read like those of an array library; each call appends text. Only what `networks.py` and the sweep use is here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 Shape = tuple[int, ...]
+# An extent that is known at the call: that of the first axis of the first argument.
+BATCH = "?"
 
 
 def tensor_type(shape: Shape, element: str) -> str:
@@ -111,6 +113,8 @@ class Function:
         self.count = 0
         self.inputs = [Value(f"%input{index}", shape, element) for index, (shape, element) in enumerate(inputs)]
         self.indent = "  "
+        # Whether the extent of the batch has a name already.
+        self.sized = False
 
     # Text.
 
@@ -145,10 +149,20 @@ class Function:
             return weight
         return self.op(f"util.global.load {weight} : {weight.type}", weight.shape)
 
-    def filled(self, shape: Shape, value: float) -> Value:
-        scalar = self.constant(value)
-        empty = self.op(f"tensor.empty() : {tensor_type(shape, 'f32')}", shape)
-        return self.op(f"linalg.fill ins({scalar} : f32) outs({empty} : {empty.type}) -> {empty.type}", shape)
+    def empty(self, shape: Shape, element: str = "f32") -> Value:
+        if BATCH in shape and not self.sized:
+            # Before everything else, so that it is known in loops and after them.
+            self.sized = True
+            first = self.inputs[0]
+            self.lines[:0] = ["  %first = arith.constant 0 : index", f"  %batch = tensor.dim {first}, %first : {first.type}"]
+        sizes = ", ".join("%batch" for extent in shape if extent == BATCH)
+        return self.op(f"tensor.empty({sizes}) : {tensor_type(shape, element)}", shape, element)
+
+    def filled(self, shape: Shape, value: float | int | str, element: str = "f32") -> Value:
+        """A value given as text is written as it is."""
+        scalar = self.op(f"arith.constant {value} : {element}", (), element) if isinstance(value, str) else self.constant(value, element)
+        empty = self.empty(shape, element)
+        return self.op(f"linalg.fill ins({scalar} : {element}) outs({empty} : {empty.type}) -> {empty.type}", shape, element)
 
     def generic(
         self,
@@ -183,15 +197,15 @@ class Function:
         operands = tuple(self.load(operand) for operand in operands)
         shape = shape or max((operand.shape for operand in operands), key=len)
         rank = len(shape)
-        empty = self.op(f"tensor.empty() : {tensor_type(shape, element)}", shape, element)
         inputs = [(operand, range(rank - len(operand.shape), rank)) for operand in operands]
-        return self.generic(inputs, empty, range(rank), rank, lambda arguments, _: steps(formula, arguments))
+        body = lambda arguments, out: steps(formula, arguments, out, element)
+        return self.generic(inputs, self.empty(shape, element), range(rank), rank, body)
 
     def map_rows(self, formula: str, operand: Value, *columns: Value, rows: Sequence[Value] = ()) -> Value:
         """The same over a matrix, with operands that hold a number for each row (`rows`, named first after the matrix) or column."""
         columns = tuple(self.load(column) for column in columns)
         rank = len(operand.shape)
-        empty = self.op(f"tensor.empty() : {operand.type}", operand.shape)
+        empty = self.empty(operand.shape)
         inputs = [(operand, range(rank)), *((row, range(rank - 1)) for row in rows), *((column, [rank - 1]) for column in columns)]
         return self.generic(inputs, empty, range(rank), rank, lambda arguments, _: steps(formula, arguments))
 
@@ -215,7 +229,7 @@ class Function:
 
     def softmax(self, x: Value) -> Value:
         """Over the last axis."""
-        empty = self.op(f"tensor.empty() : {x.type}", x.shape)
+        empty = self.empty(x.shape)
         return self.op(f"linalg.softmax dimension({len(x.shape) - 1}) ins({x} : {x.type}) outs({empty} : {x.type}) -> {x.type}", x.shape)
 
     # Products.
@@ -246,11 +260,11 @@ class Function:
 
     def convolution_nchw(self, x: Value, channels: int, size: int, stride: int = 1, depthwise: bool = False) -> Value:
         """Over an image of channels, rows and columns, padded by half a filter on each side as PyTorch does."""
-        _, depth, height, width = x.shape
+        batch, depth, height, width = x.shape
         pad = size // 2
         if pad:
             zero = self.constant(0.0)
-            padded = Value(self.fresh(), (1, depth, height + 2 * pad, width + 2 * pad))
+            padded = Value(self.fresh(), (batch, depth, height + 2 * pad, width + 2 * pad))
             self.line(f"{padded} = tensor.pad {x} low[0, 0, {pad}, {pad}] high[0, 0, {pad}, {pad}] {{")
             self.line("^bb0(%p0: index, %p1: index, %p2: index, %p3: index):")
             self.line(f"  tensor.yield {zero} : f32")
@@ -259,18 +273,18 @@ class Function:
         fan_in = size * size * (1 if depthwise else depth)
         shape = (depth, size, size) if depthwise else (channels, depth, size, size)
         filters = self.load(self.module.weight(*shape, scale=math.sqrt(3.0 / fan_in)))
-        out = self.filled((1, channels, (height - 1) // stride + 1, (width - 1) // stride + 1), 0.0)
+        out = self.filled((batch, channels, (height - 1) // stride + 1, (width - 1) // stride + 1), 0.0)
         attributes = f"{{dilations = dense<1> : tensor<2xi64>, strides = dense<{stride}> : tensor<2xi64>}}"
         operands = f"ins({x}, {filters} : {x.type}, {filters.type}) outs({out} : {out.type}) -> {out.type}"
         name = "depthwise_conv_2d_nchw_chw" if depthwise else "conv_2d_nchw_fchw"
         return self.op(f"linalg.{name} {attributes} {operands}", out.shape)
 
-    def map_channels(self, formula: str, *images: Value, channels: Value) -> Value:
+    def map_channels(self, formula: str, *images: Value, channels: Value, axis: int = 1) -> Value:
         """Computes a formula for each element of images, with a number for each channel as the last operand."""
         channels, shape = self.load(channels), images[0].shape
-        empty = self.op(f"tensor.empty() : {images[0].type}", shape)
-        inputs = [*((image, range(4)) for image in images), (channels, [1])]
-        return self.generic(inputs, empty, range(4), 4, lambda arguments, _: steps(formula, arguments))
+        rank = len(shape)
+        inputs = [*((image, range(rank)) for image in images), (channels, [axis])]
+        return self.generic(inputs, self.empty(shape), range(rank), rank, lambda arguments, _: steps(formula, arguments))
 
     def convolution(self, x: Value, channels: int, size: int, stride: int = 1) -> Value:
         """Over an image of rows, columns and channels that keeps its extents (divided by the stride), with new filters and bias."""
@@ -296,8 +310,9 @@ class Function:
 
     def transpose(self, x: Value, order: Sequence[int]) -> Value:
         shape = tuple(x.shape[axis] for axis in order)
-        empty = self.op(f"tensor.empty() : {tensor_type(shape, x.element)}", shape)
-        return self.op(f"linalg.transpose ins({x} : {x.type}) outs({empty} : {empty.type}) permutation = [{', '.join(map(str, order))}]", shape)
+        empty = self.empty(shape, x.element)
+        text = f"linalg.transpose ins({x} : {x.type}) outs({empty} : {empty.type}) permutation = [{', '.join(map(str, order))}]"
+        return self.op(text, shape, x.element)
 
     def split(self, x: Value, axis: int, parts: int) -> Value:
         """Splits an axis into two, the first of `parts`."""
@@ -337,7 +352,7 @@ class Function:
         """The rows of a table that a vector of numbers names."""
         table = self.load(table)
         shape = (*rows.shape, table.shape[1])
-        empty = self.op(f"tensor.empty() : {tensor_type(shape, 'f32')}", shape)
+        empty = self.empty(shape)
         body = ["%row = arith.index_cast %a0 : i32 to index", "%column = linalg.index 1 : index"]
         body.append(f"%element = tensor.extract {table}[%row, %column] : {table.type}")
         return self.generic([(rows, [0])], empty, [0, 1], 2, lambda *_: (body, "%element"))
@@ -395,10 +410,10 @@ class Loop:
 
 
 # Steps of formulas that are not of the arith dialect.
-MATH = {"exp", "tanh", "erf", "rsqrt", "absf"}
+MATH = {"exp", "log", "tanh", "erf", "sqrt", "rsqrt", "absf"}
 
 
-def steps(formula: str, arguments: Sequence[str], out: str = "%out") -> tuple[list[str], str]:
+def steps(formula: str, arguments: Sequence[str], out: str = "%out", element: str = "f32") -> tuple[list[str], str]:
     """The text of a formula, and the name of its result."""
     names = {chr(ord("a") + index): argument for index, argument in enumerate(arguments)}
     names["o"] = out
@@ -406,10 +421,11 @@ def steps(formula: str, arguments: Sequence[str], out: str = "%out") -> tuple[li
     for number, step in enumerate(filter(None, (step.strip() for step in formula.split(";"))), start=1):
         name, _, operands = step.partition(" ")
         if name == "constant":
-            text = f"arith.constant {float(operands):.9e} : f32"
+            value = f"{float(operands):.9e}" if element.startswith("f") else operands
+            text = f"arith.constant {value} : {element}"
         else:
             dialect = "math" if name in MATH else "arith"
-            text = f"{dialect}.{name} {', '.join(names[operand.strip()] for operand in operands.split(','))} : f32"
+            text = f"{dialect}.{name} {', '.join(names[operand.strip()] for operand in operands.split(','))} : {element}"
         names[str(number)] = f"%s{number}"
         lines.append(f"%s{number} = {text}")
     return lines, f"%s{len(lines)}"

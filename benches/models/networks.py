@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mlir import Function, Module, Shape, Value
+from mlir import BATCH, Function, Module, Shape, Value
 
 Inputs = list[tuple[Shape, str]]
 
@@ -122,13 +122,17 @@ def mlp_exported(module: Module) -> Inputs:
     return inputs
 
 
+def mlp_dynamic(module: Module) -> Inputs:
+    """The same with odd widths and a batch of any size; eleven rows at the call."""
+    f = Function(module, "main", [((BATCH, 255), "f32")])
+    f.finish(f.softmax(f.linear(f.linear(f.linear(f.inputs[0], 301, RELU), 257, RELU), 63)))
+    return [((11, 255), "f32")]
+
+
 def mean_of_channels(f: Function, x: Value) -> Value:
-    """The mean of each channel of an image, as a row."""
-    _, channels, height, width = x.shape
-    rows = f.join(f.join(x, 2), 0)
-    mean = f.map(f"constant {1 / (height * width):.9e}; mulf a, 1", f.reduce("addf a, o", 0.0, rows))
-    kind = f"tensor<1x{channels}xf32>"
-    return f.op(f"tensor.expand_shape {mean} [[0, 1]] output_shape [1, {channels}] : {mean.type} into {kind}", (1, channels))
+    """The mean of each channel of images, a row for each image."""
+    pixels = x.shape[2] * x.shape[3]
+    return f.map(f"constant {1 / pixels:.9e}; mulf a, 1", f.reduce("addf a, o", 0.0, f.join(x, 2)))
 
 
 def convolution_nchw(f: Function, x: Value, channels: int, size: int, stride: int = 1, activation: str = "", depthwise: bool = False) -> Value:
@@ -136,11 +140,9 @@ def convolution_nchw(f: Function, x: Value, channels: int, size: int, stride: in
     return f.map_channels("addf a, b" + activation, y, channels=f.module.weight(channels, scale=0.1))
 
 
-def resnet_exported(module: Module) -> Inputs:
+def resnet_nchw(f: Function, x: Value) -> None:
     """ResNet-8 with images as exporters keep them: channels first, padded on both sides."""
-    inputs: Inputs = [((1, 3, 32, 32), "f32")]
-    f = Function(module, "main", inputs)
-    x = convolution_nchw(f, f.inputs[0], 16, 3, activation=RELU)
+    x = convolution_nchw(f, x, 16, 3, activation=RELU)
     for channels, stride in [(16, 1), (32, 2), (64, 2)]:
         y = convolution_nchw(f, x, channels, 3, stride, RELU)
         y = convolution_nchw(f, y, channels, 3)
@@ -148,18 +150,53 @@ def resnet_exported(module: Module) -> Inputs:
             x = convolution_nchw(f, x, channels, 1, stride)
         x = f.map("addf a, b" + RELU, x, y)
     f.finish(f.softmax(f.linear(mean_of_channels(f, x), 10)))
+
+
+def resnet_exported(module: Module) -> Inputs:
+    """One image of 32x32."""
+    inputs: Inputs = [((1, 3, 32, 32), "f32")]
+    f = Function(module, "main", inputs)
+    resnet_nchw(f, f.inputs[0])
     return inputs
 
 
-def depthwise_exported(module: Module) -> Inputs:
-    """Four blocks as in MobileNet, channels first: a filter for each channel, then a product over the channels."""
-    inputs: Inputs = [((1, 3, 32, 32), "f32")]
+def resnet_batch(module: Module) -> Inputs:
+    """Eight images at a time."""
+    inputs: Inputs = [((8, 3, 32, 32), "f32")]
     f = Function(module, "main", inputs)
-    x = convolution_nchw(f, f.inputs[0], 16, 3, 2, RELU)
+    resnet_nchw(f, f.inputs[0])
+    return inputs
+
+
+def resnet_odd(module: Module) -> Inputs:
+    """Images of 37x43, whose extents no step of a vector divides, in a batch of any size; three at the call."""
+    f = Function(module, "main", [((BATCH, 3, 37, 43), "f32")])
+    resnet_nchw(f, f.inputs[0])
+    return [((3, 3, 37, 43), "f32")]
+
+
+def depthwise_nchw(f: Function, x: Value) -> None:
+    """Four blocks as in MobileNet, channels first: a filter for each channel, then a product over the channels."""
+    x = convolution_nchw(f, x, 16, 3, 2, RELU)
     for channels, stride in [(32, 1), (64, 2), (64, 1), (96, 2)]:
         x = convolution_nchw(f, x, x.shape[1], 3, stride, RELU, depthwise=True)
         x = convolution_nchw(f, x, channels, 1, activation=RELU)
     f.finish(f.softmax(f.linear(mean_of_channels(f, x), 10)))
+
+
+def depthwise_exported(module: Module) -> Inputs:
+    """One image of 32x32."""
+    inputs: Inputs = [((1, 3, 32, 32), "f32")]
+    f = Function(module, "main", inputs)
+    depthwise_nchw(f, f.inputs[0])
+    return inputs
+
+
+def depthwise_batch(module: Module) -> Inputs:
+    """Eight images of 45x45 at a time."""
+    inputs: Inputs = [((8, 3, 45, 45), "f32")]
+    f = Function(module, "main", inputs)
+    depthwise_nchw(f, f.inputs[0])
     return inputs
 
 
@@ -226,8 +263,12 @@ NETWORKS = {
     "resnet": resnet,
     "sentence": sentence,
     "mlp_exported": mlp_exported,
+    "mlp_dynamic": mlp_dynamic,
     "resnet_exported": resnet_exported,
+    "resnet_batch": resnet_batch,
+    "resnet_odd": resnet_odd,
     "depthwise_exported": depthwise_exported,
+    "depthwise_batch": depthwise_batch,
     "lstm": lstm,
     "gru": gru,
     "parameters": parameters,
