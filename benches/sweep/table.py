@@ -52,10 +52,10 @@ def products() -> list[Kernel]:
         ]
         for _ in range(4):
             m, n = draw.odd(3, 200), draw.odd(9, 300)
-            # The number of multiplications is between a quarter of a million and eight millions.
-            work = 250_000 << draw.below(5)
+            # The number of multiplications is between a quarter of a million and two millions.
+            work = 250_000 << draw.below(4)
             table.append(k.product(layout, m, n, max(5, min(999, work // (m * n))) | 1))
-        m, n, inner = draw.odd(17, 90), draw.odd(17, 90), draw.odd(33, 200)
+        m, n, inner = draw.odd(17, 60), draw.odd(17, 60), draw.odd(33, 100)
         table.append(k.product(layout, m, n, inner, batch=draw.one(3, 7), element=draw.one("f32", "f32", "i32")))
     table.append(k.product("nn", 7, 255, 129, weights=True, dynamic=True))
     table.append(k.product("nt", 9, 257, 130, weights=True, dynamic=True))
@@ -89,7 +89,7 @@ def convolutions() -> list[Kernel]:
             height, width = draw.odd(9, 45), draw.odd(9, 45)
             depth, channels = draw.odd(3, 60), draw.odd(5, 60)
             work = height * width * depth * channels * size * size
-            depthwise = work > 16_000_000
+            depthwise = work > 10_000_000
             channels = depth if depthwise else channels
             table.append(conv(draw.one(1, 1, 2), (height, width, depth), channels, size, draw.one(1, 1, 2), draw.one(None, 0), depthwise=depthwise))
     table.append(k.convolution("nchw", 1, (28, 28, 64), 64, 3, groups=4))
@@ -103,12 +103,12 @@ def pooling() -> list[Kernel]:
         table += [
             k.pooling(layout, "max", 1, (56, 56, 32), 3, 2, 1),
             k.pooling(layout, "max", 1, (64, 64, 24), 2, 2),
-            k.pooling(layout, "mean", 8, (7, 7, 128), 7, 1),
+            k.pooling(layout, "mean", 8, (7, 7, 256), 7, 1),
             k.pooling(layout, "mean", 1, (35, 35, 48), 3, 1, 1),
             k.pooling(layout, "max", 2, (29, 31, 33), 3, 1),
             k.pooling(layout, "max", 1, (51, 47, 19), 5, 3, 2),
             k.pooling(layout, "mean", 1, (62, 58, 21), 2, 2),
-            k.pooling(layout, "max", 1, (40, 44, 16), 2, 2, element="i8"),
+            k.pooling(layout, "max", 1, (88, 92, 48), 2, 2, element="i8"),
         ]
     return table
 
@@ -155,7 +155,7 @@ def normalisations() -> list[Kernel]:
         k.layer_norm((128, 384)),
         k.layer_norm((197, 192)),
         k.layer_norm((8, 1024)),
-        k.layer_norm((33, 77)),
+        k.layer_norm((65, 77)),
         k.layer_norm((17, 300), dynamic=True),
         k.rms_norm((64, 512)),
         k.rms_norm((31, 1001)),
@@ -197,7 +197,7 @@ def elementwise() -> list[Kernel]:
         k.elementwise("normal", "absf a; sqrt 1; constant 0.5; addf 2, 3; divf a, 4", (99, 700)),
         k.elementwise("add", "addf a, b", (63, 999), (63, 999), element="f64"),
         k.elementwise("scale", "muli a, b; constant 7; addi 1, 2; constant 3; shrsi 3, 4", (128, 511), (511,), element="i32"),
-        k.elementwise("divide", "constant 7; divsi a, 1; remsi a, 1; addi 2, 3", (77, 333), element="i32"),
+        k.elementwise("divide", "constant 7; divsi a, 1; remsi a, 1; addi 2, 3", (127, 333), element="i32"),
         k.elementwise("xor", "xori a, b; addi 1, a", (256, 513), (256, 513), element="i8"),
         k.quantize((128, 385)),
         k.dequantize((99, 1023)),
@@ -224,7 +224,7 @@ def layouts() -> list[Kernel]:
         k.indexed("depth_to_space", (1, 64, 28, 28), (1, 16, 56, 56), ("%i0", "%e", "%h", "%w"), depth),
         k.indexed("mirror", (201, 333), (201, 333), ("%i0", "%m"), mirror),
         k.indexed("strided", (128, 999), (128, 333), ("%i0", "%j"), strided),
-        k.concatenate([(99, 130), (99, 77), (99, 33)], 1),
+        k.concatenate([(155, 130), (155, 77), (155, 33)], 1),
         k.concatenate([(8, 16, 28, 28), (8, 8, 28, 28)], 1),
     ]
 
