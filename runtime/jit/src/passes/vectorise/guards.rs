@@ -123,6 +123,41 @@ impl<'a> Guards<'a> {
         Some(steps)
     }
 
+    /// Makes sure, once [`Guards::check`] has been called for the loop, that no two iterations of it store to one element, so that they can be
+    /// made in any order. The elements that one iteration stores to are at most as far apart as the index grows in the inner loops, and that
+    /// has to be less than what it grows by from one iteration to the next.
+    pub fn check_iterations_are_apart(&mut self, nest: &LoopNest) -> Option<()> {
+        let own = self.graph.blocks[nest.header].parameters.clone();
+        let mut stores: Vec<Element> = Vec::new();
+        nest.for_each_node(self.graph, &mut |id| {
+            if let Some((element, _, true)) = access(self.graph, id)
+                && !stores.contains(&element)
+            {
+                stores.push(element);
+            }
+        });
+        let growing: Vec<(NodeId, (u64, Growth))> =
+            self.parameters.iter().filter_map(|(id, parameter)| Some((*id, parameter.grows?))).collect();
+        for (_, index) in stores {
+            for (id, grows) in &growing {
+                let grows = if own.contains(id) { (grows.0, Growth::Constant(0)) } else { *grows };
+                self.parameters.get_mut(id)?.grows = Some(grows);
+            }
+            let inside = self.growth(index)?;
+            for (id, (by, _)) in &growing {
+                let once = Growth::Constant(u64::from(own.contains(id)));
+                self.parameters.get_mut(id)?.grows = Some((*by, once));
+            }
+            let stride = self.growth(index)?;
+            let (inside, stride) = (self.node(inside), self.node(stride));
+            self.below(inside, stride)?;
+        }
+        for (id, grows) in growing {
+            self.parameters.get_mut(&id)?.grows = Some(grows);
+        }
+        Some(())
+    }
+
     /// Notes the parameters of a loop and of those in it, and checks their bounds. Gives the back edges that are taken, in an iteration of the
     /// outermost loop, or while an inner one runs.
     fn count(&mut self, nest: &LoopNest, is_outermost: bool, inner_loops: &mut InnerLoops) -> Option<NodeId> {

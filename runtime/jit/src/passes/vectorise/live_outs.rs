@@ -105,7 +105,7 @@ fn for_each_exit(graph: &Graph, block: BlockIndex, visit: &mut impl FnMut(ExitId
 
 /// Ends `from`, the block after the last vector loop, with a branch past the remainder loop if no iteration is left, else to it. Gives a new
 /// block after both, which has the live-outs as parameters: the loop's parameters are `current` at `from`, and the guards have computed the
-/// others.
+/// others. `counts` tells that the vector loops have counted steps.
 pub(super) fn skip_remainder(
     graph: &mut Graph,
     nest: &LoopNest,
@@ -113,6 +113,7 @@ pub(super) fn skip_remainder(
     remainder: BlockIndex,
     outs: &[NodeId],
     initial_values: &Table<NodeId, NodeId>,
+    counts: bool,
 ) -> Option<BlockIndex> {
     let inside = blocks_of(graph, nest);
     let counter = current[nest.induction];
@@ -165,7 +166,7 @@ pub(super) fn skip_remainder(
     let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
     let test = graph.add_node(from, truth, Ty::Truth, &[counter, nest.bound]);
     let mut on = Branch { target: new, args: current, ..Branch::default() };
-    if !nest.is_top_tested {
+    if counts && !nest.is_top_tested {
         // The vector loops have counted a back edge for each iteration, and the last one has none.
         let last = graph.add_block();
         graph.add_node(last, Kind::UncountStep, Ty::Nothing, &[]);

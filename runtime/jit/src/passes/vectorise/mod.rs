@@ -10,17 +10,20 @@
 //! The guards make sure of everything that could go wrong inside: that all indices are in range, that inner loops run, and that no iteration
 //! reads or writes what another one writes. If one fails, the scalar loop does everything; it also does the iterations that are left over. So
 //! vector loops have no checks, and each lane computes what its iteration would, in the same order: sums of floats are added up as the
-//! program does it. Only sums of `i32` are reordered, which gives the same. The pipeline runs this once, before LICM.
+//! program does it. Only sums of `i32` are reordered, which gives the same. If iterations of a loop around share vectors, several of them are
+//! computed together (`unroll_and_jam`). The pipeline runs this once, before LICM.
 
 mod guards;
 mod live_outs;
+mod unroll_and_jam;
 mod vector_loop;
 
 use smallvec::SmallVec;
 
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Role, Shapes};
-use crate::ir::graph::{BlockIndex, Branch, Exit, Graph, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Nodes, Terminator};
+use crate::ir::hash::Table;
 use crate::ir::per_block::BlockSet;
 use crate::ir::types::Width;
 use crate::processor::features::Features;
@@ -48,14 +51,39 @@ impl Factor {
     }
 }
 
+/// What is around a loop that becomes vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Surroundings {
+    /// Nothing that is known: it needs guards, and counts its steps.
+    Unknown,
+    /// A jammed loop, whose guards hold for it, too, and which counts all steps. An iteration may compute so many vectors.
+    Jammed { vectors: usize },
+}
+
+impl Surroundings {
+    /// The same, for a loop of which an iteration computes one vector.
+    fn with_one_vector(self) -> Surroundings {
+        match self {
+            Surroundings::Unknown => self,
+            Surroundings::Jammed { .. } => Surroundings::Jammed { vectors: 1 },
+        }
+    }
+}
+
 /// The factors of the vector loops for a loop, of several vectors if it is `unrolled`. Each does what the ones before have left. Those that
 /// would not run are left out if the number of `iterations` is known.
-fn factors(largest: Width, unrolled: bool, iterations: Option<u64>) -> SmallVec<[Factor; 4]> {
-    let all: &[(Width, usize)] = if unrolled {
+fn factors(
+    largest: Width,
+    unrolled: bool,
+    surroundings: Surroundings,
+    iterations: Option<u64>,
+) -> SmallVec<[Factor; 4]> {
+    let all: &[(Width, usize)] = match surroundings {
         // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is twice as long.
-        &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)]
-    } else {
-        &[(largest, 1), (Width::Eight, 1)]
+        Surroundings::Unknown if unrolled => &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)],
+        Surroundings::Unknown => &[(largest, 1), (Width::Eight, 1)],
+        // The rows do not depend on each other.
+        Surroundings::Jammed { vectors } => &[(largest, vectors), (largest, 1), (Width::Eight, 1)],
     };
     let mut factors: SmallVec<[Factor; 4]> =
         all.iter().map(|(width, vectors)| Factor { width: *width, vectors: *vectors }).collect();
@@ -87,7 +115,7 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let preheaders: Vec<BlockIndex> =
         graph.order.iter().copied().filter(|block| graph.blocks[*block].preheader_exit.is_some()).collect();
     let mut candidates: Vec<Candidate> =
-        preheaders.into_iter().filter_map(|preheader| Candidate::new(graph, preheader)).collect();
+        preheaders.iter().filter_map(|preheader| Candidate::new(graph, *preheader)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
     let mut taken = BlockSet::new(graph);
     let mut count = 0;
@@ -99,7 +127,8 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
-        if vectorise(graph, &candidate, *largest).is_some() {
+        let is_jammed = unroll_and_jam::jam(graph, &candidate, &preheaders, *largest).is_some();
+        if vectorise(graph, &candidate, *largest, Surroundings::Unknown).is_some() || is_jammed {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
         }
@@ -146,45 +175,65 @@ fn iterations(graph: &Graph, nest: &LoopNest) -> Option<u64> {
     Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
 }
 
+/// The preheader of a scalar loop that does what a faster one before it leaves.
+struct Remainder {
+    block: BlockIndex,
+    /// The frame state there.
+    state: ExitId,
+    /// The branch to it from where the loop was entered before.
+    enter: Branch,
+}
+
+impl Remainder {
+    fn new(graph: &mut Graph, nest: &LoopNest) -> Option<Remainder> {
+        let own: Nodes = graph.blocks[nest.header].parameters.clone();
+        let block = graph.add_block();
+        let parameters: Nodes = own.iter().map(|id| graph.parameter(block, graph.node(*id).ty)).collect();
+        graph.blocks[block].terminator =
+            Terminator::Jump(Branch { target: nest.header, args: parameters.clone(), ..Branch::default() });
+        let mut state = graph.exit(graph.blocks[nest.header].header_exit?).clone();
+        for slot_value in &mut state.frame_state {
+            if let Some(index) = own.iter().position(|id| *id == slot_value.node) {
+                slot_value.node = parameters[index];
+            }
+        }
+        let state = graph.add_exit(state);
+        graph.blocks[block].preheader_exit = Some(state);
+        let enter = Branch { target: block, args: nest.start.clone(), ..Branch::default() };
+        Some(Remainder { block, state, enter })
+    }
+
+    /// The exit of guards: if one fails, the scalar loop does everything.
+    fn exit_of_guards(&self, graph: &mut Graph) -> ExitId {
+        let fallback = Some(self.enter.clone());
+        graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback })
+    }
+}
+
 /// Adds guards and vector loops before a loop. None if that is not possible, and nothing that is reached has changed then.
-fn vectorise(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
+fn vectorise(graph: &mut Graph, candidate: &Candidate, largest: Width, surroundings: Surroundings) -> Option<()> {
     let blocks = graph.blocks.len();
-    let made = make(graph, candidate, largest);
+    let made = make(graph, candidate, largest, surroundings);
     if made.is_none() {
         graph.blocks.truncate(blocks);
     }
     made
 }
 
-fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
+fn make(graph: &mut Graph, candidate: &Candidate, largest: Width, surroundings: Surroundings) -> Option<()> {
     let Candidate { nest, shapes, nodes, .. } = candidate;
-    // The new preheader of the scalar loop.
-    let own: Nodes = graph.blocks[nest.header].parameters.clone();
-    let remainder = graph.add_block();
-    let parameters: Nodes = own.iter().map(|id| graph.parameter(remainder, graph.node(*id).ty)).collect();
-    graph.blocks[remainder].terminator =
-        Terminator::Jump(Branch { target: nest.header, args: parameters.clone(), ..Branch::default() });
-    let mut state = graph.exit(graph.blocks[nest.header].header_exit?).clone();
-    for slot_value in &mut state.frame_state {
-        if let Some(index) = own.iter().position(|id| *id == slot_value.node) {
-            slot_value.node = parameters[index];
-        }
-    }
-    let state = graph.add_exit(state);
-    graph.blocks[remainder].preheader_exit = Some(state);
-
+    let scalar_loop = Remainder::new(graph, nest)?;
+    let (remainder, state) = (scalar_loop.block, scalar_loop.state);
     let checks = graph.add_block();
     graph.blocks[checks].preheader_exit = Some(state);
-    let to_scalar_loop = Branch { target: remainder, args: nest.start.clone(), ..Branch::default() };
-    let exit = graph.add_exit(Exit {
-        pc: 0,
-        frame_state: Vec::new(),
-        pending_stores: Vec::new(),
-        fallback: Some(to_scalar_loop.clone()),
-    });
-    let mut guards = Guards::new(graph, &shapes.defined, checks, exit);
-    let steps = guards.check(nest)?;
-    let initial_values = guards.initial_values();
+    let (steps, initial_values) = match surroundings {
+        Surroundings::Unknown => {
+            let exit = scalar_loop.exit_of_guards(graph);
+            let mut guards = Guards::new(graph, &shapes.defined, checks, exit);
+            (Some(guards.check(nest)?), guards.initial_values())
+        }
+        Surroundings::Jammed { .. } => (None, Table::default()),
+    };
 
     let outs = live_outs::live_outs(graph, nest, &shapes.defined, &initial_values);
     // Whether iterations are left is tested after the loop, so the bound has to be available there.
@@ -195,15 +244,20 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     // If other live-outs are needed, the scalar loop always does the last iteration.
     let iterations =
         iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
-    let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows(graph, candidate);
-    for factor in factors(largest, unrolled, iterations) {
+    let has_rows = has_rows(graph, candidate);
+    let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
+    let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
+    for factor in factors(largest, unrolled, surroundings, iterations) {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
         (from, current) = vector_loop.make(graph, from, &current)?;
     }
     graph.blocks[from].preheader_exit = None;
     let after = match &outs {
-        Some(outs) => Some(live_outs::skip_remainder(graph, nest, (from, current), remainder, outs, &initial_values)?),
+        Some(outs) => {
+            let counts = steps.is_some();
+            Some(live_outs::skip_remainder(graph, nest, (from, current), remainder, outs, &initial_values, counts)?)
+        }
         None => {
             graph.blocks[from].terminator =
                 Terminator::Jump(Branch { target: remainder, args: current, ..Branch::default() });
@@ -212,7 +266,10 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     };
 
     let to_checks = Branch { target: checks, ..Branch::default() };
-    graph.blocks[nest.preheader].terminator = Terminator::Guarded(to_checks, to_scalar_loop);
+    graph.blocks[nest.preheader].terminator = match surroundings {
+        Surroundings::Unknown => Terminator::Guarded(to_checks, scalar_loop.enter),
+        Surroundings::Jammed { .. } => Terminator::Jump(to_checks),
+    };
     graph.blocks[nest.preheader].preheader_exit = None;
     // The block with the live-outs comes after the scalar loop.
     let made = graph.blocks.indices().skip(remainder.index() + 1).filter(|block| Some(*block) != after);
@@ -224,7 +281,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
         let at = graph.order.iter().rposition(|block| inside.contains(*block))?;
         graph.order.insert(at + 1, after);
     }
-    debug_assert!(shapes.roles.len() == own.len() && !matches!(shapes.roles[nest.induction], Role::Reduction));
+    debug_assert!(!matches!(shapes.roles[nest.induction], Role::Reduction));
     Some(())
 }
 
@@ -243,7 +300,7 @@ mod tests {
     use super::*;
 
     fn iterations_of(largest: Width, unrolled: bool, iterations: Option<u64>) -> Vec<u64> {
-        factors(largest, unrolled, iterations).into_iter().map(Factor::iterations).collect()
+        factors(largest, unrolled, Surroundings::Unknown, iterations).into_iter().map(Factor::iterations).collect()
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub(super) struct VectorLoop<'a> {
     /// The values of nodes in the first iteration, from the guards.
     pub initial_values: &'a Table<NodeId, NodeId>,
     pub factor: Factor,
-    /// The steps that an iteration of the scalar loop counts against the limits.
-    pub steps: NodeId,
+    /// The steps that an iteration of the scalar loop counts against the limits, unless a loop around counts them.
+    pub steps: Option<NodeId>,
     /// Whether it may do the last iteration: the live-outs can be reconstructed without the scalar loop.
     pub skips_remainder: bool,
     /// The exit that preheaders have to have. No check of a vector loop takes it.
@@ -74,7 +74,10 @@ impl VectorLoop<'_> {
                 }
             }
         }
-        let steps = self.all_steps(graph, from)?;
+        let steps = match self.steps {
+            Some(steps) => Some(self.all_steps(graph, from, steps)?),
+            None => None,
+        };
         graph.blocks[from].preheader_exit = None;
         let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
         // Carried elements are stored after the loop, so a loop that does not run is skipped.
@@ -91,7 +94,7 @@ impl VectorLoop<'_> {
             Terminator::Jump(Branch { target: header, args: entering, ..Branch::default() });
         graph.blocks[preheader].preheader_exit = Some(self.exit);
         let body = graph.add_block();
-        let uncounted = count(graph, body, steps);
+        let uncounted = steps.map(|steps| count(graph, body, steps));
         let mut builder = LoopBodyBuilder {
             graph,
             of: self,
@@ -142,7 +145,9 @@ impl VectorLoop<'_> {
         let test = graph.add_node(header, truth, Ty::Truth, &[counter, limit]);
         let into = Branch { target: body, ..Branch::default() };
         let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
-        graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
+        if let Some(uncounted) = uncounted {
+            graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
+        }
         graph.blocks[header].terminator = Terminator::Branch(test, into, out);
         graph.blocks[latch].terminator = Terminator::Jump(Branch { target: header, args: back, ..Branch::default() });
         let mut values = Nodes::new();
@@ -182,15 +187,15 @@ impl VectorLoop<'_> {
         Some((both, parameters))
     }
 
-    /// The steps that an iteration of the vector loop stands for, computed in `block`.
-    fn all_steps(&self, graph: &mut Graph, block: BlockIndex) -> Option<NodeId> {
+    /// The steps that an iteration of the vector loop stands for, computed in `block`, if one of the scalar loop is so many `steps`.
+    fn all_steps(&self, graph: &mut Graph, block: BlockIndex, steps: NodeId) -> Option<NodeId> {
         let iterations = self.factor.iterations();
-        if let Some(steps) = graph.constant(self.steps) {
+        if let Some(steps) = graph.constant(steps) {
             return Some(graph.add_constant(Scalar::I64, steps.checked_mul(iterations)?));
         }
         let iterations = graph.add_constant(Scalar::I64, iterations);
         let times = Kind::Primitive(Primitive::WrappingMul, Scalar::I64);
-        Some(graph.add_node(block, times, Ty::Scalar(Scalar::I64), &[self.steps, iterations]))
+        Some(graph.add_node(block, times, Ty::Scalar(Scalar::I64), &[steps, iterations]))
     }
 
     fn lanes_of(&self, of: Scalar) -> Ty {
@@ -476,7 +481,7 @@ impl LoopBodyBuilder<'_, '_> {
 
 /// Counts the steps of an iteration before it begins. If they cannot be counted, the vector loop ends there, by the exit that this gives: the
 /// scalar loop does the rest, and ends at the step at which the limit is reached.
-fn count(graph: &mut Graph, body: BlockIndex, steps: NodeId) -> ExitId {
+pub(super) fn count(graph: &mut Graph, body: BlockIndex, steps: NodeId) -> ExitId {
     let exit = graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: None });
     let count = graph.add_node(body, Kind::CountSteps, Ty::Nothing, &[steps]);
     graph.nodes[count.index()].exit = Some(exit);

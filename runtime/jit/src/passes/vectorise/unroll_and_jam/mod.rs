@@ -1,0 +1,189 @@
+//! Unroll and jam: several iterations of a loop around a vectorised one are computed together, so that what they load is loaded once for all.
+//!
+//! In a product of matrices, the vectors of `b` are the same for each row of `a`:
+//!
+//! ```text
+//! for i in 0..m:                                     for i in 0..m by 4:
+//!   for j in 0..n by 16:                               for j in 0..n by 16:
+//!     c0 = c[i,j..j+16]                                  c0, c1, c2, c3 = c[i..i+4,j..j+16]
+//!     for k in 0..l:                           -->       for k in 0..l:
+//!       c0 += splat(a[i,k]) * b[k,j..j+16]                 row = b[k,j..j+16]
+//!                                                          c0 += splat(a[i,k]) * row
+//!                                                          ...
+//!                                                          c3 += splat(a[i+3,k]) * row
+//!     c[i,j..j+16] = c0                                  c[i..i+4,j..j+16] = c0, c1, c2, c3
+//! ```
+//!
+//! This makes the jammed loop as a scalar one, before the vectoriser makes vectors of the loop over `j` in it. It stands between the preheader
+//! of the loop over `i` and that loop, which is its remainder, and is reached if guards for all iterations hold, as those of vector loops. One
+//! more makes sure that no two iterations of it store to one element. So nothing in it is checked, an element is the same whichever iteration
+//! comes first, and each row adds up its own sums in the order of the program. The vectoriser calls this for the loops that it takes.
+
+mod rows;
+
+use super::guards::Guards;
+use super::{Candidate, Remainder, Surroundings, iterations, vectorise};
+use crate::analysis::loop_nest::{Item, LoopNest};
+use crate::analysis::shapes::{Shape, access};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, Nodes, Terminator};
+use crate::ir::types::{Scalar, Ty, Width};
+use rows::{Rows, RowsBuilder};
+
+/// Most rows: iterations that are computed together.
+const MAX_ROWS: u64 = 8;
+/// Most vectors that an inner loop carries: there are registers for twelve, and it needs some for what it loads and computes.
+const MAX_CARRIED: u64 = 8;
+/// Most nodes of the loop around, as most of them are copied for each row.
+const MAX_NODES: usize = 100;
+
+/// What a loop is unrolled by: the rows, and the vectors that each has in an iteration of the loop that becomes vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unrolling {
+    rows: u64,
+    vectors: usize,
+}
+
+/// Makes a jammed loop, with vectors, if one of the loops around that of the candidate can be jammed and its iterations share vectors.
+/// `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has changed then.
+pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex], largest: Width) -> Option<()> {
+    if !candidate.nest.is_outer() || candidate.shapes.sequential || candidate.shapes.calls {
+        return None;
+    }
+    // The loops around come before it in the order, the innermost one last. A loop that is around others can only be jammed if they can be.
+    let before = preheaders.iter().rev().skip_while(|preheader| **preheader != candidate.nest.preheader).skip(1);
+    for preheader in before {
+        let outer = LoopNest::parse(graph, *preheader).filter(|outer| is_directly_around(outer, &candidate.nest))?;
+        let mut nodes = 0;
+        outer.for_each_node(graph, &mut |_| nodes += 1);
+        if nodes > MAX_NODES {
+            return None;
+        }
+        let Some(rows) = Rows::new(graph, &outer) else { continue };
+        if !shares_vectors(graph, candidate, &rows) {
+            continue;
+        }
+        let unrolling = unrolling(graph, &outer, candidate, largest)?;
+        let (blocks, order) = (graph.blocks.len(), graph.order.clone());
+        let made = make(graph, (&outer, &rows), candidate, unrolling, largest);
+        if made.is_none() {
+            graph.blocks.truncate(blocks);
+            graph.order = order;
+        }
+        return made;
+    }
+    None
+}
+
+/// Whether a loop has the other one in it, and no third one that has not.
+fn is_directly_around(outer: &LoopNest, inner: &LoopNest) -> bool {
+    let mut loops = outer.body.iter().filter_map(|item| match item {
+        Item::Loop(own) => Some(own),
+        Item::Nodes(_) => None,
+    });
+    let (Some(only), None) = (loops.next(), loops.next()) else { return false };
+    only.preheader == inner.preheader || is_directly_around(only, inner)
+}
+
+/// Whether a vector that the candidate loads is the same in all rows.
+fn shares_vectors(graph: &Graph, candidate: &Candidate, rows: &Rows) -> bool {
+    let mut shares = false;
+    candidate.nest.for_each_node(graph, &mut |id| {
+        let is_load = matches!(access(graph, id), Some((.., false)));
+        shares |= is_load && candidate.shapes.get(id) == Shape::Varying && !rows.varies(id);
+    });
+    shares
+}
+
+/// By what to unroll, so that what inner loops carry stays in registers. None if that is nothing.
+fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, largest: Width) -> Option<Unrolling> {
+    let Candidate { nest, shapes, .. } = candidate;
+    let (mut carried, mut known) = (1, true);
+    nest.for_each_loop(&mut |inner| {
+        if inner.header == nest.header {
+            return;
+        }
+        let elements = shapes.elements(graph, inner).map(|elements| elements.len());
+        known &= elements.is_some();
+        let parameters = graph.blocks[inner.header].parameters.iter();
+        let parameters = parameters.filter(|parameter| shapes.get(**parameter) == Shape::Varying).count();
+        carried = carried.max((elements.unwrap_or(0) + parameters) as u64);
+    });
+    if !known {
+        return None;
+    }
+    // A gather takes longer than all else, so it is shared by as many rows as possible.
+    let is_long = iterations(graph, nest).is_none_or(|iterations| iterations >= 2 * largest.lanes());
+    let vectors = if shapes.gathers || !is_long { 1 } else { 2 };
+    let most = (MAX_CARRIED / (carried * vectors as u64)).min(MAX_ROWS);
+    let rows = match iterations(graph, outer) {
+        None => Some(most),
+        // As few iterations as possible are left over. The last one always is if the test is at the end.
+        Some(all) => {
+            let all = all - u64::from(!outer.is_top_tested);
+            (2..=most.min(all)).rev().min_by_key(|rows| all % rows)
+        }
+    };
+    rows.filter(|rows| *rows > 1).map(|rows| Unrolling { rows, vectors })
+}
+
+fn make(
+    graph: &mut Graph,
+    (outer, rows): (&LoopNest, &Rows),
+    candidate: &Candidate,
+    unrolling: Unrolling,
+    largest: Width,
+) -> Option<()> {
+    let scalar_loop = Remainder::new(graph, outer)?;
+    let exit = scalar_loop.exit_of_guards(graph);
+    let Remainder { block: remainder, state, enter } = scalar_loop;
+    let checks = graph.add_block();
+    let mut guards = Guards::new(graph, &rows.defined, checks, exit);
+    let steps = guards.check(outer)?;
+    guards.check_iterations_are_apart(outer)?;
+    let initial_values = guards.initial_values();
+
+    // The steps of all rows, and where fewer iterations are left than there are rows.
+    let i64 = Ty::Scalar(Scalar::I64);
+    let number = graph.add_constant(Scalar::I64, unrolling.rows);
+    let steps = match graph.constant(steps) {
+        Some(steps) => graph.add_constant(Scalar::I64, steps.checked_mul(unrolling.rows)?),
+        None => graph.add_node(checks, Kind::Primitive(Primitive::WrappingMul, Scalar::I64), i64, &[steps, number]),
+    };
+    let bound = initial_values.get(&outer.bound).copied().unwrap_or(outer.bound);
+    // The last iteration is left over if the test is at the end.
+    let others = unrolling.rows - u64::from(outer.is_top_tested);
+    let back = graph.add_constant(Scalar::I64, others.checked_mul(outer.step)?);
+    let limit = graph.add_node(checks, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);
+
+    let header = graph.add_block();
+    let parameters: Nodes = outer.start.iter().map(|_| graph.parameter(header, i64)).collect();
+    graph.blocks[checks].terminator =
+        Terminator::Jump(Branch { target: header, args: outer.start.clone(), ..Branch::default() });
+    graph.blocks[checks].preheader_exit = Some(state);
+    let body = graph.add_block();
+    let uncounted = super::vector_loop::count(graph, body, steps);
+    let mut builder = RowsBuilder::new(graph, rows, &initial_values, unrolling.rows, body, state);
+    let (next, preheader) = builder.build(outer, &parameters, candidate.nest.header)?;
+    let latch = builder.block();
+    let exit_block = graph.add_block();
+    let outs: Nodes = outer.start.iter().map(|_| graph.parameter(exit_block, i64)).collect();
+    let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+    let test = graph.add_node(header, truth, Ty::Truth, &[parameters[outer.induction], limit]);
+    let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
+    graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
+    graph.blocks[header].terminator = Terminator::Branch(test, Branch { target: body, ..Branch::default() }, out);
+    graph.blocks[latch].terminator = Terminator::Jump(Branch { target: header, args: next, ..Branch::default() });
+    graph.blocks[exit_block].terminator =
+        Terminator::Jump(Branch { target: remainder, args: outs, ..Branch::default() });
+    let at = graph.order.iter().position(|block| *block == outer.preheader)?;
+    let made: Vec<BlockIndex> = graph.blocks.indices().skip(checks.index()).chain([remainder]).collect();
+    graph.order.splice(at + 1..at + 1, made);
+
+    let jammed = Candidate::new(graph, preheader)?;
+    vectorise(graph, &jammed, largest, Surroundings::Jammed { vectors: unrolling.vectors })?;
+    graph.blocks[outer.preheader].terminator =
+        Terminator::Guarded(Branch { target: checks, ..Branch::default() }, enter);
+    graph.blocks[outer.preheader].preheader_exit = None;
+    Some(())
+}
