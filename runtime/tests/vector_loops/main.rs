@@ -1,8 +1,10 @@
-//! Vectorised loops on both tiers: random nests of them (`nests`, `program`), which loops become vectors (`shape`), and their fuel (`fuel`).
+//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`), which loops become vectors (`shape`), and their fuel (`fuel`).
 
 mod fuel;
 mod nests;
+mod products;
 mod program;
+mod rows;
 mod shape;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -9,6 +9,7 @@ use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
 use super::has_lanes;
+use super::products::product;
 use super::program::{LENGTH, Random, program};
 use super::skip::{Need, skipped};
 
@@ -75,8 +76,8 @@ fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (S
     (result.replace("-NaN", "NaN"), words.collect())
 }
 
-/// Runs programs number `first..first + count`, with vectors of eight lanes and with those of sixteen.
-fn run(first: u64, count: u64) {
+/// Runs what `program` writes for the numbers `first..first + count`, with vectors of eight lanes and with those of sixteen.
+fn run(program: fn(&mut Random) -> String, first: u64, count: u64) {
     if !has_lanes(16) {
         skipped(Need::Processor("avx512dq"), "there are no vectors of sixteen lanes");
     }
@@ -120,11 +121,21 @@ fn compare(expected: &(String, Vec<u32>), actual: &(String, Vec<u32>), what: &st
     }
 }
 
+/// A number from the environment.
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn random_products_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    run(product, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+}
+
 #[test]
 fn random_nests_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
-    run(number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    run(program, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
     // Of these, one ran an iteration too many after vectors of which none were left, and one moved a vector over a part of another one.
-    [51245, 226923].iter().for_each(|number| run(*number, 1));
+    [51245, 226923].iter().for_each(|number| run(program, *number, 1));
 }

@@ -358,6 +358,11 @@ impl<'a> Guards<'a> {
     fn scaled(&mut self, grows: Growth, factor: NodeId) -> Option<Growth> {
         let factor = self.initial(factor)?;
         let factor = self.graph.constant(factor).map_or(Growth::Node(factor), Growth::Constant);
+        if let (Growth::Constant(1), Growth::Node(factor)) = (grows, factor) {
+            // Between two iterations there is one factor, which is no product that would be checked.
+            let small = self.constant(SMALL);
+            self.below(factor, small)?;
+        }
         self.times(grows, factor)
     }
 

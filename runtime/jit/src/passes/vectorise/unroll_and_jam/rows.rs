@@ -1,6 +1,6 @@
 //! Rows: the iterations of a loop that are computed together. What differs between them is computed for each, and all else once.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::analysis::loop_nest::{Item, LoopNest, increment};
 use crate::analysis::shapes::access;
@@ -26,8 +26,11 @@ pub(super) struct Rows {
 impl Rows {
     /// None if iterations depend on the ones before, or if all store to one element.
     pub fn new(graph: &Graph, nest: &LoopNest) -> Option<Rows> {
-        let mut rows =
-            Rows { defined: nest.defined(graph), varies: Bits::new(graph.nodes.len()), strides: Table::default() };
+        let mut rows = Rows {
+            defined: nest.defined(graph),
+            varies: Bits::new(graph.nodes.len()),
+            strides: Table::default(),
+        };
         for (parameter, next) in graph.blocks[nest.header].parameters.iter().zip(&nest.next) {
             rows.varies.insert(parameter.index());
             rows.strides.insert(*parameter, increment(graph, *parameter, *next)?);
@@ -205,9 +208,16 @@ impl<'a> RowsBuilder<'a> {
         for item in items {
             match item {
                 Item::Nodes(block) => {
-                    for id in self.graph.blocks[*block].nodes.clone() {
-                        if id != test {
-                            self.node(id)?;
+                    let nodes: Nodes =
+                        self.graph.blocks[*block].nodes.iter().copied().filter(|id| *id != test).collect();
+                    let (varying, shared): (Nodes, Nodes) = nodes.into_iter().partition(|id| self.rows.varies(*id));
+                    for id in shared {
+                        self.node(id, 0)?;
+                    }
+                    // Row by row, so that what one has loaded does not take registers while others are computed.
+                    for row in 0..self.count {
+                        for id in &varying {
+                            self.node(*id, row)?;
                         }
                     }
                 }
@@ -290,7 +300,7 @@ impl<'a> RowsBuilder<'a> {
 
     /// Copies the test of an inner loop.
     fn test(&mut self, test: NodeId) -> Option<NodeId> {
-        self.node(test)?;
+        self.node(test, 0)?;
         self.value(test, 0)
     }
 
@@ -299,41 +309,30 @@ impl<'a> RowsBuilder<'a> {
         if !self.rows.defined.contains(id.index()) {
             return Some(id);
         }
-        let copies = self.values.get(&id)?;
-        copies.get(if copies.len() == 1 { 0 } else { row as usize }).copied()
+        self.values.get(&id)?.get(if self.rows.varies(id) { row as usize } else { 0 }).copied()
     }
 
-    fn node(&mut self, id: NodeId) -> Option<()> {
+    /// Copies a node for a row.
+    fn node(&mut self, id: NodeId, row: u64) -> Option<()> {
         let node = self.graph.node(id).clone();
-        let copies = match node.kind {
+        let copy = match node.kind {
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) => return Some(()),
-            Kind::Base(_) => smallvec![*self.initial_values.get(&id)?],
+            Kind::Base(_) => *self.initial_values.get(&id)?,
             Kind::Primitive(primitive, _) if !can_copy(self.graph, id, primitive) => return None,
             Kind::Primitive(..) | Kind::Low | Kind::High | Kind::Pair | Kind::Cast | Kind::Number => {
-                self.copies(id, &node)?
+                match self.rows.stride(id).filter(|_| row > 0) {
+                    Some(stride) => self.plus(self.value(id, 0)?, stride.wrapping_mul(row)),
+                    None => {
+                        let args = node.args.iter().map(|arg| self.value(*arg, row));
+                        let args = args.collect::<Option<SmallVec<[NodeId; 3]>>>()?;
+                        self.add(node.kind, node.ty, &args)
+                    }
+                }
             }
             _ => return None,
         };
-        self.values.insert(id, copies);
+        self.values.entry(id).or_default().push(copy);
         Some(())
-    }
-
-    fn copies(&mut self, id: NodeId, node: &Node) -> Option<Copies> {
-        if !self.rows.varies(id) {
-            return Some(smallvec![self.copy(node, 0)?]);
-        }
-        match self.rows.stride(id) {
-            Some(stride) => {
-                let first = self.copy(node, 0)?;
-                Some(self.with_stride(first, stride))
-            }
-            None => (0..self.count).map(|row| self.copy(node, row)).collect(),
-        }
-    }
-
-    fn copy(&mut self, node: &Node, row: u64) -> Option<NodeId> {
-        let args = node.args.iter().map(|arg| self.value(*arg, row)).collect::<Option<SmallVec<[NodeId; 3]>>>()?;
-        Some(self.add(node.kind, node.ty, &args))
     }
 }
 
