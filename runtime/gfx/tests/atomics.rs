@@ -3,10 +3,13 @@
 
 mod common;
 
+use std::sync::Mutex;
+
 use common::{Bare, Buffer, Buffers, push, words_of_bytes};
 use vireo_gfx::isa::operands::LITERAL;
 use vireo_gfx::isa::{Field, INSTRUCTIONS, InstructionInfo, Slot};
 use vireo_gfx::{Encoding, Opcode};
+use vireo_simt::{Access, AccessHook, GroupHook, Mask, RowAccess, Space};
 
 /// The value that replaces the old one, for the data and what is compared with; all of `bits` bits.
 fn replaced(info: &InstructionInfo, bits: u32, old: u64, data: u64, compared: u64) -> u64 {
@@ -255,4 +258,54 @@ fn atomic_accesses_trap_outside_of_memory_and_where_they_are_not_aligned() {
     assert_eq!((local(60), local(64)), ("no trap".to_string(), "no trap".to_string()));
     let any = Opcode::of_name("global_atomic_add_u32").expect("an opcode").info();
     assert!(any.returns_by_glc && !Opcode::of_name("ds_add_u32").expect("an opcode").info().returns_by_glc);
+}
+
+/// What an access does, whether others may rely on it, where it is, the bytes of each lane, and the lanes.
+type Seen = (Access, bool, Space, u32, Mask);
+
+/// A sanitizer that refuses lane 1 and notes all atomic accesses.
+#[derive(Default)]
+struct Refuses(Mutex<Vec<Seen>>);
+
+struct Group<'a>(&'a Refuses);
+
+impl AccessHook for Refuses {
+    fn start_group(&self, _: [u32; 3], _: u32) -> Box<dyn GroupHook + '_> {
+        Box::new(Group(self))
+    }
+}
+
+impl GroupHook for Group<'_> {
+    fn access(&mut self, access: &RowAccess<'_>) -> Mask {
+        if access.access != Access::Atomic {
+            return access.mask;
+        }
+        let seen = (access.access, access.atomic, access.space, access.length, access.mask);
+        self.0.0.lock().expect("no panic").push(seen);
+        access.mask & !2
+    }
+
+    fn barrier(&mut self, _: u32) {}
+}
+
+#[test]
+fn a_sanitizer_sees_atomic_accesses_and_may_refuse_lanes() {
+    let mut code = Vec::new();
+    push(&mut code, "v_lshlrev_b32", Encoding::Vop2, &[(Field::Vdst, 1), (Field::Src0, 131), (Field::Vsrc1, 0)], None);
+    push(&mut code, "v_mov_b32", Encoding::Vop1, &[(Field::Vdst, 2), (Field::Src0, 133)], None);
+    push(&mut code, "s_mov_b32", Encoding::Sop1, &[(Field::Sdst, 126), (Field::Ssrc0, 135)], None);
+    let fields = [(Field::Addr, 1), (Field::Data0, 2), (Field::Saddr, 0), (Field::Vdst, 4), (Field::Glc, 1)];
+    push(&mut code, "global_atomic_add_u32", Encoding::Global, &fields, None);
+    push(&mut code, "ds_add_u64", Encoding::Ds, &[(Field::Addr, 1), (Field::Data0, 2)], None);
+    let fields = [(Field::Addr, 1), (Field::Data0, 4), (Field::Saddr, 0), (Field::Offset, 4)];
+    push(&mut code, "global_store_b32", Encoding::Global, &fields, None);
+    push(&mut code, "s_endpgm", Encoding::Sopp, &[], None);
+    let memory = Buffers(vec![Buffer::new(&[1; 32], true)]);
+    let hook = Refuses::default();
+    let kernel = Bare { local_bytes: 64, hook: Some(&hook), ..Bare::new(&code, &memory) };
+    kernel.run().unwrap_or_else(|trap| panic!("{trap}"));
+    let seen = hook.0.into_inner().expect("no panic");
+    assert_eq!(seen, [(Access::Atomic, true, Space::Global, 4, 7), (Access::Atomic, true, Space::Group, 8, 7)]);
+    let words = words_of_bytes(&memory.0[0].bytes());
+    assert_eq!(words[..6], [0x0101_0106, 0x0101_0101, 0x0101_0101, 0, 0x0101_0106, 0x0101_0101]);
 }

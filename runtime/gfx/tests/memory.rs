@@ -50,9 +50,9 @@ fn buffer(code: &mut Vec<u32>, name: &str, offset: u32) {
 fn each_word_of_a_buffer_has_bounds_of_its_own() {
     let (_, rows) = run(&program(24, RAW, |code| buffer(code, "buffer_load_b128", 4)), 0);
     for (word, row) in rows.iter().enumerate() {
-        for lane in 0..32 {
+        for (lane, found) in row.iter().enumerate() {
             let at = 4 + 4 * lane + 4 * word;
-            assert_eq!(row[lane], if at + 4 <= 24 { (at / 4 + 1) as u32 } else { 0 }, "word {word} of lane {lane}");
+            assert_eq!(*found, if at + 4 <= 24 { (at / 4 + 1) as u32 } else { 0 }, "word {word} of lane {lane}");
         }
     }
     // Half a word is none.

@@ -11,9 +11,12 @@ use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
 const FLUSH: FloatDenormMode = FloatDenormMode::FLUSH_SOURCE_OUTPUT;
 const KEEP: FloatDenormMode = FloatDenormMode::NO_FLUSH;
 
+/// Fields of an instruction with their values.
+type Fields = [(Field, u32)];
+
 /// What v6 is after an instruction with these values in v2 to v5, and zero in v6 before.
 fn result(
-    (name, encoding, fields): (&str, Encoding, &[(Field, u32)]),
+    (name, encoding, fields): (&str, Encoding, &Fields),
     values: [u32; 4],
     mode: FloatDenormMode,
     change: impl Fn(&mut KernelDescriptor),
@@ -62,7 +65,7 @@ fn mixed_precision_flushes_subnormal_numbers_of_each_format() {
 #[test]
 fn clamping_makes_nan_zero_if_the_kernel_says_so() {
     let clamp = (Field::Clamp, 1);
-    let forms: [(&str, Encoding, &[(Field, u32)], u32); 3] = [
+    let forms: [(&str, Encoding, &Fields, u32); 3] = [
         ("v_add_f32", Encoding::Vop3, &[SOURCES[0], SOURCES[1], clamp], 0x7FC0_0000),
         ("v_fma_mix_f32", Encoding::Vop3p, &[SOURCES[0], SOURCES[1], SOURCES[2], clamp], 0x7FC0_0000),
         ("v_pk_add_f16", Encoding::Vop3p, &[SOURCES[0], SOURCES[1], clamp, (Field::OpSelHi, 3)], 0x7E00_7E00),
@@ -81,7 +84,7 @@ fn clamping_makes_nan_zero_if_the_kernel_says_so() {
 #[test]
 fn results_are_scaled_if_the_modes_of_the_kernel_allow_it() {
     let single = [SOURCES[0], SOURCES[1], (Field::Omod, 1)];
-    let forms: [(&str, &[(Field, u32)], [u32; 4], u32, u32); 3] = [
+    let forms: [(&str, &Fields, [u32; 4], u32, u32); 3] = [
         ("v_add_f32", &single, [ONE, ONE, 0, 0], 0x4000_0000, 0x4080_0000),
         ("v_add_f32", &single, [0x8000_0000, 0x8000_0000, 0, 0], 0x8000_0000, 0),
         ("v_add_f16", &single, [0x3C00, 0x3C00, 0, 0], 0x4000, 0x4400),

@@ -10,7 +10,7 @@ use object::{Object, ObjectSegment, ObjectSymbol};
 use vireo_gfx::isa::Field;
 use vireo_gfx::{Dispatch, Encoding, Instruction, KernelRegisters, Opcode, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
-use vireo_simt::{Memory, Pool, Region, Stop, Trap};
+use vireo_simt::{AccessHook, Memory, Pool, Region, Stop, Trap};
 
 /// An allocation.
 pub struct Buffer {
@@ -164,6 +164,7 @@ pub struct Bare<'a> {
     pub denormals: FloatDenormMode,
     /// Vector registers, in granules.
     pub granules: u8,
+    pub hook: Option<&'a dyn AccessHook>,
 }
 
 impl<'a> Bare<'a> {
@@ -173,7 +174,17 @@ impl<'a> Bare<'a> {
         let address = |index: usize| memory.0.get(index).map_or(0, Buffer::address);
         let registers = KernelRegisters { kernarg: address(0), dispatch_id: address(1), ..KernelRegisters::default() };
         let denormals = FloatDenormMode::NO_FLUSH;
-        Bare { code, memory, registers, items: 32, local_bytes: 0, scratch_bytes: 0, denormals, granules: 4 }
+        Bare {
+            code,
+            memory,
+            registers,
+            items: 32,
+            local_bytes: 0,
+            scratch_bytes: 0,
+            denormals,
+            granules: 4,
+            hook: None,
+        }
     }
 
     pub fn descriptor(&self) -> KernelDescriptor {
@@ -206,7 +217,7 @@ impl<'a> Bare<'a> {
             local_bytes: self.local_bytes,
             scratch_bytes: self.scratch_bytes,
             memory: self.memory,
-            hook: None,
+            hook: self.hook,
             stop: &Stop::default(),
             limit: 10_000,
             threads: NonZeroUsize::MIN,
