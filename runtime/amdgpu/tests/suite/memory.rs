@@ -110,6 +110,7 @@ fn memory_is_as_the_library_allocates_it_if_asked_for() {
     let machine = Machine::new("sanitize=init");
     let device = machine.device("", &[]);
     assert_eq!(device.read(&device.buffer(4096, DEVICE)), [0; 4096], "it is zeroed");
+    drop(device);
     let device = machine.device("", &[("amdgpu_memory", "new")]);
     for memory_type in [DEVICE, MemoryType::HOST_LOCAL] {
         assert_ne!(device.read(&device.buffer(4096, memory_type)), [0; 4096], "{memory_type:?}");
