@@ -138,14 +138,8 @@ fn lock(system: &System, host: *mut c_void, size: u64, agents: &[AgentHandle], p
     }
     let start = host.expose_provenance() as u64;
     let mask = mask_of(system, agents)?;
-    if let Some(known) = system.memory.find(start) {
-        // Memory of a pool needs no pinning, and a second lock of the same memory adds its agents.
-        if !known.contains(start, size) {
-            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
-        }
-        known.readers.fetch_or(mask, Ordering::Relaxed);
-        known.writers.fetch_or(mask, Ordering::Relaxed);
-        return Ok(start);
+    if let Some(again) = system.memory.pin_again(start, size, mask) {
+        return again.map(|()| start);
     }
     let mut allocation = Allocation::new(start, size, Kind::Locked, 0, mask, Backing::PROGRAM);
     allocation.flags = pool.map_or(0, |pool| pool.flags.0);
@@ -194,10 +188,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_lock_to_pool(
 }
 
 pub(crate) unsafe extern "C" fn hsa_amd_memory_unlock(host_ptr: *mut c_void) -> HsaStatus {
-    call(|system| {
-        let removed = system.memory.remove(host_ptr.addr() as u64, |allocation| allocation.kind == Kind::Locked);
-        removed.map(|_| ()).ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)
-    })
+    call(|system| system.memory.unpin(host_ptr.addr() as u64))
 }
 
 pub(crate) unsafe extern "C" fn hsa_amd_pointer_info(

@@ -54,6 +54,8 @@ pub(crate) struct Allocation {
     /// A bit for each agent that may read it, and for each that may write.
     pub(crate) readers: AtomicU64,
     pub(crate) writers: AtomicU64,
+    /// The addresses by which its memory was pinned, each as often as it was. Memory of the program is an allocation while there is one.
+    pins: Mutex<Vec<u64>>,
     /// Data of the program.
     pub(crate) user_data: AtomicU64,
     /// A second copy.
@@ -74,6 +76,7 @@ impl Allocation {
             flags: 0,
             readers: AtomicU64::new(mask),
             writers: AtomicU64::new(mask),
+            pins: Mutex::new(if kind == Kind::Locked { vec![start] } else { Vec::new() }),
             user_data: AtomicU64::new(0),
             shadow: None,
             _backing: backing,
@@ -161,6 +164,39 @@ impl MemoryMap {
         let removed = all.remove(&start);
         self.removals.fetch_add(1, Ordering::Release);
         removed
+    }
+
+    /// Pins memory for the agents of `mask` that is in an allocation already; none if it is in none.
+    pub(crate) fn pin_again(&self, address: u64, length: u64, mask: u64) -> Option<Result<()>> {
+        // The lock is held, so that nobody unpins it for the last time meanwhile.
+        let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, known) = all.range(..=address).next_back().filter(|(_, known)| known.contains(address, 1))?;
+        if !known.contains(address, length) {
+            return Some(Err(HsaStatus::ERROR_INVALID_ARGUMENT));
+        }
+        known.pins.lock().unwrap_or_else(PoisonError::into_inner).push(address);
+        known.readers.fetch_or(mask, Ordering::Relaxed);
+        known.writers.fetch_or(mask, Ordering::Relaxed);
+        Some(Ok(()))
+    }
+
+    /// Undoes one call that pinned memory at an address. Memory of the program is removed with its last one.
+    pub(crate) fn unpin(&self, address: u64) -> Result<()> {
+        let mut all = self.allocations.write().unwrap_or_else(PoisonError::into_inner);
+        let wrong = HsaStatus::ERROR_INVALID_ARGUMENT;
+        let (start, known) = all.range(..=address).next_back().ok_or(wrong)?;
+        let start = *start;
+        let is_last = {
+            let mut pins = known.pins.lock().unwrap_or_else(PoisonError::into_inner);
+            let index = pins.iter().position(|pin| *pin == address).ok_or(wrong)?;
+            pins.swap_remove(index);
+            pins.is_empty() && known.kind == Kind::Locked
+        };
+        if is_last {
+            all.remove(&start);
+            self.removals.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// The number of removals so far.

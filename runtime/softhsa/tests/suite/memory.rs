@@ -94,6 +94,28 @@ fn addresses_lead_to_their_allocations() {
 }
 
 #[test]
+fn memory_stays_pinned_as_often_as_it_was_pinned() {
+    let session = Session::new("");
+    let mut words = vec![0u64; 8];
+    let pointer: *mut c_void = words.as_mut_ptr().cast();
+    let inside = pointer.wrapping_byte_add(16);
+    let (mut gpu, mut result) = (session.gpu(), std::ptr::null_mut());
+    let mut pin = |pointer, size| hsa!(hsa_amd_memory_lock(pointer, size, &raw mut gpu, 1, &raw mut result));
+    assert_eq!([pin(pointer, 64), pin(pointer, 64), pin(inside, 8)], [OK; 3]);
+    let unpin = |pointer| hsa!(hsa_amd_memory_unlock(pointer));
+    let wrong = HsaStatus::ERROR_INVALID_ARGUMENT;
+    assert_eq!([unpin(pointer), unpin(inside), unpin(inside)], [OK, OK, wrong]);
+    assert_eq!(accessible(pointer), [session.cpu(), session.gpu()], "one is left");
+    assert_eq!([unpin(pointer), unpin(pointer)], [OK, wrong]);
+    assert!(accessible(pointer).is_empty());
+    // Memory of a pool is not freed by that.
+    let memory = session.device_memory(4096);
+    let pointer = memory.pointer();
+    assert_eq!([unpin(pointer), pin(pointer, 64), unpin(pointer), unpin(pointer)], [wrong, OK, OK, wrong]);
+    assert_eq!(pointer_info(pointer).size_in_bytes, 4096);
+}
+
+#[test]
 fn memory_of_the_program_is_pinned_and_released() {
     let session = Session::new("");
     let mut words = vec![0u64; 8];
