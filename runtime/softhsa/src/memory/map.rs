@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use vireo_core::pages::PageMapping;
 
@@ -35,6 +35,9 @@ pub(crate) struct Shadow {
     base: PageMapping,
     /// True if the register of the host data path publishes writes of the host, false if acquires do.
     pub(crate) until_flush: bool,
+    /// Held while the sides are compared. Of two threads that do so at once, one would take a write that the other one has just published for
+    /// a new one, and overwrite what the side that made it has written since.
+    publishing: Mutex<()>,
 }
 
 /// An allocation.
@@ -87,7 +90,8 @@ impl Allocation {
     pub(crate) fn with_shadow(mut self, until_flush: bool) -> Result<Self> {
         let length = usize::try_from(self.length).map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES)?;
         let pages = |purpose| PageMapping::reserved(length, purpose).map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES);
-        self.shadow = Some(Shadow { device: pages("a GPU's copy")?, base: pages("the last state")?, until_flush });
+        let (device, base) = (pages("a GPU's copy")?, pages("the last state")?);
+        self.shadow = Some(Shadow { device, base, until_flush, publishing: Mutex::default() });
         Ok(self)
     }
 
@@ -127,6 +131,7 @@ impl Allocation {
         // Only memory of pools has a second copy. Its length is a multiple of a page.
         let length = self.length as usize;
         let (from, to) = if to_device { (host, device) } else { (device, host) };
+        let _turn = shadow.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the three ranges are pages of this length, which live as long as the allocation; all that refer to them are atomics, or are
         // programs that got the address.
         unsafe { copy_changes(from, base, to, length) };
@@ -273,6 +278,56 @@ impl MemoryMap {
                 Err(HsaStatus::ERROR_INVALID_ALLOCATION)
             }
             _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The host counts in one word and a GPU in another one, while others publish the writes of each side.
+    #[test]
+    fn threads_that_publish_at_once_lose_no_write() {
+        const LENGTH: u64 = 16;
+        const COUNTS: u64 = 8_000_000;
+        let pages = Arc::new(PageMapping::reserved(LENGTH as usize, "a test").expect("memory"));
+        let start = pages.base().as_ptr().expose_provenance() as u64;
+        let allocation = Allocation::new(start, LENGTH, Kind::Pool(0), 1, 1, Backing::of(pages.clone()));
+        let allocation = allocation.with_shadow(false).expect("memory");
+        let map = MemoryMap::default();
+        let allocation = map.insert(allocation).expect("it is the first one");
+        // SAFETY: the memory lives as long as the allocation, and all that access it are atomics.
+        let word = |side: *mut u8, index: usize| unsafe { AtomicU64::from_ptr(side.cast::<u64>().wrapping_add(index)) };
+        let (host, device) = (pages.base().as_ptr(), allocation.device());
+        let sides = [(word(host, 0), word(device, 0)), (word(device, 1), word(host, 1))];
+        let (is_done, lost) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while is_done.load(Ordering::Acquire) < 2 {
+                        map.publish_to_device(false);
+                        map.publish_to_host(false);
+                    }
+                });
+            }
+            for (own, _) in sides {
+                let (is_done, lost) = (&is_done, &lost);
+                scope.spawn(move || {
+                    for count in 1..=COUNTS {
+                        // Nobody else writes to this word, so it has what this thread has put there.
+                        lost.fetch_add((own.load(Ordering::Relaxed) != count - 1).into(), Ordering::Relaxed);
+                        own.store(count, Ordering::Relaxed);
+                    }
+                    is_done.fetch_add(1, Ordering::Release);
+                });
+            }
+        });
+        assert_eq!(lost.into_inner(), 0);
+        map.publish_to_device(false);
+        map.publish_to_host(false);
+        for (own, other) in sides {
+            assert_eq!((own.load(Ordering::Relaxed), other.load(Ordering::Relaxed)), (COUNTS, COUNTS));
         }
     }
 }
