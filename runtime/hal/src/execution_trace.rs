@@ -17,8 +17,8 @@ use vireo_core::trace_events::{Argument, TraceEvents, Track};
 
 use crate::device_times::{DispatchTime, SubmissionTime};
 
-/// The process of threads of the host; those of devices follow.
-const HOST: u32 = 0;
+/// The process of threads of the host; those of devices follow. Viewers have 0 for the idle process and its thread.
+const HOST: u32 = 1;
 
 /// Tracks of a queue at most.
 const TRACKS_OF_QUEUE: u32 = 1024;
@@ -208,7 +208,7 @@ impl DeviceTrace {
         let mut dispatches = std::mem::take(&mut queue.reported);
         // Slices of a track are written one after the other.
         dispatches.sort_by_key(|dispatch| dispatch.times);
-        let first_track = time.queue.saturating_mul(TRACKS_OF_QUEUE);
+        let first_track = time.queue.saturating_mul(TRACKS_OF_QUEUE).saturating_add(1);
         let track_at = |index: u32| Track { process: self.process, thread: first_track.saturating_add(index) };
         let number = ("submission", Argument::Number(time.submission as i64));
         self.trace.with(|state| {
@@ -316,7 +316,7 @@ mod tests {
         let (begins, ends) = (of_phase("B"), of_phase("E"));
         let places: Vec<(String, String)> =
             begins.iter().map(|line| (field(line, "name"), field(line, "tid"))).collect();
-        let expected = [("a", 2048), ("b", 2049), ("c", 2048), ("d", 2049), ("a kernel without a name", 2049)];
+        let expected = [("a", 2049), ("b", 2050), ("c", 2049), ("d", 2050), ("a kernel without a name", 2050)];
         assert_eq!(places, expected.map(|(name, track)| (name.to_string(), track.to_string())), "{text}");
         let origin = time(&begins[0]);
         for (index, (begin, end)) in
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(trace.finish().unwrap(), 3);
         let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
         for (name, track) in [("first", 1), ("second", 2), ("third", 1)] {
-            assert!(text.contains(&format!("{{\"ph\":\"B\",\"pid\":0,\"tid\":{track},\"name\":\"{name}\"")), "{text}");
+            assert!(text.contains(&format!("{{\"ph\":\"B\",\"pid\":1,\"tid\":{track},\"name\":\"{name}\"")), "{text}");
         }
         assert_eq!(text.matches("thread_name").count(), 2, "{text}");
         assert!(text.ends_with("]}\n"), "{text}");
