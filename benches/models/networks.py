@@ -169,10 +169,11 @@ def resnet_batch(module: Module) -> Inputs:
 
 
 def resnet_odd(module: Module) -> Inputs:
-    """Images of 37x43, whose extents no step of a vector divides, in a batch of any size; three at the call."""
-    f = Function(module, "main", [((BATCH, 3, 37, 43), "f32")])
+    """Three images of 37x43, whose extents no number of lanes divides."""
+    inputs: Inputs = [((3, 3, 37, 43), "f32")]
+    f = Function(module, "main", inputs)
     resnet_nchw(f, f.inputs[0])
-    return [((3, 3, 37, 43), "f32")]
+    return inputs
 
 
 def depthwise_nchw(f: Function, x: Value) -> None:
@@ -193,8 +194,8 @@ def depthwise_exported(module: Module) -> Inputs:
 
 
 def depthwise_batch(module: Module) -> Inputs:
-    """Eight images of 45x45 at a time."""
-    inputs: Inputs = [((8, 3, 45, 45), "f32")]
+    """Eight images of 45x39 at a time."""
+    inputs: Inputs = [((8, 3, 45, 39), "f32")]
     f = Function(module, "main", inputs)
     depthwise_nchw(f, f.inputs[0])
     return inputs
