@@ -24,7 +24,7 @@ from compiler import target, write_npy  # noqa: E402
 PROCESSORS = ["vmvx", "host"]
 # By default the compiler computes in f32 where a program says f64.
 KEEP_F64 = ["--iree-input-demote-f64-to-f32=false"]
-# No kernel of the sweep takes nearly as long to compile, in seconds.
+# Seconds; no kernel of the sweep takes nearly as long to compile.
 PATIENCE = 120
 
 
