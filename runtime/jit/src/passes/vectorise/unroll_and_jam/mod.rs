@@ -120,7 +120,7 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, largest: Wi
         None => Some(most),
         // As few iterations as possible are left over. The last one always is if the test is at the end.
         Some(all) => {
-            let all = all - u64::from(!outer.is_top_tested);
+            let all = all.saturating_sub(u64::from(!outer.is_top_tested));
             (2..=most.min(all)).rev().min_by_key(|rows| all % rows)
         }
     };
