@@ -85,7 +85,12 @@ impl Writer<'_> {
             writeln!(self.text, "^bb{inside}:").expect("a string takes it");
         }
         body(self);
-        self.line(&format!("%i{counter}:{} = vm.add.i64 %i{counter}:{}, %i{step}:{}", counter + 1, counter + 1, step + 1));
+        self.line(&format!(
+            "%i{counter}:{} = vm.add.i64 %i{counter}:{}, %i{step}:{}",
+            counter + 1,
+            counter + 1,
+            step + 1
+        ));
         if is_first {
             self.line(&format!("vm.br ^bb{head}()"));
         } else {

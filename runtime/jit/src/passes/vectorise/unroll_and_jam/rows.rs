@@ -26,11 +26,8 @@ pub(super) struct Rows {
 impl Rows {
     /// None if iterations depend on the ones before, or if all store to one element.
     pub fn new(graph: &Graph, nest: &LoopNest) -> Option<Rows> {
-        let mut rows = Rows {
-            defined: nest.defined(graph),
-            varies: Bits::new(graph.nodes.len()),
-            strides: Table::default(),
-        };
+        let mut rows =
+            Rows { defined: nest.defined(graph), varies: Bits::new(graph.nodes.len()), strides: Table::default() };
         for (parameter, next) in graph.blocks[nest.header].parameters.iter().zip(&nest.next) {
             rows.varies.insert(parameter.index());
             rows.strides.insert(*parameter, increment(graph, *parameter, *next)?);
