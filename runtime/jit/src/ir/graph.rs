@@ -111,7 +111,7 @@ pub(crate) enum Kind {
     /// The number of each lane times a constant.
     Multiples(i32),
     /// A load or store of consecutive elements, by the primitive. The index is that of the first lane of vector 0; the number is that of
-    /// the vector.
+    /// the vector. One more operand, a truth value in each lane, is a mask: the other lanes access nothing. So it is for gathers.
     LoadLanes(Primitive, u8),
     StoreLanes(Primitive, u8),
     /// A gather: loads the elements at the index plus a displacement, which is the field, plus the offset of each lane, which are the third

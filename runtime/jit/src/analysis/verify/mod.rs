@@ -451,6 +451,12 @@ impl<'a> Checker<'a> {
         let of = |index: usize| node.args.get(index).map(|arg| self.graph.node(*arg).ty);
         let all: Vec<Ty> = (0..node.args.len()).filter_map(of).collect();
         let is_lanes = |ty: Ty| matches!(ty, Ty::Lanes(..));
+        // None, or one of as many lanes.
+        let is_mask = |mask: &[Ty], of: Ty| match mask {
+            [] => true,
+            [mask] => is_lanes(*mask) && mask.width() == of.width(),
+            _ => false,
+        };
         let fits = match node.kind {
             Kind::Primitive(primitive, of) => {
                 node.ty == primitive.result(of) && all.iter().copied().eq(primitive.operands(of))
@@ -474,11 +480,19 @@ impl<'a> Checker<'a> {
             Kind::LaneNumbers => is_lanes(node.ty) && all.len() == 1 && is_lanes(all[0]),
             Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
             Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),
-            Kind::LoadLanes(..) | Kind::LoadRows(..) => is_lanes(node.ty) && all == [i64, i64],
+            Kind::LoadRows(..) => is_lanes(node.ty) && all == [i64, i64],
+            Kind::LoadLanes(..) => is_lanes(node.ty) && all.starts_with(&[i64, i64]) && is_mask(&all[2..], node.ty),
             Kind::Interleave(_) => is_lanes(node.ty) && all == [node.ty, node.ty],
-            Kind::Gather(..) => is_lanes(node.ty) && all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2]),
+            Kind::Gather(..) => {
+                is_lanes(node.ty)
+                    && all.len() > 2
+                    && all[..2] == [i64, i64]
+                    && is_lanes(all[2])
+                    && is_mask(&all[3..], all[2])
+            }
             Kind::StoreLanes(..) => {
-                node.ty == Ty::Nothing && all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2])
+                let fits = all.len() > 2 && all[..2] == [i64, i64] && is_lanes(all[2]) && is_mask(&all[3..], all[2]);
+                node.ty == Ty::Nothing && fits
             }
             Kind::CountSteps => node.ty == Ty::Nothing && all == [i64],
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::FlushToSlots | Kind::UncountStep | Kind::HasRoom => {

@@ -28,7 +28,7 @@ use crate::ir::per_block::BlockSet;
 use crate::ir::types::Width;
 use crate::processor::features::Features;
 use guards::Guards;
-use vector_loop::{VectorLoop, transposition};
+use vector_loop::{VectorLoop, mask, transposition};
 
 /// Most loops of a function that are vectorised: each takes time in proportion to the whole function.
 const MAX_LOOPS: usize = 128;
@@ -42,6 +42,8 @@ const MAX_UNROLLED_NODES: usize = 100;
 struct Factor {
     width: Width,
     vectors: usize,
+    /// It makes the iterations that are left, fewer than there are lanes: a mask leaves out the other ones.
+    is_masked: bool,
 }
 
 impl Factor {
@@ -70,11 +72,12 @@ impl Surroundings {
     }
 }
 
-/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`. Each does what the ones before have left. Those that
-/// would not run are left out if the number of `iterations` is known.
+/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`. Each does what the ones before have left; if the last one
+/// `can_mask`, nothing is left after it. Those that would not run are left out if the number of `iterations` is known.
 fn factors(
     largest: Width,
     unrolled: bool,
+    can_mask: bool,
     surroundings: Surroundings,
     iterations: Option<u64>,
 ) -> SmallVec<[Factor; 4]> {
@@ -85,17 +88,34 @@ fn factors(
         // The rows do not depend on each other.
         Surroundings::Jammed { vectors } => &[(largest, vectors), (largest, 1), (Width::Eight, 1)],
     };
-    let mut factors: SmallVec<[Factor; 4]> =
-        all.iter().map(|(width, vectors)| Factor { width: *width, vectors: *vectors }).collect();
+    let factor = |width, vectors| Factor { width, vectors, is_masked: false };
+    let mut factors: SmallVec<[Factor; 4]> = all.iter().map(|(width, vectors)| factor(*width, *vectors)).collect();
+    if can_mask {
+        // One vector with a mask takes as long as one without.
+        factors.retain(|factor| factor.width == largest);
+        factors.push(factor(largest, 1));
+    }
     factors.dedup();
-    if let Some(mut left) = iterations {
+    let mut left = iterations;
+    if let Some(left) = &mut left {
         factors.retain(|factor| {
-            let is_reached = factor.iterations() <= left;
+            let is_reached = factor.iterations() <= *left;
             if is_reached {
-                left %= factor.iterations();
+                *left %= factor.iterations();
             }
             is_reached
         });
+    }
+    let eight = Width::Eight.lanes();
+    match left.filter(|_| can_mask) {
+        Some(0) => {}
+        Some(left) if left == eight => factors.push(factor(Width::Eight, 1)),
+        Some(left) => {
+            let width = if left < eight { Width::Eight } else { largest };
+            factors.push(Factor { is_masked: true, ..factor(width, 1) });
+        }
+        None if can_mask => factors.push(Factor { is_masked: true, ..factor(largest, 1) }),
+        None => {}
     }
     factors
 }
@@ -244,10 +264,11 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width, surroundings: 
     // If other live-outs are needed, the scalar loop always does the last iteration.
     let iterations =
         iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
+    let can_mask = skips_remainder && mask::is_possible(graph, nest, shapes);
     let has_rows = has_rows(graph, candidate);
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
     let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
-    for factor in factors(largest, unrolled, surroundings, iterations) {
+    for factor in factors(largest, unrolled, can_mask, surroundings, iterations) {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
         (from, current) = vector_loop.make(graph, from, &current)?;
@@ -300,7 +321,27 @@ mod tests {
     use super::*;
 
     fn iterations_of(largest: Width, unrolled: bool, iterations: Option<u64>) -> Vec<u64> {
-        factors(largest, unrolled, Surroundings::Unknown, iterations).into_iter().map(Factor::iterations).collect()
+        let factors = factors(largest, unrolled, false, Surroundings::Unknown, iterations);
+        factors.into_iter().map(Factor::iterations).collect()
+    }
+
+    #[test]
+    fn a_mask_leaves_nothing() {
+        let (eight, sixteen) = (Width::Eight, Width::Sixteen);
+        let factors = |largest, iterations| {
+            let factors = factors(largest, true, true, Surroundings::Unknown, iterations);
+            let text = factors.iter().map(|factor| {
+                let mask = if factor.is_masked { "m" } else { "" };
+                format!("{}{mask}", factor.iterations())
+            });
+            text.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!((factors(sixteen, None), factors(eight, None)), ("64 32 16 16m".into(), "32 16 8 8m".into()));
+        let known = [(14, "16m"), (5, "8m"), (8, "8"), (16, "16"), (24, "16 8"), (28, "16 16m"), (111, "64 32 16m")];
+        for (iterations, expected) in known {
+            assert_eq!(factors(sixteen, Some(iterations)), expected, "{iterations} iterations");
+        }
+        assert_eq!((factors(eight, Some(14)), factors(eight, Some(24))), ("8 8m".into(), "16 8".into()));
     }
 
     #[test]

@@ -66,6 +66,10 @@ impl Emitter<'_> {
             Kind::Primitive(primitive, _) if matches!(primitive.effect(), Effect::Load | Effect::Store) => {
                 (primitive, 0, 1)
             }
+            // Which lanes a mask has is not known here, but for the first one.
+            Kind::LoadLanes(primitive, _) if node.args.len() > 2 => (primitive, 0, 1),
+            Kind::StoreLanes(primitive, _) if node.args.len() > 3 => (primitive, 0, 1),
+            Kind::Gather(primitive, displacement) if node.args.len() > 3 => (primitive, displacement.into(), 1),
             Kind::LoadLanes(primitive, number) => {
                 let count = lanes(node.width());
                 (primitive, i64::from(number) * count, count)

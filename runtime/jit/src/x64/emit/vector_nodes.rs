@@ -44,14 +44,16 @@ impl Emitter<'_> {
             Kind::Multiples(by) => lanes::multiples(&mut self.asm, width, target, by),
             Kind::LoadLanes(primitive, number) => {
                 let from = self.element(&node.args, primitive);
-                lanes::load(&mut self.asm, width, primitive, target, from, number);
+                let mask = self.mask(node.args.get(2));
+                lanes::load(&mut self.asm, width, primitive, target, from, number, mask);
             }
             Kind::Gather(primitive, displacement) => {
                 let from = self.element(&node.args, primitive);
                 let offsets = self.operand(node.args[2], 2);
                 // A register to which no operand is reloaded: the first two operands are no vectors.
                 let loaded = VECTOR_LOADED[1];
-                lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement);
+                let mask = self.mask(node.args.get(3));
+                lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement, mask);
                 return self.put(id, loaded);
             }
             Kind::LoadRows(_, rows) => {
@@ -66,7 +68,8 @@ impl Emitter<'_> {
             Kind::StoreLanes(primitive, number) => {
                 let to = self.element(&node.args, primitive);
                 let value = self.operand(node.args[2], 2);
-                return lanes::store(&mut self.asm, width, primitive, to, value, number);
+                let mask = self.mask(node.args.get(3));
+                return lanes::store(&mut self.asm, width, primitive, to, value, number, mask);
             }
             _ => unreachable!("{:?} has no lanes", node.kind),
         }
@@ -83,6 +86,11 @@ impl Emitter<'_> {
         self.call_runtime();
         lanes::load_frame(&mut self.asm, width, target, 0);
         dynasm!(self.asm.ops ; .arch x64 ; add rsp, bytes);
+    }
+
+    /// The mask of an access, if it has one, in a register to which no other operand of it is reloaded.
+    fn mask(&mut self, mask: Option<&NodeId>) -> Option<u8> {
+        mask.map(|mask| self.fetch(*mask, VECTOR_LOADED[0]))
     }
 
     /// The base and the index of elements.

@@ -106,6 +106,9 @@ instructions! {
     VPMOVM2D      PF3  M0F38 0x38;
 }
 
+/// Set next to a mask register: lanes that it leaves out become zero, and do not stay as they are.
+const ZEROING: u8 = 1 << 7;
+
 /// An operand that a general or a vector register holds, or memory.
 #[derive(Clone, Copy)]
 pub(super) enum Operand {
@@ -175,6 +178,16 @@ impl Op {
     pub fn masked(self, asm: &mut Asm, dst: u8, mask: u8, src: Memory) {
         let operand = Operand::Memory(src);
         self.emit(asm, Fields { register: dst, vector: 0, operand, mask, constant: None });
+    }
+
+    /// The same, where lanes that the mask leaves out become zero.
+    pub fn masked_or_zero(self, asm: &mut Asm, dst: u8, mask: u8, src: Memory) {
+        self.masked(asm, dst, ZEROING | mask, src);
+    }
+
+    /// Whether it writes its operand in memory.
+    pub fn is_store(self) -> bool {
+        self.opcode == VMOVUPS_STORE.opcode
     }
 
     fn emit(self, asm: &mut Asm, fields: Fields) {

@@ -38,7 +38,9 @@ impl LoopBodyBuilder<'_, '_> {
             entering.extend_from_slice(&self.elements[element]);
         }
         let all: Vec<Element> = carried.iter().map(|(element, _)| *element).chain(others).collect();
-        self.unrolled.rows = transposable(self.graph, self.of.shapes, inner);
+        if self.mask.is_none() {
+            self.unrolled.rows = transposable(self.graph, self.of.shapes, inner);
+        }
         if !self.unrolled.rows.is_empty() {
             let outside = self.values.clone();
             entering = self.iterations(inner, entering, &all, UNROLLED)?;
@@ -50,7 +52,7 @@ impl LoopBodyBuilder<'_, '_> {
             let values = self.elements.remove(&element)?;
             let (base, index) = (self.base(inner, element.0)?, self.scalar(element.1)?);
             for (number, value) in values.into_iter().enumerate() {
-                self.add(Kind::StoreLanes(store, number as u8), Ty::Nothing, &[base, index, value]);
+                self.access(Kind::StoreLanes(store, number as u8), Ty::Nothing, &[base, index, value]);
             }
         }
         Some(())
@@ -169,6 +171,6 @@ impl LoopBodyBuilder<'_, '_> {
         let (primitive, of) = store.whole_load()?;
         let ty = self.of.lanes_of(of);
         let numbers = 0..self.of.factor.vectors as u8;
-        Some(numbers.map(|number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
+        Some(numbers.map(|number| self.access(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
     }
 }

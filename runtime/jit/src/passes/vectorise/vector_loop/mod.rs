@@ -2,6 +2,7 @@
 //! sequential ones once for each lane. The module around calls it for each factor.
 
 mod inner_loop;
+pub(super) mod mask;
 pub(super) mod transposition;
 
 use smallvec::SmallVec;
@@ -49,6 +50,8 @@ struct LoopBodyBuilder<'a, 'b> {
     elements: Table<Element, SmallVec<[NodeId; 4]>>,
     /// The inner loop that is unrolled at this point.
     unrolled: Unrolled,
+    /// The mask of all accesses.
+    mask: Option<NodeId>,
 }
 
 impl VectorLoop<'_> {
@@ -62,7 +65,11 @@ impl VectorLoop<'_> {
         let back = if nest.is_top_tested || self.skips_remainder { counted - nest.step } else { counted };
         let back = graph.add_constant(Scalar::I64, back);
         let i64 = Ty::Scalar(Scalar::I64);
-        let limit = graph.add_node(from, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);
+        let limit = if self.factor.is_masked {
+            bound
+        } else {
+            graph.add_node(from, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back])
+        };
         let mut entering = Nodes::new();
         for (value, role) in current.iter().zip(&self.shapes.roles) {
             match role {
@@ -74,7 +81,8 @@ impl VectorLoop<'_> {
                 }
             }
         }
-        let steps = match self.steps {
+        // With a mask, the number of iterations is known only in the body.
+        let steps = match self.steps.filter(|_| !self.factor.is_masked) {
             Some(steps) => Some(self.all_steps(graph, from, steps)?),
             None => None,
         };
@@ -94,6 +102,11 @@ impl VectorLoop<'_> {
             Terminator::Jump(Branch { target: header, args: entering, ..Branch::default() });
         graph.blocks[preheader].preheader_exit = Some(self.exit);
         let body = graph.add_block();
+        let left = if self.factor.is_masked { Some(self.left(graph, body, &parameters, bound)?) } else { None };
+        let steps = match (left, self.steps) {
+            (Some(left), Some(steps)) => Some(integer(graph, body, Primitive::WrappingMul, &[steps, left])),
+            _ => steps,
+        };
         let uncounted = steps.map(|steps| count(graph, body, steps));
         let mut builder = LoopBodyBuilder {
             graph,
@@ -102,6 +115,7 @@ impl VectorLoop<'_> {
             values: Table::default(),
             elements: Table::default(),
             unrolled: Unrolled::default(),
+            mask: None,
         };
         let own = builder.graph.blocks[nest.header].parameters.clone();
         let mut at = 0;
@@ -118,6 +132,9 @@ impl VectorLoop<'_> {
             builder.values.insert(*parameter, value);
         }
         let carried = &parameters[at..];
+        if let Some(left) = left {
+            builder.mask_beyond(left);
+        }
         builder.items(&nest.body)?;
         let sequential = builder.sequential_lanes(carried)?;
         let mut back: Nodes = Nodes::new();
@@ -126,7 +143,13 @@ impl VectorLoop<'_> {
             match role {
                 Role::Induction(by) => {
                     let one = builder.scalar(*parameter)?;
-                    let by = builder.graph.add_constant(Scalar::I64, by.checked_mul(iterations)?);
+                    let by = match left {
+                        Some(left) => {
+                            let by = builder.graph.add_constant(Scalar::I64, *by);
+                            builder.integer(Primitive::WrappingMul, &[by, left])
+                        }
+                        None => builder.graph.add_constant(Scalar::I64, by.checked_mul(iterations)?),
+                    };
                     back.push(builder.integer(Primitive::WrappingAdd, &[one, by]));
                 }
                 Role::Sequential => back.push(sequential_next.next()?),
@@ -310,7 +333,7 @@ impl LoopBodyBuilder<'_, '_> {
             Shape::Uniform => Value::Scalar(self.add(node.kind, node.ty, &[base, index])),
             Shape::Strided(1) => {
                 let numbers = 0..self.of.factor.vectors as u8;
-                let load = |number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index]);
+                let load = |number| self.access(Kind::LoadLanes(primitive, number), ty, &[base, index]);
                 Value::Vectors(numbers.map(load).collect())
             }
             Shape::Strided(by) => {
@@ -319,7 +342,7 @@ impl LoopBodyBuilder<'_, '_> {
                 let mut all = SmallVec::new();
                 for number in 0..self.of.factor.vectors as i32 {
                     let displacement = by.checked_mul(self.of.factor.width.lanes() as i32)?.checked_mul(number)?;
-                    all.push(self.add(Kind::Gather(primitive, displacement), ty, &[base, index, offsets]));
+                    all.push(self.access(Kind::Gather(primitive, displacement), ty, &[base, index, offsets]));
                 }
                 Value::Vectors(all)
             }
@@ -340,7 +363,7 @@ impl LoopBodyBuilder<'_, '_> {
         }
         let (base, index) = (self.scalar(node.args[0])?, self.scalar(node.args[1])?);
         for (number, value) in values.into_iter().enumerate() {
-            self.add(Kind::StoreLanes(primitive, number as u8), Ty::Nothing, &[base, index, value]);
+            self.access(Kind::StoreLanes(primitive, number as u8), Ty::Nothing, &[base, index, value]);
         }
         Some(())
     }
@@ -390,7 +413,7 @@ impl LoopBodyBuilder<'_, '_> {
     }
 
     fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
-        self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
+        integer(self.graph, self.block, primitive, args)
     }
 
     /// Computes sequential values, one lane after the other. Gives the sequential parameters of the next iteration, and then the elements that
@@ -477,6 +500,10 @@ impl LoopBodyBuilder<'_, '_> {
             Shape::Sequential => None,
         }
     }
+}
+
+fn integer(graph: &mut Graph, block: BlockIndex, primitive: Primitive, args: &[NodeId]) -> NodeId {
+    graph.add_node(block, Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
 }
 
 /// Counts the steps of an iteration before it begins. If they cannot be counted, the vector loop ends there, by the exit that this gives: the

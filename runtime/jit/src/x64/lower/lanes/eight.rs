@@ -25,156 +25,160 @@ macro_rules! elements {
 }
 
 /// Code with vectors of eight lanes.
-pub(super) struct Eight<'a>(pub &'a mut Asm);
+pub(super) struct Eight<'a> {
+    pub asm: &'a mut Asm,
+    /// The register with the mask of loads and stores, which are of 32 bits then.
+    pub mask: Option<u8>,
+}
 
 impl LowerLanes for Eight<'_> {
     fn wrapping_add(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpaddd Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpaddd Ry(dst), Ry(a), Ry(b));
     }
 
     fn wrapping_sub(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpsubd Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpsubd Ry(dst), Ry(a), Ry(b));
     }
 
     fn wrapping_mul(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpmulld Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpmulld Ry(dst), Ry(a), Ry(b));
     }
 
     fn wrapping_mul_add(&mut self, dst: u8, a: u8, b: u8, c: u8) {
-        emit!(self.0; vpmulld Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpaddd Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
+        emit!(self.asm; vpmulld Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpaddd Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
     }
 
     fn not(&mut self, dst: u8, a: u8) {
-        ones(self.0);
-        emit!(self.0; vpxor Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+        ones(self.asm);
+        emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
     }
 
     fn and(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpand Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpand Ry(dst), Ry(a), Ry(b));
     }
 
     fn or(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpor Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpor Ry(dst), Ry(a), Ry(b));
     }
 
     fn xor(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpxor Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(b));
     }
 
     fn shl(&mut self, dst: u8, a: u8, b: u8) {
-        amounts(self.0, b);
-        emit!(self.0; vpsllvd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+        amounts(self.asm, b);
+        emit!(self.asm; vpsllvd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
     }
 
     fn shr_s(&mut self, dst: u8, a: u8, b: u8) {
-        amounts(self.0, b);
-        emit!(self.0; vpsravd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+        amounts(self.asm, b);
+        emit!(self.asm; vpsravd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
     }
 
     fn shr_u(&mut self, dst: u8, a: u8, b: u8) {
-        amounts(self.0, b);
-        emit!(self.0; vpsrlvd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+        amounts(self.asm, b);
+        emit!(self.asm; vpsrlvd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
     }
 
     fn abs_wrapping(&mut self, dst: u8, a: u8) {
-        emit!(self.0; vpabsd Ry(dst), Ry(a));
+        emit!(self.asm; vpabsd Ry(dst), Ry(a));
     }
 
     fn min_s(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpminsd Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpminsd Ry(dst), Ry(a), Ry(b));
     }
 
     fn min_u(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpminud Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpminud Ry(dst), Ry(a), Ry(b));
     }
 
     fn max_s(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpmaxsd Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpmaxsd Ry(dst), Ry(a), Ry(b));
     }
 
     fn max_u(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpmaxud Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpmaxud Ry(dst), Ry(a), Ry(b));
     }
 
     fn low8_zext(&mut self, dst: u8, a: u8) {
-        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrld Ry(dst), Ry(dst), BYTE 24);
+        emit!(self.asm; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrld Ry(dst), Ry(dst), BYTE 24);
     }
 
     fn low16_zext(&mut self, dst: u8, a: u8) {
-        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrld Ry(dst), Ry(dst), BYTE 16);
+        emit!(self.asm; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrld Ry(dst), Ry(dst), BYTE 16);
     }
 
     fn low8_sext(&mut self, dst: u8, a: u8) {
-        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrad Ry(dst), Ry(dst), BYTE 24);
+        emit!(self.asm; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrad Ry(dst), Ry(dst), BYTE 24);
     }
 
     fn low16_sext(&mut self, dst: u8, a: u8) {
-        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrad Ry(dst), Ry(dst), BYTE 16);
+        emit!(self.asm; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrad Ry(dst), Ry(dst), BYTE 16);
     }
 
     fn eq(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpcmpeqd Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vpcmpeqd Ry(dst), Ry(a), Ry(b));
     }
 
     fn ne(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpcmpeqd Ry(dst), Ry(a), Ry(b));
-        invert(self.0, dst);
+        emit!(self.asm; vpcmpeqd Ry(dst), Ry(a), Ry(b));
+        invert(self.asm, dst);
     }
 
     fn lt_s(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vpcmpgtd Ry(dst), Ry(b), Ry(a));
+        emit!(self.asm; vpcmpgtd Ry(dst), Ry(b), Ry(a));
     }
 
     fn lt_u(&mut self, dst: u8, a: u8, b: u8) {
         // The first operand is less if it is not the maximum of both.
-        emit!(self.0; vpmaxud Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpcmpeqd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
-        invert(self.0, dst);
+        emit!(self.asm; vpmaxud Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpcmpeqd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+        invert(self.asm, dst);
     }
 
     fn is_nonzero(&mut self, dst: u8, a: u8) {
-        emit!(self.0
+        emit!(self.asm
             ; vpxor Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
             ; vpcmpeqd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
         );
-        invert(self.0, dst);
+        invert(self.asm, dst);
     }
 
     fn select(&mut self, dst: u8, a: u8, b: u8, c: u8) {
         // The sign of the first operand chooses.
-        emit!(self.0; vblendvps Ry(dst), Ry(c), Ry(b), Ry(a));
+        emit!(self.asm; vblendvps Ry(dst), Ry(c), Ry(b), Ry(a));
     }
 
     fn fadd(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vaddps Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vaddps Ry(dst), Ry(a), Ry(b));
     }
 
     fn fsub(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vsubps Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vsubps Ry(dst), Ry(a), Ry(b));
     }
 
     fn fmul(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vmulps Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vmulps Ry(dst), Ry(a), Ry(b));
     }
 
     fn fdiv(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vdivps Ry(dst), Ry(a), Ry(b));
+        emit!(self.asm; vdivps Ry(dst), Ry(a), Ry(b));
     }
 
     fn fmul_fadd(&mut self, dst: u8, a: u8, b: u8, c: u8) {
-        emit!(self.0; vmulps Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vaddps Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
+        emit!(self.asm; vmulps Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vaddps Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
     }
 
     fn fneg(&mut self, dst: u8, a: u8) {
-        ones(self.0);
-        emit!(self.0
+        ones(self.asm);
+        emit!(self.asm
             ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 31
             ; vxorps Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
         );
     }
 
     fn fabs(&mut self, dst: u8, a: u8) {
-        ones(self.0);
-        emit!(self.0
+        ones(self.asm);
+        emit!(self.asm
             ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 1
             ; vandps Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
         );
@@ -182,22 +186,22 @@ impl LowerLanes for Eight<'_> {
 
     // Unordered and equal operands give the second one of the instructions, which has to be the left one.
     fn fmin_lhs(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vminps Ry(dst), Ry(b), Ry(a));
+        emit!(self.asm; vminps Ry(dst), Ry(b), Ry(a));
     }
 
     fn fmax_lhs(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.0; vmaxps Ry(dst), Ry(b), Ry(a));
+        emit!(self.asm; vmaxps Ry(dst), Ry(b), Ry(a));
     }
 
     fn fsqrt(&mut self, dst: u8, a: u8) {
-        emit!(self.0; vsqrtps Ry(dst), Ry(a));
+        emit!(self.asm; vsqrtps Ry(dst), Ry(a));
     }
 
     fn frsqrt(&mut self, dst: u8, a: u8) {
-        emit!(self.0; vsqrtps Ry(dst), Ry(a));
+        emit!(self.asm; vsqrtps Ry(dst), Ry(a));
         // The bits of one.
-        ones(self.0);
-        emit!(self.0
+        ones(self.asm);
+        emit!(self.asm
             ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 25
             ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 2
             ; vdivps Ry(dst), Ry(VECTOR_SCRATCH), Ry(dst)
@@ -205,75 +209,87 @@ impl LowerLanes for Eight<'_> {
     }
 
     fn feq(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, Predicate::Equal, dst, a, b);
+        compare(self.asm, Predicate::Equal, dst, a, b);
     }
 
     fn feq_u(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, Predicate::EqualOrUnordered, dst, a, b);
+        compare(self.asm, Predicate::EqualOrUnordered, dst, a, b);
     }
 
     fn fne(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, Predicate::NotEqual, dst, a, b);
+        compare(self.asm, Predicate::NotEqual, dst, a, b);
     }
 
     fn flt(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, Predicate::Less, dst, a, b);
+        compare(self.asm, Predicate::Less, dst, a, b);
     }
 
     fn fle(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, Predicate::LessOrEqual, dst, a, b);
+        compare(self.asm, Predicate::LessOrEqual, dst, a, b);
     }
 
     fn flt_u(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, Predicate::LessOrUnordered, dst, a, b);
+        compare(self.asm, Predicate::LessOrUnordered, dst, a, b);
     }
 
     fn fle_u(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, Predicate::LessEqualOrUnordered, dst, a, b);
+        compare(self.asm, Predicate::LessEqualOrUnordered, dst, a, b);
     }
 
     fn is_nan(&mut self, dst: u8, a: u8) {
-        compare(self.0, Predicate::Unordered, dst, a, a);
+        compare(self.asm, Predicate::Unordered, dst, a, a);
     }
 
     fn i32_to_f(&mut self, dst: u8, a: u8) {
-        emit!(self.0; vcvtdq2ps Ry(dst), Ry(a));
+        emit!(self.asm; vcvtdq2ps Ry(dst), Ry(a));
     }
 
     fn load_i8u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        elements!(self.0, base, index * 1, number; [vmovq Rx(VECTOR_SCRATCH),] []);
-        emit!(self.0; vpmovzxbd Ry(dst), Rx(VECTOR_SCRATCH));
+        elements!(self.asm, base, index * 1, number; [vmovq Rx(VECTOR_SCRATCH),] []);
+        emit!(self.asm; vpmovzxbd Ry(dst), Rx(VECTOR_SCRATCH));
     }
 
     fn load_i8s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        elements!(self.0, base, index * 1, number; [vmovq Rx(VECTOR_SCRATCH),] []);
-        emit!(self.0; vpmovsxbd Ry(dst), Rx(VECTOR_SCRATCH));
+        elements!(self.asm, base, index * 1, number; [vmovq Rx(VECTOR_SCRATCH),] []);
+        emit!(self.asm; vpmovsxbd Ry(dst), Rx(VECTOR_SCRATCH));
     }
 
     fn load_i16u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        elements!(self.0, base, index * 2, number; [vmovups Rx(VECTOR_SCRATCH),] []);
-        emit!(self.0; vpmovzxwd Ry(dst), Rx(VECTOR_SCRATCH));
+        elements!(self.asm, base, index * 2, number; [vmovups Rx(VECTOR_SCRATCH),] []);
+        emit!(self.asm; vpmovzxwd Ry(dst), Rx(VECTOR_SCRATCH));
     }
 
     fn load_i16s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        elements!(self.0, base, index * 2, number; [vmovups Rx(VECTOR_SCRATCH),] []);
-        emit!(self.0; vpmovsxwd Ry(dst), Rx(VECTOR_SCRATCH));
+        elements!(self.asm, base, index * 2, number; [vmovups Rx(VECTOR_SCRATCH),] []);
+        emit!(self.asm; vpmovsxwd Ry(dst), Rx(VECTOR_SCRATCH));
     }
 
     fn load_i32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        elements!(self.0, base, index * 4, number; [vmovups Ry(dst),] []);
+        match self.mask {
+            Some(mask) => elements!(self.asm, base, index * 4, number; [vmaskmovps Ry(dst), Ry(mask),] []),
+            None => elements!(self.asm, base, index * 4, number; [vmovups Ry(dst),] []),
+        }
     }
 
     fn load_f32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        elements!(self.0, base, index * 4, number; [vmovups Ry(dst),] []);
+        match self.mask {
+            Some(mask) => elements!(self.asm, base, index * 4, number; [vmaskmovps Ry(dst), Ry(mask),] []),
+            None => elements!(self.asm, base, index * 4, number; [vmovups Ry(dst),] []),
+        }
     }
 
     fn store_i32(&mut self, base: u8, index: Src, src: u8, number: u8) {
-        elements!(self.0, base, index * 4, number; [vmovups] [, Ry(src)]);
+        match self.mask {
+            Some(mask) => elements!(self.asm, base, index * 4, number; [vmaskmovps] [, Ry(mask), Ry(src)]),
+            None => elements!(self.asm, base, index * 4, number; [vmovups] [, Ry(src)]),
+        }
     }
 
     fn store_f32(&mut self, base: u8, index: Src, src: u8, number: u8) {
-        elements!(self.0, base, index * 4, number; [vmovups] [, Ry(src)]);
+        match self.mask {
+            Some(mask) => elements!(self.asm, base, index * 4, number; [vmaskmovps] [, Ry(mask), Ry(src)]),
+            None => elements!(self.asm, base, index * 4, number; [vmovups] [, Ry(src)]),
+        }
     }
 }
 
@@ -351,13 +367,17 @@ pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
     );
 }
 
-pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displacement: i32) {
+pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displacement: i32, mask: Option<u8>) {
     let (base, index) = from;
     match index {
         Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
         Src::Imm(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_mul(4)]),
     }
-    ones(asm);
+    // The instruction clears the lanes that are done.
+    match mask {
+        Some(mask) => copy(asm, VECTOR_SCRATCH, mask),
+        None => ones(asm),
+    }
     let displacement = displacement.wrapping_mul(4);
     emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 4 + displacement], Ry(VECTOR_SCRATCH));
 }

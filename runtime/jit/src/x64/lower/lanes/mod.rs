@@ -23,27 +23,43 @@ pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::Vecto
 
 /// Calls a function that is generic in the width of vectors.
 macro_rules! by_width {
-    ($asm:ident, $width:ident; $function:ident($($arg:ident),*)) => {
+    ($asm:ident, $width:ident, $mask:expr; $function:ident($($arg:ident),*)) => {
         match $width {
-            Width::Eight => primitive::$function(&mut Eight($asm), $($arg),*),
-            Width::Sixteen => primitive::$function(&mut Sixteen($asm), $($arg),*),
+            Width::Eight => primitive::$function(&mut Eight { asm: $asm, mask: $mask }, $($arg),*),
+            Width::Sixteen => primitive::$function(&mut Sixteen { asm: $asm, mask: $mask }, $($arg),*),
         }
     };
 }
 
 /// Computes a primitive in all lanes.
 pub(crate) fn value(asm: &mut Asm, width: Width, primitive: Primitive, dst: u8, src: &[u8]) {
-    by_width!(asm, width; lanes(primitive, dst, src));
+    by_width!(asm, width, None; lanes(primitive, dst, src));
 }
 
-/// Loads the lanes of vector number `number` from the elements from `index` on.
-pub(crate) fn load(asm: &mut Asm, width: Width, primitive: Primitive, dst: u8, (base, index): (u8, Src), number: u8) {
-    by_width!(asm, width; load_lanes(primitive, dst, base, index, number));
+/// Loads the lanes of vector number `number` from the elements from `index` on. Lanes that a mask leaves out are zero.
+pub(crate) fn load(
+    asm: &mut Asm,
+    width: Width,
+    primitive: Primitive,
+    dst: u8,
+    (base, index): (u8, Src),
+    number: u8,
+    mask: Option<u8>,
+) {
+    by_width!(asm, width, mask; load_lanes(primitive, dst, base, index, number));
 }
 
-/// Stores lanes to the elements from `index` on.
-pub(crate) fn store(asm: &mut Asm, width: Width, primitive: Primitive, (base, index): (u8, Src), src: u8, number: u8) {
-    by_width!(asm, width; store_lanes(primitive, base, index, src, number));
+/// Stores lanes to the elements from `index` on, but for those that a mask leaves out.
+pub(crate) fn store(
+    asm: &mut Asm,
+    width: Width,
+    primitive: Primitive,
+    (base, index): (u8, Src),
+    src: u8,
+    number: u8,
+    mask: Option<u8>,
+) {
+    by_width!(asm, width, mask; store_lanes(primitive, base, index, src, number));
 }
 
 /// Functions that there are for each width.
@@ -73,8 +89,8 @@ of_width! {
     /// Each lane's number times a constant.
     multiples(dst: u8, by: i32);
     /// Gathers elements of 32 bits, at `index` plus `displacement` plus each of `offsets`, in elements. `dst` is none of the registers of
-    /// operands.
-    gather(dst: u8, from: (u8, Src), offsets: u8, displacement: i32);
+    /// operands. Lanes that a mask leaves out may have any value.
+    gather(dst: u8, from: (u8, Src), offsets: u8, displacement: i32, mask: Option<u8>);
     /// Loads four elements of 32 bits of every fourth row; element `index` is the first one of row 0.
     load_rows(dst: u8, base: u8, index: u8, rows: Rows);
     /// Lanes of both operands in turn.

@@ -15,244 +15,261 @@ use crate::processor::registers::{RSP, SCRATCH, VECTOR_SCRATCH};
 const MASK: u8 = 1;
 
 /// Code with vectors of sixteen lanes.
-pub(super) struct Sixteen<'a>(pub &'a mut Asm);
+pub(super) struct Sixteen<'a> {
+    pub asm: &'a mut Asm,
+    /// The register with the mask of loads and stores.
+    pub mask: Option<u8>,
+}
+
+impl Sixteen<'_> {
+    /// Loads lanes, or stores them by a store.
+    fn access(&mut self, op: Op, register: u8, at: Memory) {
+        let Some(mask) = self.mask else { return op.on(self.asm, register, Operand::Memory(at)) };
+        evex::VPTESTMD.binary(self.asm, MASK, mask, mask);
+        if op.is_store() {
+            op.masked(self.asm, register, MASK, at)
+        } else {
+            op.masked_or_zero(self.asm, register, MASK, at)
+        }
+    }
+}
 
 impl LowerLanes for Sixteen<'_> {
     fn wrapping_add(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPADDD.binary(self.0, dst, a, b);
+        evex::VPADDD.binary(self.asm, dst, a, b);
     }
 
     fn wrapping_sub(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPSUBD.binary(self.0, dst, a, b);
+        evex::VPSUBD.binary(self.asm, dst, a, b);
     }
 
     fn wrapping_mul(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPMULLD.binary(self.0, dst, a, b);
+        evex::VPMULLD.binary(self.asm, dst, a, b);
     }
 
     fn wrapping_mul_add(&mut self, dst: u8, a: u8, b: u8, c: u8) {
-        evex::VPMULLD.binary(self.0, VECTOR_SCRATCH, a, b);
-        evex::VPADDD.binary(self.0, dst, VECTOR_SCRATCH, c);
+        evex::VPMULLD.binary(self.asm, VECTOR_SCRATCH, a, b);
+        evex::VPADDD.binary(self.asm, dst, VECTOR_SCRATCH, c);
     }
 
     fn not(&mut self, dst: u8, a: u8) {
         // The constant is true where the last operand is not.
-        evex::VPTERNLOGD.binary_by(self.0, dst, a, a, 0b0101_0101);
+        evex::VPTERNLOGD.binary_by(self.asm, dst, a, a, 0b0101_0101);
     }
 
     fn and(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPANDD.binary(self.0, dst, a, b);
+        evex::VPANDD.binary(self.asm, dst, a, b);
     }
 
     fn or(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPORD.binary(self.0, dst, a, b);
+        evex::VPORD.binary(self.asm, dst, a, b);
     }
 
     fn xor(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPXORD.binary(self.0, dst, a, b);
+        evex::VPXORD.binary(self.asm, dst, a, b);
     }
 
     fn shl(&mut self, dst: u8, a: u8, b: u8) {
-        amounts(self.0, b);
-        evex::VPSLLVD.binary(self.0, dst, a, VECTOR_SCRATCH);
+        amounts(self.asm, b);
+        evex::VPSLLVD.binary(self.asm, dst, a, VECTOR_SCRATCH);
     }
 
     fn shr_s(&mut self, dst: u8, a: u8, b: u8) {
-        amounts(self.0, b);
-        evex::VPSRAVD.binary(self.0, dst, a, VECTOR_SCRATCH);
+        amounts(self.asm, b);
+        evex::VPSRAVD.binary(self.asm, dst, a, VECTOR_SCRATCH);
     }
 
     fn shr_u(&mut self, dst: u8, a: u8, b: u8) {
-        amounts(self.0, b);
-        evex::VPSRLVD.binary(self.0, dst, a, VECTOR_SCRATCH);
+        amounts(self.asm, b);
+        evex::VPSRLVD.binary(self.asm, dst, a, VECTOR_SCRATCH);
     }
 
     fn abs_wrapping(&mut self, dst: u8, a: u8) {
-        evex::VPABSD.unary(self.0, dst, a);
+        evex::VPABSD.unary(self.asm, dst, a);
     }
 
     fn min_s(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPMINSD.binary(self.0, dst, a, b);
+        evex::VPMINSD.binary(self.asm, dst, a, b);
     }
 
     fn min_u(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPMINUD.binary(self.0, dst, a, b);
+        evex::VPMINUD.binary(self.asm, dst, a, b);
     }
 
     fn max_s(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPMAXSD.binary(self.0, dst, a, b);
+        evex::VPMAXSD.binary(self.asm, dst, a, b);
     }
 
     fn max_u(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VPMAXUD.binary(self.0, dst, a, b);
+        evex::VPMAXUD.binary(self.asm, dst, a, b);
     }
 
     fn low8_zext(&mut self, dst: u8, a: u8) {
-        evex::VPSLLD.by_constant(self.0, dst, a, 24);
-        evex::VPSRLD.by_constant(self.0, dst, dst, 24);
+        evex::VPSLLD.by_constant(self.asm, dst, a, 24);
+        evex::VPSRLD.by_constant(self.asm, dst, dst, 24);
     }
 
     fn low16_zext(&mut self, dst: u8, a: u8) {
-        evex::VPSLLD.by_constant(self.0, dst, a, 16);
-        evex::VPSRLD.by_constant(self.0, dst, dst, 16);
+        evex::VPSLLD.by_constant(self.asm, dst, a, 16);
+        evex::VPSRLD.by_constant(self.asm, dst, dst, 16);
     }
 
     fn low8_sext(&mut self, dst: u8, a: u8) {
-        evex::VPSLLD.by_constant(self.0, dst, a, 24);
-        evex::VPSRAD.by_constant(self.0, dst, dst, 24);
+        evex::VPSLLD.by_constant(self.asm, dst, a, 24);
+        evex::VPSRAD.by_constant(self.asm, dst, dst, 24);
     }
 
     fn low16_sext(&mut self, dst: u8, a: u8) {
-        evex::VPSLLD.by_constant(self.0, dst, a, 16);
-        evex::VPSRAD.by_constant(self.0, dst, dst, 16);
+        evex::VPSLLD.by_constant(self.asm, dst, a, 16);
+        evex::VPSRAD.by_constant(self.asm, dst, dst, 16);
     }
 
     fn eq(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VPCMPD, Order::Equal as u8, dst, a, b);
+        compare(self.asm, evex::VPCMPD, Order::Equal as u8, dst, a, b);
     }
 
     fn ne(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VPCMPD, Order::NotEqual as u8, dst, a, b);
+        compare(self.asm, evex::VPCMPD, Order::NotEqual as u8, dst, a, b);
     }
 
     fn lt_s(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VPCMPD, Order::Less as u8, dst, a, b);
+        compare(self.asm, evex::VPCMPD, Order::Less as u8, dst, a, b);
     }
 
     fn lt_u(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VPCMPUD, Order::Less as u8, dst, a, b);
+        compare(self.asm, evex::VPCMPUD, Order::Less as u8, dst, a, b);
     }
 
     fn is_nonzero(&mut self, dst: u8, a: u8) {
-        evex::VPTESTMD.binary(self.0, MASK, a, a);
-        evex::VPMOVM2D.unary(self.0, dst, MASK);
+        evex::VPTESTMD.binary(self.asm, MASK, a, a);
+        evex::VPMOVM2D.unary(self.asm, dst, MASK);
     }
 
     fn select(&mut self, dst: u8, a: u8, b: u8, c: u8) {
-        choose(self.0, dst, a, b, c);
+        choose(self.asm, dst, a, b, c);
     }
 
     fn fadd(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VADDPS.binary(self.0, dst, a, b);
+        evex::VADDPS.binary(self.asm, dst, a, b);
     }
 
     fn fsub(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VSUBPS.binary(self.0, dst, a, b);
+        evex::VSUBPS.binary(self.asm, dst, a, b);
     }
 
     fn fmul(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VMULPS.binary(self.0, dst, a, b);
+        evex::VMULPS.binary(self.asm, dst, a, b);
     }
 
     fn fdiv(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VDIVPS.binary(self.0, dst, a, b);
+        evex::VDIVPS.binary(self.asm, dst, a, b);
     }
 
     fn fmul_fadd(&mut self, dst: u8, a: u8, b: u8, c: u8) {
-        evex::VMULPS.binary(self.0, VECTOR_SCRATCH, a, b);
-        evex::VADDPS.binary(self.0, dst, VECTOR_SCRATCH, c);
+        evex::VMULPS.binary(self.asm, VECTOR_SCRATCH, a, b);
+        evex::VADDPS.binary(self.asm, dst, VECTOR_SCRATCH, c);
     }
 
     fn fneg(&mut self, dst: u8, a: u8) {
-        ones(self.0);
-        evex::VPSLLD.by_constant(self.0, VECTOR_SCRATCH, VECTOR_SCRATCH, 31);
-        evex::VPXORD.binary(self.0, dst, a, VECTOR_SCRATCH);
+        ones(self.asm);
+        evex::VPSLLD.by_constant(self.asm, VECTOR_SCRATCH, VECTOR_SCRATCH, 31);
+        evex::VPXORD.binary(self.asm, dst, a, VECTOR_SCRATCH);
     }
 
     fn fabs(&mut self, dst: u8, a: u8) {
-        ones(self.0);
-        evex::VPSRLD.by_constant(self.0, VECTOR_SCRATCH, VECTOR_SCRATCH, 1);
-        evex::VPANDD.binary(self.0, dst, a, VECTOR_SCRATCH);
+        ones(self.asm);
+        evex::VPSRLD.by_constant(self.asm, VECTOR_SCRATCH, VECTOR_SCRATCH, 1);
+        evex::VPANDD.binary(self.asm, dst, a, VECTOR_SCRATCH);
     }
 
     // Unordered and equal operands give the second one of the instructions, which has to be the left one.
     fn fmin_lhs(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VMINPS.binary(self.0, dst, b, a);
+        evex::VMINPS.binary(self.asm, dst, b, a);
     }
 
     fn fmax_lhs(&mut self, dst: u8, a: u8, b: u8) {
-        evex::VMAXPS.binary(self.0, dst, b, a);
+        evex::VMAXPS.binary(self.asm, dst, b, a);
     }
 
     fn fsqrt(&mut self, dst: u8, a: u8) {
-        evex::VSQRTPS.unary(self.0, dst, a);
+        evex::VSQRTPS.unary(self.asm, dst, a);
     }
 
     fn frsqrt(&mut self, dst: u8, a: u8) {
-        evex::VSQRTPS.unary(self.0, dst, a);
+        evex::VSQRTPS.unary(self.asm, dst, a);
         // The bits of one.
-        ones(self.0);
-        evex::VPSLLD.by_constant(self.0, VECTOR_SCRATCH, VECTOR_SCRATCH, 25);
-        evex::VPSRLD.by_constant(self.0, VECTOR_SCRATCH, VECTOR_SCRATCH, 2);
-        evex::VDIVPS.binary(self.0, dst, VECTOR_SCRATCH, dst);
+        ones(self.asm);
+        evex::VPSLLD.by_constant(self.asm, VECTOR_SCRATCH, VECTOR_SCRATCH, 25);
+        evex::VPSRLD.by_constant(self.asm, VECTOR_SCRATCH, VECTOR_SCRATCH, 2);
+        evex::VDIVPS.binary(self.asm, dst, VECTOR_SCRATCH, dst);
     }
 
     fn feq(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VCMPPS, Predicate::Equal as u8, dst, a, b);
+        compare(self.asm, evex::VCMPPS, Predicate::Equal as u8, dst, a, b);
     }
 
     fn feq_u(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VCMPPS, Predicate::EqualOrUnordered as u8, dst, a, b);
+        compare(self.asm, evex::VCMPPS, Predicate::EqualOrUnordered as u8, dst, a, b);
     }
 
     fn fne(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VCMPPS, Predicate::NotEqual as u8, dst, a, b);
+        compare(self.asm, evex::VCMPPS, Predicate::NotEqual as u8, dst, a, b);
     }
 
     fn flt(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VCMPPS, Predicate::Less as u8, dst, a, b);
+        compare(self.asm, evex::VCMPPS, Predicate::Less as u8, dst, a, b);
     }
 
     fn fle(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VCMPPS, Predicate::LessOrEqual as u8, dst, a, b);
+        compare(self.asm, evex::VCMPPS, Predicate::LessOrEqual as u8, dst, a, b);
     }
 
     fn flt_u(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VCMPPS, Predicate::LessOrUnordered as u8, dst, a, b);
+        compare(self.asm, evex::VCMPPS, Predicate::LessOrUnordered as u8, dst, a, b);
     }
 
     fn fle_u(&mut self, dst: u8, a: u8, b: u8) {
-        compare(self.0, evex::VCMPPS, Predicate::LessEqualOrUnordered as u8, dst, a, b);
+        compare(self.asm, evex::VCMPPS, Predicate::LessEqualOrUnordered as u8, dst, a, b);
     }
 
     fn is_nan(&mut self, dst: u8, a: u8) {
-        compare(self.0, evex::VCMPPS, Predicate::Unordered as u8, dst, a, a);
+        compare(self.asm, evex::VCMPPS, Predicate::Unordered as u8, dst, a, a);
     }
 
     fn i32_to_f(&mut self, dst: u8, a: u8) {
-        evex::VCVTDQ2PS.unary(self.0, dst, a);
+        evex::VCVTDQ2PS.unary(self.asm, dst, a);
     }
 
     fn load_i8u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        evex::VPMOVZXBD.on(self.0, dst, Operand::Memory(elements(base, index, 0, number)));
+        self.access(evex::VPMOVZXBD, dst, elements(base, index, 0, number));
     }
 
     fn load_i8s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        evex::VPMOVSXBD.on(self.0, dst, Operand::Memory(elements(base, index, 0, number)));
+        self.access(evex::VPMOVSXBD, dst, elements(base, index, 0, number));
     }
 
     fn load_i16u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        evex::VPMOVZXWD.on(self.0, dst, Operand::Memory(elements(base, index, 1, number)));
+        self.access(evex::VPMOVZXWD, dst, elements(base, index, 1, number));
     }
 
     fn load_i16s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        evex::VPMOVSXWD.on(self.0, dst, Operand::Memory(elements(base, index, 1, number)));
+        self.access(evex::VPMOVSXWD, dst, elements(base, index, 1, number));
     }
 
     fn load_i32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        evex::VMOVUPS.on(self.0, dst, Operand::Memory(elements(base, index, 2, number)));
+        self.access(evex::VMOVUPS, dst, elements(base, index, 2, number));
     }
 
     fn load_f32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        evex::VMOVUPS.on(self.0, dst, Operand::Memory(elements(base, index, 2, number)));
+        self.access(evex::VMOVUPS, dst, elements(base, index, 2, number));
     }
 
     fn store_i32(&mut self, base: u8, index: Src, src: u8, number: u8) {
-        evex::VMOVUPS_STORE.on(self.0, src, Operand::Memory(elements(base, index, 2, number)));
+        self.access(evex::VMOVUPS_STORE, src, elements(base, index, 2, number));
     }
 
     fn store_f32(&mut self, base: u8, index: Src, src: u8, number: u8) {
-        evex::VMOVUPS_STORE.on(self.0, src, Operand::Memory(elements(base, index, 2, number)));
+        self.access(evex::VMOVUPS_STORE, src, elements(base, index, 2, number));
     }
 }
 
@@ -358,14 +375,17 @@ fn elements(base: u8, index: Src, shift: u8, number: u8) -> Memory {
     }
 }
 
-pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displacement: i32) {
+pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displacement: i32, mask: Option<u8>) {
     let (base, index) = from;
     match index {
         Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
         Src::Imm(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_mul(4)]),
     }
-    // All lanes: the instruction clears the bits of those that are done.
-    evex::VPCMPD.binary_by(asm, MASK, offsets, offsets, Order::Equal as u8);
+    // The instruction clears the bits of the lanes that are done.
+    match mask {
+        Some(mask) => evex::VPTESTMD.binary(asm, MASK, mask, mask),
+        None => evex::VPCMPD.binary_by(asm, MASK, offsets, offsets, Order::Equal as u8),
+    }
     let from = Memory { base: SCRATCH, index: Some((offsets, 2)), offset: displacement.wrapping_mul(4) };
     evex::VGATHERDPS.masked(asm, dst, MASK, from);
 }

@@ -58,11 +58,11 @@ impl Vectors {
 }
 
 fn load(asm: &mut Asm, width: Width, register: u8, operand: usize) {
-    lanes::load(asm, width, Primitive::LoadI32, register, (MEMORY, Src::Imm(0)), operand as u8);
+    lanes::load(asm, width, Primitive::LoadI32, register, (MEMORY, Src::Imm(0)), operand as u8, None);
 }
 
 fn store(asm: &mut Asm, width: Width, register: u8) {
-    lanes::store(asm, width, Primitive::StoreI32, (MEMORY, Src::Imm(0)), register, RESULT as u8);
+    lanes::store(asm, width, Primitive::StoreI32, (MEMORY, Src::Imm(0)), register, RESULT as u8, None);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn lanes_are_gathered_at_even_distances() {
             vectors.memory.iter_mut().enumerate().for_each(|(index, value)| *value = index as u32);
             vectors.run(|asm, width| {
                 lanes::multiples(asm, width, 4, 3);
-                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), 4, displacement);
+                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), 4, displacement, None);
                 store(asm, width, 13);
             });
             let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 1 + 3 * lane + displacement as u32).collect();
@@ -213,7 +213,7 @@ fn narrow_elements_are_made_wider() {
             let byte = |at: usize| before[at / 4].to_le_bytes()[at % 4];
             // The second vector from element number 5 on.
             vectors.run(|asm, width| {
-                lanes::load(asm, width, primitive, 2, (MEMORY, Src::Imm(5)), 1);
+                lanes::load(asm, width, primitive, 2, (MEMORY, Src::Imm(5)), 1, None);
                 store(asm, width, 2);
             });
             for lane in 0..width.lanes() as usize {
@@ -254,6 +254,49 @@ fn rows_are_transposed() {
             for lane in 0..lanes {
                 let expected = before[index + (first as usize + lane) * stride + iteration];
                 assert_eq!(vectors.lanes(RESULT)[lane], expected, "lane {lane} of {width:?}, iteration {iteration}");
+            }
+        }
+    }
+}
+
+#[test]
+fn masks_leave_memory_alone() {
+    for width in widths().iter().copied() {
+        let lanes = width.lanes() as usize;
+        for count in 0..=lanes as i32 {
+            let (mut vectors, values) = filled(width);
+            // The mask is made as the vectoriser makes it.
+            let mask = |asm: &mut Asm| {
+                emit!(asm; mov Rd(6), count);
+                lanes::splat(asm, width, Scalar::I32, 4, 6);
+                lanes::multiples(asm, width, 5, 1);
+                lanes::value(asm, width, Primitive::LtS, 3, &[5, 4]);
+            };
+            let (before, address) = (vectors.memory.clone(), (MEMORY, Src::Imm(0)));
+            vectors.run(|asm, width| {
+                mask(asm);
+                lanes::load(asm, width, Primitive::LoadF32, 2, address, 0, Some(3));
+                store(asm, width, 2);
+                lanes::store(asm, width, Primitive::StoreF32, address, 5, 1, Some(3));
+            });
+            let is_in = |lane: usize| (lane as i32) < count;
+            for lane in 0..lanes {
+                assert_eq!(
+                    vectors.lanes(RESULT)[lane],
+                    if is_in(lane) { values[lane] } else { 0 },
+                    "{lane} of {count}"
+                );
+                let expected = if is_in(lane) { lane as u32 } else { before[lanes + lane] };
+                assert_eq!(vectors.lanes(1)[lane], expected, "stored {lane} of {count}");
+            }
+            let (mut vectors, values) = filled(width);
+            vectors.run(|asm, width| {
+                mask(asm);
+                lanes::gather(asm, width, 13, address, 5, 0, Some(3));
+                lanes::store(asm, width, Primitive::StoreI32, address, 13, RESULT as u8, Some(3));
+            });
+            for lane in (0..lanes).filter(|lane| is_in(*lane)) {
+                assert_eq!(vectors.lanes(RESULT)[lane], values[lane], "gathered {lane} of {count}");
             }
         }
     }

@@ -1,0 +1,59 @@
+//! The last vector of a loop: the iterations that are left are fewer than there are lanes, so the other lanes are masked. They access no memory,
+//! whatever is there, and what is computed in them goes nowhere.
+//!
+//! Without a mask, the scalar loop does these iterations, each of them with all that inner loops do. A row of fourteen elements would spend
+//! most of its time there.
+
+use super::{LoopBodyBuilder, VectorLoop, integer};
+use crate::analysis::loop_nest::LoopNest;
+use crate::analysis::shapes::{Role, Shapes, access};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
+use crate::ir::types::{Scalar, Ty};
+
+/// Whether the iterations that are left can be made with a mask.
+pub(in super::super) fn is_possible(graph: &Graph, nest: &LoopNest, shapes: &Shapes) -> bool {
+    let are_independent = shapes.roles.iter().all(|role| matches!(role, Role::Induction(_)));
+    let mut are_words = true;
+    nest.for_each_node(graph, &mut |id| {
+        // AVX2 has masks for elements of 32 bits only.
+        are_words &= access(graph, id).is_none_or(|(_, primitive, _)| primitive.element_shift() == 2);
+    });
+    nest.is_top_tested && nest.step == 1 && are_independent && !shapes.sequential && are_words
+}
+
+impl VectorLoop<'_> {
+    /// How many iterations are left at the begin of the body of a loop with these parameters.
+    pub(super) fn left(
+        &self,
+        graph: &mut Graph,
+        body: BlockIndex,
+        parameters: &[NodeId],
+        bound: NodeId,
+    ) -> Option<NodeId> {
+        // All parameters are induction variables, so each has one value.
+        let counter = *parameters.get(self.nest.induction)?;
+        Some(integer(graph, body, Primitive::WrappingSub, &[bound, counter]))
+    }
+}
+
+impl LoopBodyBuilder<'_, '_> {
+    /// Masks all lanes but the first `left` ones.
+    pub(super) fn mask_beyond(&mut self, left: NodeId) {
+        let i32 = Scalar::I32;
+        let lanes = self.of.lanes_of(i32);
+        // Guards have checked that the bound is small.
+        let left = self.add(Kind::Low, Ty::Scalar(i32), &[left]);
+        let left = self.add(Kind::Splat, lanes, &[left]);
+        let numbers = self.add(Kind::Multiples(1), lanes, &[]);
+        self.mask = Some(self.add(Kind::Lanes(Primitive::LtS, i32), lanes, &[numbers, left]));
+    }
+
+    /// Adds an access of lanes, with the mask if there is one.
+    pub(super) fn access(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+        match self.mask {
+            Some(mask) => self.add(kind, ty, &[args, &[mask]].concat()),
+            None => self.add(kind, ty, args),
+        }
+    }
+}
