@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
 use vireo_hsa::code_object::{
-    CODE_OBJECT_OS_ABI, KERNEL_GROUP_SIZE, KERNEL_KERNARG_SIZE, KERNEL_PRIVATE_SIZE, METADATA_NOTE_NAME,
-    METADATA_NOTE_TYPE,
+    CODE_OBJECT_OS_ABI, CodeObjectVersion, KERNEL_GROUP_SIZE, KERNEL_KERNARG_SIZE, KERNEL_PRIVATE_SIZE,
+    METADATA_NOTE_NAME, METADATA_NOTE_TYPE,
 };
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 
@@ -44,6 +44,10 @@ pub enum CodeObjectError {
         /// What code objects have.
         expected: u64,
     },
+    /// The version has other flags, or is not known.
+    #[error("code object: version {0} of the ABI in the file header, expected {first} to {last} (code object versions 4 to 6)",
+        first = CodeObjectVersion::V4.0, last = CodeObjectVersion::V6.0)]
+    Version(u8),
     /// The processor is unknown.
     #[error("code object: {0}")]
     Target(#[from] TargetError),
@@ -140,6 +144,9 @@ impl CodeObject {
             if value != expected {
                 return Err(CodeObjectError::Header { field, value, expected });
             }
+        }
+        if CodeObjectVersion(header.abi_version).name().is_none() {
+            return Err(CodeObjectError::Version(header.abi_version));
         }
         let target = TargetId::of_elf_flags(header.flags)?;
         for index in 0..u64::from(header.segment_count) {

@@ -82,6 +82,11 @@ fn what_is_no_executable_is_refused() {
     machine[18] = 0x3e;
     let error = CodeObject::read(&machine).expect_err("for x86-64");
     assert_eq!(error, CodeObjectError::Header { field: "machine", value: 0x3e, expected: 0xe0 });
+    // Version 3, whose flags say the features of the target in another way.
+    let mut version = CODE_OBJECT.to_vec();
+    version[8] = 1;
+    let error = CodeObject::read(&version).expect_err("an old version");
+    assert!(error.to_string().contains("version 1 of the ABI in the file header, expected 2 to 4"), "{error}");
     let mut processor = CODE_OBJECT.to_vec();
     processor[48] = 0x46;
     assert_eq!(CodeObject::read(&processor).map(|object| object.target.to_string()).as_deref(), Ok("gfx1101"));
