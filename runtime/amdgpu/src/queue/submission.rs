@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::admission::{Reclaim, Submission};
@@ -278,7 +279,9 @@ fn run_on_host(
     let points = signal.clone();
     let work = move || {
         let _queue = queue;
-        let outcome = action(&signal);
+        // A panic must not leave the points to nobody.
+        let outcome = catch_unwind(AssertUnwindSafe(|| action(&signal)))
+            .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")));
         if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
             return;
         }

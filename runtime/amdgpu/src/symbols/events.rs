@@ -11,7 +11,7 @@ use vireo_hsa::hsa::{Agent, HsaStatus, MemoryFaultEvent};
 
 use crate::status::{Status, StatusCode};
 
-/// `HSA_AMD_GPU_MEMORY_FAULT_EVENT`, the only event there is.
+/// The type of memory faults. What a library does about other events is left to it.
 const MEMORY_FAULT: u32 = 0;
 
 /// Something that a memory fault ends.

@@ -6,7 +6,8 @@ use vireo_core::limits::{Cancellation, Limits, MemoryBudget, scope};
 use vireo_core::status::StatusCode;
 use vireo_hal::{
     BufferBinding, BufferRef, CommandBufferMode, CommandCategory, DispatchConfig, DispatchFlags, Driver,
-    ExecutableFunction, ExecuteFlags, HostSemaphore, MemoryType, QueueAffinity, Semaphore,
+    ExecutableFunction, ExecuteFlags, HostCall, HostCallContext, HostCallFlags, HostSemaphore, MemoryType,
+    QueueAffinity, Semaphore, Timepoint,
 };
 
 use super::support::{ABS, ADD, Machine, TestDevice, at, queue, wait, whole};
@@ -104,6 +105,31 @@ fn operations_of_a_wait_that_fails_fail_with_it() {
     line.fail(vireo_core::status::Status::internal("the cause"));
     assert!(after.wait(1, None).expect_err("it failed").message().contains("the cause"));
     assert_eq!(device.read(&memory), [0; 64]);
+}
+
+#[derive(Debug)]
+struct Panics;
+
+impl HostCall for Panics {
+    fn call(&self, _context: HostCallContext, _signal: &[Timepoint]) -> vireo_core::status::Result<()> {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_host_call_that_panics_fails_its_points() {
+    let machine = Machine::new("");
+    let device = machine.device("", &[]);
+    let (line, memory) = (device.timeline(), device.buffer(64, DEVICE));
+    let call: Arc<dyn HostCall> = Arc::new(Panics);
+    let any = QueueAffinity::ANY;
+    device.queue_host_call(any, &[], &[at(&line, 1)], &call, &[], HostCallFlags::empty()).expect("submits");
+    let failure = line.wait(1, None).expect_err("it panicked");
+    assert!(failure.message().contains("panicked"), "{failure}");
+    let after = device.timeline();
+    device.fill(0, &[], &[at(&after, 1)], &memory, 1);
+    wait(&after, 1);
+    assert_eq!(device.read(&memory), 1u32.to_le_bytes().repeat(16));
 }
 
 #[test]
