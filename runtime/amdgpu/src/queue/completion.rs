@@ -23,6 +23,9 @@ pub(super) fn run(core: &Arc<QueueCore>) {
             drained = drain(core, drained);
         }
         let epoch_value = if fails {
+            if !has_failed {
+                core.stop_packets();
+            }
             fail_all(core);
             has_failed = true;
             // What is submitted from here on wakes the thread.

@@ -316,6 +316,13 @@ impl QueueCore {
         }
     }
 
+    /// Ends its packets after a failure, so that nothing uses the memory of submissions any more.
+    pub(super) fn stop_packets(&self) {
+        if let Some(queue) = self.queue.get() {
+            queue.inactivate();
+        }
+    }
+
     /// Ends all waits for a queue that failed. Its entries have failed before.
     pub(super) fn release_waiters(&self) {
         self.epoch.store(FAILED_EPOCH_VALUE);

@@ -472,6 +472,16 @@ impl OwnedQueue {
     }
 }
 
+impl OwnedQueue {
+    /// Ends the packets that run, and runs no others.
+    pub(crate) fn inactivate(&self) {
+        if let Some(inactivate) = self.hsa.functions.hsa_queue_inactivate {
+            // SAFETY: it is alive. The library refuses only what is no queue.
+            unsafe { inactivate(self.queue.as_ptr()) };
+        }
+    }
+}
+
 impl Drop for OwnedQueue {
     fn drop(&mut self) {
         // SAFETY: it is destroyed once. Its packet processor does not run afterwards.

@@ -150,24 +150,28 @@ fn every_call_that_fails_is_reported_and_leaves_nothing_behind() {
 fn a_queue_that_stops_during_an_admission_fails_it() {
     let _turn = library::exclusive();
     let machine = Machine::over("", None, library::functions(), DeviceOptions::default());
-    let device = machine.device("", &[("amdgpu_queues", "2")]);
+    let device = machine.device("", &[("amdgpu_queues", "3")]);
     let memory = device.buffer(64, MemoryType::DEVICE_LOCAL);
-    let [first, second, after] = [(); 3].map(|()| device.timeline());
+    let [kernel, first, second, after] = [(); 4].map(|()| device.timeline());
     device.clone().device_times().expect("the library has them").observe(Some(Arc::new(Seen::default())));
     let held = machine.hold_kernels();
-    device.fill(1, &[], &[at(&first, 1)], &memory, 1);
-    device.queue_barrier(queue(0), &[at(&first, 1)], &[at(&after, 1)], Default::default()).expect("submits");
+    device.fill(0, &[], &[at(&kernel, 1)], &memory, 1);
+    device.queue_barrier(queue(2), &[at(&kernel, 1)], &[at(&first, 1)], Default::default()).expect("submits");
+    device.queue_barrier(queue(1), &[at(&first, 1)], &[at(&after, 1)], Default::default()).expect("submits");
     // Admission asks for the time when all packets are there. Meanwhile the queue fails all that was submitted, and ends the wait for it.
     library::before_next("hsa_system_get_info", move || {
         library::stop_last_queue(HsaStatus::ERROR_INVALID_PACKET_FORMAT);
         after.wait(1, None).expect_err("it waits for what failed");
     });
-    device.fill(1, &[], &[at(&second, 1)], &memory, 2);
+    device.fill(2, &[], &[at(&second, 1)], &memory, 2);
     for line in [first, second] {
         let failure = line.wait(1, None).expect_err("the queue stopped");
         assert!(failure.message().contains("stopped with"), "{failure}");
     }
+    // Whoever learns of the failure may use the memory again: no packet does any more.
+    assert_eq!(library::calls().get("hsa_queue_inactivate"), Some(&1));
     drop(held);
+    wait(&kernel, 1);
 }
 
 /// The same, while it waits for more queues than fit the ring at once.

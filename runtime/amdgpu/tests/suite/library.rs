@@ -175,6 +175,7 @@ counted! {
         hsa_amd_profiling_set_profiler_enabled(queue: *mut HsaQueue, enabled: i32);
     }
     optional {
+        hsa_queue_inactivate(queue: *mut HsaQueue);
         hsa_amd_memory_fill(ptr: *mut c_void, value: u32, count: u64);
         hsa_amd_register_system_event_handler(callback: Option<SystemEventCallback>, data: *mut c_void);
         hsa_amd_profiling_get_dispatch_time(agent: Agent, signal: Signal, time: *mut ProfilingDispatchTime);
