@@ -34,8 +34,8 @@ fn set_number(bytes: &mut [u8], place: usize, value: u8) {
 /// The code object with the first number `old` after a key of its metadata replaced.
 fn with_first(key: &str, old: u8, new: u8) -> Vec<u8> {
     let mut bytes = CODE_OBJECT.to_vec();
-    let found = places(&bytes, key.as_bytes()).into_iter().map(|at| at + key.len());
-    let place = found.filter(|place| bytes[*place] == old).next().expect("there is such a number");
+    let mut found = places(&bytes, key.as_bytes()).into_iter().map(|at| at + key.len());
+    let place = found.find(|place| bytes[*place] == old).expect("there is such a number");
     bytes[place] = new;
     bytes
 }

@@ -182,7 +182,6 @@ counted! {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "as many as the function has")]
 unsafe extern "C" fn create_queue(
     agent: Agent,
     size: u32,
