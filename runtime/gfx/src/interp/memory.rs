@@ -139,23 +139,22 @@ fn buffer(wave: &Wave, inst: &Inst, skipped: u32, bytes: u32) -> Result<Places, 
     }))
 }
 
-/// The places of each word of values in a buffer, if those of some lane are not all inside: each word has bounds of its own.
+/// Whether the words of values in a buffer are accessed one by one, since some lane's are not all inside: each has bounds of its own.
 #[inline(always)]
-fn words_apart(wave: &Wave, inst: &Inst, places: &Places, (space, value): (Space, Value)) -> Option<Vec<Places>> {
+fn are_apart(wave: &Wave, places: &Places, (space, value): (Space, Value)) -> bool {
     if space != Space::Buffer || value.words() == 1 {
-        return None;
+        return false;
     }
     let mut outside = 0;
     for lane in 0..LANES {
         outside |= wave.exec_row.0[lane] ^ places.select.0[lane];
     }
-    if outside == 0 { None } else { each_word(wave, inst, value.words()) }
+    outside != 0
 }
 
-#[cold]
-#[inline(never)]
-fn each_word(wave: &Wave, inst: &Inst, words: usize) -> Option<Vec<Places>> {
-    (0..words as u32).map(|index| buffer(wave, inst, 4 * index, 4).ok()).collect()
+/// The places of each of the words.
+fn each_word(wave: &Wave, inst: &Inst, words: usize) -> Result<Vec<Places>, Refused> {
+    (0..words as u32).map(|index| buffer(wave, inst, 4 * index, 4)).collect()
 }
 
 /// The lanes' bytes of the memory of the work-group. Outside of it everything is zero.
@@ -393,8 +392,8 @@ pub(crate) fn load(
     match places(wave, group, inst, space, value.bytes()) {
         Ok(places) => {
             let result = usize::from(inst.result);
-            if let Some(apart) = words_apart(wave, inst, &places, (space, value)) {
-                return load_apart(wave, group, inst, apart, result);
+            if are_apart(wave, &places, (space, value)) {
+                return load_apart(wave, group, inst, value.words(), result);
             }
             for_words!(value, load_rows(wave, group, inst, places, (space, value, part), result))
         }
@@ -405,7 +404,11 @@ pub(crate) fn load(
 /// Loads each word of a value on its own. All places are known before, since the first result may be the register of the offsets.
 #[cold]
 #[inline(never)]
-fn load_apart(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, apart: Vec<Places>, result: usize) -> Next {
+fn load_apart(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, words: usize, result: usize) -> Next {
+    let apart = match each_word(wave, inst, words) {
+        Ok(apart) => apart,
+        Err(refused) => return trapped(wave, refused, None),
+    };
     for (index, places) in apart.into_iter().enumerate() {
         let what = (Space::Buffer, Value::B32, Part::Whole);
         let next = load_rows::<1>(wave, group, inst, places, what, result + index);
@@ -419,7 +422,11 @@ fn load_apart(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, apart: Vec<Pl
 /// Stores each word of a value on its own.
 #[cold]
 #[inline(never)]
-fn store_apart(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, apart: Vec<Places>, data: usize) -> Next {
+fn store_apart(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, words: usize, data: usize) -> Next {
+    let apart = match each_word(wave, inst, words) {
+        Ok(apart) => apart,
+        Err(refused) => return trapped(wave, refused, None),
+    };
     for (index, places) in apart.into_iter().enumerate() {
         let what = (Space::Buffer, Value::B32, Part::Whole);
         let next = store_rows::<1>(wave, group, inst, places, what, data + index);
@@ -474,8 +481,8 @@ pub(crate) fn store(
     let data = usize::from(if space == Space::Group { inst.sources[1] } else { inst.sources[3] });
     match places(wave, group, inst, space, value.bytes()) {
         Ok(places) => {
-            if let Some(apart) = words_apart(wave, inst, &places, (space, value)) {
-                return store_apart(wave, group, inst, apart, data);
+            if are_apart(wave, &places, (space, value)) {
+                return store_apart(wave, group, inst, value.words(), data);
             }
             for_words!(value, store_rows(wave, group, inst, places, (space, value, part), data))
         }
