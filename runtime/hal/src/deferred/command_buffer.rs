@@ -3,10 +3,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use super::command_program::DispatchRequest;
 use super::recorder::Recorder;
+use super::turns::Turns;
 use crate::recycle;
 use crate::status::{Result, Status};
 use crate::{
@@ -22,8 +23,8 @@ pub struct DeferredCommandBuffer<R: Recorder> {
     queue_affinity: QueueAffinity,
     binding_capacity: u32,
     device: R::Device,
-    state: Mutex<RecordingState<R>>,
-    /// The program once it is recorded, unless it is one-shot: executions read it without the lock.
+    state: Turns<RecordingState<R>>,
+    /// The program once it is recorded, unless it is one-shot: executions read it without a turn.
     reusable: OnceLock<Arc<R::Program>>,
 }
 
@@ -76,7 +77,7 @@ impl<R: Recorder> DeferredCommandBuffer<R> {
                 "a command buffer with binding slots cannot run while it is recorded",
             ));
         }
-        let state = Mutex::new(RecordingState::Created);
+        let state = Turns::new(RecordingState::Created);
         let reusable = OnceLock::new();
         let command_buffer =
             DeferredCommandBuffer { mode, categories, queue_affinity, binding_capacity, device, state, reusable };
@@ -88,17 +89,13 @@ impl<R: Recorder> DeferredCommandBuffer<R> {
         &self.device
     }
 
-    fn lock(&self) -> MutexGuard<'_, RecordingState<R>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records a command of `category`.
     fn record(&self, category: CommandCategory, command: impl FnOnce(&mut R) -> Result<()>) -> Result<()> {
         if !self.categories.contains(category) {
             let message = format!("the command buffer holds {:?} commands, not {category:?}", self.categories);
             return Err(Status::failed_precondition(message));
         }
-        match &mut *self.lock() {
+        match &mut *self.state.begin() {
             RecordingState::Recording { recorder, .. } => command(recorder),
             state => Err(not_recording(state)),
         }
@@ -106,7 +103,7 @@ impl<R: Recorder> DeferredCommandBuffer<R> {
 
     /// Changes the number of debug groups that are open.
     fn change_groups(&self, change: impl FnOnce(u32) -> Option<u32>) -> Result<()> {
-        match &mut *self.lock() {
+        match &mut *self.state.begin() {
             RecordingState::Recording { open_groups, .. } => {
                 *open_groups =
                     change(*open_groups).ok_or_else(|| Status::failed_precondition("no debug group is open"))?;
@@ -124,7 +121,7 @@ impl<R: Recorder> DeferredCommandBuffer<R> {
         if let Some(program) = self.reusable.get() {
             return Ok(Cow::Borrowed(program));
         }
-        let mut state = self.lock();
+        let mut state = self.state.begin();
         let RecordingState::Recorded(program) = &*state else {
             return Err(Status::failed_precondition(format!(
                 "cannot execute a command buffer that is {}",
@@ -145,7 +142,7 @@ fn not_recording<R: Recorder>(state: &RecordingState<R>) -> Status {
 
 impl<R: Recorder> fmt::Debug for DeferredCommandBuffer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.lock() {
+        match &*self.state.begin() {
             RecordingState::Recording { recorder, .. } => {
                 write!(f, "command_buffer({} commands so far)", recorder.command_count())
             }
@@ -173,7 +170,7 @@ impl<R: Recorder> CommandBuffer for DeferredCommandBuffer<R> {
     }
 
     fn begin(&self) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.begin();
         if !matches!(&*state, RecordingState::Created) {
             let name = state.name();
             return Err(Status::failed_precondition(format!("cannot begin a command buffer that is {name}")));
@@ -185,7 +182,7 @@ impl<R: Recorder> CommandBuffer for DeferredCommandBuffer<R> {
     }
 
     fn end(&self) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.begin();
         match std::mem::replace(&mut *state, RecordingState::Failed) {
             RecordingState::Recording { recorder, open_groups: 0 } => {
                 let program = recorder.finish(&self.device)?;
@@ -293,7 +290,7 @@ impl<R: Recorder> CommandBuffer for DeferredCommandBuffer<R> {
         let unmade = recycle::into_inner(R::command_buffers(), self);
         let Some(DeferredCommandBuffer { state, reusable, .. }) = unmade else { return };
         drop(reusable);
-        match state.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match state.into_inner() {
             RecordingState::Created | RecordingState::Failed => {}
             RecordingState::Recording { recorder, .. } => recorder.recycle(),
             RecordingState::Recorded(program) | RecordingState::Spent(program) => R::recycle_program(program),

@@ -10,6 +10,7 @@ mod command_program;
 mod recorder;
 #[cfg(test)]
 pub(crate) mod tests;
+mod turns;
 
 pub use command_buffer::{DeferredCommandBuffer, DeferredEvent};
 pub use command_program::{
