@@ -207,7 +207,12 @@ impl<D: Deferred> CommandProgram<D> {
         bytes.clear();
         constants.clear();
         (*barrier, *slots, *profile, *charge) = (false, 0, D::Profile::default(), Charge::default());
-        if bytes.capacity() > MAX_RECYCLED_BYTES {
+        let [of_steps, of_constants, of_bindings] = [
+            steps.capacity() * size_of::<Step<D>>(),
+            constants.capacity() * size_of::<u32>(),
+            bindings.capacity() * size_of::<BufferRef>(),
+        ];
+        if bytes.capacity() + of_steps + of_constants + of_bindings > MAX_RECYCLED_BYTES {
             return;
         }
         D::free_lists().programs.push(0, this);
@@ -223,6 +228,7 @@ impl<D: Deferred> CommandProgram<D> {
             )));
         }
         self.charge_memory(pattern.len(), 0)?;
+        self.note(&target);
         let pattern = self.store(pattern);
         self.push(Command::Fill { target, pattern });
         Ok(())
@@ -235,6 +241,7 @@ impl<D: Deferred> CommandProgram<D> {
             return Err(Status::invalid_argument(message));
         }
         self.charge_memory(source.len(), 0)?;
+        self.note(&target);
         let source = self.store(source);
         self.push(Command::Update { target, source });
         Ok(())
@@ -248,12 +255,16 @@ impl<D: Deferred> CommandProgram<D> {
             return Err(Status::invalid_argument(message));
         }
         self.charge_memory(0, 1)?;
+        self.note(&source);
+        self.note(&target);
         self.push(Command::Copy { source, target });
         Ok(())
     }
 
     fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
         let range = self.check_reference(range, BufferUsage::empty())?;
+        self.charge_memory(0, 0)?;
+        self.note(&range);
         self.push(Command::Synchronise { range });
         Ok(())
     }
@@ -272,9 +283,16 @@ impl<D: Deferred> CommandProgram<D> {
         self.charge_memory(size_of_val(constants), bindings.len())?;
         let first_binding = self.bindings.len();
         for binding in bindings {
-            let binding = self.check_reference(binding, BufferUsage::empty())?;
-            self.bindings.push(binding);
+            match self.check_reference(binding, BufferUsage::empty()) {
+                Ok(binding) => self.bindings.push(binding),
+                Err(status) => {
+                    // A dispatch that is refused leaves nothing behind.
+                    self.bindings.truncate(first_binding);
+                    return Err(status);
+                }
+            }
         }
+        bindings.iter().chain(&indirect).for_each(|reference| self.note(reference));
         let first_constant = self.constants.len();
         self.constants.extend_from_slice(constants);
         self.push(Command::Dispatch(Dispatch {
@@ -341,7 +359,7 @@ impl<D: Deferred> CommandProgram<D> {
     }
 
     /// Checks a reference as far as that does not depend on the binding table, and makes its length explicit if it names a buffer.
-    fn check_reference(&mut self, reference: &BufferRef, usage: BufferUsage) -> Result<BufferRef> {
+    fn check_reference(&self, reference: &BufferRef, usage: BufferUsage) -> Result<BufferRef> {
         let mut reference = reference.clone();
         match &reference.buffer {
             Some(buffer) => {
@@ -352,9 +370,16 @@ impl<D: Deferred> CommandProgram<D> {
                 let message = format!("slot {}: the command buffer has {}", reference.slot, self.capacity);
                 return Err(Status::out_of_range(message));
             }
-            None => self.slots = self.slots.max(reference.slot as usize + 1),
+            None => {}
         }
         Ok(reference)
+    }
+
+    /// Notes the slot of a command that is recorded.
+    fn note(&mut self, reference: &BufferRef) {
+        if reference.buffer.is_none() {
+            self.slots = self.slots.max(reference.slot as usize + 1);
+        }
     }
 }
 
