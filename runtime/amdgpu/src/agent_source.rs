@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::agent::GpuAgent;
 use crate::builtin::Builtins;
-use crate::command_buffer::{DispatchTarget, KernelSource, PublishedArguments, PublishedPool, TransferKernels};
+use crate::command_buffer::{DispatchTarget, KernelSource, PublishedMemory, PublishedPool, TransferKernels};
 use crate::executable::AmdExecutable;
 use crate::hal::{Executable, ExecutableFunction};
 use crate::memory::MemoryClass;
@@ -34,14 +34,14 @@ impl KernelSource for AgentSource {
         let own: Option<&AmdExecutable> = any.downcast_ref();
         let own = own.ok_or_else(|| Status::invalid_argument("the executable is for another kind of device"))?;
         let (kernel, export) = own.kernel(&self.agent, function)?;
-        Ok(DispatchTarget { kernel, export, executable_id: own.id() })
+        Ok(DispatchTarget { kernel, export })
     }
 
     fn transfers(&self) -> Result<TransferKernels> {
         self.builtins.as_ref().map(|builtins| builtins.kernels).map_err(Status::clone)
     }
 
-    fn publish_arguments(&self, contents: &[u8]) -> Result<PublishedArguments> {
-        self.published.publish(contents, |length| self.agent.allocate(self.kernargs, length, &[]))
+    fn argument_memory(&self, length: usize) -> Result<PublishedMemory> {
+        self.published.take(length, |length| self.agent.allocate(self.kernargs, length, &[]))
     }
 }

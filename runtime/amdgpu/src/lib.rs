@@ -1,8 +1,8 @@
-//! The driver of AMD GPUs, over an HSA library: devices of agents, queues of AQL packets, command buffers recorded as block programs, and
-//! executables that are code objects.
+//! The driver of AMD GPUs, over an HSA library: devices of agents, queues of AQL packets, command buffers recorded as templates of packets,
+//! and executables that are code objects.
 //!
 //! `symbols` finds the library and calls it, `agent` describes its agents, `links` how they reach memory, and `target` their targets. `executable` reads and loads executables,
-//! `memory` has buffers that agents reach, `command_buffer` records commands as blocks and turns blocks into packets, and `builtin` has the
+//! `memory` has buffers that agents reach, `command_buffer` records commands as packets with what executions patch, and `builtin` has the
 //! driver's own kernels. `queue` admits submissions and completes them, `semaphore` is a timeline that knows of them, and `staging` transfers files. `allocator`, `slabs`, `alloca` (queue
 //! allocations), `options`, `agent_source` (an agent for recorders), `device` and `driver` implement the objects of the HAL. The layouts of packets, signals and queues are those of `vireo-hsa`. The crate knows no software
 //! agent: a driver is made from a table of functions.

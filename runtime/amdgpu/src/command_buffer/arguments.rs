@@ -1,4 +1,4 @@
-//! Memory for arguments of kernels, and their contents: [`ArgumentRange`] is memory that was reserved for a block; the rest lays out implicit
+//! Memory for arguments of kernels, and their contents: [`ArgumentRange`] is memory that was reserved for some of them; the rest lays out implicit
 //! arguments.
 
 use std::mem::offset_of;
@@ -9,7 +9,7 @@ use vireo_hsa::kernarg::ImplicitArgs;
 use crate::status::{Result, Status};
 
 /// Alignment of the arguments of each kernel.
-pub(super) const ARGUMENT_ALIGNMENT: u64 = 64;
+pub(super) const ARGUMENT_ALIGNMENT: usize = 64;
 
 /// Bytes of the implicit arguments that the driver writes: those up to the size of dynamic work-group memory.
 pub(super) const IMPLICIT_SIZE: usize = offset_of!(ImplicitArgs, dynamic_lds_size) + size_of::<u32>();
@@ -18,7 +18,8 @@ pub(super) const IMPLICIT_SIZE: usize = offset_of!(ImplicitArgs, dynamic_lds_siz
 const DIMENSIONS: u16 = 3;
 
 /// Bytes that the arguments take in reserved memory.
-pub(super) fn reserved_size(bytes: u64) -> u64 {
+#[inline]
+pub(super) fn reserved_size(bytes: usize) -> usize {
     bytes.next_multiple_of(ARGUMENT_ALIGNMENT)
 }
 
@@ -59,7 +60,7 @@ impl ArgumentMemory {
     }
 }
 
-/// Reserved memory for the arguments of a block.
+/// Reserved memory for arguments.
 #[derive(Debug)]
 pub struct ArgumentRange {
     memory: ArgumentMemory,
@@ -73,12 +74,26 @@ impl ArgumentRange {
         self.memory.address + self.start as u64
     }
 
+    /// Takes the first bytes of it away, as a range of their own; none if it has less.
+    pub(super) fn split_first(&mut self, length: usize) -> Option<ArgumentRange> {
+        let end = self.start.checked_add(length).filter(|end| *end <= self.end)?;
+        let first = ArgumentRange { memory: self.memory, start: self.start, end };
+        self.start = end;
+        Some(first)
+    }
+
     /// Writes `bytes` to its beginning.
     ///
     /// # Errors
     /// INTERNAL if it has less room: the block computed its need wrongly.
     pub fn fill(&mut self, bytes: &[u8]) -> Result<()> {
         self.put(0, bytes)
+    }
+
+    /// Makes all of it zero.
+    pub(super) fn clear(&mut self) {
+        // SAFETY: as in `put`.
+        unsafe { self.memory.host.add(self.start).write_bytes(0, self.end - self.start) };
     }
 
     /// Writes eight bytes at an offset.
@@ -105,6 +120,7 @@ impl ArgumentRange {
     ///
     /// # Errors
     /// INTERNAL if that is not within it.
+    #[inline]
     pub fn put(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         let room = (self.end - self.start).checked_sub(offset).filter(|room| bytes.len() <= *room);
         if room.is_none() {
@@ -120,6 +136,7 @@ impl ArgumentRange {
 }
 
 /// The implicit arguments of a grid, as far as the driver sets them.
+#[inline]
 pub(super) fn implicit_arguments(
     workgroup_count: [u32; 3],
     workgroup_size: [u16; 3],
@@ -139,11 +156,4 @@ pub(super) fn implicit_arguments(
     bytes
 }
 
-/// Writes `value` at `offset` of arguments, which grow if they are shorter.
-pub(super) fn put(arguments: &mut Vec<u8>, offset: usize, value: &[u8]) {
-    let end = offset + value.len();
-    if arguments.len() < end {
-        arguments.resize(end, 0);
-    }
-    arguments[offset..end].copy_from_slice(value);
-}
+const _: () = assert!(IMPLICIT_SIZE == 124);

@@ -1,27 +1,31 @@
-//! Command buffers: recorded once as a program of blocks and their templates, which queues copy and patch each time they execute it.
+//! Command buffers: recorded once as a program of templates, which queues copy and patch each time they execute it.
 //!
-//! `recorder` checks commands, whose references become a `place`, and records them with `block`, which computes what an execution needs to know of
-//! a block before it begins: packets, bytes of arguments, barriers. `processor` interprets each block once, when recording ends, and writes its
-//! `template`: packets and arguments as an execution has them, and the list of what it patches. `program` is the result, with the buffers that it
-//! holds and the slots that it uses, and `published` has memory for arguments that stay with it; `by_agent` records for several agents at once. The
-//! object that programs record into is that of [`crate::hal::deferred`].
+//! A program is divided into blocks, for each of which a queue reserves slots and memory at once. `recorder` checks commands, with `dispatch` for those
+//! that run kernels of executables, and writes them to the `template` of a block: packets and arguments as an execution has them, and the list of what
+//! it patches. `references` are the buffers, executables and slots that commands name, and `transfer` chooses kernels of the driver by the addresses
+//! of an execution. `program` is the result, and `published` the memory for arguments that stays with it; `by_agent` records for several agents at
+//! once. The object that programs record into is that of [`crate::hal::deferred`].
+//!
+//! There is no form of commands between the calls that record them and the templates: nothing but executions reads them. The reference's driver keeps
+//! records, which it turns into packets at each execution.
 
 mod arguments;
-mod block;
 mod by_agent;
-mod place;
-mod processor;
+mod dispatch;
+mod known;
 mod program;
 mod published;
 mod recorder;
+mod references;
 mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 pub use arguments::{ArgumentMemory, ArgumentRange};
 pub use by_agent::{AgentsCommandBuffer, AgentsProgram, AgentsRecorder};
-pub use processor::{Processor, TransferKernels, TransferUnit};
-pub use program::{Program, PublishedArguments, Resolved, ResolvedSlot, StaticBuffer};
-pub use published::PublishedPool;
+pub use program::{Program, Resolved, ResolvedSlot, StaticBuffer};
+pub use published::{PublishedMemory, PublishedPool};
 pub use recorder::{AmdCommandBuffer, DispatchTarget, KernelSource, Recorder};
 pub use template::{PacketBytes, RingPlace, Template};
+pub use transfer::{TransferKernels, TransferUnit};

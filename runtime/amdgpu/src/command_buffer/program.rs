@@ -1,4 +1,4 @@
-//! The program that a command buffer is recorded to ([`Program`]): its blocks with their templates, the buffers and executables that it holds, and
+//! The program that a command buffer is recorded to ([`Program`]): the templates of its blocks, the buffers and executables that it holds, and
 //! the slots of the binding table that it uses. It never changes, so any number of executions may run it.
 //!
 //! [`Program::resolve`] checks the table of an execution against what commands need of its slots, and notes the addresses. What then writes packets
@@ -8,17 +8,18 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::processor::TransferKernels;
-use super::recorder::access_of;
+use super::published::PublishedArguments;
+use super::references::access_of;
 use super::template::Template;
+use super::transfer::TransferKernels;
 use crate::hal::{Buffer, BufferBinding, BufferUsage, Executable, check_range, require_access, require_usage};
+use crate::limits::Charge;
 use crate::memory::{AgentMask, DeviceRange, device_range};
 use crate::status::{Result, Status};
 
 /// A recorded command buffer.
 pub struct Program {
-    pub(super) blocks: Vec<Vec<u8>>,
-    /// By block.
+    /// Its blocks, one at least.
     pub(super) templates: Vec<Template>,
     /// What static ordinals refer to.
     pub(super) buffers: Vec<StaticBuffer>,
@@ -33,11 +34,13 @@ pub struct Program {
     /// The templates whose transfers have lengths that the binding table decides.
     pub(super) unchecked: Vec<u32>,
     /// The arguments that were published when recording ended.
-    pub(super) _published: Option<PublishedArguments>,
+    pub(super) _published: PublishedArguments,
     /// The driver's kernels, if commands need them.
     pub(super) kernels: Option<TransferKernels>,
     /// Number of commands.
     pub(super) commands: u32,
+    /// Its memory, charged to the call that recorded it.
+    pub(super) _charge: Charge,
 }
 
 /// A buffer that a program holds.
@@ -47,6 +50,8 @@ pub struct StaticBuffer {
     pub buffer: Arc<dyn Buffer>,
     /// Its address, if that stays the same as long as the buffer lives.
     pub fixed: Option<u64>,
+    /// The GPUs that may access it, if it has such an address.
+    pub reached_by: AgentMask,
 }
 
 /// What the commands of a program need of a slot.
@@ -58,24 +63,15 @@ pub(super) struct SlotUse {
     pub(super) usage: BufferUsage,
 }
 
-/// Arguments in memory that belongs to a program.
-pub struct PublishedArguments {
-    /// Their address for kernels.
-    pub address: u64,
-    /// Keeps it allocated.
-    pub owner: Arc<dyn Any + Send + Sync>,
-}
-
 impl Drop for Program {
     fn drop(&mut self) {
-        self.blocks.drain(..).for_each(super::block::recycle);
         self.templates.drain(..).for_each(Template::recycle);
     }
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "program({} commands in {} blocks)", self.commands, self.blocks.len())
+        write!(f, "program({} commands in {} blocks)", self.commands, self.templates.len())
     }
 }
 
@@ -118,12 +114,7 @@ impl Resolved {
 }
 
 impl Program {
-    /// Its blocks as they were recorded; they are executed one after the other.
-    pub fn blocks(&self) -> &[Vec<u8>] {
-        &self.blocks
-    }
-
-    /// The templates of its blocks.
+    /// The templates of its blocks, which are executed one after the other.
     pub fn templates(&self) -> &[Template] {
         &self.templates
     }

@@ -1,12 +1,16 @@
-//! Memory for arguments that stays with command buffers ([`PublishedPool`]): allocating it takes a system call and fresh pages, which cost more than
-//! recording does, so that of command buffers that are gone is used again.
+//! Memory for arguments that stays with command buffers ([`PublishedArguments`]), and where it comes from ([`PublishedPool`]): allocating it takes a system
+//! call and fresh pages, which cost more than recording does, so that of command buffers that are gone is used again.
+//!
+//! A recorder writes arguments where kernels find them, so it asks for memory in pieces that grow: what has been written stays at its address.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::program::PublishedArguments;
-use crate::memory::DeviceMemory;
+use super::arguments::{ArgumentMemory, ArgumentRange, reserved_size};
+use super::recorder::KernelSource;
+use crate::limits::Charge;
+use crate::memory::{DeviceMemory, Publication};
 use crate::status::{Result, Status};
 
 /// The smallest allocation, and the one of which larger ones are multiples by a power of two.
@@ -17,6 +21,74 @@ const SIZES: usize = 11;
 
 /// Most bytes of each size that are kept.
 const MAX_KEPT: u64 = 4 << 20;
+
+/// The largest piece that a recorder asks for without having arguments of that size.
+const LARGEST_PIECE: usize = 256 << 10;
+
+/// Memory for arguments that a command buffer keeps.
+pub struct PublishedMemory {
+    /// The bytes, which nothing else uses.
+    pub range: ArgumentRange,
+    /// How what is written to them becomes visible.
+    pub publication: Publication,
+    /// Keeps them allocated.
+    pub owner: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for PublishedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.range, f)
+    }
+}
+
+/// The arguments that a program publishes: written while it is recorded, and kept as long as it.
+#[derive(Debug, Default)]
+pub(super) struct PublishedArguments {
+    /// Of each, the part that has no arguments yet; only the last one is added to.
+    pieces: Vec<PublishedMemory>,
+    /// Bytes of the next one.
+    next: usize,
+}
+
+impl PublishedArguments {
+    /// Reserves memory for so many bytes of arguments, charged to `charge` if more of it is needed.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there is none.
+    #[inline]
+    pub(super) fn reserve(
+        &mut self,
+        bytes: usize,
+        source: &dyn KernelSource,
+        charge: &mut Charge,
+    ) -> Result<ArgumentRange> {
+        let bytes = reserved_size(bytes);
+        match self.pieces.last_mut().and_then(|piece| piece.range.split_first(bytes)) {
+            Some(range) => Ok(range),
+            None => self.reserve_anew(bytes, source, charge),
+        }
+    }
+
+    #[cold]
+    fn reserve_anew(&mut self, bytes: usize, source: &dyn KernelSource, charge: &mut Charge) -> Result<ArgumentRange> {
+        let length = self.next.clamp(SMALLEST as usize, LARGEST_PIECE).max(bytes);
+        charge.add(length as u64, "arguments of a command buffer")?;
+        let mut piece = source.argument_memory(length)?;
+        let range =
+            piece.range.split_first(bytes).ok_or_else(|| Status::internal("too little memory for arguments"))?;
+        self.pieces.push(piece);
+        self.next = length * 2;
+        Ok(range)
+    }
+
+    /// Makes what was written visible to the device.
+    pub(super) fn publish(&self) {
+        // All of it is of one class.
+        if let Some(piece) = self.pieces.last() {
+            piece.publication.publish();
+        }
+    }
+}
 
 /// Free memory, by size.
 #[derive(Default)]
@@ -51,16 +123,12 @@ impl Drop for Loan {
 }
 
 impl PublishedPool {
-    /// Memory with these contents, of `allocate` if there is none to use again.
+    /// At least so many bytes, of `allocate` if there are none to use again.
     ///
     /// # Errors
     /// Those of `allocate`.
-    pub fn publish(
-        &self,
-        contents: &[u8],
-        allocate: impl FnOnce(u64) -> Result<DeviceMemory>,
-    ) -> Result<PublishedArguments> {
-        let length = contents.len() as u64;
+    pub fn take(&self, length: usize, allocate: impl FnOnce(u64) -> Result<DeviceMemory>) -> Result<PublishedMemory> {
+        let length = length as u64;
         let blocks = length.div_ceil(SMALLEST).max(1).next_power_of_two();
         let size = blocks.trailing_zeros() as usize;
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get_mut(size).and_then(Vec::pop);
@@ -70,16 +138,17 @@ impl PublishedPool {
             None => allocate(length)?,
         };
         let host = memory.host.ok_or_else(|| Status::internal("the host does not reach memory for arguments"))?;
-        // SAFETY: the allocation has that many bytes, and nothing else uses it: executions that did have completed, since they held it.
-        unsafe { host.copy_from_nonoverlapping(std::ptr::NonNull::from(contents).cast(), contents.len()) };
-        memory.publication.publish();
-        let address = memory.address;
+        let (publication, bytes) = (memory.publication, memory.length as usize);
+        // SAFETY: the allocation has that many bytes, which its owner keeps, and nothing else uses it: executions that did have completed, since
+        // they held it.
+        let range = unsafe { ArgumentMemory::new(host, memory.address, bytes).range(0, bytes) };
+        let range = range.ok_or_else(|| Status::internal("memory for arguments that ends before it begins"))?;
         let owner: Arc<dyn Any + Send + Sync> = if size < SIZES {
             Arc::new(Loan { memory: Some(memory), size, free: self.0.clone() })
         } else {
             memory.owner
         };
-        Ok(PublishedArguments { address, owner })
+        Ok(PublishedMemory { range, publication, owner })
     }
 }
 
@@ -89,7 +158,7 @@ mod tests {
     use std::ptr::NonNull;
 
     use super::*;
-    use crate::memory::{AgentMask, Publication};
+    use crate::memory::AgentMask;
 
     #[test]
     fn memory_of_a_size_is_used_again_and_large_memory_is_not() {
@@ -112,15 +181,14 @@ mod tests {
             })
         };
         let pool = PublishedPool::default();
-        let first = pool.publish(&[1; 5000], allocate).expect("allocates");
-        let second = pool.publish(&[2; 5000], allocate).expect("allocates");
-        let address = first.address;
+        let first = pool.take(5000, allocate).expect("allocates");
+        let second = pool.take(5000, allocate).expect("allocates");
+        let address = first.range.address();
         drop(first);
-        let third = pool.publish(&[3; 8192], allocate).expect("is used again");
-        assert_eq!(third.address, address);
-        let large = vec![4; 5 << 20];
-        drop(pool.publish(&large, allocate).expect("allocates"));
-        drop(pool.publish(&large, allocate).expect("allocates"));
+        let third = pool.take(8192, allocate).expect("is used again");
+        assert_eq!(third.range.address(), address);
+        drop(pool.take(5 << 20, allocate).expect("allocates"));
+        drop(pool.take(5 << 20, allocate).expect("allocates"));
         assert_eq!(allocated.take(), [8192, 8192, 5 << 20, 5 << 20]);
         drop((second, third));
     }

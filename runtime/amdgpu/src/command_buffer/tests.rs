@@ -1,24 +1,25 @@
-//! Tests of recording and of the block processor, in plain memory: what a device would have, at addresses of the host.
+//! Tests of recording and of what executions write, in plain memory: what a device would have, at addresses of the host.
 
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use vireo_hsa::blocks::Block;
-use vireo_hsa::command_buffer::{BranchCommand, Command, CommandOpcode, CondBranchCommand, KernargStrategy};
-use vireo_hsa::packet::{FenceScope, KernelDispatchPacket, PACKET_SIZE, Packet, PacketType};
+use vireo_hsa::packet::{FenceScope, KernelDispatchPacket, Packet, PacketHeader, PacketType};
 use vireo_hsa::signal::Signal;
 
-use super::block::MAX_PACKETS;
+use super::template::{MAX_ARGUMENTS, MAX_PACKETS};
 use super::{
-    ArgumentMemory, DispatchTarget, KernelSource, Processor, Program, PublishedArguments, Recorder, Resolved,
-    RingPlace, TransferKernels,
+    ArgumentMemory, DispatchTarget, KernelSource, Program, PublishedMemory, Recorder, Resolved, RingPlace, Template,
+    TransferKernels,
 };
 use crate::executable::{Container, LoadedKernel};
 use crate::hal::deferred::{DispatchRequest, Recorder as _};
+use crate::hal::transient::{Memory, TransientBuffer};
 use crate::hal::{
     Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable,
     ExecutableFunction, ExecutableFunctionInfo, HeapAllocator, MemoryAccess, MemoryType, WHOLE_BUFFER,
 };
+use crate::limits::scope::Scope;
+use crate::limits::{Limits, MemoryBudget};
 use crate::memory::{AgentMask, DeviceBuffer, DeviceMemory, Publication};
 use crate::status::{Result, Status, StatusCode};
 
@@ -77,6 +78,12 @@ fn buffer(length: u64) -> Arc<dyn Buffer> {
     Arc::new(unsafe { DeviceBuffer::new(memory(length as usize), length, memory_type, MemoryAccess::ALL, usage) })
 }
 
+/// A transient buffer that has no memory.
+fn transient() -> Arc<dyn Buffer> {
+    let params = BufferParams { usage: BufferUsage::DEFAULT, access: MemoryAccess::ALL, ..BufferParams::default() };
+    TransientBuffer::new(params, 64, Memory::None)
+}
+
 fn address_of(buffer: &Arc<dyn Buffer>) -> u64 {
     crate::memory::device_range(&**buffer).expect("it has memory").address
 }
@@ -95,19 +102,18 @@ impl KernelSource for Source {
         let executable: &TestExecutable = any.downcast_ref().expect("of the tests");
         let export = &executable.0.exports[function.0 as usize];
         let kernel = LoadedKernel { object: 0x1000 + function.0 * 64, private_size: 16, group_size: 32 };
-        Ok(DispatchTarget { kernel, export, executable_id: 7 })
+        Ok(DispatchTarget { kernel, export })
     }
 
     fn transfers(&self) -> Result<TransferKernels> {
         Ok(TRANSFERS)
     }
 
-    fn publish_arguments(&self, contents: &[u8]) -> Result<PublishedArguments> {
-        let DeviceMemory { address, host, owner, .. } = memory(contents.len());
-        let host = host.expect("it is the host's");
-        // SAFETY: the memory has that many bytes, and nothing else uses it.
-        unsafe { host.copy_from_nonoverlapping(NonNull::from(contents).cast(), contents.len()) };
-        Ok(PublishedArguments { address, owner })
+    fn argument_memory(&self, length: usize) -> Result<PublishedMemory> {
+        let DeviceMemory { address, host, owner, publication, .. } = memory(length);
+        // SAFETY: the memory has that many bytes, which the owner keeps, and nothing else uses it.
+        let range = unsafe { ArgumentMemory::new(host.expect("it is the host's"), address, length).range(0, length) };
+        Ok(PublishedMemory { range: range.expect("all of it"), publication, owner })
     }
 }
 
@@ -120,7 +126,9 @@ fn recorder_of(capacity: u32, reusable: bool) -> Recorder {
 }
 
 fn executable() -> Arc<dyn Executable> {
-    Arc::new(TestExecutable(Container::read(KERNELS).expect("it is well-formed")))
+    static EXECUTABLE: LazyLock<Arc<TestExecutable>> =
+        LazyLock::new(|| Arc::new(TestExecutable(Container::read(KERNELS).expect("it is well-formed"))));
+    EXECUTABLE.clone()
 }
 
 fn at(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferRef {
@@ -175,11 +183,10 @@ fn execute(program: &Program, table: &[BufferBinding]) -> Result<Executed> {
     // SAFETY: the memory is there as long as the result.
     let all = unsafe { ArgumentMemory::new(arguments.host.expect("the host's"), arguments.address, 1 << 20) };
     let (mut bytes, mut used) = (Vec::new(), 0);
-    for (block, template) in program.blocks().iter().zip(program.templates()) {
-        let header = Block::read(block).expect("recorded blocks are well-formed").header;
-        assert_eq!(template.packet_count(), header.aql_packet_count as usize);
+    for template in program.templates() {
+        assert!(template.packet_count() <= MAX_PACKETS);
         let length = template.argument_bytes() as usize;
-        assert_eq!(length, header.kernarg_length as usize);
+        assert!(length <= MAX_ARGUMENTS);
         // SAFETY: nothing else uses it.
         let mut range = unsafe { all.range(used, length) }.expect("there is room");
         used += length;
@@ -199,24 +206,12 @@ fn execute(program: &Program, table: &[BufferBinding]) -> Result<Executed> {
     Ok(Executed { packets, unpublished, _arguments: arguments, _resolved: resolved })
 }
 
-fn strategies(program: &Program) -> Vec<KernargStrategy> {
-    let blocks = program.blocks().iter().map(|bytes| Block::read(bytes).expect("well-formed"));
-    let of_block = |block: Block<'_>| {
-        let dispatches = block.commands.iter().filter_map(|(command, _)| match command {
-            Command::Dispatch(dispatch) => Some(dispatch.kernarg_strategy),
-            _ => None,
-        });
-        dispatches.collect::<Vec<_>>()
-    };
-    blocks.flat_map(of_block).collect()
-}
-
 fn code(result: Result<impl Sized>) -> StatusCode {
     result.err().expect("it fails").code()
 }
 
 #[test]
-fn arguments_are_the_same_by_every_strategy() {
+fn arguments_are_the_same_wherever_they_are() {
     let buffers: Vec<Arc<dyn Buffer>> = (0..3).map(|_| buffer(256)).collect();
     let addresses: Vec<u64> = buffers.iter().map(|buffer| address_of(buffer) + 64).collect();
     let fixed: Vec<BufferRef> = buffers.iter().map(|buffer| at(buffer, 64, 128)).collect();
@@ -226,17 +221,18 @@ fn arguments_are_the_same_by_every_strategy() {
         |buffer: &Arc<dyn Buffer>| BufferBinding { buffer: Some(buffer.clone()), offset: 32, length: WHOLE_BUFFER };
     let table: Vec<BufferBinding> = buffers.iter().map(binding).collect();
     let cases = [
-        (true, &fixed[..], KernargStrategy::PREPUBLISHED),
-        (true, &slots[..], KernargStrategy::DYNAMIC_BINDINGS),
-        (true, &mixed[..], KernargStrategy::PATCHED_TEMPLATE),
-        (false, &fixed[..], KernargStrategy::HAL),
-        (false, &mixed[..], KernargStrategy::HAL),
+        (true, &fixed[..], true),
+        (true, &slots[..], false),
+        (true, &mixed[..], false),
+        (false, &fixed[..], false),
+        (false, &mixed[..], false),
     ];
-    for (reusable, bindings, strategy) in cases {
+    for (reusable, bindings, is_published) in cases {
         let mut recorder = recorder_of(3, reusable);
         dispatch(&mut recorder, ADD, 5, bindings).expect("records");
         let program = recorder.finish(&source()).expect("records");
-        assert_eq!(strategies(&program), [strategy]);
+        // 296 bytes, at multiples of 64.
+        assert_eq!(program.templates()[0].argument_bytes(), if is_published { 0 } else { 320 });
         // A program may be executed again.
         for _ in 0..2 {
             let executed = execute(&program, &table).expect("executes");
@@ -246,12 +242,12 @@ fn arguments_are_the_same_by_every_strategy() {
             assert_eq!((packet.private_segment_size, packet.group_segment_size), (16, 32));
             assert_eq!(packet.kernarg_address % 64, 0);
             let arguments = read_u64s(packet.kernarg_address, 37);
-            assert_eq!(arguments[..3], addresses, "{strategy:?}");
-            assert_eq!(arguments[3..5], [12 << 32 | 11, 14 << 32 | 13], "{strategy:?}");
+            assert_eq!(arguments[..3], addresses, "{reusable}, {bindings:?}");
+            assert_eq!(arguments[3..5], [12 << 32 | 11, 14 << 32 | 13], "{reusable}, {bindings:?}");
             // Implicit arguments: work-groups, the size of each, no remainder, and three dimensions.
-            assert_eq!(arguments[5..8], [2 << 32 | 5, (1 << 48 | 32 << 32) | 1, 1], "{strategy:?}");
-            assert_eq!(arguments[5 + 8], 3, "{strategy:?}");
-            assert!(arguments[14..].iter().all(|word| *word == 0), "{strategy:?}");
+            assert_eq!(arguments[5..8], [2 << 32 | 5, (1 << 48 | 32 << 32) | 1, 1], "{reusable}, {bindings:?}");
+            assert_eq!(arguments[5 + 8], 3, "{reusable}, {bindings:?}");
+            assert!(arguments[14..].iter().all(|word| *word == 0), "{reusable}, {bindings:?}");
         }
     }
 }
@@ -268,11 +264,8 @@ fn commands_after_a_barrier_wait_and_those_before_release() {
     recorder.copy(&at(&memory, 0, 128), &at(&memory, 128, 128)).expect("records");
     recorder.update(&[9; 7], &at(&memory, 301, 7)).expect("records");
     let program = recorder.finish(&source()).expect("records");
-    let block = Block::read(&program.blocks()[0]).expect("well-formed");
-    let header = block.header;
-    assert_eq!((header.command_count, header.aql_packet_count, header.initial_barrier_packet_count), (5, 4, 3));
-    assert_eq!((header.terminator_opcode, header.dispatch_count), (CommandOpcode::RETURN, 0));
-    assert_eq!(header.kernarg_length, 5 * 64);
+    assert_eq!((program.templates().len(), program.commands()), (1, 4));
+    assert_eq!(program.templates()[0].argument_bytes(), 5 * 64);
     let executed = execute(&program, &[]).expect("executes");
     let order = |packet: &KernelDispatchPacket| {
         let header = packet.header;
@@ -327,7 +320,9 @@ fn the_bytes_of_updates_are_in_the_arguments_of_each_execution() {
 #[test]
 fn a_grid_whose_size_is_in_memory_is_patched_by_a_kernel() {
     let (memory, counts) = (buffer(256), buffer(64));
-    let config = DispatchConfig { workgroup_count_ref: at(&counts, 16, 12), ..DispatchConfig::default() };
+    // Counts that are not in memory mean nothing then.
+    let workgroup_count = [u32::MAX; 3];
+    let config = DispatchConfig { workgroup_count_ref: at(&counts, 16, 12), workgroup_count, ..Default::default() };
     let bindings: Vec<BufferRef> = (0..3).map(|index| at(&memory, index * 64, 64)).collect();
     let mut recorder = recorder_of(0, true);
     let request = DispatchRequest {
@@ -340,7 +335,6 @@ fn a_grid_whose_size_is_in_memory_is_patched_by_a_kernel() {
     };
     recorder.dispatch(&source(), request).expect("records");
     let program = recorder.finish(&source()).expect("records");
-    assert_eq!(strategies(&program), [KernargStrategy::INDIRECT]);
     let executed = execute(&program, &[]).expect("executes");
     assert_eq!((executed.packets.len(), executed.unpublished.as_slice()), (2, &[1][..]));
     let [patch, target] = [executed.packets[0], executed.packets[1]];
@@ -351,7 +345,10 @@ fn a_grid_whose_size_is_in_memory_is_patched_by_a_kernel() {
     let header = arguments[4] >> 32;
     assert_eq!((arguments[3], arguments[4] & 0xffff_ffff), (1 << 32 | 32, 1));
     assert_eq!(header & 0xff, u64::from(PacketType::KERNEL_DISPATCH.0));
-    assert_eq!((header >> 8 & 1, header >> 16), (1, 3), "it waits for the patch, and has three dimensions");
+    assert_eq!(header >> 16, 3, "it has three dimensions");
+    let header = PacketHeader(header as u16);
+    let order = (header.barrier(), header.acquire_fence_scope(), header.release_fence_scope());
+    assert_eq!(order, (true, FenceScope::AGENT, FenceScope::AGENT), "it waits for the patch, and sees its writes");
     assert_eq!((target.grid_size, target.workgroup_size), ([0; 3], [32, 1, 1]));
     let short = DispatchConfig { workgroup_count_ref: at(&counts, 16, 8), ..DispatchConfig::default() };
     assert_eq!(
@@ -364,7 +361,7 @@ fn a_grid_whose_size_is_in_memory_is_patched_by_a_kernel() {
 fn programs_are_split_into_blocks_that_a_queue_has_room_for() {
     let memory = buffer(1 << 16);
     let mut recorder = recorder_of(0, true);
-    for index in 0..u64::from(MAX_PACKETS) * 2 + 1 {
+    for index in 0..MAX_PACKETS as u64 * 2 + 1 {
         recorder.fill(&at(&memory, index * 16, 16), &[1]).expect("records");
         if index % 2 == 0 {
             recorder.barrier().expect("records");
@@ -374,22 +371,13 @@ fn programs_are_split_into_blocks_that_a_queue_has_room_for() {
         recorder.update(&[7; 1 << 16], &at(&memory, 0, 1 << 16)).expect("records");
     }
     let program = recorder.finish(&source()).expect("records");
-    let headers: Vec<_> =
-        program.blocks().iter().map(|bytes| Block::read(bytes).expect("well-formed").header).collect();
-    assert_eq!(headers.len(), 4, "{headers:?}");
-    for (index, header) in headers.iter().enumerate() {
-        assert!(header.aql_packet_count <= MAX_PACKETS && header.kernarg_length <= 256 << 10);
-        let last = index + 1 == headers.len();
-        assert_eq!(header.terminator_opcode, if last { CommandOpcode::RETURN } else { CommandOpcode::BRANCH });
-        assert_eq!(
-            (header.block_ordinal, header.terminator_target_block_ordinal),
-            (index as u32, if last { 0 } else { index as u32 + 1 })
-        );
-    }
+    let lengths: Vec<usize> = program.templates().iter().map(Template::packet_count).collect();
+    // Updates of 64 KiB, of which three have room with what is in the third block.
+    assert_eq!(lengths, [MAX_PACKETS, MAX_PACKETS, 4, 2]);
     let executed = execute(&program, &[]).expect("executes");
-    assert_eq!(executed.packets.len(), 2 * MAX_PACKETS as usize + 6);
+    assert_eq!(executed.packets.len(), 2 * MAX_PACKETS + 6);
     // Barriers hold across the ends of blocks.
-    let barriers = executed.packets[..2 * MAX_PACKETS as usize + 1].iter().map(|packet| packet.header.barrier());
+    let barriers = executed.packets[..2 * MAX_PACKETS + 1].iter().map(|packet| packet.header.barrier());
     assert!(barriers.enumerate().all(|(index, barrier)| barrier == (index % 2 == 1)));
 }
 
@@ -444,56 +432,100 @@ fn ranges_that_overlap_are_moved_by_one_wave_in_order() {
 }
 
 #[test]
-fn blocks_that_the_processor_does_not_execute_are_refused() {
+fn an_empty_program_has_one_block_without_packets() {
     let program = recorder_of(0, true).finish(&source()).expect("records");
+    assert_eq!(program.templates().len(), 1);
     assert!(execute(&program, &[]).expect("executes").packets.is_empty());
-    let run = |bytes: &[u8]| Processor { buffers: &[], transfers: None, published: 0 }.run(bytes);
-    assert_eq!(run(&program.blocks()[0]).expect("well-formed").packet_count(), 0);
-    let ending_with = |terminator: Command, opcode: CommandOpcode| {
-        let mut bytes = program.blocks()[0].clone();
-        bytes.truncate(64);
-        terminator.write(&mut bytes);
-        let mut header = vireo_hsa::command_buffer::CommandBlockHeader::read(bytes.first_chunk().expect("a header"));
-        let end = bytes.len() as u32;
-        (header.terminator_opcode, header.command_length) = (opcode, end - 64);
-        (header.block_length, header.binding_source_offset, header.rodata_offset) = (end, end, end);
-        bytes[..64].copy_from_slice(&header.to_bytes());
-        bytes
-    };
-    let conditional = ending_with(Command::CondBranch(CondBranchCommand::tagged()), CommandOpcode::COND_BRANCH);
-    assert_eq!(code(run(&conditional)), StatusCode::Unimplemented);
-    let itself = ending_with(Command::Branch(BranchCommand::tagged()), CommandOpcode::BRANCH);
-    assert_eq!(code(run(&itself)), StatusCode::Unimplemented);
-    for at in 0..64 {
-        let mut damaged = program.blocks()[0].clone();
-        damaged[at] ^= 0x41;
-        // An error or the same meaning, never a panic.
-        let _ = run(&damaged);
-    }
-    const { assert!(PACKET_SIZE == 64) };
 }
 
 #[test]
-fn damaged_records_are_refused_or_mean_something_and_never_panic() {
-    let memory = buffer(256);
+fn a_command_that_is_refused_leaves_nothing_behind() {
+    let (memory, transient) = (buffer(256), transient());
     let mut recorder = recorder_of(3, true);
-    let mixed = [at(&memory, 0, 64), in_slot(1, 0, 64), at(&memory, 128, 64)];
-    dispatch(&mut recorder, ADD, 5, &mixed).expect("records");
-    dispatch(&mut recorder, ADD, 5, &[0, 1, 2].map(|slot| in_slot(slot, 0, 64))).expect("records");
-    recorder.barrier().expect("records");
-    recorder.copy(&in_slot(0, 0, WHOLE_BUFFER), &at(&memory, 0, 16)).expect_err("of another length");
-    recorder.update(b"some bytes", &at(&memory, 3, 10)).expect("records");
-    recorder.fill(&in_slot(2, 0, 32), &[1]).expect("records");
+    // The first two bindings are in order, and the last one is not.
+    let too_long = [in_slot(2, 0, 64), at(&transient, 0, 64), at(&memory, 0, 257)];
+    assert_eq!(code(dispatch(&mut recorder, ADD, 1, &too_long)), StatusCode::OutOfRange);
+    let longer = recorder.copy(&in_slot(1, 0, 32), &at(&transient, 0, 64));
+    assert_eq!(code(longer), StatusCode::InvalidArgument);
+    let bindings: [BufferRef; 3] = std::array::from_fn(|_| at(&memory, 0, 64));
+    dispatch(&mut recorder, ADD, 1, &bindings).expect("records");
+    assert_eq!(code(recorder.fill(&at(&transient, 1, 4), &[1, 2])), StatusCode::InvalidArgument);
+    recorder.copy(&at(&memory, 0, 16), &at(&memory, 64, 16)).expect("records");
     let program = recorder.finish(&source()).expect("records");
-    let processor = Processor { buffers: &program.buffers, transfers: program.kernels(), published: 0 };
-    let block = &program.blocks()[0];
-    let mut accepted = 0;
-    for at in 64..block.len() {
-        for change in [0x01, 0x80, 0xff] {
-            let mut damaged = block.clone();
-            damaged[at] ^= change;
-            accepted += u32::from(processor.run(&damaged).is_ok());
+    // No slot is needed, and memory only of what is used: the transient buffer has none.
+    assert_eq!(execute(&program, &[]).expect("executes").packets.len(), 2);
+    assert_eq!(program.buffers.len(), 1);
+}
+
+#[test]
+fn published_arguments_stay_where_they_were_written() {
+    let memory = buffer(1 << 16);
+    let mut recorder = recorder_of(0, true);
+    const COUNT: u64 = 400;
+    for index in 0..COUNT {
+        let bindings: [BufferRef; 3] = std::array::from_fn(|binding| at(&memory, index * 64 + binding as u64 * 4, 16));
+        dispatch(&mut recorder, ADD, 1 + index as u32, &bindings).expect("records");
+    }
+    let program = recorder.finish(&source()).expect("records");
+    assert!(program.templates().iter().all(|template| template.argument_bytes() == 0));
+    let executed = execute(&program, &[]).expect("executes");
+    for (index, packet) in (0..COUNT).zip(&executed.packets) {
+        let address = address_of(&memory) + index * 64;
+        let arguments = read_u64s(packet.kernarg_address, 6);
+        assert_eq!(arguments[..3], [address, address + 4, address + 8]);
+        assert_eq!(arguments[5], 2 << 32 | (1 + index));
+    }
+}
+
+#[test]
+fn programs_of_many_buffers_slots_and_functions_name_the_right_ones() {
+    const COUNT: usize = 300;
+    let buffers: Vec<Arc<dyn Buffer>> = (0..COUNT).map(|_| buffer(64)).collect();
+    let table: Vec<BufferBinding> = buffers
+        .iter()
+        .map(|buffer| BufferBinding { buffer: Some(buffer.clone()), offset: 0, length: WHOLE_BUFFER })
+        .collect();
+    let mut recorder = recorder_of(COUNT as u32, true);
+    for round in 0..2 {
+        for index in 0..COUNT {
+            let other = (index * 7 + round) % COUNT;
+            let part = crate::hal::subspan(&buffers[other], 32, 32).expect("in range");
+            let bindings = [at(&part, 4, 16), in_slot(index as u32, 8, 16)];
+            dispatch(&mut recorder, ABS, 1, &bindings).expect("records");
         }
     }
-    assert!(accepted > 0, "data and constants may be anything");
+    let program = recorder.finish(&source()).expect("records");
+    assert_eq!(program.buffers.len(), COUNT, "parts of a buffer are of one allocation");
+    let executed = execute(&program, &table).expect("executes");
+    for (place, packet) in executed.packets.iter().enumerate() {
+        let (round, index) = (place / COUNT, place % COUNT);
+        let other = (index * 7 + round) % COUNT;
+        let expected = [address_of(&buffers[other]) + 36, address_of(&buffers[index]) + 8];
+        assert_eq!(read_u64s(packet.kernarg_address, 2), expected);
+        assert_eq!(packet.kernel_object, 0x1000 + ABS * 64);
+    }
+}
+
+#[test]
+fn a_program_is_charged_to_the_call_that_records_it() {
+    let memory = buffer(64);
+    let limits = Limits { memory: Some(MemoryBudget::new(1 << 20)), ..Limits::default() };
+    let budget = limits.memory.clone().expect("there is one");
+    let _entered = Scope::of(&limits).enter();
+    let bindings: [BufferRef; 3] = std::array::from_fn(|_| at(&memory, 0, 64));
+    for reusable in [true, false] {
+        let mut recorder = recorder_of(0, reusable);
+        let refused = (0..100_000).find_map(|_| dispatch(&mut recorder, ADD, 1, &bindings).err());
+        assert_eq!(refused.expect("it is too large").code(), StatusCode::ResourceExhausted);
+        // What was recorded is a program, which holds its memory as long as it lives.
+        assert!(budget.used() > 1 << 18);
+        drop(recorder);
+        assert_eq!(budget.used(), 0);
+    }
+    let mut recorder = recorder_of(0, true);
+    (0..1000).for_each(|_| dispatch(&mut recorder, ADD, 1, &bindings).expect("there is memory"));
+    let program = recorder.finish(&source()).expect("records");
+    assert!(budget.used() >= 1000 * (64 + 320), "{}", budget.used());
+    drop(program);
+    assert_eq!(budget.used(), 0);
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::container::{Container, Export};
 use crate::agent::GpuAgent;
@@ -27,8 +26,6 @@ pub struct LoadedKernel {
 
 /// An executable on the agents of a device.
 pub struct AmdExecutable {
-    /// Unique in the process.
-    id: u64,
     target: TargetId,
     exports: Vec<Export>,
     /// By agent and ordinal.
@@ -50,7 +47,6 @@ impl AmdExecutable {
     /// # Errors
     /// INVALID_ARGUMENT if it is malformed, FAILED_PRECONDITION if it is for another target, and those of the HSA library.
     pub fn load(agents: &[Arc<GpuAgent>], data: &[u8]) -> Result<AmdExecutable> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let Container { target, modules, exports } = Container::read(data)?;
         if let Some(other) = agents.iter().find(|agent| !target.runs_on(&agent.target)) {
             return Err(Status::failed_precondition(format!("an executable for `{target}` does not run on {other:?}")));
@@ -70,14 +66,8 @@ impl AmdExecutable {
             };
             kernels.push(exports.iter().map(kernel).collect::<Result<_>>()?);
         }
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let agents = agents.iter().map(|agent| agent.agent.0).collect();
-        Ok(AmdExecutable { id, target, exports, kernels, agents, _code: code })
-    }
-
-    /// Its identifier.
-    pub fn id(&self) -> u64 {
-        self.id
+        Ok(AmdExecutable { target, exports, kernels, agents, _code: code })
     }
 
     fn export(&self, function: ExecutableFunction) -> Result<(usize, &Export)> {

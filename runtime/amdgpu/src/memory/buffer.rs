@@ -269,8 +269,9 @@ pub fn device_range(buffer: &dyn Buffer) -> Result<DeviceRange> {
     Err(Status::invalid_argument(format!("{buffer:?} is not in memory of this device")))
 }
 
-/// The address at which kernels find an allocation, if it is of this kind of device and stays there as long as it lives.
-pub fn fixed_address(allocation: &dyn Buffer) -> Option<u64> {
+/// The address at which kernels find an allocation, and the GPUs that may access it, if it is of this kind of device and stays there as long as it
+/// lives.
+pub fn fixed_memory(allocation: &dyn Buffer) -> Option<(u64, AgentMask)> {
     let any: &dyn Any = allocation;
-    any.downcast_ref::<DeviceBuffer>().map(|device| device.memory.address)
+    any.downcast_ref::<DeviceBuffer>().map(|device| (device.memory.address, device.memory.reached_by))
 }

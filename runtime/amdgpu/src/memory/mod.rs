@@ -5,6 +5,6 @@ mod buffer;
 mod class;
 
 pub use buffer::{
-    AgentMask, DeviceBuffer, DeviceMemory, DeviceRange, HdpRegister, Publication, device_range, fixed_address,
+    AgentMask, DeviceBuffer, DeviceMemory, DeviceRange, HdpRegister, Publication, device_range, fixed_memory,
 };
 pub use class::MemoryClass;

@@ -1,0 +1,303 @@
+//! Recording of dispatches. Arguments are addresses of bindings, constants, and implicit arguments; whoever dispatches may pass all of them instead.
+//! Where they are is decided by what is known of them:
+//!
+//! - *published*: all addresses are known, and the program may be executed again. They are written to memory that the program keeps, and executions
+//!   refer to them;
+//! - *in the template*: an execution copies them, with the addresses that are known, and patches the others: those of slots and of transient buffers.
+//!
+//! The size of a grid may be in memory (*indirect*). A kernel of the driver then reads it in each execution, so the arguments are the template's.
+
+use std::fmt;
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use vireo_hsa::kernarg::ImplicitArgs;
+use vireo_hsa::packet::{FenceScope, KernelDispatchPacket, PacketHeader, PacketType};
+use vireo_hsa::packets::Order;
+
+use super::arguments::{IMPLICIT_SIZE, implicit_arguments, reserved_size};
+use super::known::Known;
+use super::recorder::{DispatchTarget, Recorder};
+use super::references::{Base, Place};
+use super::template::{MAX_ARGUMENTS, Template};
+use crate::executable::LoadedKernel;
+use crate::hal::deferred::DispatchRequest;
+use crate::hal::{BufferRef, BufferUsage, DispatchFlags, ExecutableFunction};
+use crate::status::{Result, Status};
+
+/// Bytes of arguments of the kernel that patches the size of a grid.
+const PATCH_ARGUMENTS: usize = 40;
+
+/// What is known of a function of an executable.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    /// The address of the executable, which the program holds.
+    executable: usize,
+    function: ExecutableFunction,
+    kernel: LoadedKernel,
+    workgroup_size: [u16; 3],
+    bindings: usize,
+    constants: usize,
+    /// Bytes that its kernel says it has arguments for.
+    declared: usize,
+    implicit_offset: Option<usize>,
+    /// Bytes of all arguments.
+    length: usize,
+}
+
+/// What is known of functions.
+#[derive(Default)]
+pub(super) struct Targets(Known<Target>);
+
+impl fmt::Debug for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Targets")
+    }
+}
+
+impl Targets {
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Recorder {
+    /// What is known of the function of a dispatch.
+    #[inline]
+    fn target(&mut self, request: &DispatchRequest<'_>) -> Result<Target> {
+        let (executable, function) = (Arc::as_ptr(request.executable).addr(), request.function);
+        // Executables are larger than a function has bits to tell it from others.
+        let number = (executable as u64).wrapping_add(function.0);
+        let is_it = |known: &Target| known.executable == executable && known.function == function;
+        match self.work.targets.0.get(number, is_it) {
+            Some(target) => Ok(*target),
+            None => self.look_up(number, request),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, number: u64, request: &DispatchRequest<'_>) -> Result<Target> {
+        let DispatchTarget { kernel, export } = self.source.target(request.executable, request.function)?;
+        let explicit = export.explicit_size() as usize;
+        let implicit_offset = export.implicit_offset.map(|offset| offset as usize);
+        let implicit_end = implicit_offset.map_or(0, |offset| offset + IMPLICIT_SIZE);
+        let declared = export.kernel.kernarg_size as usize;
+        let length = declared.max(explicit).max(implicit_end);
+        if length > MAX_ARGUMENTS / 2 {
+            return Err(Status::out_of_range(format!("`{}`: {length} bytes of arguments", export.kernel.name)));
+        }
+        // Before its address is kept.
+        self.work.references.hold(request.executable)?;
+        Ok(*self.work.targets.0.add(
+            number,
+            Target {
+                executable: Arc::as_ptr(request.executable).addr(),
+                function: request.function,
+                kernel,
+                workgroup_size: export.workgroup_size,
+                bindings: export.bindings.len(),
+                constants: export.constants as usize,
+                declared,
+                implicit_offset,
+                length,
+            },
+        ))
+    }
+
+    /// Puts the name of the function in front of an error.
+    #[cold]
+    fn named(&self, request: &DispatchRequest<'_>, status: Status) -> Status {
+        match self.source.target(request.executable, request.function) {
+            Ok(target) => status.context(format!("`{}`", target.export.kernel.name)),
+            Err(_) => status,
+        }
+    }
+
+    /// Records a dispatch.
+    pub(super) fn record_dispatch(&mut self, request: &DispatchRequest<'_>) -> Result<()> {
+        let flags = request.flags;
+        if flags.intersects(DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS | DispatchFlags::STATIC_INDIRECT_ARGUMENTS) {
+            return Err(Status::unimplemented("the driver `amdgpu` does not read blocks of arguments from buffers"));
+        }
+        let target = self.target(request)?;
+        let mut places = std::mem::take(&mut self.work.places);
+        places.clear();
+        let recorded = self.dispatch_to(&target, request, &mut places);
+        self.work.places = places;
+        recorded.map_err(|status| self.named(request, status))
+    }
+
+    /// Records a dispatch of a function, with memory for its bindings.
+    #[inline]
+    fn dispatch_to(&mut self, target: &Target, request: &DispatchRequest<'_>, places: &mut Vec<Place>) -> Result<()> {
+        let declared = target.workgroup_size.map(u32::from);
+        let size = request.config.workgroup_size;
+        if size != [0; 3] && size != declared {
+            let message = format!("work-groups of {size:?} work-items, its kernel is for {declared:?}");
+            return Err(Status::invalid_argument(message));
+        }
+        let is_custom = request.flags.contains(DispatchFlags::CUSTOM_DIRECT_ARGUMENTS);
+        let (bindings, constants) =
+            if is_custom { (0, target.declared.div_ceil(4)) } else { (target.bindings, target.constants) };
+        if request.bindings.len() != bindings || request.constants.len() != constants {
+            let (given, values) = (request.bindings.len(), request.constants.len());
+            return Err(Status::invalid_argument(format!(
+                "it takes {bindings} bindings and {constants} constants, not {given} and {values}"
+            )));
+        }
+        let references = &mut self.work.references;
+        let counts = match request.indirect() {
+            Some(counts) => {
+                let counts = BufferRef { length: indirect_length(counts.length)?, ..counts.clone() };
+                Some(references.place(&counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?)
+            }
+            None => None,
+        };
+        // Zero if they are in memory.
+        let count = request.grid().count;
+        if counts.is_none() && count.contains(&0) {
+            return Ok(());
+        }
+        let mut grid_size = [0; 3];
+        for (items, (count, size)) in grid_size.iter_mut().zip(count.iter().zip(&declared)) {
+            *items = count.checked_mul(*size).ok_or_else(|| {
+                Status::out_of_range(format!("{count:?} work-groups of {size:?} work-items are too many"))
+            })?;
+        }
+        let local = request.config.dynamic_workgroup_local_memory;
+        let group_size = target.kernel.group_size.checked_add(local);
+        let group_size =
+            group_size.ok_or_else(|| Status::out_of_range(format!("{local} bytes of work-group memory")))?;
+        let mut is_known = true;
+        for (ordinal, binding) in request.bindings.iter().enumerate() {
+            let place = references.place(binding, BufferUsage::empty());
+            let place = place.map_err(|status| status.context(format!("binding {ordinal}")))?;
+            is_known &= place.base == Base::Fixed;
+            places.push(place);
+        }
+        let implicit = target.implicit_offset.filter(|_| !is_custom).map(|offset| {
+            let arguments = implicit_arguments(count, target.workgroup_size, local);
+            (offset, arguments)
+        });
+        let values = Values { places, constants: request.constants, implicit };
+        let dispatch = KernelDispatch {
+            kernel: LoadedKernel { group_size, ..target.kernel },
+            workgroup_size: target.workgroup_size,
+            grid_size,
+        };
+        if let Some(counts) = counts {
+            return self.indirect(target.length, &values, &dispatch, counts);
+        }
+        if is_known && self.reusable {
+            let mut range = self.published.reserve(target.length, &*self.source, &mut self.charge)?;
+            let order = self.begin_command(1, 0)?;
+            range.clear();
+            for (ordinal, place) in values.places.iter().enumerate() {
+                range.put_u64(ordinal * 8, place.offset)?;
+            }
+            values.put(|at, bytes| range.put(at, bytes))?;
+            self.template.push(&dispatch.packet(order, range.address())?);
+            return Ok(());
+        }
+        let order = self.begin_command(1, reserved_size(target.length))?;
+        let start = self.add_arguments(target.length, &values)?;
+        self.template.push_relocated(&dispatch.packet(order, start as u64)?);
+        Ok(())
+    }
+
+    /// Adds arguments to the template; returns their offset.
+    #[inline]
+    fn add_arguments(&mut self, length: usize, values: &Values<'_>) -> Result<usize> {
+        let Recorder { template, work, .. } = self;
+        let start = template.add_arguments(length);
+        for (ordinal, place) in values.places.iter().enumerate() {
+            work.references.note(place, BufferUsage::empty());
+            template.patch(start + ordinal * 8, place.base, place.offset);
+        }
+        let arguments = template.arguments_mut(start);
+        values.put(|at, bytes| {
+            let target = arguments.get_mut(at..at + bytes.len());
+            target.ok_or_else(|| Status::internal("arguments after their end"))?.copy_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(start)
+    }
+
+    /// A dispatch whose size is in memory: a kernel of the driver reads it, writes it into the packet after its own and into the implicit
+    /// arguments, and publishes the packet.
+    fn indirect(&mut self, length: usize, values: &Values<'_>, dispatch: &KernelDispatch, counts: Place) -> Result<()> {
+        let patch = self.transfer_kernels()?.patch;
+        let order = self.begin_command(2, reserved_size(length) + reserved_size(PATCH_ARGUMENTS))?;
+        self.work.references.note(&counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS);
+        let arguments = self.add_arguments(length, values)? as u64;
+        // It begins once the patch has completed, and reads what that wrote to the implicit arguments.
+        let after = Order { barrier: true, acquire: order.acquire.max(FenceScope::AGENT), ..order };
+        let packet = dispatch.packet(after, arguments)?;
+        let first_dword = u32::from(packet.header.0) | u32::from(packet.setup.0) << 16;
+        let template: &mut Template = &mut self.template;
+        let start = template.add_arguments(PATCH_ARGUMENTS);
+        template.patch(start, counts.base, counts.offset);
+        template.put_slot(start + 8, template.packet_count() + 1);
+        if let Some((offset, _)) = values.implicit {
+            let block_count = offset_of!(ImplicitArgs, block_count) as u64;
+            template.patch(start + 16, Base::Arguments, arguments + offset as u64 + block_count);
+        }
+        let [x, y, z] = dispatch.workgroup_size.map(u64::from);
+        template.put(start + 24, y << 32 | x);
+        template.put(start + 32, u64::from(first_dword) << 32 | z);
+        let of_patch = KernelDispatch { kernel: patch, workgroup_size: [1; 3], grid_size: [1; 3] };
+        template.push_relocated(&of_patch.packet(order, start as u64)?);
+        let header = PacketHeader::default().with_type(PacketType::INVALID)?;
+        template.push_relocated(&KernelDispatchPacket { header, ..packet });
+        Ok(())
+    }
+}
+
+/// The arguments of a dispatch.
+struct Values<'a> {
+    /// The bindings, whose addresses come first.
+    places: &'a [Place],
+    constants: &'a [u32],
+    /// The implicit arguments and their offset.
+    implicit: Option<(usize, [u8; IMPLICIT_SIZE])>,
+}
+
+impl Values<'_> {
+    /// Writes all but the addresses, to memory that is zero.
+    #[inline]
+    fn put(&self, mut put: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+        for (place, constant) in self.constants.iter().enumerate() {
+            put(self.places.len() * 8 + place * 4, &constant.to_le_bytes())?;
+        }
+        match &self.implicit {
+            Some((offset, arguments)) => put(*offset, arguments),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the packet of a dispatch says of its kernel.
+struct KernelDispatch {
+    kernel: LoadedKernel,
+    workgroup_size: [u16; 3],
+    grid_size: [u32; 3],
+}
+
+impl KernelDispatch {
+    #[inline]
+    fn packet(&self, order: Order, arguments: u64) -> Result<KernelDispatchPacket> {
+        let LoadedKernel { object, private_size, group_size } = self.kernel;
+        let packet = KernelDispatchPacket::new(order, object, arguments, self.workgroup_size, self.grid_size)?;
+        Ok(KernelDispatchPacket { private_segment_size: private_size, group_segment_size: group_size, ..packet })
+    }
+}
+
+/// The three counts of an indirect dispatch.
+fn indirect_length(length: u64) -> Result<u64> {
+    const COUNTS: u64 = 3 * size_of::<u32>() as u64;
+    if length >= COUNTS {
+        return Ok(COUNTS);
+    }
+    Err(Status::out_of_range(format!("{length} bytes for the size of a grid: expected {COUNTS}")))
+}
