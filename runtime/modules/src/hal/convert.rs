@@ -88,32 +88,20 @@ pub fn covers(buffer: &dyn Buffer, offset: u64, length: u64) -> bool {
 /// The buffer, offset and length of a slot.
 type TableEntry<'call> = (Option<&'call Obj<BufferRefObject>>, u64, u64);
 
-/// The binding table of an execution. It borrows the buffers of a program's references without incrementing their reference counts.
-pub struct BindingTable<'a> {
-    bindings: SmallVec<[ManuallyDrop<BufferBinding>; 8]>,
-    references: PhantomData<&'a Obj<BufferRefObject>>,
-}
-
-impl<'a> BindingTable<'a> {
-    /// The table for `references`.
-    #[inline]
-    pub fn new(references: Span<'a, TableEntry<'a>>) -> BindingTable<'a> {
-        let mut table = BindingTable { bindings: SmallVec::new(), references: PhantomData };
-        for (reference, offset, length) in references {
-            // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the table
-            // guarantees that the original holds the buffer meanwhile.
-            let buffer = reference.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
-            table.bindings.push(ManuallyDrop::new(BufferBinding { buffer, offset, length }));
-        }
-        table
+/// Calls `run` with the binding table of an execution. It borrows the buffers of a program's references without incrementing their reference counts;
+/// a callee that keeps one clones it, which does. The table stays where it is made, since copying it takes longer than to fill it.
+#[inline]
+pub fn with_binding_table<'a, R>(references: Span<'a, TableEntry<'a>>, run: impl FnOnce(&[BufferBinding]) -> R) -> R {
+    let mut table: SmallVec<[ManuallyDrop<BufferBinding>; 8]> = SmallVec::new();
+    for (reference, offset, length) in references {
+        // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the references guarantees that
+        // the original holds the buffer meanwhile.
+        let buffer = reference.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
+        table.push(ManuallyDrop::new(BufferBinding { buffer, offset, length }));
     }
-
-    /// The bindings. A callee that keeps one clones it, which increments the reference count.
-    pub fn bindings(&self) -> &[BufferBinding] {
-        let (data, length) = (self.bindings.as_ptr(), self.bindings.len());
-        // SAFETY: `ManuallyDrop` has the layout of its value, and the slice borrows the table.
-        unsafe { std::slice::from_raw_parts(data.cast(), length) }
-    }
+    let (data, length) = (table.as_ptr(), table.len());
+    // SAFETY: `ManuallyDrop` has the layout of its value, and the table lives until `run` has returned.
+    run(unsafe { std::slice::from_raw_parts(data.cast(), length) })
 }
 
 /// The parameters of a new buffer.

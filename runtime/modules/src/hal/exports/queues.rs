@@ -5,7 +5,7 @@ use vireo_macros::vm_module;
 
 use super::Buffers;
 use crate::abi::Span;
-use crate::hal::convert::{BindingTable, bytes, object, params, pattern_bytes};
+use crate::hal::convert::{bytes, object, params, pattern_bytes, with_binding_table};
 use crate::hal::{HalModule, HalState};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
@@ -128,8 +128,9 @@ impl HalModule {
         flags: ExecuteFlags,
         binding_table: Span<'_, (Option<&Obj<Buffers>>, u64, u64)>,
     ) -> Result<()> {
-        let table = BindingTable::new(binding_table);
-        device.queue_execute(queue_affinity, &wait_fence, &signal_fence, &command_buffer.0, table.bindings(), flags)
+        with_binding_table(binding_table, |table| {
+            device.queue_execute(queue_affinity, &wait_fence, &signal_fence, &command_buffer.0, table, flags)
+        })
     }
 
     #[vm_export("device.queue.fill")]
