@@ -10,13 +10,13 @@ use crate::convention::{Argument, Convention, Kind};
 pub struct Marshal {
     /// The value arguments.
     pub words: Box<[Word]>,
-    /// The reference arguments.
+    /// The reference arguments, as [`RefReg::frame_relative`].
     pub refs: Box<[(RefReg, Passing)]>,
     /// Which of the first 64 of them are lent, as a bit set.
     pub lent: u64,
     /// The registers of the value results.
     pub result_words: Box<[Word]>,
-    /// The registers of the reference results.
+    /// The registers of the reference results, as [`RefReg::frame_relative`].
     pub result_refs: Box<[RefReg]>,
 }
 
@@ -53,7 +53,7 @@ fn passing(refs: &[RefReg]) -> (Box<[(RefReg, Passing)]>, u64) {
             false => Passing::Lend,
         };
         lent |= u64::from(passing == Passing::Lend) << (index % u64::BITS as usize);
-        (*reg, passing)
+        (reg.frame_relative(), passing)
     };
     (refs.iter().enumerate().map(pass).collect(), lent)
 }
@@ -103,7 +103,7 @@ impl Marshal {
             refs,
             lent,
             result_words: results.words.into(),
-            result_refs: results.refs.into(),
+            result_refs: results.refs.into_iter().map(RefReg::frame_relative).collect(),
         }
     }
 }

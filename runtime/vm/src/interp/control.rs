@@ -313,25 +313,29 @@ impl<'a> Machine<'a> {
         self.check_after_call()?;
         self.reclaim_steps(lent);
         // Lent references return before the results are written, because a result may go to the same register. The others are released.
+        let mut frame = self.frame;
         for (reg, passing) in marshal.refs.iter().rev() {
             let reference = call.refs.pop().flatten();
             if *passing == Passing::Lend {
-                *self.frame.reference_mut(reg.index()) = reference;
+                *frame.reference_at_mut(*reg) = reference;
             }
         }
-        if call.result_words.len() < marshal.result_words.len() || call.result_refs.len() < marshal.result_refs.len() {
+        let (words, refs) = (&call.result_words[..], &mut call.result_refs[..]);
+        if words.len() < marshal.result_words.len() || refs.len() < marshal.result_refs.len() {
             return Err(Status::internal(format!("`{}` returned fewer results than its convention has", import.name)));
         }
-        for (target, word) in marshal.result_words.iter().zip(&call.result_words) {
+        // Indices instead of pairs of iterators, since most calls have one result or none: the loops are not prepared for more.
+        for (index, target) in marshal.result_words.iter().enumerate() {
             match *target {
-                Word::Wide(reg) => self.set_wide(reg, *word),
-                Word::Narrow(reg) => self.set_word(reg, *word as u32),
+                Word::Wide(reg) => frame.set_wide(reg.index(), words[index]),
+                Word::Narrow(reg) => frame.set_word(reg.index(), words[index] as u32),
                 // Results are no spans.
                 Word::Count(_) => {}
             }
         }
-        for (target, result) in marshal.result_refs.iter().zip(&mut call.result_refs) {
-            self.assign(*target, result.take());
+        for (index, target) in marshal.result_refs.iter().enumerate() {
+            let old = std::mem::replace(frame.reference_at_mut(*target), refs[index].take());
+            drop(old);
         }
         call.clear();
         self.state.recycled_call = Some(call);
@@ -353,14 +357,14 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     fn marshal(&mut self, marshal: &Marshal) -> Box<Call> {
         let mut call = self.state.recycled_call.take().unwrap_or_default();
-        let frame = self.frame;
+        let mut frame = self.frame;
         call.words.extend(marshal.words.iter().map(|word| match *word {
             Word::Narrow(reg) => u64::from(frame.word(reg.index())),
             Word::Wide(reg) => frame.wide(reg),
             Word::Count(count) => u64::from(count),
         }));
         call.refs.extend(marshal.refs.iter().map(|(reg, passing)| {
-            let place = self.frame.reference_mut(reg.index());
+            let place = frame.reference_at_mut(*reg);
             if *passing == Passing::Copy { place.clone() } else { place.take() }
         }));
         call.lent = marshal.lent;

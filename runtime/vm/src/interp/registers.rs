@@ -117,6 +117,14 @@ impl Registers {
         unsafe { &*header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.frame_offset())) }
     }
 
+    /// A register of references by its offset from the frame header, to be changed.
+    #[inline(always)]
+    pub fn reference_at_mut(&mut self, reg: RefReg) -> &mut Option<Ref> {
+        debug_assert!(reg.frame_offset() < 0);
+        // SAFETY: as in `reference_at`; `&mut self` is exclusive.
+        unsafe { &mut *header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.frame_offset())) }
+    }
+
     /// A register of references, to be changed.
     #[inline(always)]
     pub fn reference_mut(&mut self, index: usize) -> &mut Option<Ref> {
