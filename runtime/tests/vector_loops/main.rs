@@ -1,4 +1,5 @@
-//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`), which loops become vectors (`shape`), and their fuel (`fuel`).
+//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`), which loops become vectors (`shape`), what several
+//! iterations share (`rows`), and their fuel (`fuel`).
 
 mod fuel;
 mod nests;

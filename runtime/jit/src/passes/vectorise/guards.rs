@@ -5,6 +5,8 @@
 //! at most `first + growth`: `first` is its value in the first iteration of all loops of the nest, and `growth` adds up by how much each loop
 //! makes it grow from its first iteration to its last. Nothing of that wraps, which is checked, too: starts, bounds and factors are small, and
 //! sums are not large. So every index is in range if `first` is, and `growth` is less than the number of elements from `first` on.
+//!
+//! Guards of a jammed loop are the same, for its whole nest, with one more.
 
 use smallvec::SmallVec;
 
@@ -139,6 +141,8 @@ impl<'a> Guards<'a> {
         let growing: Vec<(NodeId, (u64, Growth))> =
             self.parameters.iter().filter_map(|(id, parameter)| Some((*id, parameter.grows?))).collect();
         for (_, index) in stores {
+            // It is linear: by how much one loop makes it grow does not depend on the others.
+            self.growth(index)?;
             for (id, grows) in &growing {
                 let grows = if own.contains(id) { (grows.0, Growth::Constant(0)) } else { *grows };
                 self.parameters.get_mut(id)?.grows = Some(grows);
@@ -151,9 +155,9 @@ impl<'a> Guards<'a> {
             let stride = self.growth(index)?;
             let (inside, stride) = (self.node(inside), self.node(stride));
             self.below(inside, stride)?;
-        }
-        for (id, grows) in growing {
-            self.parameters.get_mut(&id)?.grows = Some(grows);
+            for (id, grows) in &growing {
+                self.parameters.get_mut(id)?.grows = Some(*grows);
+            }
         }
         Some(())
     }
