@@ -77,6 +77,11 @@ impl<'a> Guards<'a> {
         Guards { graph, defined, block, exit, parameters: Table::default(), initial_values: Table::default() }
     }
 
+    #[cfg(test)]
+    pub fn graph(&self) -> &Graph {
+        self.graph
+    }
+
     /// The values of nodes in the first iteration of all loops, for those that guards needed.
     pub fn initial_values(self) -> Table<NodeId, NodeId> {
         self.initial_values

@@ -20,6 +20,8 @@
 //! comes first, and each row adds up its own sums in the order of the program. The vectoriser calls this for the loops that it takes.
 
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use super::guards::Guards;
 use super::{Candidate, Remainder, Surroundings, iterations, vectorise};
