@@ -67,7 +67,7 @@ impl Recorder {
     #[inline]
     fn target(&mut self, request: &DispatchRequest<'_>) -> Result<Target> {
         let (executable, function) = (Arc::as_ptr(request.executable).addr(), request.function);
-        // Executables are larger than a function has bits to tell it from others.
+        // Another function may have this number too, so what is found is compared.
         let number = (executable as u64).wrapping_add(function.0);
         let is_it = |known: &Target| known.executable == executable && known.function == function;
         match self.work.targets.0.get(number, is_it) {
