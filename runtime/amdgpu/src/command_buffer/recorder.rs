@@ -178,8 +178,13 @@ impl deferred::Recorder for Recorder {
     }
 
     fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
-        // Queues acquire and release memory for the host at both ends of a submission, so only the range is checked.
-        self.record(|recorder| recorder.work.references.place(range, BufferUsage::empty()).map(drop))
+        // Queues acquire and release memory for the host at both ends of a submission, so only the range is checked: that of a slot by executions.
+        self.record(|recorder| {
+            let references = &mut recorder.work.references;
+            let place = references.place(range, BufferUsage::empty())?;
+            references.note(&place, BufferUsage::empty());
+            Ok(())
+        })
     }
 
     fn dispatch(&mut self, _source: &Arc<dyn KernelSource>, request: DispatchRequest<'_>) -> Result<()> {

@@ -529,3 +529,13 @@ fn a_program_is_charged_to_the_call_that_records_it() {
     drop(program);
     assert_eq!(budget.used(), 0);
 }
+
+#[test]
+fn the_range_of_a_flush_is_checked_by_executions() {
+    let mut recorder = recorder_of(1, true);
+    recorder.synchronise(&in_slot(0, 16, 32)).expect("records");
+    let program = recorder.finish(&source()).expect("records");
+    let bound = |length| [BufferBinding { buffer: Some(buffer(length)), offset: 0, length: WHOLE_BUFFER }];
+    assert_eq!(code(execute(&program, &bound(47))), StatusCode::OutOfRange);
+    assert!(execute(&program, &bound(48)).expect("executes").packets.is_empty());
+}
