@@ -34,6 +34,10 @@ use rows::{Rows, RowsBuilder};
 
 /// Most rows: iterations that are computed together.
 const MAX_ROWS: u64 = 8;
+/// Most rows where each can have several vectors, which share what is splat.
+const MAX_ROWS_OF_LOADS: u64 = 4;
+/// Most vectors of each row.
+const MAX_VECTORS: u64 = 4;
 /// Most vectors that an inner loop carries: there are registers for twelve, and it needs some for what it loads and computes.
 const MAX_CARRIED: u64 = 8;
 /// Most nodes of the loop around, as most of them are copied for each row.
@@ -114,19 +118,22 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, largest: Wi
     if !known {
         return None;
     }
-    // A gather takes longer than all else, so it is shared by as many rows as possible.
-    let is_long = iterations(graph, nest).is_none_or(|iterations| iterations >= 2 * largest.lanes());
-    let vectors = if shapes.gathers || !is_long { 1 } else { 2 };
-    let most = (MAX_CARRIED / (carried * vectors as u64)).min(MAX_ROWS);
+    // A gather takes longer than all else, so it is shared by as many rows as possible; and so is a vector if a row has only one.
+    let fit = iterations(graph, nest).map_or(MAX_VECTORS, |iterations| iterations / largest.lanes());
+    let fit = if shapes.gathers { 1 } else { fit.clamp(1, MAX_VECTORS) };
+    let most = (MAX_CARRIED / carried).min(if fit == 1 { MAX_ROWS } else { MAX_ROWS_OF_LOADS });
     let rows = match iterations(graph, outer) {
         None => Some(most),
-        // As few iterations as possible are left over. The last one always is if the test is at the end.
         Some(all) => {
+            // The last one is left over if the test is at the end.
             let all = all.saturating_sub(u64::from(!outer.is_top_tested));
-            (2..=most.min(all)).rev().min_by_key(|rows| all % rows)
+            // What is shared is loaded for all rows at once, and for each iteration that is left over.
+            (2..=most.min(all)).rev().min_by_key(|rows| all / rows + all % rows)
         }
     };
-    rows.filter(|rows| *rows > 1).map(|rows| Unrolling { rows, vectors })
+    let rows = rows.filter(|rows| *rows > 1)?;
+    let vectors = (MAX_CARRIED / (carried * rows)).clamp(1, fit);
+    Some(Unrolling { rows, vectors: vectors as usize })
 }
 
 fn make(
