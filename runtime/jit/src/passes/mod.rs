@@ -17,4 +17,5 @@ mod range_check_hoisting;
 mod replacements;
 mod scalar_promotion;
 mod strength_reduction;
+mod strip_mining;
 mod vectorise;

@@ -1,8 +1,8 @@
-//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops vectorisation, LICM with the passes for each loop,
+//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops strip mining, vectorisation, LICM with the passes for each loop,
 //! guard sinking, GVN again, DCE and block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
 
 use super::replacements::Replacements;
-use super::{block_layout, block_parameters, dce, guard_sinking, gvn, licm, vectorise};
+use super::{block_layout, block_parameters, dce, guard_sinking, gvn, licm, strip_mining, vectorise};
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
 use crate::ir::graph::Graph;
@@ -29,7 +29,10 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
         // Without preheaders there are no loops.
         return;
     }
-    let tree = if vectorise::vectorise_loops(graph, features) { Dominators::new(graph) } else { tree };
+    let is_split = strip_mining::split_loops(graph, features);
+    verifier.after("strip_mining", graph, RangeChecks::Exact);
+    let is_vectorised = vectorise::vectorise_loops(graph, features);
+    let tree = if is_split || is_vectorised { Dominators::new(graph) } else { tree };
     verifier.after("vectorise", graph, RangeChecks::Guarded);
     let hoisted = licm::hoist_invariants(graph, &tree);
     let tree = if guard_sinking::sink_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };

@@ -1,0 +1,192 @@
+//! Strip mining: a counted loop that divides its induction variable by loop-invariant numbers runs in strips in which no quotient changes.
+//!
+//! ```text
+//! for i in start..bound:                  i = start
+//!   q = i / d; r = i % d           -->    while i < bound:
+//!   out[q * n + r] = a[q]                   q = i / d; r = i - q * d; offset = r - i; end = min(bound, i + d - r)
+//!                                           for i in i..end: out[q * n + (i + offset)] = a[q]
+//! ```
+//!
+//! Compilers make such loops of nests of loops over the dimensions of a tensor. In a strip, quotients are loop-invariant and remainders grow by
+//! one, so the inner loop has no division, and can be vectorised. With several divisors, the quotients of a remainder among them, a strip
+//! ends where the first of its quotients changes. Dividends and divisors are known not to be negative, so what rounds quotients toward
+//! negative infinity is folded, too.
+//!
+//! ```text
+//! preheader --> guards --> header of strips --> strip --> header --> body --+     after --> header of strips
+//!     |           |              |                           ^  |           |       ^
+//!     |           |              |                           |  +-----------|-------+
+//!     |           |              v                           +--------------+
+//!     +-----------+--> preheader of the original loop
+//! ```
+//!
+//! The guards make sure that divisors are positive and not small, that dividends are not negative, and that nothing wraps. If one fails, the
+//! original loop does everything; else it does nothing but to find that no iteration is left, so that the values that are used after it
+//! are its own. The inner loop is a copy of the original one (`copy.rs`), with its checks, its side exits and its counted back edge. The
+//! back edge of the outer loop takes back the step that it counts. The pipeline runs this once, before vectorisation.
+
+mod copy;
+
+use smallvec::SmallVec;
+
+use crate::analysis::loop_nest::{Item, LoopNest};
+use crate::analysis::shapes::Shapes;
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
+use crate::ir::hash::Table;
+use crate::ir::types::{Scalar, Ty};
+use crate::processor::features::Features;
+use copy::Copier;
+
+/// Most loops of a function that become strips: each takes time in proportion to the whole function.
+const MAX_LOOPS: usize = 32;
+/// Most nodes of a loop that is copied.
+const MAX_NODES: usize = 400;
+/// Fewest iterations of a whole strip: those of the shortest vector.
+const MIN_STRIP: u64 = 8;
+/// Starts, bounds and divisors are less than this, so that no sum of a few of them wraps.
+const SMALL: u64 = 1 << 31;
+/// Dividends are less than this in the first iteration.
+const LARGE: u64 = 1 << 62;
+
+/// Splits loops into strips where that is possible and worthwhile. Whether there was one.
+pub(super) fn split_loops(graph: &mut Graph, features: Features) -> bool {
+    if !graph.blocks.iter().any(|block| block.nodes.iter().any(|id| division(graph, *id).is_some())) {
+        return false;
+    }
+    // Inner loops come later. A loop around one that was split is no nest any more.
+    let order = graph.order.iter().rev().copied();
+    let preheaders: Vec<BlockIndex> = order.filter(|block| graph.blocks[*block].preheader_exit.is_some()).collect();
+    let has_vectors = !features.widths().is_empty();
+    let (mut attempts, mut is_any_split) = (0, false);
+    for preheader in preheaders {
+        let Some(nest) = LoopNest::parse(graph, preheader) else { continue };
+        // The iterations of an outer loop take long, so its divisions matter only if they keep it from being vectorised.
+        if !is_candidate(graph, &nest) || (nest.is_outer() && !has_vectors) {
+            continue;
+        }
+        if attempts == MAX_LOOPS {
+            break;
+        }
+        attempts += 1;
+        is_any_split |= try_split(graph, &nest);
+    }
+    is_any_split
+}
+
+/// Which division a node is, if it is one of `i64`: whether its value is the quotient, and not the remainder.
+fn division(graph: &Graph, id: NodeId) -> Option<bool> {
+    match graph.node(id).kind {
+        Kind::Primitive(Primitive::CheckedDivS | Primitive::CheckedDivU, Scalar::I64) => Some(true),
+        Kind::Primitive(Primitive::CheckedRemS | Primitive::CheckedRemU, Scalar::I64) => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a loop counts up by one, and divides anything in each iteration.
+fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
+    let mut nodes = 0;
+    nest.for_each_node(graph, &mut |_| nodes += 1);
+    let divides = nest.body.iter().any(|item| match item {
+        Item::Nodes(block) => graph.blocks[*block].nodes.iter().any(|id| division(graph, *id).is_some()),
+        Item::Loop(_) => false,
+    });
+    divides && nest.is_top_tested && nest.step == 1 && nodes <= MAX_NODES
+}
+
+/// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits that nobody uses.
+fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
+    let (blocks, order) = (graph.blocks.len(), graph.order.clone());
+    let preheader = graph.blocks[nest.preheader].clone();
+    let strip = split(graph, nest);
+    let is_worthwhile = strip.is_some_and(|strip| {
+        // Corrections of quotients have become dead.
+        super::dce::remove_dead_nodes(graph, true);
+        // In an innermost loop, divisions are much of the time.
+        !nest.is_outer() || LoopNest::parse(graph, strip).is_some_and(|inner| Shapes::new(graph, &inner).is_some())
+    });
+    if !is_worthwhile {
+        graph.blocks.truncate(blocks);
+        graph.blocks[nest.preheader] = preheader;
+        graph.order = order;
+    }
+    is_worthwhile
+}
+
+/// The state of a loop at the beginning of an iteration, with these values of its parameters.
+fn state(graph: &mut Graph, nest: &LoopNest, header_exit: ExitId, values: &[NodeId]) -> ExitId {
+    let mut state = graph.exit(header_exit).clone();
+    let parameters = &graph.blocks[nest.header].parameters;
+    for slot_value in &mut state.frame_state {
+        if let Some(index) = parameters.iter().position(|id| *id == slot_value.node) {
+            slot_value.node = values[index];
+        }
+    }
+    graph.add_exit(state)
+}
+
+/// Adds the strips before a loop. Gives the block before the inner loop, which is its preheader.
+fn split(graph: &mut Graph, nest: &LoopNest) -> Option<BlockIndex> {
+    let header_exit = graph.blocks[nest.header].header_exit?;
+    let defined = nest.defined(graph);
+    if defined.contains(nest.bound.index()) {
+        return None;
+    }
+    let [checks, strips, strip] = [(); 3].map(|()| graph.add_block());
+    let types: SmallVec<[Ty; 8]> = graph.blocks[nest.header].parameters.iter().map(|id| graph.node(*id).ty).collect();
+    let parameters = |graph: &mut Graph, block: BlockIndex| -> Nodes {
+        types.iter().map(|ty| graph.parameter(block, *ty)).collect()
+    };
+    let current = parameters(graph, strips);
+    let at_start = state(graph, nest, header_exit, &nest.start);
+    let at_strip = state(graph, nest, header_exit, &current);
+    graph.blocks[checks].preheader_exit = Some(at_start);
+    graph.blocks[strip].preheader_exit = Some(at_strip);
+    let original = graph.add_block();
+    let own = parameters(graph, original);
+    let at_original = state(graph, nest, header_exit, &own);
+    graph.blocks[original].preheader_exit = Some(at_original);
+    graph.blocks[original].terminator =
+        Terminator::Jump(Branch { target: nest.header, args: own, ..Branch::default() });
+    let to_original = |args: &Nodes| Branch { target: original, args: args.clone(), ..Branch::default() };
+    let exit = graph.add_exit(Exit {
+        pc: 0,
+        frame_state: Vec::new(),
+        pending_stores: Vec::new(),
+        fallback: Some(to_original(&nest.start)),
+    });
+
+    let counter = current[nest.induction];
+    let copier = Copier::new(graph, nest, defined, checks, exit, (strip, at_strip, counter));
+    let copied = copier.copy()?;
+
+    let after = graph.add_block();
+    let latch = graph.branches(copied.latch).first().copied()?.clone();
+    let limits_exit = graph.exit(latch.limits_exit?).clone();
+    let limits_exit = graph.add_exit(limits_exit);
+    // Each iteration has counted its back edge, as it does in the original loop, and there are no others.
+    graph.add_node(after, Kind::UncountStep, Ty::Nothing, &[]);
+    graph.blocks[after].terminator = Terminator::Jump(Branch {
+        target: strips,
+        args: graph.blocks[copied.header].parameters.clone(),
+        limits_exit: Some(limits_exit),
+        ..Branch::default()
+    });
+    let less = Kind::Primitive(Primitive::LtS, Scalar::I64);
+    let inner = graph.blocks[copied.header].parameters[nest.induction];
+    let test = graph.add_node(copied.header, less, Ty::Truth, &[inner, copied.end]);
+    let to = |target: BlockIndex| Branch { target, ..Branch::default() };
+    graph.blocks[copied.header].terminator = Terminator::Branch(test, to(copied.body), to(after));
+    graph.blocks[strip].terminator =
+        Terminator::Jump(Branch { target: copied.header, args: current.clone(), ..Branch::default() });
+    let test = graph.add_node(strips, less, Ty::Truth, &[counter, nest.bound]);
+    graph.blocks[strips].terminator = Terminator::Branch(test, to(strip), to_original(&current));
+    graph.blocks[checks].terminator =
+        Terminator::Jump(Branch { target: strips, args: nest.start.clone(), ..Branch::default() });
+    graph.blocks[nest.preheader].terminator = Terminator::Guarded(to(checks), to_original(&nest.start));
+    graph.blocks[nest.preheader].preheader_exit = None;
+    let new = [checks, strips, strip].into_iter().chain(copied.blocks).chain([after, original]);
+    let at = graph.order.iter().position(|block| *block == nest.preheader)?;
+    graph.order.splice(at + 1..at + 1, new);
+    Some(strip)
+}
