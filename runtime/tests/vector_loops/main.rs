@@ -1,5 +1,5 @@
 //! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`), which loops become vectors (`shape`), what several
-//! iterations share (`rows`), and their fuel (`fuel`).
+//! iterations share (`rows`), loops that divide what they count with (`strips`), and their fuel (`fuel`).
 
 mod fuel;
 mod nests;
@@ -9,6 +9,7 @@ mod rows;
 mod shape;
 #[path = "../support/skip.rs"]
 mod skip;
+mod strips;
 
 fn has_lanes(lanes: u8) -> bool {
     #[cfg(target_arch = "x86_64")]

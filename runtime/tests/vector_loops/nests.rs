@@ -10,27 +10,29 @@ use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
 use super::has_lanes;
 use super::products::product;
-use super::program::{LENGTH, Random, program};
+use super::program::{LENGTH, Random, product_of_strides, program};
 use super::skip::{Need, skipped};
 
 /// Which buffer each of the three is, and the numbers.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     buffers: [usize; 3],
-    numbers: [i64; 5],
+    numbers: [i64; 7],
 }
 
-fn call(random: &mut Random) -> Call {
+fn call(random: &mut Random, divisors: &mut Random) -> Call {
     let counts = [0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 40, 64, 70];
     let mut number = || counts[random.below(counts.len() as u64) as usize];
     let bounds = [number(), number(), number()];
     let stride = [0, 1, 2, 8, 33, 40, -1][random.below(7) as usize];
     let shift = [0, 0, 1, 4, 100, 400, LENGTH as i64 - 20, -2][random.below(8) as usize];
     // Some share memory: all of it, or from the middle of a vector on.
+    let divisor_of = [8, 9, 10, 16, 17, 24, 33, 40, 64, 7, 1, 0, -1, -9, i64::MAX, i64::MIN];
+    let mut divisor = || divisor_of[divisors.below(divisor_of.len() as u64) as usize];
     let buffers = [[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 0, 1], [0, 1, 0], [0, 3, 1], [3, 0, 0]];
     Call {
         buffers: buffers[random.below(buffers.len() as u64) as usize],
-        numbers: [bounds[0], bounds[1], bounds[2], stride, shift],
+        numbers: [bounds[0], bounds[1], bounds[2], stride, shift, divisor(), divisor()],
     }
 }
 
@@ -76,15 +78,17 @@ fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (S
     (result.replace("-NaN", "NaN"), words.collect())
 }
 
-/// Runs what `program` writes for the numbers `first..first + count`, with vectors of eight lanes and with those of sixteen.
-fn run(program: fn(&mut Random) -> String, first: u64, count: u64) {
+/// Runs what `write` writes for the numbers `first..first + count`, with vectors of eight lanes and with those of sixteen. It gets random numbers,
+/// and others for divisions.
+fn run(write: fn(&mut Random, &mut Random) -> String, first: u64, count: u64) {
     if !has_lanes(16) {
         skipped(Need::Processor("avx512dq"), "there are no vectors of sixteen lanes");
     }
     let (widths, mut returned) = ([8, 16], 0);
     for number in first..first + count {
         let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let text = program(&mut random);
+        let mut divisors = Random(number.wrapping_mul(0xD134_2543_DE82_EF95) | 1);
+        let text = write(&mut random, &mut divisors);
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
         let context = |max_lanes| {
             let mut module = Module::from_bytes(&bytes).expect("it is a module");
@@ -94,7 +98,7 @@ fn run(program: fn(&mut Random) -> String, first: u64, count: u64) {
         let interpreted = context(0);
         let compiled = widths.map(|lanes| (lanes, context(lanes)));
         for _ in 0..8 {
-            let call = call(&mut random);
+            let call = call(&mut random, &mut divisors);
             // Some run out of it in the middle of a loop.
             let fuel = [u64::MAX, u64::MAX, random.below(100), random.below(10_000)][random.below(4) as usize];
             let expected = outcome(&interpreted.function("f").expect("it is exported"), call, fuel, Dispatch::Loop);
@@ -129,15 +133,29 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn random_products_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    run(product, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    run(|random, _| product(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
     // The outer loop of this one is known to make a single iteration, after its test.
-    run(product, 3120, 1);
+    run(|random, _| product(random), 3120, 1);
+}
+
+#[test]
+fn random_products_of_strides_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    run(|random, _| product_of_strides(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 60));
 }
 
 #[test]
 fn random_nests_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    run(program, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    let write = |random: &mut Random, _: &mut Random| program(random, None);
+    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
     // Of these, one ran an iteration too many after vectors of which none were left, and one moved a vector over a part of another one.
-    [51245, 226923].iter().for_each(|number| run(program, *number, 1));
+    [51245, 226923].iter().for_each(|number| run(write, *number, 1));
+}
+
+#[test]
+fn random_nests_that_divide_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    let write = |random: &mut Random, divisors: &mut Random| program(random, Some(Random(divisors.below(1 << 31))));
+    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::program::Random;
+use super::program::{Random, SIGNATURE};
 
 /// What each loop counts with, from the outermost one on, and what it stays below.
 const ROW: u32 = 20;
@@ -179,9 +179,7 @@ impl Writer<'_> {
 pub fn product(random: &mut Random) -> String {
     let (wide, narrow) = ([33, 40, 64, 70][random.below(4) as usize], 2 + random.below(2));
     let mut text = format!(
-        "vm.module @m version 0\nvm.type i32\nvm.type f32\nvm.type i64\nvm.type !vm.buffer\n\nvm.export @f\n\
-         vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, \
-         %i6:7: i64, %i8:9: i64) -> (i32, f32) {{\n^bb0:\n  %i12:13 = vm.const.i64 1\n  \
+        "{SIGNATURE}\n^bb0:\n  %i12:13 = vm.const.i64 1\n  \
          %i14:15 = vm.const.i64 {wide}\n  %i28:29 = vm.const.i64 {narrow}\n  %i30:31 = vm.const.i64 1\n  \
          %i32:33 = vm.const.i64 3\n  %i17 = vm.const.f32 1.5\n  %i18 = vm.const.i32.zero\n  %i19 = vm.const.f32.zero\n"
     );

@@ -21,16 +21,18 @@ const BOUNDS: [u32; 3] = [0, 2, 4];
 /// More arguments: a stride, and a distance.
 const STRIDE: u32 = 6;
 const SHIFT: u32 = 8;
+/// Where the arguments are that counters are divided by.
+const DIVISORS: [u32; 2] = [26, 28];
 
-/// How each text begins.
-const SIGNATURE: &str = "vm.module @m version 0
+/// How each text begins: all functions take the same arguments.
+pub const SIGNATURE: &str = "vm.module @m version 0
 vm.type i32
 vm.type f32
 vm.type i64
 vm.type !vm.buffer
 
 vm.export @f
-vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, %i6:7: i64, %i8:9: i64) -> (i32, f32) {";
+vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, %i6:7: i64, %i8:9: i64, %i10:11: i64, %i12:13: i64) -> (i32, f32) {";
 
 /// Writes one program.
 struct Writer<'a> {
@@ -42,6 +44,8 @@ struct Writer<'a> {
     next: u32,
     loops: usize,
     counts: [(u64, bool); 3],
+    /// What decides about divisions, if there are any: the rest of a program does not depend on it.
+    divisions: Option<Random>,
 }
 
 impl Writer<'_> {
@@ -59,12 +63,90 @@ impl Writer<'_> {
         self.next - 2
     }
 
+    /// A number below `bound` that decides about divisions.
+    fn choice(&mut self, bound: u64) -> u64 {
+        self.divisions.as_mut().map_or(0, |random| random.below(bound))
+    }
+
+    /// A divisor: an argument, or a constant.
+    fn divisor(&mut self) -> u32 {
+        if self.choice(2) == 0 {
+            return DIVISORS[self.choice(2) as usize];
+        }
+        let constants = [0_i64, 1, 2, 7, 8, 9, 10, 16, 17, 24, 33, 64, -8, i64::MAX, i64::MIN];
+        let (into, value) = (self.pair(), constants[self.choice(15) as usize]);
+        self.line(&format!("%i{into}:{} = vm.const.i64 {value}", into + 1));
+        into
+    }
+
+    /// The quotient and the remainder of a number, of `i64` that have a sign or none; some are rounded toward negative infinity.
+    fn divide(&mut self, number: u32) -> [u32; 2] {
+        let (divisor, sign) = (self.divisor(), ["s", "s", "s", "u"][self.choice(4) as usize]);
+        let [quotient, product, less, remainder, sum] = [(); 5].map(|()| self.pair());
+        let [differs, number_sign, divisor_sign, corrects] = [(); 4].map(|()| self.fresh());
+        let pair = |register: u32| format!("%i{register}:{}", register + 1);
+        let [n, d, q, p, l, r, a] = [number, divisor, quotient, product, less, remainder, sum].map(pair);
+        self.line(&format!("{q} = vm.div.i64.{sign} {n}, {d}"));
+        self.line(&format!("{r} = vm.rem.i64.{sign} {n}, {d}"));
+        if self.choice(2) == 0 {
+            self.line(&format!("{p} = vm.mul.i64 {q}, {d}"));
+            self.line(&format!("%i{differs} = vm.cmp.ne.i64 {n}, {p}"));
+            self.line(&format!("%i{number_sign} = vm.cmp.lt.i64.s {n}, %i10:11"));
+            self.line(&format!("%i{divisor_sign} = vm.cmp.lt.i64.s {d}, %i10:11"));
+            self.line(&format!("%i{corrects} = vm.cmp.ne.i32 %i{number_sign}, %i{divisor_sign}"));
+            self.line(&format!("%i{corrects} = vm.and.i32 %i{differs}, %i{corrects}"));
+            self.line(&format!("{l} = vm.sub.i64 {q}, %i12:13"));
+            self.line(&format!("{q} = vm.select.i64 %i{corrects} ? {l} : {q}"));
+            self.line(&format!("%i{number_sign} = vm.cmp.lt.i64.s {r}, %i10:11"));
+            self.line(&format!("{a} = vm.add.i64 {r}, {d}"));
+            self.line(&format!("{r} = vm.select.i64 %i{number_sign} ? {a} : {r}"));
+        }
+        [quotient, remainder]
+    }
+
+    /// A counter as it is, or delinearised: quotients and remainders of it, with strides.
+    fn position(&mut self, counter: u32) -> u32 {
+        if self.divisions.is_none() || self.choice(3) == 0 {
+            return counter;
+        }
+        let mut number = counter;
+        if self.choice(3) == 0 {
+            number = self.pair();
+            let by = [SHIFT, STRIDE, 14][self.choice(3) as usize];
+            self.line(&format!(
+                "%i{number}:{} = vm.add.i64 %i{counter}:{}, %i{by}:{}",
+                number + 1,
+                counter + 1,
+                by + 1
+            ));
+        }
+        let [quotient, remainder] = self.divide(number);
+        let (mut high, mut low) = (quotient, remainder);
+        match self.choice(6) {
+            0 => [high, low] = self.divide(remainder),
+            1 => [_, high] = self.divide(quotient),
+            2 => [_, low] = self.divide(number),
+            3 => return [high, low][self.choice(2) as usize],
+            _ => {}
+        }
+        let (into, factor) = (self.pair(), [STRIDE, 12, 14, DIVISORS[0]][self.choice(4) as usize]);
+        self.line(&format!(
+            "%i{into}:{} = vm.fma.i64 %i{high}:{}, %i{factor}:{}, %i{low}:{}",
+            into + 1,
+            high + 1,
+            factor + 1,
+            low + 1
+        ));
+        into
+    }
+
     /// An index: what some of the loops count with, times constants or an argument, and a constant.
     fn index(&mut self, innermost: bool) -> u32 {
         let into = self.pair();
         let last = COUNTERS[self.loops - 1];
         let mut has_any = false;
         if innermost || !self.random.below(4).eq(&0) {
+            let last = self.position(last);
             self.line(&format!("%i{into}:{} = vm.add.i64 %i{last}:{}, %i10:11", into + 1, last + 1));
             has_any = true;
         }
@@ -239,13 +321,39 @@ impl Writer<'_> {
     }
 }
 
-/// A program of one nest of loops, and the text of it.
-pub fn program(random: &mut Random) -> String {
-    if random.below(4) == 0 { product(random) } else { any_nest(random) }
+/// A program of one nest of loops, and the text of it. Counters are divided as `divisions` decide.
+pub fn program(random: &mut Random, divisions: Option<Random>) -> String {
+    let loops = 1 + random.below(3) as usize;
+    let mut counts = [(u64::MAX, true); 3];
+    for count in &mut counts[..loops] {
+        *count = (random.below(3) / 2 * random.below(4), random.below(2) == 0);
+    }
+    let constant = [3, 40, 64][random.below(3) as usize];
+    let step = if random.below(6) == 0 { 2 } else { 1 };
+    let text = format!(
+        "{SIGNATURE}\n^bb0:\n  \
+         %i26:27 = vm.and.i64 %i10:11, %i10:11\n  %i28:29 = vm.and.i64 %i12:13, %i12:13\n  \
+         %i10:11 = vm.const.i64.zero\n  %i12:13 = vm.const.i64 {step}\n  %i14:15 = vm.const.i64 {constant}\n  \
+         %i18 = vm.const.i32.zero\n  %i19 = vm.const.f32.zero\n  %i30 = vm.const.f32 1.5\n  \
+         %i31 = vm.const.i32 -7\n"
+    );
+    let mut text = text;
+    for bound in BOUNDS {
+        if random.below(3) == 0 {
+            // Known when the loop is compiled.
+            let iterations = [5, 8, 15, 16, 17, 24, 31, 40, 64, 73, 90][random.below(11) as usize];
+            writeln!(text, "  %i{bound}:{} = vm.const.i64 {iterations}", bound + 1).expect("a string takes it");
+        }
+    }
+    let mut writer = Writer { random, text, floats: vec![30], ints: vec![31], next: 32, loops: 0, counts, divisions };
+    writer.nest(0);
+    writer.line("vm.return %i18, %i19");
+    writer.text.push_str("}\n");
+    writer.text
 }
 
-/// A product of matrices in one of many layouts.
-fn product(random: &mut Random) -> String {
+/// A product of matrices whose rows are constant strides apart, so that rows are loaded and transposed.
+pub fn product_of_strides(random: &mut Random) -> String {
     let mut stride = || ["0", "1", "8", "12", "16"][random.below(5) as usize];
     let (result, row, left, sums) = (stride(), stride(), stride(), stride());
     let (of, multiply) = [("f32", "fma.f32"), ("f32", "fma.f32"), ("i32", "fma.i32")][random.below(3) as usize];
@@ -309,33 +417,4 @@ fn product(random: &mut Random) -> String {
 }}
 "
     )
-}
-
-fn any_nest(random: &mut Random) -> String {
-    let loops = 1 + random.below(3) as usize;
-    let mut counts = [(u64::MAX, true); 3];
-    for count in &mut counts[..loops] {
-        *count = (random.below(3) / 2 * random.below(4), random.below(2) == 0);
-    }
-    let constant = [3, 40, 64][random.below(3) as usize];
-    let step = if random.below(6) == 0 { 2 } else { 1 };
-    let text = format!(
-        "{SIGNATURE}\n^bb0:\n  \
-         %i10:11 = vm.const.i64.zero\n  %i12:13 = vm.const.i64 {step}\n  %i14:15 = vm.const.i64 {constant}\n  \
-         %i18 = vm.const.i32.zero\n  %i19 = vm.const.f32.zero\n  %i30 = vm.const.f32 1.5\n  \
-         %i31 = vm.const.i32 -7\n"
-    );
-    let mut text = text;
-    for bound in BOUNDS {
-        if random.below(3) == 0 {
-            // Known when the loop is compiled.
-            let iterations = [5, 8, 15, 16, 17, 24, 31, 40, 64, 73, 90][random.below(11) as usize];
-            writeln!(text, "  %i{bound}:{} = vm.const.i64 {iterations}", bound + 1).expect("a string takes it");
-        }
-    }
-    let mut writer = Writer { random, text, floats: vec![30], ints: vec![31], next: 32, loops: 0, counts };
-    writer.nest(0);
-    writer.line("vm.return %i18, %i19");
-    writer.text.push_str("}\n");
-    writer.text
 }
