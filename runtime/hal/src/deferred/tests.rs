@@ -114,11 +114,11 @@ fn every_command_is_charged_to_the_call_that_records_it() {
     let budget = MemoryBudget::new(1 << 20);
     let _entered = Scope::of(&Limits { memory: Some(budget.clone()), ..Limits::default() }).enter();
     let slot = BufferRef { slot: 1, offset: 0, length: 8, ..BufferRef::default() };
-    let record: [fn(&dyn CommandBuffer, &BufferRef) -> Result<()>; 2] = [
-        |commands, range| commands.flush_buffer(range),
-        |commands, range| commands.fill_buffer(range, &[1], FillFlags::empty()),
-    ];
-    for record in record {
+    /// What records a command.
+    type Record = fn(&dyn CommandBuffer, &BufferRef) -> Result<()>;
+    let flush: Record = |commands, range| commands.flush_buffer(range);
+    let fill: Record = |commands, range| commands.fill_buffer(range, &[1], FillFlags::empty());
+    for record in [flush, fill] {
         let commands = command_buffer(CommandBufferMode::empty());
         commands.begin().expect("was not begun");
         let refused = (0..100_000).find_map(|_| record(&*commands, &slot).err());
