@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use vireo_hsa::hsa::{
     Agent, AgentCallback, AgentInfo, AgentMemoryPoolInfo, CChar, CodeObjectReader, DefaultFloatRoundingMode,
@@ -245,7 +246,7 @@ pub fn leaked() -> Vec<String> {
         if unequal().is_empty() {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(1));
     }
     unequal()
 }
