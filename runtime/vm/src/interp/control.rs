@@ -11,7 +11,7 @@ use super::machine::{ArgumentLayout, Machine, lookup};
 use super::stack::FrameDescriptor;
 use super::threaded::{self, FunctionEntry};
 use crate::bytecode::{
-    AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
+    AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
 };
 use crate::convention::Kind;
 use crate::generated::vm::interp::dispatch as ops;
@@ -144,7 +144,13 @@ pub(super) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
         )));
     };
     match cx.module_list.modules.get(target.module) {
-        Some(BoundModule::Native(module, _)) => cx.call_native(&**module, target, import, (call, site)),
+        Some(BoundModule::Native(module, _)) => {
+            let pending = cx.stack.pending.take();
+            if !cx.call_native(&**module, target, cx.function.marshal(call), pending)? {
+                return Ok(Flow::Exit);
+            }
+            Ok(site.resume.map_or(Flow::Next, |block| Flow::Jump(cx.code().entry(block))))
+        }
         Some(BoundModule::Bytecode(_)) if site.segments.is_some() => Err(Status::unimplemented(format!(
             "a variadic call of `{}` ({}), which is a bytecode function",
             import.name, import.convention
@@ -286,71 +292,92 @@ impl<'a> Machine<'a> {
         self.code().list(operands).iter().map(|source| self.frame.value(kind(source), *source)).collect()
     }
 
-    /// Calls a native function. If it waits, the call is kept as pending and the op is executed again at the next poll.
+    /// Calls a native function with `pending`, or with what is in the registers that `marshal` names, and writes its results to registers. False if
+    /// it waits: the call is then kept as pending, and the op is executed again at the next poll.
     #[inline(always)]
-    fn call_native(
+    pub(super) fn call_native(
         &mut self,
         module: &dyn NativeModule,
         target: ImportTarget,
-        import: &super::Import,
-        (id, site): (CallId, &CallSite),
-    ) -> Result<Flow> {
-        // The function may run programs that use the same fuel.
-        let lent = self.lend_steps();
-        let marshal = self.function.marshal(id);
-        let mut call = match self.stack.pending.take() {
+        marshal: &Marshal,
+        pending: Option<Box<Call>>,
+    ) -> Result<bool> {
+        let mut call = match pending {
             Some(call) => call,
             None => self.marshal(marshal),
         };
-        let Some(ModuleState::Native(state)) = self.state.modules.get_mut(target.module) else {
-            return Err(Status::internal(format!("module {} has no state of a native module", target.module)));
+        let outcome = if self.is_limited() {
+            self.invoke_within_limits(module, target, &mut call)
+        } else {
+            self.invoke(module, target, &mut call)
         };
-        match module.call(target.function, &mut **state, &mut call) {
-            Ok(Outcome::Return) => {}
-            Ok(Outcome::Wait(wait)) => return Ok(self.wait_for(call, wait)),
-            Err(status) => return Err(in_native_frame(module, target, status)),
+        match outcome? {
+            Outcome::Return => {}
+            Outcome::Wait(wait) => {
+                self.wait_for(call, wait);
+                return Ok(false);
+            }
         }
-        self.check_after_call()?;
-        self.reclaim_steps(lent);
         // Lent references return before the results are written, because a result may go to the same register. The others are released.
         let mut frame = self.frame;
-        for (reg, passing) in marshal.refs.iter().rev() {
-            let reference = call.refs.pop().flatten();
+        for ((reg, passing), reference) in marshal.refs.iter().zip(call.refs.drain(..)) {
             if *passing == Passing::Lend {
                 *frame.reference_at_mut(*reg) = reference;
             }
         }
-        let (words, refs) = (&call.result_words[..], &mut call.result_refs[..]);
-        if words.len() < marshal.result_words.len() || refs.len() < marshal.result_refs.len() {
-            return Err(Status::internal(format!("`{}` returned fewer results than its convention has", import.name)));
+        if call.result_words.len() < marshal.result_words.len() || call.result_refs.len() < marshal.result_refs.len() {
+            return Err(fewer_results(module, target));
         }
-        // Indices instead of pairs of iterators, since most calls have one result or none: the loops are not prepared for more.
-        for (index, target) in marshal.result_words.iter().enumerate() {
+        for (word, target) in call.result_words.iter().zip(&marshal.result_words) {
             match *target {
-                Word::Wide(reg) => frame.set_wide(reg.index(), words[index]),
-                Word::Narrow(reg) => frame.set_word(reg.index(), words[index] as u32),
+                Word::Wide(reg) => frame.set_wide(reg.index(), *word),
+                Word::Narrow(reg) => frame.set_word(reg.index(), *word as u32),
                 // Results are no spans.
                 Word::Count(_) => {}
             }
         }
-        for (index, target) in marshal.result_refs.iter().enumerate() {
-            let old = std::mem::replace(frame.reference_at_mut(*target), refs[index].take());
+        for (target, reference) in marshal.result_refs.iter().zip(call.result_refs.drain(..)) {
+            let old = std::mem::replace(frame.reference_at_mut(*target), reference);
             drop(old);
         }
         call.clear();
         self.state.recycled_call = Some(call);
-        Ok(match site.resume {
-            Some(block) => Flow::Jump(self.code().entry(block)),
-            None => Flow::Next,
-        })
+        Ok(true)
+    }
+
+    /// Calls a native function with these arguments.
+    #[inline(always)]
+    fn invoke(&mut self, module: &dyn NativeModule, target: ImportTarget, call: &mut Call) -> Result<Outcome> {
+        let Some(ModuleState::Native(state)) = self.state.modules.get_mut(target.module) else {
+            return Err(no_native_state(target));
+        };
+        module.call(target.function, &mut **state, call).map_err(|status| in_native_frame(module, target, status))
+    }
+
+    /// As `invoke`, for calls whose limits bound more than sizes.
+    #[inline(never)]
+    fn invoke_within_limits(
+        &mut self,
+        module: &dyn NativeModule,
+        target: ImportTarget,
+        call: &mut Call,
+    ) -> Result<Outcome> {
+        // The function may run programs that use the same fuel.
+        let lent = self.lend_steps();
+        let outcome = self.invoke(module, target, call)?;
+        if let Outcome::Return = outcome {
+            self.check_after_call()?;
+            self.reclaim_steps(lent);
+        }
+        Ok(outcome)
     }
 
     /// Suspends the invocation until the callee of a native call is ready to go on.
     #[cold]
-    fn wait_for(&mut self, call: Box<Call>, wait: BoxedWaitSource) -> Flow {
+    fn wait_for(&mut self, call: Box<Call>, wait: BoxedWaitSource) {
         self.stack.pending = Some(call);
         self.suspend_at(self.pc);
-        self.exit(Exit::Waiting(wait))
+        self.exit = Some(Exit::Waiting(wait));
     }
 
     /// The two argument streams of a native call, in the recycled memory of the last call.
@@ -370,6 +397,17 @@ impl<'a> Machine<'a> {
         call.lent = marshal.lent;
         call
     }
+}
+
+#[cold]
+fn no_native_state(target: ImportTarget) -> Status {
+    Status::internal(format!("module {} has no state of a native module", target.module))
+}
+
+#[cold]
+fn fewer_results(module: &dyn NativeModule, target: ImportTarget) -> Status {
+    let function = module.exports().get(target.function).map_or("", |export| export.name);
+    Status::internal(format!("`{}.{function}` returned fewer results than its convention has", module.name()))
 }
 
 #[cfg(test)]

@@ -100,10 +100,11 @@ impl Helpers for Machine<'_> {
     fn global_load_ref(&mut self, global: GlobalRef, ref_type: TypeId, result: RefReg) -> Result<()> {
         let value = self.global_ref(global)?;
         self.expect_type(value.as_ref(), ref_type)?;
-        let value = self
-            .global_refs_mut()
-            .get_mut(global.index())
-            .and_then(|value| if result.is_move() { value.take() } else { value.clone() });
+        let value = if result.is_move() {
+            self.global_refs_mut().get_mut(global.index()).and_then(Option::take)
+        } else {
+            value.clone()
+        };
         self.assign(result, value);
         Ok(())
     }

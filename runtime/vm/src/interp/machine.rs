@@ -8,7 +8,7 @@ use std::any::Any;
 use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState};
 use super::frame::Frame;
 use super::registers::Registers;
-use super::stack::Stack;
+use super::stack::{BoundFunction, Stack};
 use super::threaded::Continuation;
 use super::{Exit, Limits};
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction};
@@ -46,6 +46,8 @@ pub struct Machine<'a> {
     /// Bytes of them.
     globals_length: usize,
     module_index: usize,
+    /// The function of the running frame, as frames name it.
+    running: BoundFunction,
     /// Index of the op that runs; set before every op that can fail or directs control.
     pub pc: usize,
     /// Backward branches and calls until the limits are checked again; stored back to the stack on drop.
@@ -117,6 +119,7 @@ impl<'a> Machine<'a> {
             globals_data: std::ptr::null_mut(),
             globals_length: 0,
             module_index: index,
+            running: BoundFunction::new(index, function),
             continuation: Continuation::default(),
             failure: None,
             exit: None,
@@ -170,6 +173,7 @@ impl<'a> Machine<'a> {
         let (module, function) = (header.descriptor.module as usize, header.descriptor.function as usize);
         self.frame = frame;
         (self.module, self.function) = lookup(self.module_list, module, function)?;
+        self.running = BoundFunction::new(module, self.function);
         if module != self.module_index {
             self.module_index = module;
             self.select_globals();
@@ -180,8 +184,19 @@ impl<'a> Machine<'a> {
     /// True if the frame on top is of the running function and `frame` has its registers, which are at these slots.
     #[inline]
     pub fn is_running(&self, slots: *mut u32) -> bool {
-        let running = (self.module_index as u32, self.function.ordinal());
-        self.frame.slots() == slots && self.stack.function() == Some(running)
+        self.frame.slots() == slots && self.stack.function() == Some(self.running)
+    }
+
+    /// As `is_running`, for a frame on top that is of `function`.
+    #[inline(always)]
+    pub fn is_running_function(&self, slots: *mut u32, function: BoundFunction) -> bool {
+        self.frame.slots() == slots && self.running == function
+    }
+
+    /// True if the limits bound more than sizes.
+    #[inline(always)]
+    pub fn is_limited(&self) -> bool {
+        self.is_limited
     }
 
     /// The code of the running function.

@@ -67,6 +67,20 @@ pub struct FrameDescriptor {
 
 const _: () = assert!(size_of::<FrameHeader>().is_multiple_of(8));
 
+/// A function of a module list: the index of the module and, in the upper half, its ordinal there. One word, since it is compared for each op that
+/// handlers leave to the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundFunction(u64);
+
+impl BoundFunction {
+    /// A function of the module with this index.
+    #[inline(always)]
+    pub fn new(module: usize, function: &VerifiedFunction) -> BoundFunction {
+        // A program has less than 2^32 modules.
+        BoundFunction(u64::from(module as u32) | u64::from(function.ordinal()) << 32)
+    }
+}
+
 impl FrameDescriptor {
     /// A frame of a function of `module`, called by op `pc` of the caller.
     #[inline]
@@ -80,6 +94,12 @@ impl FrameDescriptor {
             slots: function.slots() as u32,
             refs: function.refs() as u32,
         }
+    }
+
+    /// The function that runs in the frame.
+    #[inline(always)]
+    pub fn bound_function(&self) -> BoundFunction {
+        BoundFunction(u64::from(self.module) | u64::from(self.function) << 32)
     }
 
     /// Bytes of the slots, rounded up so that what follows is aligned.
@@ -157,9 +177,9 @@ impl Stack {
         (!self.top.is_null()).then(|| unsafe { FrameHeader::of(self.top) })
     }
 
-    /// The index of the module and the ordinal of the function whose frame is on top.
+    /// The function whose frame is on top.
     #[inline]
-    pub fn function(&self) -> Option<(u32, u32)> {
+    pub fn function(&self) -> Option<BoundFunction> {
         if self.top.is_null() {
             return None;
         }
@@ -171,7 +191,7 @@ impl Stack {
                 None => &(*header).descriptor,
             }
         };
-        Some((descriptor.module, descriptor.function))
+        Some(descriptor.bound_function())
     }
 
     /// The headers of the frames, innermost first.

@@ -13,9 +13,10 @@ use std::sync::atomic::AtomicPtr;
 use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
 use super::code::{Entry, NO_INSTRUCTION, ThreadedCode};
 use super::handlers::{self, ANY, CARRIED, ONE, PAIR, TickWhen};
+use super::import_site::ImportSite;
 use super::instruction::{
-    ConditionalBranch, FusedBranch, Handler, HelperOp, ImportCall, ReturnOperands, ThreadedCallSite,
-    ThreadedInstruction, WordReturn, instructions_of, operands_of,
+    ConditionalBranch, FusedBranch, Handler, HelperOp, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
+    WordReturn, instructions_of, operands_of,
 };
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
@@ -26,7 +27,7 @@ use crate::generated::vm::interp::threaded as generated;
 use crate::interp::bound_modules::BytecodeModule;
 use crate::interp::control::register_index;
 use crate::interp::machine::ArgumentLayout;
-use crate::interp::stack::FrameDescriptor;
+use crate::interp::stack::{BoundFunction, FrameDescriptor};
 use crate::limits::Charge;
 
 /// A loop is not rotated if a branch of its test has more copies than this, because rotation duplicates them.
@@ -126,6 +127,7 @@ struct SplitEdge {
 #[derive(Clone, Copy)]
 enum Pointer {
     CallSite(usize),
+    ImportSite(usize),
     Return(usize),
 }
 
@@ -147,6 +149,7 @@ pub(super) struct CodeBuilder<'a> {
     next_op: u32,
     split_edges: Vec<SplitEdge>,
     sites: Vec<ThreadedCallSite>,
+    import_sites: Vec<ImportSite>,
     returns: Vec<ReturnOperands>,
     pointers: Vec<(usize, Pointer)>,
     /// The instruction after each call.
@@ -175,6 +178,7 @@ impl<'a> CodeBuilder<'a> {
             next_op: 0,
             split_edges: Vec::new(),
             sites: Vec::new(),
+            import_sites: Vec::new(),
             returns: Vec::new(),
             pointers: Vec::new(),
             resumes: Vec::new(),
@@ -301,11 +305,7 @@ impl<'a> CodeBuilder<'a> {
             | Op::CallVariadic { call }
             | Op::CallYieldable { call }
             | Op::CallVariadicYieldable { call }
-                if matches!(self.decoded.call(call).callee, Callee::Import(_)) =>
-            {
-                self.stream.push(handlers::import_call, ImportCall { pc: self.stream.pc, call });
-                self.stream.carry = None;
-            }
+                if self.import_call(call) => {}
             Op::Return { operands } => self.returns(operands),
             op if generated::visit_op(op, &mut self.stream) || generated::visit_helper(op, &mut self.stream) => {}
             _ => {
@@ -462,6 +462,34 @@ impl<'a> CodeBuilder<'a> {
         true
     }
 
+    /// Emits a call of an import that is bound, and for a yieldable one the branch to where it goes on. False for any other call.
+    fn import_call(&mut self, call: CallId) -> bool {
+        let site = self.decoded.call(call);
+        let Callee::Import(import) = site.callee else { return false };
+        let Some(target) = self.module.imports.get(import.index()).and_then(|import| import.target) else {
+            return false;
+        };
+        self.pointers.push((self.stream.instructions.len(), Pointer::ImportSite(self.import_sites.len())));
+        self.import_sites.push(ImportSite {
+            caller: BoundFunction::new(self.index, self.function),
+            pc: self.stream.pc,
+            call,
+            target,
+            marshal: self.function.marshal(call).clone(),
+        });
+        self.stream.push(handlers::import_call, std::ptr::null::<ImportSite>());
+        self.stream.carry = None;
+        if let Some(block) = site.resume {
+            self.load_entry_carry(block);
+            let entry = self.decoded.entry(block) as u32;
+            if entry != self.next_op {
+                // Going on counts no step.
+                self.branch(entry, false);
+            }
+        }
+        true
+    }
+
     fn returns(&mut self, operands: ListId) {
         let results = &self.function.convention().results;
         let (words, refs) = split(results, self.decoded.list(operands), |reg| reg.ref_reg());
@@ -499,9 +527,11 @@ impl<'a> CodeBuilder<'a> {
             }
         }
         let (sites, returns) = (PinnedList::new(self.sites), PinnedList::new(self.returns));
+        let import_sites = PinnedList::new(self.import_sites);
         for (position, pointer) in self.pointers {
             match pointer {
                 Pointer::CallSite(index) => self.stream.write(position, sites.at(index)),
+                Pointer::ImportSite(index) => self.stream.write(position, import_sites.at(index)),
                 Pointer::Return(index) => self.stream.write(position, returns.at(index)),
             }
         }
@@ -512,12 +542,15 @@ impl<'a> CodeBuilder<'a> {
             unsafe { (*sites.at(index).cast_mut()).resume = *resume };
         }
         let words = instructions.items().len() + self.entries.len() * 3 + self.stream.pcs.len();
-        let bytes = words * size_of::<ThreadedInstruction>() + sites.items().len() * 2 * size_of::<ThreadedCallSite>();
+        let bytes = words * size_of::<ThreadedInstruction>()
+            + sites.items().len() * 2 * size_of::<ThreadedCallSite>()
+            + import_sites.items().len() * 2 * size_of::<ImportSite>();
         Some(ThreadedCode {
             instructions,
             pcs: self.stream.pcs.into(),
             entries: self.entries.into(),
             sites,
+            _import_sites: import_sites,
             _returns: returns,
             native: NativeTier::default(),
             // The code is about as large as the bytecode, which the host has loaded or an executable has been charged for, so it is not refused.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::FunctionEntry;
 use super::builder::CodeBuilder;
 use super::carried_register::CarriedRegister;
+use super::import_site::ImportSite;
 use super::instruction::{CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of};
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
@@ -36,6 +37,8 @@ pub struct ThreadedCode {
     /// For each op, how the code is entered at it.
     pub(super) entries: Box<[Entry]>,
     pub(super) sites: PinnedList<ThreadedCallSite>,
+    /// Calls of imports, which only instructions point to.
+    pub(super) _import_sites: PinnedList<ImportSite>,
     /// Operands of returns, which only instructions point to.
     pub(super) _returns: PinnedList<ReturnOperands>,
     pub(super) native: NativeTier,

@@ -5,8 +5,9 @@
 use std::sync::atomic::Ordering;
 
 use super::carried_register::CarriedRegister;
+use super::import_site::{self, ImportSite};
 use super::instruction::{
-    CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, ImportCall, Ip, ReturnOperands, ThreadedCallSite,
+    CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, Ip, ReturnOperands, ThreadedCallSite,
     ThreadedInstruction, WordReturn, instructions_of, operands_of,
 };
 use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
@@ -121,11 +122,10 @@ pub(super) unsafe extern "C-unwind" fn import_call(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: as in `op`; sites live as long as the code.
     unsafe {
-        let ImportCall { pc, call } = operands_of::<ImportCall>(ip).read();
-        let after = super::execute_import_call(cx, slots, pc as usize, call);
-        go_on::<ImportCall>(after, ip, slots, cx, carried)
+        let after = import_site::execute(cx, slots, &*operands_of::<*const ImportSite>(ip).read());
+        go_on::<*const ImportSite>(after, ip, slots, cx, carried)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicPtr;
 
-use crate::bytecode::{CallId, ListId, RefReg, Reg};
+use crate::bytecode::{ListId, RefReg, Reg};
 use crate::interp::machine::Machine;
 use crate::interp::stack::FrameDescriptor;
 
@@ -127,14 +127,6 @@ pub struct ThreadedCallSite {
     pub(super) first_result: u16,
     /// The caller's reference register for each reference among the results.
     pub(super) result_refs: Box<[u16]>,
-}
-
-/// The operands of [`import_call`](super::handlers::import_call): the index of the op, and its operands and results.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct ImportCall {
-    pub pc: u32,
-    pub call: CallId,
 }
 
 /// The operands of [`helper`](super::handlers::helper): the index of the op, and its operands.

@@ -19,6 +19,7 @@ mod carried_register;
 mod code;
 mod enter;
 mod handlers;
+mod import_site;
 mod instruction;
 mod native_code;
 mod native_frames;
@@ -429,20 +430,8 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
     start(cx)
 }
 
-/// Executes a call of an import, op `pc` of the frame with these slots, for the handler of such calls.
-///
-/// # Safety
-/// As for a handler.
-#[inline(never)]
-unsafe fn execute_import_call(cx: *mut Machine<'_>, slots: *mut u32, pc: usize, call: CallId) -> After {
-    // SAFETY: the machine is the handler's to use.
-    let cx = unsafe { &mut *cx };
-    cx.execute_import_call(slots, pc, call, true)
-}
-
 impl Machine<'_> {
     /// Calls an import, op `pc` of the frame with these slots; `counts` if the step has not been counted.
-    #[inline(always)]
     fn execute_import_call(&mut self, slots: *mut u32, pc: usize, call: CallId, counts: bool) -> After {
         let selected = self.select_frame(slots);
         self.pc = pc;

@@ -1,0 +1,48 @@
+//! Calls of imports from threaded code: each call site has what a call needs ([`ImportSite`]), so that a call of a native function looks up nothing but
+//! the module. Other calls take the way of the loop dispatcher.
+
+use super::handlers::After;
+use super::{Flow, Machine};
+use crate::bytecode::{CallId, Marshal};
+use crate::interp::bound_modules::{BoundModule, ImportTarget};
+use crate::interp::stack::BoundFunction;
+
+/// A call of an import that is bound, computed when the code is built.
+pub(super) struct ImportSite {
+    /// The function that makes the call.
+    pub caller: BoundFunction,
+    /// The op.
+    pub pc: u32,
+    /// Its operands and results.
+    pub call: CallId,
+    /// What it calls.
+    pub target: ImportTarget,
+    /// How the arguments and results of a native function are passed.
+    pub marshal: Marshal,
+}
+
+/// Makes a call in the frame with these slots, for the handler of such calls. Out of line, so that the handler keeps no frame of its own. If a
+/// native function has returned, execution continues at the next instruction, which leads to where a yieldable call goes on.
+///
+/// # Safety
+/// As for a handler.
+#[inline(never)]
+pub(super) unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, site: &ImportSite) -> After {
+    // SAFETY: the machine is the handler's to use.
+    let cx = unsafe { &mut *cx };
+    let Some(BoundModule::Native(module, _)) = cx.module_list.modules.get(site.target.module) else {
+        return cx.execute_import_call(slots, site.pc as usize, site.call, true);
+    };
+    // SAFETY: as in `after_handlers`.
+    unsafe { cx.stack.set_top(slots) };
+    let selected = if cx.is_running_function(slots, site.caller) { Ok(()) } else { cx.select_top() };
+    cx.pc = site.pc as usize;
+    // A call that waits is never repeated by a handler.
+    debug_assert!(cx.stack.pending.is_none());
+    let counted = selected.and_then(|()| cx.tick());
+    match counted.and_then(|()| cx.call_native(&**module, site.target, &site.marshal, None)) {
+        Ok(true) => After::Next,
+        Ok(false) => cx.after_import_call(slots, site.pc as usize, Ok(Flow::Exit)),
+        Err(status) => cx.after_import_call(slots, site.pc as usize, Err(status)),
+    }
+}
