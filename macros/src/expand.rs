@@ -62,7 +62,7 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
                         &quote!(::vireo::),
                         &format!(" `{}`", grammar.text(&convention)),
                     );
-                    let call = call(export, &quote!(#name), None);
+                    let call = call(export, &quote!(#name), None, &state_type(&module));
                     (shim, quote!(#ordinal => #call,))
                 })
                 .unzip();
@@ -79,12 +79,13 @@ fn spec_call(
     spec: &check::Spec,
     expected: &abi::Export,
     adaptor: Option<&abi::Adaptor>,
+    state: &TokenStream,
 ) -> TokenStream {
     match module.exports.iter().find(|export| export.name.value() == expected.name) {
         Some(export) => {
             let convention = adaptor.map_or_else(|| expected.convention(), |adaptor| adaptor.convention.clone());
             let shim = format_ident!("{}", spec.grammar.name(&convention));
-            call(export, &quote!(::vireo::abi::shims::#shim), adaptor)
+            call(export, &quote!(::vireo::abi::shims::#shim), adaptor, state)
         }
         None => {
             let message = format!("{}.{} is not implemented", spec.module.name, expected.name);
@@ -101,12 +102,13 @@ fn method_of_part(ordinal: usize, expected: &abi::Export) -> Ident {
 /// A module of a spec.
 fn implement_spec(module: &Module, spec: &check::Spec, part: &Part, asserts: &TokenStream) -> TokenStream {
     let table = format_ident!("{}", spec.module.name);
+    let state = state_type(module);
     let arms = spec.module.functions().enumerate().map(|(ordinal, (expected, adaptor))| {
         let call = if part.has(check::group(&expected.name)) {
-            spec_call(module, spec, expected, adaptor)
+            spec_call(module, spec, expected, adaptor, &state)
         } else {
             let method = method_of_part(ordinal, expected);
-            quote!(self.#method(_state, call))
+            quote!(self.#method(_state, ::core::marker::PhantomData::<#state>, call))
         };
         quote!(#ordinal => #call,)
     });
@@ -128,19 +130,21 @@ fn implement_part(
 ) -> TokenStream {
     let ty = &module.item.self_ty;
     let (generics, _, bounds) = module.item.generics.split_for_impl();
+    // The type of the state is a parameter, so that the compiler compares it with that of the module.
     let (parameter, state) = match state {
         Some(state) => (quote!(), quote!(#state)),
-        None => (quote!(<S: ?Sized>), quote!(S)),
+        None => (quote!(<S>), quote!(S)),
     };
     let functions = spec.module.functions().enumerate();
     let own = functions.filter(|(_, (expected, _))| part.has(check::group(&expected.name)));
     let methods = own.map(|(ordinal, (expected, adaptor))| {
-        let (method, call) = (method_of_part(ordinal, expected), spec_call(module, spec, expected, adaptor));
+        let (method, call) = (method_of_part(ordinal, expected), spec_call(module, spec, expected, adaptor, &state));
         quote! {
             #[inline]
             pub(super) fn #method #parameter(
                 &self,
-                _state: &mut #state,
+                _state: &mut dyn ::core::any::Any,
+                _: ::core::marker::PhantomData<#state>,
                 call: &mut ::vireo::vm::Call,
             ) -> ::vireo::Result<::vireo::vm::Outcome> {
                 #call
@@ -157,16 +161,24 @@ fn implement_part(
     }
 }
 
+/// The type of the state of a module.
+fn state_type(module: &Module) -> TokenStream {
+    module.state.as_ref().map_or_else(|| quote!(()), |(_, ty)| quote!(#ty))
+}
+
 fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &TokenStream) -> TokenStream {
     let ty = &module.item.self_ty;
     let (generics, _, bounds) = module.item.generics.split_for_impl();
-    let (create, state) = match &module.state {
-        Some((method, ty)) => (quote!(self.#method()?), quote!(#ty)),
-        None => (quote!(()), quote!(())),
-    };
+    let create = module.state.as_ref().map_or_else(|| quote!(()), |(method, _)| quote!(self.#method()?));
     quote! {
         const _: () = {
             #extra
+            // Out of line, so that a call of an export is a jump.
+            #[cold]
+            #[inline(never)]
+            fn no_export(module: &str, ordinal: usize) -> ::vireo::Status {
+                ::vireo::Status::out_of_range(::std::format!("module `{module}` has no export {ordinal}"))
+            }
             impl #generics ::vireo::vm::NativeModule for #ty #bounds {
                 #header
                 fn create_state(&self) -> ::vireo::Result<::std::boxed::Box<dyn ::core::any::Any + Send>> {
@@ -175,15 +187,12 @@ fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &
                 fn call(
                     &self,
                     ordinal: usize,
-                    state: &mut dyn ::core::any::Any,
+                    _state: &mut dyn ::core::any::Any,
                     call: &mut ::vireo::vm::Call,
                 ) -> ::vireo::Result<::vireo::vm::Outcome> {
-                    let _state: &mut #state = ::vireo::abi::state(state)?;
                     match ordinal {
                         #arms
-                        _ => Err(::vireo::Status::out_of_range(::std::format!(
-                            "module `{}` has no export {ordinal}", ::vireo::vm::NativeModule::name(self)
-                        ))),
+                        _ => Err(no_export(::vireo::vm::NativeModule::name(self), ordinal)),
                     }
                 }
             }
@@ -192,8 +201,9 @@ fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &
 }
 
 /// One call of a shim with a closure that calls the method. References are checked first, in their order, then what the spec says that
-/// the values are. The shim of an earlier form passes its arguments, of which those of the method are made before anything else.
-fn call(export: &Export, shim: &TokenStream, adaptor: Option<&abi::Adaptor>) -> TokenStream {
+/// the values are. The shim of an earlier form passes its arguments, of which those of the method are made before anything else. Only a method that
+/// takes the state of the module has its type checked.
+fn call(export: &Export, shim: &TokenStream, adaptor: Option<&abi::Adaptor>, state: &TokenStream) -> TokenStream {
     let signature = &export.signature;
     let names: Vec<_> = (0..signature.args.len()).map(|index| format_ident!("a{index}")).collect();
     let adapted = |index: usize| adaptor.and_then(|adaptor| adaptor.args.get(index));
@@ -208,7 +218,7 @@ fn call(export: &Export, shim: &TokenStream, adaptor: Option<&abi::Adaptor>) -> 
     let (references, args): (Vec<_>, Vec<_>) =
         signature.args.iter().zip(&names).map(|(arg, name)| convert(arg, name)).unzip();
     let method = &export.method;
-    let state = signature.takes_state.then(|| quote!(_state,));
+    let state = signature.takes_state.then(|| quote!(::vireo::abi::state::<#state>(_state)?,));
     let invoke = quote!(self.#method(#state #(#args),*)?);
     let results: Vec<_> = (0..signature.results.len()).map(|index| format_ident!("r{index}")).collect();
     let converted: Vec<_> = signature.results.iter().zip(&results).map(|(value, name)| to_shim(value, name)).collect();
