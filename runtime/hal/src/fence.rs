@@ -93,9 +93,9 @@ impl Fence {
         &self.0
     }
 
-    /// The points by value, with their references to the timelines.
-    pub(super) fn into_timepoints(self) -> impl Iterator<Item = Timepoint> {
-        self.0.into_iter()
+    /// Takes a point out, with its reference to the timeline.
+    pub(super) fn pop_timepoint(&mut self) -> Option<Timepoint> {
+        self.0.pop()
     }
 
     /// True if it is reached.

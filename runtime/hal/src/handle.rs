@@ -74,8 +74,9 @@ impl Object for Fence {
         self.timepoints().len() as u64 * OBJECT_BYTES
     }
 
-    fn recycle(self) {
-        for point in self.into_timepoints() {
+    fn recycle(mut self) {
+        // An iterator over the values would be a copy of all of it, and most fences have one point.
+        while let Some(point) = self.pop_timepoint() {
             point.semaphore.recycle();
         }
     }
