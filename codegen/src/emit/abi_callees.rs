@@ -76,6 +76,13 @@ fn arguments(spec: &Spec, callee: &Callee) -> TokenStream {
                 self.0.clone()
             }
         }
+
+        impl AsRef<#list> for #name {
+            #[inline]
+            fn as_ref(&self) -> &#list {
+                &self.0
+            }
+        }
     }
 }
 

@@ -407,6 +407,12 @@ impl KernelArguments {
         self.0.clone()
     }
 }
+impl AsRef<KernelArgumentList> for KernelArguments {
+    #[inline]
+    fn as_ref(&self) -> &KernelArgumentList {
+        &self.0
+    }
+}
 ";
     assert_eq!(generated(callee, "abi/callees.rs").trim_end(), expected.trim_end());
 }
