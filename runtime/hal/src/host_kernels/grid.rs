@@ -39,6 +39,19 @@ impl Grid {
         // Each one is below a 32-bit count.
         [column as u32, (row % y) as u32, (row / y) as u32]
     }
+
+    /// The position of the workgroup after the one at this position.
+    #[inline]
+    pub fn next(&self, [x, y, z]: [u32; 3]) -> [u32; 3] {
+        if x + 1 < self.count[0] {
+            [x + 1, y, z]
+        } else if y + 1 < self.count[1] {
+            [0, y + 1, z]
+        } else {
+            // There may be no next one.
+            [0, 0, z.wrapping_add(1)]
+        }
+    }
 }
 
 /// The third dimension of sizes and counts has 16 bits.
