@@ -265,6 +265,12 @@ impl Ref {
         self.0 == other.0
     }
 
+    /// The address of the object, which is the value of the reference.
+    #[inline]
+    pub(crate) fn address(&self) -> *const () {
+        self.0.as_ptr().cast_const().cast()
+    }
+
     /// The identity that `cmp.eq.ref` compares.
     #[inline]
     pub fn identity(&self) -> *const () {

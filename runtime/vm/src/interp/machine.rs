@@ -7,6 +7,7 @@ use std::any::Any;
 
 use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState};
 use super::frame::Frame;
+use super::lent_references::LentReferences;
 use super::registers::Registers;
 use super::stack::{BoundFunction, Stack};
 use super::threaded::Continuation;
@@ -62,6 +63,8 @@ pub struct Machine<'a> {
     pub panic: Option<Box<dyn Any + Send>>,
     /// True while an allocation runs whose zeroing is elided: machine code fills the whole buffer before anything reads it.
     pub elides_zeroing: bool,
+    /// The references that the caller lends to the outermost frame.
+    pub lent: LentReferences,
     /// The end of the stack's memory.
     pub stack_end: *mut u8,
     /// The native stack pointer when the interpreter entered machine code; frames of its native calls are below.
@@ -107,6 +110,7 @@ impl<'a> Machine<'a> {
             frame,
             pc: stack.pc,
             elides_zeroing: false,
+            lent: LentReferences::NONE,
             stack_end: stack.end(),
             panic: None,
             native_base: 0,

@@ -9,6 +9,7 @@ pub(crate) mod control;
 pub(crate) mod frame;
 mod helpers;
 mod invocation;
+pub mod lent_references;
 pub mod machine;
 pub mod perf_map;
 pub mod prim;

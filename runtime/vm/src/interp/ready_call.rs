@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use super::bound_modules::ContextState;
 use super::invocation::Invocation;
+use super::lent_references::{LentList, may_be_lent_to};
 use super::machine::{Machine, RunningFrame, lookup};
 use super::registers::Registers;
 use super::stack::{CallStack, Stack};
 use super::threaded::FunctionEntry;
-use super::typed_call::{PreparedCall, TypedPoll};
+use super::typed_call::{PassedList, PreparedCall, TypedPoll};
 use super::{Exit, control};
 use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
 use crate::limits::Charge;
@@ -26,6 +27,8 @@ pub struct ReadyCall {
     machine: Machine<'static>,
     entry: FunctionEntry,
     function: &'static VerifiedFunction,
+    /// Whether references may be lent to the function, and machine code runs it.
+    takes_lent: bool,
     /// The registers of the outermost frame, which is always there.
     frame: Registers,
     /// The list of the results of the last run, and its registers: a function with one return always returns the same.
@@ -71,7 +74,8 @@ impl ReadyCall {
         let running = RunningFrame { index: target.module, module, function, frame };
         let machine = Machine::new(&shared.module_list, running, stack_ref, state, &shared.limits);
         let results = (ListId(u32::MAX), &[][..]);
-        Ok(Some(Box::new(ReadyCall { machine, entry, function, frame, results, stack, prepared })))
+        let takes_lent = entry.is_native && may_be_lent_to(function);
+        Ok(Some(Box::new(ReadyCall { machine, entry, function, takes_lent, frame, results, stack, prepared })))
     }
 
     /// True if it is a call of this function.
@@ -110,6 +114,49 @@ impl ReadyCall {
             Some(Exit::Returned(results)) => Some(results),
             _ => None,
         }
+    }
+
+    /// True if `run_lent` may be called.
+    #[inline(always)]
+    pub fn takes_lent(&self) -> bool {
+        self.takes_lent
+    }
+
+    /// As `run`, with arguments that are lent together with a list. True if the function has returned and the runtime has done nothing for it, so
+    /// the call is ready again. Otherwise the frame has references of its own, as after `run`: see [`ReadyCall::returned`].
+    ///
+    /// # Safety
+    /// The call is ready and takes lent arguments. They and the elements of the list live, and only the program changes the list.
+    #[inline(always)]
+    pub unsafe fn run_lent<P: PassedList>(&mut self, state: &mut ContextState, params: &P, list: &LentList) -> bool {
+        /// Lets the frame own its references if handlers unwind.
+        struct Running<'a>(&'a mut ReadyCall);
+
+        impl Drop for Running<'_> {
+            fn drop(&mut self) {
+                self.0.machine.lent.keep();
+            }
+        }
+
+        let Some((descriptor, _)) = &self.prepared.frame else { return false };
+        let (mut frame, refs) = (self.frame, descriptor.refs);
+        // SAFETY: the registers are null. These copies are not counted; either `end` forgets them, or `keep` counts them.
+        unsafe { params.lend(&mut frame) };
+        // SAFETY: the entry is machine code of a function to which references may be lent. The rest is the caller's promise.
+        unsafe { self.machine.lent.begin(list, frame.slots(), refs) };
+        let running = Running(self);
+        let has_returned = running.0.run(state).is_some();
+        let is_untouched = has_returned && running.0.machine.lent.end();
+        drop(running);
+        if is_untouched {
+            self.machine.exit = None;
+        }
+        is_untouched
+    }
+
+    /// Whether the last run has returned.
+    pub fn returned(&self) -> bool {
+        matches!(self.machine.exit, Some(Exit::Returned(_)))
     }
 
     /// Makes it ready again after a run that has returned: releases the references of the frame, and zeroes its slots if the function needs that.

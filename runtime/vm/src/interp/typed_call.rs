@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList};
 use super::invocation::{Invocation, Poll};
+use super::lent_references::LentList;
 use super::machine::{ArgumentLayout, Machine, RunningFrame, lookup};
 use super::ready_call::ReadyCall;
 use super::registers::Registers;
@@ -21,7 +22,7 @@ use crate::bytecode::{AnyReg, CallId};
 use crate::convention::{Convention, Kind};
 use crate::limits::{Charge, Limits};
 use crate::status::{Result, Status};
-use crate::{Obj, Object, Ref, Value};
+use crate::{List, Obj, Object, Ref, Value};
 
 /// A Rust type of one argument or result: `i32`, `i64`, `f32`, `f64`, [`Ref`] and [`Obj`] for references that are not null, and options of
 /// these two.
@@ -211,6 +212,13 @@ pub trait PassedList: Sized {
     #[doc(hidden)]
     fn store(self, frame: &mut Registers);
 
+    /// As `store`, with copies whose references are not counted.
+    ///
+    /// # Safety
+    /// The caller makes up for that: the frame is kept from releasing them, or they are counted before.
+    #[doc(hidden)]
+    unsafe fn lend(&self, frame: &mut Registers);
+
     /// Moves them out of the registers that a function with results of these kinds returns.
     #[doc(hidden)]
     fn load(frame: &mut Registers, registers: &[AnyReg]) -> Result<Self>;
@@ -256,6 +264,14 @@ macro_rules! tuples {
             }
 
             #[inline(always)]
+            unsafe fn lend(&self, _frame: &mut Registers) {
+                let _places: [usize; $count] = const { places(Self::KINDS) };
+                // Each one by itself: the caller has just written some of them, and the processor makes a wider load wait for that.
+                // SAFETY: the fields are initialised. The caller vouches for the references.
+                $(unsafe { (&raw const self.$field).read_volatile() }.store(_frame, _places[$field]);)*
+            }
+
+            #[inline(always)]
             fn load(_frame: &mut Registers, registers: &[AnyReg]) -> Result<Self> {
                 let Ok(_registers) = <&[AnyReg; $count]>::try_from(registers) else { return Err(wrong_count()) };
                 Ok(($(in_result($type::load(_frame, _registers[$field]), $field)?,)*))
@@ -297,6 +313,12 @@ impl<T: Passed> PassedList for T {
     #[inline(always)]
     fn store(self, frame: &mut Registers) {
         (self,).store(frame);
+    }
+
+    #[inline(always)]
+    unsafe fn lend(&self, frame: &mut Registers) {
+        // SAFETY: the value is initialised. The caller vouches for a reference in it.
+        (unsafe { std::ptr::read(self) },).store(frame);
     }
 
     #[inline(always)]
@@ -476,6 +498,68 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
             Poll::Done(values) => R::from_values(values).map(TypedPoll::Done),
             poll => Ok(TypedPoll::Suspended(Box::new((invocation, poll)))),
         }
+    }
+}
+
+impl<P: PassedList + Clone> TypedTarget<P, ()> {
+    /// Calls the function again and again, as [`TypedTarget::call_ready`], until `next` returns false or a call is suspended, which is returned.
+    ///
+    /// `next` prepares the arguments of each call. It is told whether the list, which is one of them, may have been changed since it has run
+    /// last, as a call may do, and before the first call.
+    ///
+    /// # Errors
+    /// As for a call, and those of `next`.
+    ///
+    /// # Safety
+    /// Nothing changes the list but the program, and `next` if it is told that something may have changed it.
+    pub unsafe fn call_each<A: AsRef<P>>(
+        &self,
+        state: &mut ContextState,
+        list: &Obj<List>,
+        arguments: &mut A,
+        next: &mut impl FnMut(&mut A, bool) -> Result<bool>,
+    ) -> Result<Option<Suspended<'_>>> {
+        self.make_ready(state)?;
+        let (mut lent, mut is_changed) = (None, true);
+        while next(arguments, is_changed)? {
+            if is_changed {
+                lent = LentList::new(list);
+            }
+            // SAFETY: the caller's promise; the list is lent again after it may have been changed.
+            is_changed = match unsafe { self.call_lent(state, arguments.as_ref(), lent.as_ref()) }? {
+                None => false,
+                Some(TypedPoll::Done(())) => true,
+                Some(TypedPoll::Suspended(suspended)) => return Ok(Some(*suspended)),
+            };
+        }
+        Ok(None)
+    }
+
+    /// As [`TypedTarget::call_ready`], with arguments that are lent together with a list. None if the function has returned, and has left the
+    /// list as it was.
+    ///
+    /// # Safety
+    /// The list is one of the arguments, and only the program has changed it since `lent` was made.
+    #[inline]
+    unsafe fn call_lent(
+        &self,
+        state: &mut ContextState,
+        params: &P,
+        lent: Option<&LentList>,
+    ) -> Result<Option<TypedPoll<'_, ()>>> {
+        let is_ready = |ready: &mut Box<ReadyCall>| ready.takes_lent() && ready.is_of(&self.prepared);
+        let Some((lent, mut ready)) = lent.and_then(|lent| Some((lent, state.ready.take_if(is_ready)?))) else {
+            return self.call_ready(state, params.clone()).map(Some);
+        };
+        // SAFETY: the caller's promise. `params` keep the arguments, and the list its elements.
+        let is_untouched = unsafe { ready.run_lent(state, params, lent) };
+        if !is_untouched && !ready.returned() {
+            return ready.go_on(&self.prepared, state, <()>::load).map(Some);
+        }
+        if is_untouched || ready.reset() {
+            state.ready = Some(ready);
+        }
+        Ok((!is_untouched).then_some(TypedPoll::Done(())))
     }
 }
 

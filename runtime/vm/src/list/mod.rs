@@ -291,6 +291,17 @@ impl List {
         drop(old);
     }
 
+    /// The address and the number of the elements, until the list is changed. None unless it is a list of buffers.
+    pub(crate) fn buffers(&self) -> Option<(*const Option<Ref>, usize)> {
+        let counted = self.lock();
+        match (&self.element_type, &counted.storage) {
+            (ListType::Ref(name), Storage::Ref(items)) if name == refs::VM_BUFFER => {
+                Some((items.as_ptr(), items.len()))
+            }
+            _ => None,
+        }
+    }
+
     /// Replaces element `index`. Values convert to the type of the list as [`Element::convert`] says; a variant list takes what
     /// it is given.
     ///

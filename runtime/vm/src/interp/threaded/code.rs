@@ -78,13 +78,14 @@ impl ThreadedCode {
     /// How calls from outside of the module enter the function.
     pub(super) fn function_entry(&self) -> Option<FunctionEntry> {
         if let Some(ip) = self.native.get().and_then(|native| native.entry(0)) {
-            return Some(FunctionEntry { ip, loop_header: std::ptr::null(), carry: None });
+            return Some(FunctionEntry { ip, loop_header: std::ptr::null(), carry: None, is_native: true });
         }
         let entry = self.entries.first().filter(|entry| entry.instruction != NO_INSTRUCTION)?;
         Some(FunctionEntry {
             ip: self.instructions.at(entry.instruction as usize),
             loop_header: self.instructions.at(entry.loop_header as usize),
             carry: entry.carry,
+            is_native: false,
         })
     }
 

@@ -354,9 +354,10 @@ impl<'a> Machine<'a> {
         self.after_op(slots, pc, result)
     }
 
-    /// Makes the frame with these slots, in which a handler runs, the one on top and the running one.
+    /// Makes the frame with these slots, in which a handler runs, the one on top and the running one, with references of its own.
     #[inline(always)]
     fn select_frame(&mut self, slots: *mut u32) -> Result<()> {
+        self.lent.keep();
         // SAFETY: as in `after_handlers`.
         unsafe { self.stack.set_top(slots) };
         if self.is_running(slots) { Ok(()) } else { self.select_top() }
@@ -459,6 +460,8 @@ pub struct FunctionEntry {
     ip: Ip,
     loop_header: Ip,
     carry: Option<CarriedRegister>,
+    /// Whether the instruction is machine code.
+    pub is_native: bool,
 }
 
 impl FunctionEntry {
