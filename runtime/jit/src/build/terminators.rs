@@ -6,7 +6,12 @@ use super::blocks::Incoming;
 use crate::analysis::constants::apply;
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{Callee, Op};
-use crate::ir::graph::{Branch, Entry, ExitId, NativeKind, NativeTerminator, RuntimeOp, SideExitKind, Terminator};
+use crate::interp::lent_references::may_be_lent_to;
+use crate::ir::graph::{
+    Branch, Entry, ExitId, LentOp, NativeKind, NativeTerminator, RuntimeOp, SideExitKind, Terminator,
+};
+use crate::vm::list::ListType;
+use crate::vm::{Buffer, Object};
 
 impl FunctionBuilder<'_> {
     pub(super) fn terminate(&mut self, op: Op) {
@@ -71,6 +76,30 @@ impl FunctionBuilder<'_> {
         self.defs.leave(home);
     }
 
+    /// How machine code executes an op itself in a frame that references are lent to. The runtime moves references out of lists.
+    fn lent_op(&self, op: Op) -> Option<LentOp> {
+        let narrow = |index: usize| u16::try_from(index).ok();
+        let lent = match op {
+            Op::ListGetRef { list, index, ref_type, result } if !result.is_move() => {
+                // The list has buffers and nothing else.
+                match self.context.module.types.get(ref_type.index())? {
+                    ListType::Ref(name) if name == Buffer::TYPE_NAME => {}
+                    ListType::Variant => {}
+                    ListType::Ref(_) | ListType::Value(_) => return None,
+                }
+                let (list, index, result) = (narrow(list.index())?, narrow(index.index())?, narrow(result.index())?);
+                LentOp::Get { list, index, result }
+            }
+            Op::DiscardRefs { refs } => {
+                let mut bits =
+                    self.decoded.list(refs).iter().map(|reg| 1_u64.checked_shl(reg.ref_reg().index() as u32));
+                LentOp::Discard(bits.try_fold(0, |all, bit| Some(all | bit?))?)
+            }
+            _ => return None,
+        };
+        may_be_lent_to(self.context.function).then_some(lent)
+    }
+
     /// Ends the block with an op that the runtime or the interpreter executes, and begins its continuation.
     pub(super) fn execute_by_runtime(&mut self, op: Op, exit: ExitId) {
         let (from, is_filled) = (self.current, self.is_filled_next(op));
@@ -86,7 +115,8 @@ impl FunctionBuilder<'_> {
         let new = self.open(Some(entry));
         self.graph.order.push(new);
         if !is_inside {
-            let op = RuntimeOp { continuation: new, import: called.map(|(call, _)| call), is_filled };
+            let (import, lent) = (called.map(|(call, _)| call), self.lent_op(op));
+            let op = RuntimeOp { continuation: new, import, is_filled, lent };
             self.graph
                 .native_terminators
                 .insert(from, NativeTerminator { values: Vec::new(), kind: NativeKind::Op(op) });

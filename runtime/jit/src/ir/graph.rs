@@ -364,6 +364,17 @@ pub(crate) struct RuntimeOp {
     pub import: Option<CallId>,
     /// It allocates a buffer that is filled next and need not be zeroed (`build/zeroing_elision.rs`).
     pub is_filled: bool,
+    /// How machine code executes it itself in a frame that references are lent to.
+    pub lent: Option<LentOp>,
+}
+
+/// An op that machine code executes if the references of its frame are lent (`lent_references.rs` of the interpreter).
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LentOp {
+    /// It reads an element of the lent list, whose index is in a slot.
+    Get { list: u16, index: u16, result: u16 },
+    /// It makes registers null: those whose bits are set.
+    Discard(u64),
 }
 
 /// A native call: of a function of the module, by a call instruction.

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use crate::interp::lent_references::offsets as lent;
 use crate::interp::machine::Machine;
 use crate::interp::threaded::offsets;
 use crate::ir::graph::BlockIndex;
@@ -29,6 +30,12 @@ pub(super) const NATIVE_BASE: i32 = std::mem::offset_of!(Machine<'_>, native_bas
 pub(super) const NATIVE_LIMIT: i32 = std::mem::offset_of!(Machine<'_>, native_limit) as i32;
 /// The end of the stack of frames.
 pub(super) const STACK_END: i32 = std::mem::offset_of!(Machine<'_>, stack_end) as i32;
+
+const LENT: i32 = std::mem::offset_of!(Machine<'_>, lent) as i32;
+/// The references that are lent to the frame: the list, the address of its elements, and how many there are.
+pub(super) const LENT_LIST: i32 = LENT + lent::LIST as i32;
+pub(super) const LENT_ELEMENTS: i32 = LENT + lent::ELEMENTS as i32;
+pub(super) const LENT_COUNT: i32 = LENT + lent::COUNT as i32;
 
 /// The vtable in the header of an object, by which its type is known.
 pub(super) const VTABLE: i32 = objects::VTABLE as i32;

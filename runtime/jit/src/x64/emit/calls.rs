@@ -13,7 +13,8 @@ use super::{Emitter, Stub, StubKind};
 use crate::analysis::calls::STACK_RESERVE;
 use crate::bytecode::ListId;
 use crate::ir::graph::{
-    BlockIndex, ExitId, Graph, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, RuntimeOp,
+    BlockIndex, ExitId, Graph, Kind, LentOp, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn,
+    RuntimeOp,
 };
 use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, SLOTS};
@@ -67,16 +68,68 @@ impl Emitter<'_> {
             NativeKind::Return { operands, refs, through_frames } => {
                 self.native_return(block, exit, &terminator.values, (*operands, *refs, *through_frames));
             }
-            NativeKind::Op(op) => self.runtime_op(exit, *op),
+            NativeKind::Op(op) => self.runtime_op(block, exit, *op),
         }
     }
 
-    /// Calls the function of the runtime that executes an op, with its operands in the slots.
-    fn runtime_op(&mut self, exit: ExitId, op: RuntimeOp) {
+    /// Executes an op without machine code, with its operands in the slots.
+    fn runtime_op(&mut self, block: BlockIndex, exit: ExitId, op: RuntimeOp) {
         if op.import.is_some() {
             self.count(exit);
         }
         self.flush_frame_state(exit);
+        match op.lent {
+            Some(lent) => {
+                let label = self.asm.ops.new_dynamic_label();
+                self.stubs.push(Stub { label, exit, kind: StubKind::NotLent(block, op) });
+                self.lent_op(lent, label);
+            }
+            None => self.call_runtime_op(exit, op),
+        }
+        if self.next != Some(op.continuation) {
+            let back = self.labels[op.continuation];
+            dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
+        }
+    }
+
+    /// Executes an op whose operands are in the slots, or jumps to `label` if no references are lent to the frame.
+    fn lent_op(&mut self, op: LentOp, label: DynamicLabel) {
+        let count = runtime_layout::LENT_COUNT;
+        match op {
+            LentOp::Get { list, index, result } => {
+                let (lent, elements) = (runtime_layout::LENT_LIST, runtime_layout::LENT_ELEMENTS);
+                let (list, result) = (runtime_layout::reference(list), runtime_layout::reference(result));
+                let index = i32::from(index) * 4;
+                dynasm!(self.asm.ops ; .arch x64
+                    ; mov rax, [r12 + list]
+                    ; cmp rax, [r13 + lent]
+                    ; jne =>label
+                    ; mov ecx, [r12 + index]
+                    ; cmp ecx, [r13 + count]
+                    ; jae =>label
+                    ; mov rax, [r13 + elements]
+                    ; mov rax, [rax + rcx * 8]
+                    ; mov [r12 + result], rax
+                );
+            }
+            LentOp::Discard(registers) => {
+                dynasm!(self.asm.ops ; .arch x64 ; cmp DWORD [r13 + count], 0 ; je =>label ; xor eax, eax);
+                for register in (0..64).filter(|register| registers >> register & 1 == 1) {
+                    let reference = runtime_layout::reference(register);
+                    dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + reference], rax);
+                }
+            }
+        }
+    }
+
+    /// Calls the function of the runtime that executes an op, with its operands in the slots, where references are not lent.
+    pub(super) fn op_without_lent(&mut self, exit: ExitId, op: RuntimeOp) {
+        self.call_runtime_op(exit, op);
+        let back = self.labels[op.continuation];
+        dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
+    }
+
+    fn call_runtime_op(&mut self, exit: ExitId, op: RuntimeOp) {
         self.zero_upper_lanes();
         let pc = self.graph.exit(exit).pc as i32;
         let (stop, function) = (
@@ -92,10 +145,6 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; mov ecx, call.index() as i32);
         }
         dynasm!(self.asm.ops ; .arch x64 ; call =>function ; jz =>stop);
-        if self.next != Some(op.continuation) {
-            let back = self.labels[op.continuation];
-            dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
-        }
     }
 
     fn native_call(&mut self, block: BlockIndex, exit: ExitId, call: &NativeCall, terminator: &NativeTerminator) {

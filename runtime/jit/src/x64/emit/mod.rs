@@ -18,7 +18,7 @@ use super::lower::{self, Asm, Flags, Src, lanes};
 use super::runtime_layout::{self, LinkTargets};
 use crate::analysis::origins::Origins;
 use crate::generated::vm::primitive::{Lower, Primitive};
-use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NativeKind, NodeId};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NativeKind, NodeId, RuntimeOp};
 use crate::ir::hash::Table;
 use crate::ir::per_block::{BlockSet, PerBlock};
 use crate::ir::types::{Effect, Scalar, Ty, Width};
@@ -91,6 +91,8 @@ enum StubKind {
     Terminator(BlockIndex),
     /// The same for a call that has been counted: the interpreter counts it again.
     CountedCall(BlockIndex),
+    /// No references are lent to the frame, so the runtime executes the op at the end of this block, whose operands are in the slots.
+    NotLent(BlockIndex, RuntimeOp),
 }
 
 /// Code for an access that has failed its check.
@@ -184,6 +186,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
                 Origin::Limits(stub.exit)
             }
             StubKind::FailedCheck | StubKind::Terminator(_) | StubKind::CountedCall(_) => Origin::SideExit(stub.exit),
+            StubKind::NotLent(block, _) => Origin::Terminator(block),
         };
         code_offsets.push((emitter.asm.ops.offset().0, origin));
         emitter.stub(&stub);

@@ -98,6 +98,7 @@ impl Emitter<'_> {
                 dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1);
                 return self.exit_to_interpreter(block, stub.exit);
             }
+            StubKind::NotLent(_, op) => return self.op_without_lent(stub.exit, op),
             StubKind::Limits(resume) | StubKind::SpeculativeCount(resume, _) => {
                 // Code that falls back finds again that the limit is reached, and notes the op there.
                 let noted = if exit.fallback.is_some() { runtime_layout::NO_OP } else { pc };
