@@ -18,7 +18,7 @@ use crate::interp::{
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
-use vireo_vm::Value;
+use vireo_vm::{List, Obj, Value};
 
 /// Most functions that an error message lists.
 const MAX_LISTED: usize = 32;
@@ -151,35 +151,62 @@ impl Context {
         TypedTarget::new(Arc::clone(&self.0.linked.module_list), target, self.0.limits())
     }
 
-    /// Calls a function with each of the arguments, one call after the other, without other calls in between unless one waits: within limits
-    /// that have started already and are in force on this thread, or without any.
+    /// Calls a function again and again, one call after the other, without other calls in between unless one waits: within limits that have
+    /// started already and are in force on this thread, or without any. `next` prepares the arguments of each call, until it returns false. It is
+    /// told whether `list`, which is one of the arguments, may have been changed since.
     ///
     /// # Errors
-    /// As [`Function::call`], and those of `calls`. No further call is made then.
+    /// As [`Function::call`], and those of `next`. No further call is made then.
+    ///
+    /// # Safety
+    /// Nothing changes the list but the program, and `next` if it is told that something may have changed it.
     #[doc(hidden)]
-    pub fn call_each<P: PassedList>(
+    pub unsafe fn call_each<P: PassedList + Clone, A: AsRef<P>>(
         &self,
         target: &TypedTarget<P, ()>,
         limits: Option<&Limits>,
-        calls: impl IntoIterator<Item = Result<P>>,
+        list: &Obj<List>,
+        arguments: &mut A,
+        mut next: impl FnMut(&mut A, bool) -> Result<bool>,
     ) -> Result<()> {
         let inner = &*self.0;
         let _blocking = Blocking::enter();
-        let take = || inner.state.take_within(limits.unwrap_or(&inner.limits));
-        let mut state = take()?;
-        if limits.is_none() {
-            target.make_ready(&mut state)?;
-        }
-        for params in calls {
-            let called = match limits {
-                Some(limits) => target.call(&mut state, params?, limits)?,
-                None => target.call_ready(&mut state, params?)?,
+        loop {
+            let mut state = inner.state.take_within(limits.unwrap_or(&inner.limits))?;
+            let suspended = match limits {
+                Some(limits) => loop {
+                    if !next(arguments, true)? {
+                        break None;
+                    }
+                    if let TypedPoll::Suspended(suspended) =
+                        target.call(&mut state, arguments.as_ref().clone(), limits)?
+                    {
+                        break Some(*suspended);
+                    }
+                },
+                // SAFETY: the caller's promise.
+                None => unsafe { target.call_each(&mut state, list, arguments, &mut next) }?,
             };
-            if let TypedPoll::Suspended(suspended) = called {
-                drop(state);
-                inner.finish::<()>(*suspended)?;
-                state = take()?;
+            drop(state);
+            match suspended {
+                Some(suspended) => inner.finish::<()>(suspended)?,
+                None => return Ok(()),
             }
+        }
+    }
+
+    /// Calls a function once, within limits that have started already and are in force on this thread.
+    ///
+    /// # Errors
+    /// As [`Function::call`].
+    #[doc(hidden)]
+    pub fn call_within<P: PassedList>(&self, target: &TypedTarget<P, ()>, limits: &Limits, params: P) -> Result<()> {
+        let inner = &*self.0;
+        let _blocking = Blocking::enter();
+        let mut state = inner.state.take_within(limits)?;
+        if let TypedPoll::Suspended(suspended) = target.call(&mut state, params, limits)? {
+            drop(state);
+            inner.finish::<()>(*suspended)?;
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ mod inference;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod large_functions;
 mod lending;
+mod lent_workgroups;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod library;
 mod local_task;

@@ -447,7 +447,7 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     ///
     /// # Errors
     /// As for a call.
-    pub fn make_ready(&self, state: &mut ContextState) -> Result<()> {
+    fn make_ready(&self, state: &mut ContextState) -> Result<()> {
         if !state.ready.as_ref().is_some_and(|ready| ready.is_of(&self.prepared)) {
             // The stack of the one that was ready is free for this one.
             state.ready = None;

@@ -111,7 +111,7 @@ impl KernelContext {
         let result = self.context.typed_at::<SetConstantsArgumentList, ()>(module, setter).and_then(|setter| {
             let started = scope::start(self.context.limits());
             let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
-            self.context.call_each(&setter, Some(limits), [Ok(arguments.list())])
+            self.context.call_within(&setter, limits, arguments.list())
         });
         drop(loan_guard);
         result
@@ -141,20 +141,33 @@ impl KernelContext {
             Some(kernel) => &*kernel,
             none => none.insert(self.context.typed_at(module, kernel)?),
         };
-        let running = Cell::new(None);
-        let calls = workgroups.range.map(|workgroup| {
+        // Counting and running workgroups stop at an error.
+        let (running, mut left) = (Cell::new(None), workgroups.range.end.saturating_sub(workgroups.range.start));
+        let mut position = grid.position(workgroups.range.start);
+        let bindings = &loan_guard.0.bindings[..count];
+        let next = |arguments: &mut KernelArguments, is_changed: bool| {
+            if left == 0 {
+                return Ok(false);
+            }
+            left -= 1;
             if let Some(counter) = &mut counter {
                 running.set(None);
                 counter.count()?;
             }
-            let position = grid.position(workgroup);
+            // Each number by itself: what has just been written in parts is slow to read as a whole.
+            let [x, y, z] = position;
+            arguments.set_workgroup_id([x as i32, y as i32, z as i32]);
             running.set(Some(position));
-            self.arguments.set_workgroup_id(position.map(|place| place as i32));
-            // The kernel before may have changed the list.
-            self.list.assign(loan_guard.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
-            Ok(self.arguments.list())
-        });
-        self.context.call_each(kernel, limits, calls).map_err(|status| match running.get() {
+            position = grid.next(position);
+            if is_changed {
+                // The kernel before may have done that.
+                self.list.assign(bindings.iter().map(|loan| loan.object().as_ref()));
+            }
+            Ok(true)
+        };
+        // SAFETY: the list belongs to this context, whose program runs on this thread only; `next` changes it if it is told so.
+        let called = unsafe { self.context.call_each(kernel, limits, &self.list, &mut self.arguments, next) };
+        called.map_err(|status| match running.get() {
             Some(position) => in_workgroup(status, position),
             None => status,
         })?;

@@ -1,0 +1,321 @@
+//! Kernels that are called for one workgroup after the other with references that are lent to them: programs that keep, replace, move, return
+//! or lose these do the same on every dispatcher, and no count is lost or left over.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use vireo::asm::assemble;
+use vireo::interp::{Dispatch, Limits};
+use vireo::vm::list::ListType;
+use vireo::vm::{Buffer, Context, List, Module, Obj, Ref};
+use vireo::{Result, Status, StatusCode, vm_module};
+
+/// The arguments of the kernels here: a buffer, a list of buffers, and the number of the workgroup.
+type Parameters = (Obj<Buffer>, Obj<List>, i32);
+
+struct Arguments(Parameters);
+
+impl AsRef<Parameters> for Arguments {
+    fn as_ref(&self) -> &Parameters {
+        &self.0
+    }
+}
+
+struct Host;
+
+#[vm_module(name = "host")]
+impl Host {
+    /// Fails or panics at some workgroups.
+    #[vm_export("look")]
+    fn look(&self, buffer: Option<&Obj<Buffer>>, id: i32) -> Result<i32> {
+        match id {
+            5 => Err(Status::new(StatusCode::DataLoss, "it is lost")),
+            6 => panic!("it is six"),
+            _ => Ok(i32::from(buffer.is_some())),
+        }
+    }
+
+    #[vm_export("keep")]
+    fn keep(&self, buffer: Option<Obj<Buffer>>) -> Result<Option<Ref>> {
+        Ok(buffer.map(Obj::into_ref))
+    }
+}
+
+const HEADER: &str = r#"
+vm.module @m version 0
+vm.type i32
+vm.type !vm.buffer
+vm.type !vm.list<!vm.buffer>
+vm.type !vm.opaque
+vm.import @host.look cconv "0ri_i"
+vm.import @host.keep cconv "0r_r"
+vm.global.ref mutable @g0 : !vm.buffer
+vm.global.ref mutable @g1 : !vm.buffer
+vm.global.ref mutable @g2 : !vm.list<!vm.buffer>
+vm.export @kernel
+"#;
+
+const KERNEL: &str = "vm.func @kernel(%r0: !vm.buffer, %r1: !vm.list<!vm.buffer>, %i0: i32) -> ()";
+
+/// Before each body: `%i1` to `%i4` are 0 to 3, `%i6:7` is the number of the workgroup.
+const CONSTANTS: &str = "
+  %i1 = vm.const.i32.zero
+  %i2 = vm.const.i32 1
+  %i3 = vm.const.i32 2
+  %i4 = vm.const.i32 3
+  %i6:7 = vm.ext.i32.i64.u %i0
+";
+
+/// What a program did: how each of its dispatches ended, and what was in the buffers after it.
+type Observed = Vec<(String, Vec<Vec<u8>>)>;
+
+/// Runs two dispatches of eight workgroups, and goes on after a workgroup that has failed.
+fn observe(text: &str, dispatch: Dispatch) -> Observed {
+    let bytes = assemble(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let modules = [Module::native(Host).expect("is a module"), Module::from_bytes(&bytes).expect("loads")];
+    let context = Context::with_limits(modules, Limits { dispatch, ..Limits::default() }).expect("starts");
+    let target = context.typed_at::<Parameters, ()>(1, 0).expect("is a kernel");
+    let allocate = || Obj::new(Buffer::allocate(64, 0).expect("is small"));
+    let (mut own, mut buffers) = (allocate(), [allocate(), allocate(), allocate()]);
+    let list = Obj::new(List::new(ListType::Ref("vm.buffer".to_string()), 0).expect("is empty"));
+    let mut arguments = Arguments((own.clone(), list.clone(), 0));
+    let (mut observed, mut is_whole) = (Vec::new(), true);
+    for _ in 0..2 {
+        let mut ids = 0..8;
+        let mut ends = String::new();
+        while !ids.is_empty() {
+            let next = |arguments: &mut Arguments, is_changed: bool| {
+                let Some(id) = ids.next() else { return Ok(false) };
+                arguments.0.2 = id;
+                if is_changed {
+                    list.assign(buffers.iter().map(AsRef::as_ref));
+                }
+                let is_at = |(index, buffer): (usize, &Obj<Buffer>)| {
+                    list.get_ref(index, false).is_ok_and(|element| element.as_ref() == Some(buffer.as_ref()))
+                };
+                is_whole &= list.len() == buffers.len() && buffers.iter().enumerate().all(is_at);
+                Ok(true)
+            };
+            // SAFETY: `next` changes the list if it may have been changed, and nothing else does.
+            let called = || unsafe { context.call_each(&target, None, &list, &mut arguments, next) };
+            match catch_unwind(AssertUnwindSafe(called)) {
+                Ok(Ok(())) => ends.push_str("done;"),
+                Ok(Err(status)) => ends.push_str(&format!("{status};")),
+                Err(_) => ends.push_str("panic;"),
+            }
+        }
+        observed.push((ends, buffers.iter().chain([&own]).map(|buffer| buffer.to_vec()).collect()));
+    }
+    assert!(is_whole, "a workgroup got a list that another one has changed\n{text}");
+    drop((arguments, list, target, context));
+    for buffer in buffers.iter_mut().chain([&mut own]) {
+        assert!(buffer.get_mut().is_some(), "a count is left over\n{text}");
+    }
+    observed
+}
+
+/// What a program with this body does, on every dispatcher.
+fn check(body: &str) -> Observed {
+    let text = format!("{HEADER}{body}");
+    let expected = observe(&text, Dispatch::Loop);
+    for dispatch in [Dispatch::Threaded, Dispatch::Compiled] {
+        assert_eq!(observe(&text, dispatch), expected, "{dispatch:?}\n{text}");
+    }
+    expected
+}
+
+/// A program of one block.
+fn kernel(ops: &str) -> String {
+    format!("{KERNEL} {{\n^bb0:{CONSTANTS}{ops}\n  vm.return\n}}\n")
+}
+
+fn words(bytes: &[u8]) -> Vec<i32> {
+    bytes.chunks_exact(4).map(|word| i32::from_le_bytes(word.try_into().expect("a word"))).collect()
+}
+
+#[test]
+fn elements_of_the_list_are_read_and_registers_discarded() {
+    let observed = check(&kernel(
+        "  %r2 = vm.list.get.ref %r1, %i3 : !vm.buffer
+  %r3 = vm.list.get.ref %r1, %i1 : !vm.opaque
+  vm.discard.refs %r1, %r0
+  vm.buffer.store.i32 %i0, %r2, %i6:7
+  vm.discard.refs %r2
+  %i8 = vm.cmp.nz.ref %r2
+  %i9 = vm.cmp.nz.ref %r0
+  %i10 = vm.cmp.nz.ref %r4
+  %i8 = vm.add.i32 %i8, %i9
+  %i8 = vm.add.i32 %i8, %i10
+  vm.buffer.store.i32 %i8, %r3, %i6:7",
+    ));
+    for (ends, buffers) in observed {
+        assert_eq!(ends, "done;");
+        assert_eq!(words(&buffers[2])[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(words(&buffers[0])[..8], [0; 8]);
+    }
+}
+
+#[test]
+fn references_are_kept_in_globals() {
+    let observed = check(&kernel(
+        "  %r2 = vm.list.get.ref %r1, %i2 : !vm.buffer
+  %r3 = vm.global.load.ref .refs[0] : !vm.buffer
+  %i8 = vm.cmp.eq.ref %r2, %r3
+  vm.buffer.store.i32 %i8, %r0, %i6:7
+  %r4 = vm.list.get.ref %r1, %i1 : !vm.buffer
+  vm.global.store.ref %R2, .refs[0] : !vm.buffer
+  vm.global.store.ref %r4, .refs[1] : !vm.buffer
+  vm.global.store.ref %r1, .refs[2] : !vm.list<!vm.buffer>
+  vm.discard.refs %r4, %r1",
+    ));
+    assert_eq!(words(&observed[0].1[3])[..8], [0, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(words(&observed[1].1[3])[..8], [1; 8]);
+}
+
+#[test]
+fn a_list_that_is_changed_is_whole_for_the_next_workgroup() {
+    let observed = check(&kernel(
+        "  vm.list.set.ref %r1, %i1, %r0
+  %r2 = vm.list.get.ref %r1, %i1 : !vm.buffer
+  %i8 = vm.cmp.eq.ref %r2, %r0
+  vm.buffer.store.i32 %i8, %r2, %i6:7
+  %R3 = vm.list.get.ref %r1, %i2 : !vm.buffer
+  %r4 = vm.list.get.ref %r1, %i2 : !vm.buffer
+  %i9 = vm.cmp.nz.ref %r4
+  vm.buffer.store.i32 %i9, %r3, %i6:7
+  vm.list.resize %r1, %i2
+  vm.list.set.ref %r1, %i1, %R3",
+    ));
+    for (ends, buffers) in observed {
+        assert_eq!(ends, "done;");
+        assert_eq!(words(&buffers[3])[..8], [1; 8]);
+        assert_eq!(words(&buffers[1])[..8], [0; 8]);
+    }
+}
+
+#[test]
+fn failures_release_what_was_lent_once() {
+    // Each dispatch fails at most of its workgroups: at different ops, with different registers in use.
+    for failing in [
+        "  %r3 = vm.list.get.ref %r1, %i0 : !vm.buffer\n  vm.discard.refs %r1\n  vm.buffer.store.i32 %i0, %r3, %i6:7",
+        "  %r3 = vm.list.get.ref %r1, %i1 : !vm.buffer\n  %i8:9 = vm.mul.i64 %i6:7, %i6:7\n  vm.buffer.store.i32 %i0, %r3, %i8:9",
+        "  vm.discard.refs %r0, %r1\n  vm.buffer.store.i32 %i0, %r0, %i6:7",
+        "  %i8 = vm.const.i32 -1\n  %r3 = vm.list.get.ref %r1, %i8 : !vm.buffer",
+        "  %r3 = vm.list.get.ref %r4, %i1 : !vm.buffer",
+        "  %r3 = vm.list.get.ref %r1, %i2 : !vm.buffer\n  %i8 = vm.call @host.look(%r3, %i0)\n  vm.buffer.store.i32 %i8, %r3, %i6:7",
+        "  %r3 = vm.list.get.ref %r1, %i2 : !vm.buffer\n  %r2 = vm.call @host.keep(%r3)\n  %R3 = vm.call @host.keep(%R2)\n  \
+         vm.buffer.store.i32 %i0, %r3, %i6:7",
+        "  %r3 = vm.list.get.ref %r1, %i2 : !vm.buffer\n  vm.fail %i0, \"reason\"",
+    ] {
+        let text = if failing.contains("vm.fail") {
+            format!("{KERNEL} {{\n^bb0:{CONSTANTS}{failing}\n}}\n")
+        } else {
+            kernel(failing)
+        };
+        check(&text);
+    }
+}
+
+#[test]
+fn branches_calls_and_yields_take_references_along() {
+    // Registers change places in a loop, in which an element is read.
+    check(&format!(
+        "{KERNEL} {{
+^bb0:{CONSTANTS}
+  %r2 = vm.list.get.ref %r1, %i1 : !vm.buffer
+  %r3 = vm.list.get.ref %r1, %i2 : !vm.buffer
+  %i8 = vm.const.i32.zero
+  vm.br ^bb1()
+^bb1:
+  vm.buffer.store.i32 %i8, %r2, %i6:7
+  %r4 = vm.list.get.ref %r1, %i8 : !vm.buffer
+  %i8 = vm.add.i32 %i8, %i2
+  %i9 = vm.cmp.lt.i32.s %i8, %i4
+  vm.cond_br %i9, ^bb1(%R2->%r3, %R3->%r2), ^bb2(%r4->%r2)
+^bb2:
+  vm.buffer.store.i32 %i8, %r2, %i6:7
+  vm.return
+}}
+"
+    ));
+    // A function of the module gets a reference, and returns another one.
+    check(&format!(
+        "{}vm.func @other(%r0: !vm.buffer, %r1: !vm.list<!vm.buffer>, %i0: i32) -> (!vm.buffer) {{
+^bb0:
+  vm.buffer.store.i32 %i0, %r0, %i2:3
+  %i1 = vm.const.i32.zero
+  %r2 = vm.list.get.ref %r1, %i1 : !vm.buffer
+  vm.discard.refs %r1
+  vm.return %R2
+}}
+",
+        kernel(
+            "  %r2 = vm.list.get.ref %r1, %i2 : !vm.buffer
+  %r3 = vm.call @other(%r2, %R1, %i0)
+  vm.buffer.store.i32 %i2, %r3, %i6:7"
+        )
+    ));
+    // Half of the workgroups suspend the call.
+    check(&format!(
+        "{KERNEL} requires(yield) {{
+^bb0:{CONSTANTS}
+  %r2 = vm.list.get.ref %r1, %i1 : !vm.buffer
+  %i8 = vm.and.i32 %i0, %i2
+  vm.cond_br %i8, ^bb1(), ^bb2()
+^bb1:
+  vm.yield ^bb2()
+^bb2:
+  vm.buffer.store.i32 %i0, %r2, %i6:7
+  vm.return
+}}
+"
+    ));
+}
+
+/// A random program of one block.
+fn random(next: &mut impl FnMut(u32) -> u32) -> String {
+    let mut ops = "  %i8 = vm.const.i32 1\n".to_string();
+    for _ in 0..4 + next(16) {
+        let (to, from, other) = (2 + next(4), 2 + next(4), next(6));
+        let (r, indices) = (if next(4) == 0 { 'R' } else { 'r' }, if next(12) == 0 { 4 } else { 3 });
+        let index = 1 + next(indices);
+        let compare = |test: String| format!("%i9 = {test}\n  %i8 = vm.add.i32 %i8, %i8\n  %i8 = vm.add.i32 %i8, %i9");
+        let (global, mutable) = (next(2), next(3) == 0);
+        let op = match next(18) {
+            0..5 => format!("%r{to} = vm.list.get.ref %r1, %i{index} : !vm.buffer"),
+            5 => format!("%{r}{to} = vm.list.get.ref %r1, %i{index} : !vm.buffer"),
+            6 if mutable => format!("vm.list.set.ref %r1, %i{index}, %{r}{from}"),
+            7 => format!("vm.discard.refs %r{to}, %r{from}"),
+            8 => format!("%r{to} = vm.assign.ref %{r}{from}"),
+            9 => format!("%r{to} = vm.select.ref %i0 ? %r{from} : %r{} -> !vm.buffer", 2 + next(4)),
+            10 if mutable => format!("vm.global.store.ref %{r}{from}, .refs[{global}] : !vm.buffer"),
+            11 if mutable => format!("%r{to} = vm.global.load.ref .refs[{global}] : !vm.buffer"),
+            12 if mutable => format!("vm.global.store.ref %{r}1, .refs[2] : !vm.list<!vm.buffer>"),
+            13 if mutable => "%r1 = vm.global.load.ref .refs[2] : !vm.list<!vm.buffer>".to_string(),
+            14 if mutable => format!("vm.list.resize %r1, %i{}", 2 + next(3)),
+            15 if mutable => format!("vm.discard.refs %r{other}"),
+            16 => format!("vm.buffer.store.i32 %i8, %r{from}, %i6:7"),
+            17 => compare(format!("vm.cmp.eq.ref %r{from}, %r{other}")),
+            _ => compare(format!("vm.cmp.nz.ref %r{from}")),
+        };
+        ops.push_str(&format!("  {op}\n"));
+    }
+    kernel(&format!("{ops}  vm.buffer.store.i32 %i8, %r0, %i6:7"))
+}
+
+#[test]
+fn random_programs_do_the_same_on_every_dispatcher() {
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: u32| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 33) as u32 % below
+    };
+    let mut done = 0;
+    for _ in 0..600 {
+        let text = random(&mut next);
+        done += check(&text).iter().filter(|(ends, _)| ends == "done;").count();
+    }
+    // Many of them return from every workgroup.
+    assert!((200..1100).contains(&done), "{done}");
+}
