@@ -61,3 +61,22 @@ impl Grid {
 pub fn check_z(z: u32, what: &str) -> Result<u16> {
     u16::try_from(z).map_err(|_| Status::out_of_range(format!("{what} of {z} in z: at most {}", u16::MAX)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_workgroup_has_the_next_number() {
+        for count in [[1, 1, 1], [3, 1, 1], [1, 4, 1], [1, 1, 2], [3, 4, 2]] {
+            let grid = Grid { size: [1; 3], count, local_memory: 0 };
+            for workgroup in 1..grid.workgroups().unwrap() {
+                assert_eq!(
+                    grid.next(grid.position(workgroup - 1)),
+                    grid.position(workgroup),
+                    "{workgroup} of {count:?}"
+                );
+            }
+        }
+    }
+}
