@@ -183,6 +183,7 @@ impl<'a> Listing<'a> {
                             let what = match op {
                                 RuntimeOp { import: Some(_), .. } => "call the import",
                                 RuntimeOp { is_filled: true, .. } => "allocate without zeroing",
+                                RuntimeOp { lent: Some(_), .. } => "use lent references, or call the runtime",
                                 _ => "call the runtime",
                             };
                             format!("{what} at op {}{written}, continue at {}", exit.pc, op.continuation)
