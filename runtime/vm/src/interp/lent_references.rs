@@ -2,7 +2,8 @@
 //!
 //! The arguments of a ready call are lent, and so are elements that machine code reads from a lent list ([`LentList`]), while
 //! [`LentReferences`] says so. Only machine code runs meanwhile, and of the ops that write reference registers it executes those in
-//! [`offsets`] itself. Everything else that could keep, move or release a reference is done by the runtime, which first counts all
+//! [`offsets`] itself. For those that make a new reference, such as an allocation, it calls the runtime, and the frame owns what is in that register
+//! ([`LentReferences::own`]). Everything else that could keep, move or release a reference is done by the runtime, which first counts all
 //! references of the frame ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to again.
 
 use super::registers::Registers;
@@ -20,6 +21,8 @@ pub struct LentReferences {
     count: u32,
     /// The number of reference registers of the frame.
     refs: u32,
+    /// The registers, of the first 64, whose references are counted all the same: bit by bit.
+    owned: u64,
     /// The slots of the frame.
     slots: *mut u32,
 }
@@ -36,7 +39,7 @@ pub struct LentList {
 /// The layout of lent references, for machine code.
 ///
 /// It reads element `i` of a list without the runtime if the register of the list holds [`LIST`], and `i` is below [`COUNT`]; the result is lent.
-/// It makes a register null, without releasing what was in it, if [`COUNT`] is not zero.
+/// It makes a register null, without releasing what was in it, if [`COUNT`] is not zero. The register that it writes must not be one of [`OWNED`].
 pub mod offsets {
     use super::{LentList, LentReferences};
 
@@ -47,6 +50,8 @@ pub mod offsets {
     pub const ELEMENTS: usize = LENT + std::mem::offset_of!(LentList, elements);
     /// Offset of the number of elements, 32 bits.
     pub const COUNT: usize = std::mem::offset_of!(LentReferences, count);
+    /// Offset of the bits of registers that are counted, least significant byte first.
+    pub const OWNED: usize = std::mem::offset_of!(LentReferences, owned);
 }
 
 /// Whether references may be lent to a function: it does not pass them to functions of the module, whose frames machine code builds, and it returns
@@ -73,6 +78,7 @@ impl LentReferences {
         list: LentList { list: std::ptr::null(), elements: std::ptr::null(), count: 0 },
         count: 0,
         refs: 0,
+        owned: 0,
         slots: std::ptr::null_mut(),
     };
 
@@ -83,7 +89,7 @@ impl LentReferences {
     /// the list is not changed.
     #[inline(always)]
     pub unsafe fn begin(&mut self, list: &LentList, slots: *mut u32, refs: u32) {
-        *self = LentReferences { list: *list, count: list.count, refs, slots };
+        *self = LentReferences { list: *list, count: list.count, refs, owned: 0, slots };
     }
 
     /// Makes the references of the frame null, if they are still lent.
@@ -91,6 +97,9 @@ impl LentReferences {
     pub fn end(&mut self) -> bool {
         let is_lent = self.is_lent();
         if is_lent {
+            if self.owned != 0 {
+                self.release_owned();
+            }
             // SAFETY: `begin` got a frame with so many references, which are before its header. Nobody has counted them.
             unsafe {
                 let header = header_of(self.slots).cast::<Option<Ref>>();
@@ -123,7 +132,130 @@ impl LentReferences {
     fn keep_all(&mut self) {
         // SAFETY: `begin` got a frame with so many references, which live as long as they are lent.
         let registers = unsafe { Registers::new(self.slots, 0, self.refs as usize) };
-        (0..self.refs as usize).for_each(|index| std::mem::forget(registers.reference(index).clone()));
+        for index in (0..self.refs as usize).filter(|index| !self.owns(*index)) {
+            std::mem::forget(registers.reference(index).clone());
+        }
         self.count = 0;
+    }
+
+    fn owns(&self, index: usize) -> bool {
+        index < u64::BITS as usize && self.owned >> index & 1 == 1
+    }
+
+    /// Makes a register null, and releases its reference only if that is counted.
+    pub fn discard(&mut self, index: usize) {
+        // SAFETY: `begin` got a frame with so many references, and the verifier found the register in it.
+        let mut registers = unsafe { Registers::new(self.slots, 0, self.refs as usize) };
+        let reference = registers.reference_mut(index).take();
+        if self.owns(index) {
+            self.owned &= !(1 << index);
+            drop(reference);
+        } else {
+            std::mem::forget(reference);
+        }
+    }
+
+    /// Makes a register null, whose next reference will be counted. False if that cannot be noted.
+    pub fn own(&mut self, index: usize) -> bool {
+        let can_own = index < u64::BITS as usize;
+        if can_own {
+            self.discard(index);
+            self.owned |= 1 << index;
+        }
+        can_own
+    }
+
+    #[inline(never)]
+    fn release_owned(&mut self) {
+        (0..u64::BITS as usize).for_each(|index| {
+            if self.owns(index) {
+                self.discard(index);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Object;
+    use crate::bytecode::CallId;
+    use crate::interp::stack::{FrameDescriptor, Stack};
+    use crate::limits::Charge;
+
+    struct Counted(#[expect(dead_code, reason = "held to be counted")] Arc<()>);
+
+    impl Object for Counted {
+        const TYPE_NAME: &'static str = "test.counted";
+    }
+
+    const REFS: u32 = 70;
+    /// Registers that hold lent references, and those whose references the frame owns.
+    const LENT: [usize; 4] = [0, 3, 63, 69];
+    const OWNED: [usize; 3] = [1, 5, 62];
+
+    /// Passes a frame with lent and owned references to `check`, and whether the caller still has its own, and the frame what it owns.
+    fn with_frame(check: impl FnOnce(&mut LentReferences, &mut Registers, [&Arc<()>; 2])) {
+        let (lent_count, owned_count) = (Arc::new(()), Arc::new(()));
+        let ours = Ref::new(Counted(lent_count.clone()));
+        let mut stack = Stack::new(1 << 14, Charge::default());
+        let descriptor = FrameDescriptor { module: 0, function: 0, pc: 0, call: CallId(0), slots: 4, refs: REFS };
+        let mut registers = stack.push(descriptor, true).unwrap();
+        let mut lent = LentReferences::NONE;
+        let list = LentList { list: std::ptr::null(), elements: std::ptr::null(), count: 1 };
+        // SAFETY: the frame has so many references, and `ours` lives as long as what is lent.
+        unsafe { lent.begin(&list, registers.slots(), REFS) };
+        for index in LENT {
+            // SAFETY: the copy is lent, so nobody releases it.
+            *registers.reference_mut(index) = Some(unsafe { std::ptr::read(&raw const ours) });
+        }
+        for index in OWNED {
+            assert!(lent.own(index));
+            *registers.reference_mut(index) = Some(Ref::new(Counted(owned_count.clone())));
+        }
+        assert!(!lent.own(64));
+        check(&mut lent, &mut registers, [&lent_count, &owned_count]);
+        assert!(!lent.is_lent());
+        drop(stack);
+        assert_eq!((Arc::strong_count(&lent_count), Arc::strong_count(&owned_count)), (2, 1));
+        drop(ours);
+        assert_eq!(Arc::strong_count(&lent_count), 1);
+    }
+
+    #[test]
+    fn what_is_lent_is_forgotten_and_what_is_owned_released() {
+        with_frame(|lent, registers, [_, owned_count]| {
+            assert_eq!(Arc::strong_count(owned_count), 4);
+            assert!(lent.end() && !lent.end());
+            assert_eq!(Arc::strong_count(owned_count), 1);
+            assert!((0..REFS as usize).all(|index| registers.reference(index).is_none()));
+        });
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_once() {
+        with_frame(|lent, registers, _| {
+            lent.keep();
+            lent.keep();
+            assert!(LENT.into_iter().chain(OWNED).all(|index| registers.reference(index).is_some()));
+        });
+    }
+
+    #[test]
+    fn registers_are_discarded_one_by_one() {
+        with_frame(|lent, registers, [_, owned_count]| {
+            for index in [OWNED[0], OWNED[0], LENT[0], LENT[3], 10] {
+                lent.discard(index);
+                assert!(registers.reference(index).is_none());
+            }
+            // One that is owned takes the place of one that is lent, and of another one.
+            for index in [LENT[1], OWNED[1]] {
+                assert!(lent.own(index) && registers.reference(index).is_none());
+            }
+            assert_eq!(Arc::strong_count(owned_count), 2);
+            lent.keep();
+        });
     }
 }

@@ -348,7 +348,13 @@ impl<'a> Machine<'a> {
 
     /// Executes op `pc` of the frame with these slots by the loop dispatcher.
     fn execute(&mut self, slots: *mut u32, pc: usize) -> After {
-        let selected = self.select_frame(slots);
+        self.lent.keep();
+        self.execute_as_is(slots, pc)
+    }
+
+    /// As `execute`, where references may be lent to the frame.
+    fn execute_as_is(&mut self, slots: *mut u32, pc: usize) -> After {
+        let selected = self.select_slots(slots);
         self.pc = pc;
         let result = selected.and_then(|()| dispatch::run(self, true));
         self.after_op(slots, pc, result)
@@ -358,6 +364,11 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     fn select_frame(&mut self, slots: *mut u32) -> Result<()> {
         self.lent.keep();
+        self.select_slots(slots)
+    }
+
+    #[inline(always)]
+    fn select_slots(&mut self, slots: *mut u32) -> Result<()> {
         // SAFETY: as in `after_handlers`.
         unsafe { self.stack.set_top(slots) };
         if self.is_running(slots) { Ok(()) } else { self.select_top() }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::handlers::After;
 use super::{Continuation, Machine};
-use crate::bytecode::CallId;
+use crate::bytecode::{CallId, Op};
 use crate::status::Status;
 
 /// Executes op `pc` of the frame with these slots. False if the code must not continue after the op; `cx.continuation` then says where
@@ -14,7 +14,7 @@ use crate::status::Status;
 /// As for a handler.
 pub unsafe extern "C" fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> bool {
     // SAFETY: the machine is that of the code which calls this and holds no reference to it.
-    unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute(slots, pc))
+    unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute_op(slots, pc))
 }
 
 /// As [`execute`], for an allocation whose zeroing is elided: the code fills the whole buffer before anything can read it.
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn allocate(cx: *mut Machine<'_>, slots: *mut u32, pc: usi
     // SAFETY: as in `execute`.
     let cx = unsafe { &mut *cx };
     cx.elides_zeroing = true;
-    let goes_on = cx.execute_for_code(slots, |machine| machine.execute(slots, pc));
+    let goes_on = cx.execute_for_code(slots, |machine| machine.execute_op(slots, pc));
     cx.elides_zeroing = false;
     goes_on
 }
@@ -88,6 +88,25 @@ pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc:
 }
 
 impl Machine<'_> {
+    /// Executes an op. References stay lent to the frame if the op only discards some, or makes a new one: most kernels with memory of their own
+    /// do no more.
+    fn execute_op(&mut self, slots: *mut u32, pc: usize) -> After {
+        if self.lent.is_lent() {
+            let code = self.code();
+            match code.ops[pc] {
+                Op::DiscardRefs { refs } => {
+                    code.list(refs).iter().for_each(|reg| self.lent.discard(reg.ref_reg().index()));
+                    return After::Next;
+                }
+                Op::BufferAlloc { result, .. } | Op::ConstRefRodata { result, .. } if self.lent.own(result.index()) => {
+                    return self.execute_as_is(slots, pc);
+                }
+                _ => {}
+            }
+        }
+        self.execute(slots, pc)
+    }
+
     /// Executes an op on behalf of machine code, through which no panic may unwind: it is caught here, and `run_threaded` resumes it.
     #[inline(always)]
     pub(super) fn execute_for_code(&mut self, slots: *mut u32, op: impl FnOnce(&mut Self) -> After) -> bool {
