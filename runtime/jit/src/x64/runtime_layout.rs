@@ -36,6 +36,8 @@ const LENT: i32 = std::mem::offset_of!(Machine<'_>, lent) as i32;
 pub(super) const LENT_LIST: i32 = LENT + lent::LIST as i32;
 pub(super) const LENT_ELEMENTS: i32 = LENT + lent::ELEMENTS as i32;
 pub(super) const LENT_COUNT: i32 = LENT + lent::COUNT as i32;
+/// The bits of the registers that the frame owns all the same.
+pub(super) const LENT_OWNED: i32 = LENT + lent::OWNED as i32;
 
 /// The vtable in the header of an object, by which its type is known.
 pub(super) const VTABLE: i32 = objects::VTABLE as i32;

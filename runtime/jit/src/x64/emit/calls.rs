@@ -98,8 +98,13 @@ impl Emitter<'_> {
         match op {
             LentOp::Get { list, index, result } => {
                 let (lent, elements) = (runtime_layout::LENT_LIST, runtime_layout::LENT_ELEMENTS);
+                let owned = (u32::from(result) < u64::BITS).then_some(result);
                 let (list, result) = (runtime_layout::reference(list), runtime_layout::reference(result));
                 let index = i32::from(index) * 4;
+                if let Some(register) = owned {
+                    let (byte, bit) = (runtime_layout::LENT_OWNED + i32::from(register / 8), 1_i8 << (register % 8));
+                    dynasm!(self.asm.ops ; .arch x64 ; test BYTE [r13 + byte], bit ; jnz =>label);
+                }
                 dynasm!(self.asm.ops ; .arch x64
                     ; mov rax, [r12 + list]
                     ; cmp rax, [r13 + lent]
@@ -113,7 +118,15 @@ impl Emitter<'_> {
                 );
             }
             LentOp::Discard(registers) => {
-                dynasm!(self.asm.ops ; .arch x64 ; cmp DWORD [r13 + count], 0 ; je =>label ; xor eax, eax);
+                let owned = runtime_layout::LENT_OWNED;
+                dynasm!(self.asm.ops ; .arch x64
+                    ; cmp DWORD [r13 + count], 0
+                    ; je =>label
+                    ; mov rax, QWORD registers as i64
+                    ; test [r13 + owned], rax
+                    ; jnz =>label
+                    ; xor eax, eax
+                );
                 for register in (0..64).filter(|register| registers >> register & 1 == 1) {
                     let reference = runtime_layout::reference(register);
                     dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + reference], rax);
