@@ -48,6 +48,7 @@ vm.type !vm.list<!vm.buffer>
 vm.type !vm.opaque
 vm.import @host.look cconv "0ri_i"
 vm.import @host.keep cconv "0r_r"
+vm.rodata[0] = 00010203
 vm.global.ref mutable @g0 : !vm.buffer
 vm.global.ref mutable @g1 : !vm.buffer
 vm.global.ref mutable @g2 : !vm.list<!vm.buffer>
@@ -56,13 +57,14 @@ vm.export @kernel
 
 const KERNEL: &str = "vm.func @kernel(%r0: !vm.buffer, %r1: !vm.list<!vm.buffer>, %i0: i32) -> ()";
 
-/// Before each body: `%i1` to `%i4` are 0 to 3, `%i6:7` is the number of the workgroup.
+/// Before each body: `%i1` to `%i4` are 0 to 3, `%i6:7` is the number of the workgroup, and `%i10:11` is 64.
 const CONSTANTS: &str = "
   %i1 = vm.const.i32.zero
   %i2 = vm.const.i32 1
   %i3 = vm.const.i32 2
   %i4 = vm.const.i32 3
   %i6:7 = vm.ext.i32.i64.u %i0
+  %i10:11 = vm.const.i64 64
 ";
 
 /// What a program did: how each of its dispatches ended, and what was in the buffers after it.
@@ -151,6 +153,34 @@ fn elements_of_the_list_are_read_and_registers_discarded() {
         assert_eq!(ends, "done;");
         assert_eq!(words(&buffers[2])[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(words(&buffers[0])[..8], [0; 8]);
+    }
+}
+
+#[test]
+fn buffers_of_a_workgroup_are_its_own() {
+    // Each workgroup finds zeros in its buffer, and fills it; elements and constants take the place of buffers, and the reverse.
+    let observed = check(&kernel(
+        "  vm.discard.refs %r0
+  %r2 = vm.buffer.alloc %i10:11, %i1
+  %r3 = vm.list.get.ref %r1, %i1 : !vm.buffer
+  %i8 = vm.buffer.load.i32 %r2, %i6:7
+  %i8 = vm.add.i32 %i8, %i0
+  vm.buffer.store.i32 %i8, %r2, %i6:7
+  %i8 = vm.buffer.load.i32 %r2, %i6:7
+  vm.buffer.store.i32 %i8, %r3, %i6:7
+  %r3 = vm.buffer.alloc %i10:11, %i1
+  %r2 = vm.list.get.ref %r1, %i2 : !vm.buffer
+  %r4 = vm.const.ref.rodata 0
+  %i12:13 = vm.const.i64.zero
+  %i8 = vm.buffer.load.i32 %r4, %i12:13
+  %r4 = vm.buffer.alloc %i10:11, %i1
+  vm.discard.refs %r3, %r1
+  vm.buffer.store.i32 %i8, %r2, %i6:7",
+    ));
+    for (ends, buffers) in observed {
+        assert_eq!(ends, "done;");
+        assert_eq!(words(&buffers[0])[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(words(&buffers[1])[..8], [0x0302_0100; 8]);
     }
 }
 
@@ -280,7 +310,7 @@ fn random(next: &mut impl FnMut(u32) -> u32) -> String {
         let index = 1 + next(indices);
         let compare = |test: String| format!("%i9 = {test}\n  %i8 = vm.add.i32 %i8, %i8\n  %i8 = vm.add.i32 %i8, %i9");
         let (global, mutable) = (next(2), next(3) == 0);
-        let op = match next(18) {
+        let op = match next(21) {
             0..5 => format!("%r{to} = vm.list.get.ref %r1, %i{index} : !vm.buffer"),
             5 => format!("%{r}{to} = vm.list.get.ref %r1, %i{index} : !vm.buffer"),
             6 if mutable => format!("vm.list.set.ref %r1, %i{index}, %{r}{from}"),
@@ -295,6 +325,8 @@ fn random(next: &mut impl FnMut(u32) -> u32) -> String {
             15 if mutable => format!("vm.discard.refs %r{other}"),
             16 => format!("vm.buffer.store.i32 %i8, %r{from}, %i6:7"),
             17 => compare(format!("vm.cmp.eq.ref %r{from}, %r{other}")),
+            18 => format!("%r{to} = vm.buffer.alloc %i10:11, %i1"),
+            19 => format!("%r{to} = vm.const.ref.rodata 0"),
             _ => compare(format!("vm.cmp.nz.ref %r{from}")),
         };
         ops.push_str(&format!("  {op}\n"));
