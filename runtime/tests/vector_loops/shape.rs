@@ -130,5 +130,7 @@ fn rows_are_loaded_and_transposed() {
         let count = |what: &str| compiled.parts.iter().filter(|part| part.text.contains(what)).count();
         // Four rows at a time, and the rest of the inner loop one by one; in a vector with a mask all of it.
         assert_eq!((count("LoadRows"), count("Gather")), (4, 2), "{lanes} lanes");
+        // What all rows are multiplied by is loaded to all lanes, and no register is splat.
+        assert!(count("LoadSplat") >= 6 && count(" = Splat") <= 1, "{lanes} lanes: {} loads", count("LoadSplat"));
     }
 }

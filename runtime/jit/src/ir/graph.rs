@@ -120,6 +120,8 @@ pub(crate) enum Kind {
     /// Loads four consecutive elements of every fourth row: those of one row to the first four lanes, those of the fourth row after it to the
     /// next four, and so on. The index is that of row 0.
     LoadRows(Primitive, Rows),
+    /// Loads one element to each lane: that at the index plus a displacement in elements, which is the field.
+    LoadSplat(Primitive, i32),
     /// Lanes of both operands in turn, in each group of four.
     Interleave(Interleave),
     /// Exits unless the frame of a native call fits the stacks, so that the interpreter need not make the call.

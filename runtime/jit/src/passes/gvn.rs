@@ -15,7 +15,9 @@ pub(super) fn is_idempotent(kind: Kind) -> bool {
         Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Lanes(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) | Kind::Passed(_) => false,
-        Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) | Kind::LoadRows(..) => false,
+        Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) | Kind::LoadRows(..) | Kind::LoadSplat(..) => {
+            false
+        }
         Kind::CountSteps | Kind::UncountStep => false,
         _ => true,
     }

@@ -16,6 +16,7 @@ pub(crate) mod optimise;
 mod range_check_hoisting;
 mod replacements;
 mod scalar_promotion;
+mod splats;
 mod strength_reduction;
 mod strip_mining;
 mod vectorise;

@@ -1,8 +1,8 @@
 //! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops strip mining, vectorisation, LICM with the passes for each loop,
-//! guard sinking, GVN again, DCE and block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
+//! guard sinking, GVN again, splats of loads, DCE and block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
 
 use super::replacements::Replacements;
-use super::{block_layout, block_parameters, dce, guard_sinking, gvn, licm, strip_mining, vectorise};
+use super::{block_layout, block_parameters, dce, guard_sinking, gvn, licm, splats, strip_mining, vectorise};
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
 use crate::ir::graph::Graph;
@@ -43,6 +43,10 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     gvn::number_values(graph, &tree, replacements);
     // The replacements of products by loop parameters are applied now, so the graph is whole again.
     verifier.after("licm, guard_sinking and gvn", graph, RangeChecks::Skipped);
+    if is_vectorised {
+        splats::fold_loads(graph);
+        verifier.after("splats", graph, RangeChecks::Skipped);
+    }
     dce::remove_dead_nodes(graph, false);
     block_layout::lay_out(graph);
     verifier.after("block_layout", graph, RangeChecks::Skipped);

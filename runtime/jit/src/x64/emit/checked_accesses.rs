@@ -84,6 +84,7 @@ impl Emitter<'_> {
                 let (first, last) = (displacement + reach.min(0), displacement + reach.max(0));
                 return Some(Access { primitive, stores: false, first, last });
             }
+            Kind::LoadSplat(primitive, displacement) => (primitive, displacement.into(), 1),
             Kind::LoadRows(primitive, rows) => {
                 let groups = lanes(node.width()) as i32 / 4;
                 let (first, last) = (i64::from(rows.element(0)), i64::from(rows.element(groups - 1)) + 3);

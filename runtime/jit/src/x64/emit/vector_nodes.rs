@@ -61,6 +61,10 @@ impl Emitter<'_> {
                 let (base, index) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
                 lanes::load_rows(&mut self.asm, width, target, base, index, rows);
             }
+            Kind::LoadSplat(_, displacement) => {
+                let (base, index) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
+                lanes::load_splat(&mut self.asm, width, target, base, index, displacement);
+            }
             Kind::Interleave(which) => {
                 let (a, b) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
                 lanes::interleave(&mut self.asm, width, target, a, b, which);

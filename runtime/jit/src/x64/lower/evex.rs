@@ -57,7 +57,7 @@ instructions! {
     VPMOVZXWD     P66  M0F38 0x33 memory 32;
     VPMOVSXWD     P66  M0F38 0x23 memory 32;
     VGATHERDPS    P66  M0F38 0x92 memory 4;
-    VBROADCASTSS  P66  M0F38 0x18;
+    VBROADCASTSS  P66  M0F38 0x18 memory 4;
     // From a general register.
     VPBROADCASTD  P66  M0F38 0x7C;
     // To a smaller vector: the source is the register field, and the destination may be memory.

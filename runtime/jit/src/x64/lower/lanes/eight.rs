@@ -390,6 +390,15 @@ pub(super) fn load_rows(asm: &mut Asm, dst: u8, base: u8, index: u8, rows: Rows)
     );
 }
 
+pub(super) fn load_splat(asm: &mut Asm, dst: u8, base: u8, index: u8, displacement: i32) {
+    let offset = displacement.wrapping_mul(4);
+    // That for floats is assembled for four lanes, whatever the register is.
+    match i8::try_from(offset) {
+        Ok(offset) => emit!(asm; vpbroadcastd Ry(dst), DWORD [BYTE Rq(base) + Rq(index) * 4 + offset]),
+        Err(_) => emit!(asm; vpbroadcastd Ry(dst), DWORD [DWORD Rq(base) + Rq(index) * 4 + offset]),
+    }
+}
+
 pub(super) fn interleave(asm: &mut Asm, dst: u8, a: u8, b: u8, which: Interleave) {
     match which {
         Interleave::Low => emit!(asm; vunpcklps Ry(dst), Ry(a), Ry(b)),

@@ -93,6 +93,8 @@ of_width! {
     gather(dst: u8, from: (u8, Src), offsets: u8, displacement: i32, mask: Option<u8>);
     /// Loads four elements of 32 bits of every fourth row; element `index` is the first one of row 0.
     load_rows(dst: u8, base: u8, index: u8, rows: Rows);
+    /// Loads element `index` plus `displacement`, of 32 bits, to all lanes.
+    load_splat(dst: u8, base: u8, index: u8, displacement: i32);
     /// Lanes of both operands in turn.
     interleave(dst: u8, a: u8, b: u8, which: Interleave);
     /// Loads lanes from the native frame.

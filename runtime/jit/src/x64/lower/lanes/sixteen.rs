@@ -399,6 +399,11 @@ pub(super) fn load_rows(asm: &mut Asm, dst: u8, base: u8, index: u8, rows: Rows)
     }
 }
 
+pub(super) fn load_splat(asm: &mut Asm, dst: u8, base: u8, index: u8, displacement: i32) {
+    let from = Memory { base, index: Some((index, 2)), offset: displacement.wrapping_mul(4) };
+    evex::VBROADCASTSS.on(asm, dst, Operand::Memory(from));
+}
+
 pub(super) fn interleave(asm: &mut Asm, dst: u8, a: u8, b: u8, which: Interleave) {
     match which {
         Interleave::Low => evex::VUNPCKLPS.binary(asm, dst, a, b),

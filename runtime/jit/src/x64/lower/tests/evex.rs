@@ -46,6 +46,12 @@ const ENCODINGS: &[(&str, &str, Encode)] = &[
         evex::VGATHERDPS.masked(asm, 2, 1, memory(11, Some((3, 2)), 4096))
     }),
     ("62727d4818c2", "vbroadcastss zmm8, xmm2", |asm| evex::VBROADCASTSS.unary(asm, 8, 2)),
+    ("62327d48185c9709", "vbroadcastss zmm11, [rdi + r10*4 + 36]", |asm| {
+        evex::VBROADCASTSS.on(asm, 11, at(7, Some((10, 2)), 36))
+    }),
+    ("62f27d48189c8e00100000", "vbroadcastss zmm3, [rsi + rcx*4 + 4096]", |asm| {
+        evex::VBROADCASTSS.on(asm, 3, at(6, Some((1, 2)), 4096))
+    }),
     ("62d27d487ce1", "vpbroadcastd zmm4, r9d", |asm| evex::VPBROADCASTD.unary(asm, 4, 9)),
     ("62727d487ce6", "vpbroadcastd zmm12, esi", |asm| evex::VPBROADCASTD.unary(asm, 12, 6)),
     ("62d37d4839ff03", "vextracti32x4 xmm15, zmm7, 3", |asm| evex::VEXTRACTI32X4.part(asm, 15, 7, 3)),

@@ -260,6 +260,24 @@ fn rows_are_transposed() {
 }
 
 #[test]
+fn splats_load_one_element() {
+    for width in widths().iter().copied() {
+        for (index, displacement) in [(0, 0), (5, 0), (0, 7), (9, -4), (-40, 45), (40, -33)] {
+            let (mut vectors, _) = filled(width);
+            let before = vectors.memory.clone();
+            vectors.run(|asm, width| {
+                emit!(asm; mov Rq(6), index);
+                lanes::load_splat(asm, width, 9, MEMORY, 6, displacement);
+                store(asm, width, 9);
+            });
+            let expected = before[(index + displacement) as usize];
+            let actual = vectors.lanes(RESULT);
+            assert!(actual.iter().all(|lane| *lane == expected), "{width:?}, {index} and {displacement}: {actual:?}");
+        }
+    }
+}
+
+#[test]
 fn masks_leave_memory_alone() {
     for width in widths().iter().copied() {
         let lanes = width.lanes() as usize;

@@ -1,0 +1,76 @@
+//! Splats of loads: a value that is loaded and then splat is one load, which writes it to all lanes.
+//!
+//! A product of matrices splats an element for every few vectors that it computes. Copying it from a register takes one of the two units that
+//! multiply and add vectors; a load that splats takes neither. A constant that is added to the index becomes part of the address, so rows that
+//! are computed together need no register each for it. This comes after LICM and GVN, which have found what is computed once.
+
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Scalar};
+
+use super::replacements::Replacements;
+
+/// Most elements that a constant adds to an index: their bytes fit the displacement of an address.
+const MAX_DISPLACEMENT: i64 = 1 << 28;
+
+/// Replaces splats of values that their block loads. The loads stay, and are dead if nobody else uses them.
+pub(super) fn fold_loads(graph: &mut Graph) {
+    let mut replacements: Option<Replacements> = None;
+    for block in graph.blocks.indices() {
+        for (splat, load) in splats_of_loads(graph, block) {
+            let Kind::Primitive(primitive, _) = graph.node(load).kind else { continue };
+            let (base, index) = (graph.node(load).args[0], graph.node(load).args[1]);
+            let (index, displacement) = without_constant(graph, index);
+            let kind = Kind::LoadSplat(primitive, displacement);
+            let ty = graph.node(splat).ty;
+            let folded = graph.add_node(block, kind, ty, &[base, index]);
+            // It comes where the load is: a store may follow.
+            let nodes = &mut graph.blocks[block].nodes;
+            nodes.pop();
+            let at = nodes.iter().position(|id| *id == load).unwrap_or(nodes.len());
+            nodes.insert(at, folded);
+            let replacements = replacements.get_or_insert_with(|| Replacements::new(graph));
+            replacements.0.resize(graph.nodes.len(), folded);
+            replacements.0[splat.index()] = folded;
+        }
+    }
+    if let Some(replacements) = replacements {
+        replacements.apply(graph);
+    }
+}
+
+/// The splats of values of 32 bits that the same block has loaded, with the loads.
+fn splats_of_loads(graph: &Graph, block: BlockIndex) -> Vec<(NodeId, NodeId)> {
+    let nodes: &Nodes = &graph.blocks[block].nodes;
+    let mut loads: Table<NodeId, ()> = Table::default();
+    let mut found = Vec::new();
+    for id in nodes {
+        let node = graph.node(*id);
+        match node.kind {
+            Kind::Primitive(primitive, Scalar::I32 | Scalar::F32)
+                if primitive.effect() == Effect::Load && primitive.element_shift() == 2 =>
+            {
+                loads.insert(*id, ());
+            }
+            Kind::Splat if loads.contains_key(&node.args[0]) => found.push((*id, node.args[0])),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// An index without a constant that is added to it, and that constant.
+fn without_constant(graph: &Graph, index: NodeId) -> (NodeId, i32) {
+    let node = graph.node(index);
+    if node.kind != Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) {
+        return (index, 0);
+    }
+    for (constant, other) in [(node.args[1], node.args[0]), (node.args[0], node.args[1])] {
+        let constant = graph.constant(constant).map(|bits| bits as i64);
+        if let Some(constant) = constant.filter(|constant| (-MAX_DISPLACEMENT..MAX_DISPLACEMENT).contains(constant)) {
+            return (other, constant as i32);
+        }
+    }
+    (index, 0)
+}
