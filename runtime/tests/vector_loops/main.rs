@@ -1,7 +1,8 @@
-//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`), which loops become vectors (`shape`), what several
+//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`, `moves`), which loops become vectors (`shape`), what several
 //! iterations share (`rows`), loops that divide what they count with (`strips`), and their fuel (`fuel`).
 
 mod fuel;
+mod moves;
 mod nests;
 mod products;
 mod program;

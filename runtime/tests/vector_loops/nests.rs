@@ -9,6 +9,7 @@ use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
 use super::has_lanes;
+use super::moves::moves;
 use super::products::product;
 use super::program::{LENGTH, Random, product_of_strides, program};
 use super::skip::{Need, skipped};
@@ -142,6 +143,12 @@ fn random_products_leave_memory_as_the_interpreter_does() {
 fn random_products_of_strides_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     run(|random, _| product_of_strides(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 60));
+}
+
+#[test]
+fn random_nests_that_move_their_stores_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    run(|random, _| moves(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
 }
 
 #[test]

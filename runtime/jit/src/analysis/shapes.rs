@@ -67,6 +67,8 @@ pub(crate) struct Shapes {
     pub calls: bool,
     /// Whether there are sequential values.
     pub sequential: bool,
+    /// Whether inner loops store to other elements in each of their iterations. Then lanes may have to be checked not to store to one element.
+    pub moves_stores: bool,
     /// Whether anything becomes a vector.
     pub any: bool,
 }
@@ -87,6 +89,7 @@ impl Shapes {
             gathers: false,
             calls: false,
             sequential: false,
+            moves_stores: false,
             any: false,
         };
         shapes.carried = shapes.elements(graph, nest)?;
@@ -254,7 +257,7 @@ impl Shapes {
         if self.sequential && nest.is_outer() {
             return None;
         }
-        let mut fits = true;
+        let (mut fits, mut moves_stores) = (true, false);
         nest.for_each_loop(&mut |inner| {
             let uniform = |id: &NodeId| self.get(*id) == Shape::Uniform;
             let is_inner = inner.header != nest.header;
@@ -266,7 +269,9 @@ impl Shapes {
                         self.get(inner.start[index]).join(self.get(inner.next[index]), graph.node(*parameter).ty);
                     fits &= joined.is_some() && joined == Some(self.get(*parameter));
                 }
-                fits &= self.is_stored_in_place(graph, inner);
+                let elements = self.elements(graph, inner);
+                fits &= elements.is_some();
+                moves_stores |= elements.is_some_and(|elements| !is_stored_in_place(graph, inner, &elements));
             }
         });
         let (mut gathers, mut calls, mut any) = (false, false, self.roles.contains(&Role::Reduction));
@@ -278,21 +283,20 @@ impl Shapes {
             calls |= is_lanes && primitive.effect() == Effect::Call;
             gathers |= is_lanes && primitive.effect() == Effect::Load && self.get(node.args[1]) != Shape::Strided(1);
         });
-        (self.gathers, self.calls, self.any) = (gathers, calls, any);
+        (self.gathers, self.calls, self.any, self.moves_stores) = (gathers, calls, any, moves_stores);
         (fits && any).then_some(self)
     }
+}
 
-    /// Whether each store in an inner loop is to an element that the loop carries, so that no two lanes store to one element.
-    fn is_stored_in_place(&self, graph: &Graph, inner: &LoopNest) -> bool {
-        let Some(elements) = self.elements(graph, inner) else { return false };
-        let mut all = true;
-        inner.for_each_node(graph, &mut |id| {
-            if let Some((element, _, true)) = access(graph, id) {
-                all &= elements.iter().any(|(other, _)| *other == element);
-            }
-        });
-        all
-    }
+/// Whether each store in an inner loop is to one of these elements, which the loop carries, so that no two lanes store to one element.
+fn is_stored_in_place(graph: &Graph, inner: &LoopNest, elements: &[(Element, Primitive)]) -> bool {
+    let mut all = true;
+    inner.for_each_node(graph, &mut |id| {
+        if let Some((element, _, true)) = access(graph, id) {
+            all &= elements.iter().any(|(other, _)| *other == element);
+        }
+    });
+    all
 }
 
 /// The shape of an `i64` that is linear in uniform and strided operands.

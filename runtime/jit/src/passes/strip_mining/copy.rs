@@ -46,6 +46,8 @@ pub(super) struct Copied {
     pub latch: BlockIndex,
     /// What the induction variable stays below in a strip.
     pub end: NodeId,
+    /// If strips are rows of a rectangle: one more parameter of the header, which counts the iterations of a strip.
+    pub column: Option<NodeId>,
     /// The copies of all blocks, in their order.
     pub blocks: Vec<BlockIndex>,
 }
@@ -65,6 +67,9 @@ pub(super) struct Copier<'a> {
     /// The induction variable of the copy, and what it stays below in a strip.
     own: NodeId,
     end: NodeId,
+    /// If strips are rows of a rectangle: the number of the row, and that of the iteration in it.
+    row: Option<NodeId>,
+    column: Option<NodeId>,
     /// Copies of nodes, blocks and exits of the loop.
     values: Table<NodeId, NodeId>,
     blocks: Table<BlockIndex, BlockIndex>,
@@ -92,6 +97,7 @@ impl<'a> Copier<'a> {
         checks: BlockIndex,
         exit: ExitId,
         (strip, at_strip, counter): (BlockIndex, ExitId, NodeId),
+        row: Option<NodeId>,
     ) -> Copier<'a> {
         let mut divisors = HashSet::new();
         nest.for_each_node(graph, &mut |id| {
@@ -102,6 +108,8 @@ impl<'a> Copier<'a> {
         Copier {
             own: counter,
             end: nest.bound,
+            row,
+            column: None,
             graph,
             nest,
             defined,
@@ -142,7 +150,8 @@ impl<'a> Copier<'a> {
         }
         let Terminator::Branch(_, then, _) = &self.graph.blocks[nest.header].terminator else { return None };
         let [header, body] = [nest.header, then.target].map(|block| self.blocks.get(&block).copied());
-        Some(Copied { header: header?, body: body?, latch: *blocks.last()?, end: self.end, blocks })
+        let (end, column) = (self.end, self.column);
+        Some(Copied { header: header?, body: body?, latch: *blocks.last()?, end, column, blocks })
     }
 
     /// Makes sure that the loop runs for long enough, and that its numbers are small.
@@ -190,6 +199,12 @@ impl<'a> Copier<'a> {
             self.units.insert(own, Unit { at_strip: self.counter, at_loop: Some(start) });
             // Starts have been checked.
             self.non_negative.extend([own, self.counter]);
+            if let Some(row) = self.row {
+                let column = self.graph.parameter(into, Ty::Scalar(Scalar::I64));
+                self.levels.extend([(row, Level::Strip), (column, Level::Iteration)]);
+                self.non_negative.extend([row, column]);
+                self.column = Some(column);
+            }
         }
         Some(())
     }
@@ -404,6 +419,11 @@ impl<'a> Copier<'a> {
             }
             let (quotient, remainder) = self.both(dividend, divisor);
             return Some(if is_quotient { quotient } else { remainder });
+        }
+        if let (Some(row), Some(column)) = (self.row, self.column) {
+            // Nothing else is divided.
+            self.in_strip.insert((dividend, divisor), (row, column));
+            return Some(if is_quotient { row } else { column });
         }
         let unit = *self.units.get(&dividend)?;
         if !self.check_dividend(dividend, unit) || !self.check_divisor(divisor, MIN_STRIP) {

@@ -20,6 +20,13 @@
 //!     +-----------+--> preheader of the original loop
 //! ```
 //!
+//! If the loop begins at zero, and divides its induction variable by one constant, of which its constant bound is a multiple, the strips are the
+//! rows of a rectangle. Then the outer loop counts them, and the inner one begins at zero, so both together are a nest of counted loops:
+//!
+//! ```text
+//! for i in 0..n * d: out[(i % d) * n + i / d] = a[i]    -->    for q in 0..n: for r in 0..d: out[r * n + q] = a[q * d + r]
+//! ```
+//!
 //! The guards make sure that divisors are positive and not small, that dividends are not negative, and that nothing wraps. If one fails, the
 //! original loop does everything; else it does nothing but to find that no iteration is left, so that the values that are used after it
 //! are its own. The inner loop is a copy of the original one (`copy.rs`), with its checks, its side exits and its counted back edge. The
@@ -99,11 +106,16 @@ fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
     let (blocks, order) = (graph.blocks.len(), graph.order.clone());
     let preheader = graph.blocks[nest.preheader].clone();
     let strip = split(graph, nest);
-    let is_worthwhile = strip.is_some_and(|strip| {
+    let is_worthwhile = strip.is_some_and(|split| {
         // Corrections of quotients have become dead.
         super::dce::remove_dead_nodes(graph, true);
+        let has_vectors = |preheader: BlockIndex| {
+            LoopNest::parse(graph, preheader).is_some_and(|nest| Shapes::new(graph, &nest).is_some())
+        };
         // In an innermost loop, divisions are much of the time.
-        !nest.is_outer() || LoopNest::parse(graph, strip).is_some_and(|inner| Shapes::new(graph, &inner).is_some())
+        let is_long = split.rectangle.is_none_or(|rectangle| rectangle.columns >= MIN_STRIP);
+        is_long && (!nest.is_outer() || has_vectors(split.strip))
+            || split.rectangle.is_some_and(|rectangle| rectangle.rows >= MIN_STRIP && has_vectors(split.checks))
     });
     if !is_worthwhile {
         graph.blocks.truncate(blocks);
@@ -125,9 +137,45 @@ fn state(graph: &mut Graph, nest: &LoopNest, header_exit: ExitId, values: &[Node
     graph.add_exit(state)
 }
 
-/// Adds the strips before a loop. Gives the block before the inner loop, which is its preheader.
-fn split(graph: &mut Graph, nest: &LoopNest) -> Option<BlockIndex> {
+/// Strips that are the rows of a rectangle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rectangle {
+    rows: u64,
+    /// The iterations of a strip, which are the divisor.
+    columns: u64,
+}
+
+/// The rectangle that the iterations of a loop are, if it divides nothing but its induction variable, always by the same number.
+fn rectangle(graph: &Graph, nest: &LoopNest) -> Option<Rectangle> {
+    let (parameters, start) = (&graph.blocks[nest.header].parameters, nest.start[nest.induction]);
+    let (Some(0), Some(bound), 1) = (graph.constant(start), graph.constant(nest.bound), parameters.len()) else {
+        return None;
+    };
+    let mut divisors: SmallVec<[Option<u64>; 4]> = SmallVec::new();
+    nest.for_each_node(graph, &mut |id| {
+        if division(graph, id).is_some() {
+            let args = &graph.node(id).args;
+            divisors.push(graph.constant(args[1]).filter(|_| args[0] == parameters[nest.induction]));
+        }
+    });
+    let columns = (*divisors.first()?)?;
+    let is_rectangle = divisors.iter().all(|divisor| *divisor == Some(columns));
+    let is_small = (1..SMALL).contains(&columns) && (1..SMALL).contains(&bound);
+    (is_rectangle && is_small && bound % columns == 0).then(|| Rectangle { rows: bound / columns, columns })
+}
+
+/// A loop that was split.
+struct Split {
+    /// The preheader of the outer loop, and that of the inner one.
+    checks: BlockIndex,
+    strip: BlockIndex,
+    rectangle: Option<Rectangle>,
+}
+
+/// Adds the strips before a loop.
+fn split(graph: &mut Graph, nest: &LoopNest) -> Option<Split> {
     let header_exit = graph.blocks[nest.header].header_exit?;
+    let rectangle = rectangle(graph, nest);
     let defined = nest.defined(graph);
     if defined.contains(nest.bound.index()) {
         return None;
@@ -157,7 +205,8 @@ fn split(graph: &mut Graph, nest: &LoopNest) -> Option<BlockIndex> {
     });
 
     let counter = current[nest.induction];
-    let copier = Copier::new(graph, nest, defined, checks, exit, (strip, at_strip, counter));
+    let row = rectangle.map(|_| graph.parameter(strips, Ty::Scalar(Scalar::I64)));
+    let copier = Copier::new(graph, nest, defined, checks, exit, (strip, at_strip, counter), row);
     let copied = copier.copy()?;
 
     let after = graph.add_block();
@@ -166,27 +215,46 @@ fn split(graph: &mut Graph, nest: &LoopNest) -> Option<BlockIndex> {
     let limits_exit = graph.add_exit(limits_exit);
     // Each iteration has counted its back edge, as it does in the original loop, and there are no others.
     graph.add_node(after, Kind::UncountStep, Ty::Nothing, &[]);
-    graph.blocks[after].terminator = Terminator::Jump(Branch {
-        target: strips,
-        args: graph.blocks[copied.header].parameters.clone(),
-        limits_exit: Some(limits_exit),
-        ..Branch::default()
-    });
     let less = Kind::Primitive(Primitive::LtS, Scalar::I64);
-    let inner = graph.blocks[copied.header].parameters[nest.induction];
-    let test = graph.add_node(copied.header, less, Ty::Truth, &[inner, copied.end]);
     let to = |target: BlockIndex| Branch { target, ..Branch::default() };
+    let (mut into_first, mut into_strip) = (nest.start.clone(), current.clone());
+    let (next, test, test_of_strips) = match (rectangle, row, copied.column) {
+        (Some(rectangle), Some(row), Some(column)) => {
+            let [zero, one, rows, columns] =
+                [0, 1, rectangle.rows, rectangle.columns].map(|bits| graph.add_constant(Scalar::I64, bits));
+            graph.blocks[strips].header_exit = Some(at_strip);
+            into_first.push(zero);
+            into_strip.push(zero);
+            let next_column = integer(graph, copied.latch, Primitive::WrappingAdd, &[column, one]);
+            graph.branches_mut(copied.latch).first_mut()?.args.push(next_column);
+            let next = [(counter, columns), (row, one)];
+            let next = next.map(|(value, by)| integer(graph, after, Primitive::WrappingAdd, &[value, by]));
+            (Nodes::from_slice(&next), (column, columns), (row, rows))
+        }
+        _ => {
+            let own = graph.blocks[copied.header].parameters.clone();
+            let inner = own[nest.induction];
+            (own, (inner, copied.end), (counter, nest.bound))
+        }
+    };
+    graph.blocks[after].terminator =
+        Terminator::Jump(Branch { target: strips, args: next, limits_exit: Some(limits_exit), ..Branch::default() });
+    let test = graph.add_node(copied.header, less, Ty::Truth, &[test.0, test.1]);
     graph.blocks[copied.header].terminator = Terminator::Branch(test, to(copied.body), to(after));
     graph.blocks[strip].terminator =
-        Terminator::Jump(Branch { target: copied.header, args: current.clone(), ..Branch::default() });
-    let test = graph.add_node(strips, less, Ty::Truth, &[counter, nest.bound]);
+        Terminator::Jump(Branch { target: copied.header, args: into_strip, ..Branch::default() });
+    let test = graph.add_node(strips, less, Ty::Truth, &[test_of_strips.0, test_of_strips.1]);
     graph.blocks[strips].terminator = Terminator::Branch(test, to(strip), to_original(&current));
     graph.blocks[checks].terminator =
-        Terminator::Jump(Branch { target: strips, args: nest.start.clone(), ..Branch::default() });
+        Terminator::Jump(Branch { target: strips, args: into_first, ..Branch::default() });
     graph.blocks[nest.preheader].terminator = Terminator::Guarded(to(checks), to_original(&nest.start));
     graph.blocks[nest.preheader].preheader_exit = None;
     let new = [checks, strips, strip].into_iter().chain(copied.blocks).chain([after, original]);
     let at = graph.order.iter().position(|block| *block == nest.preheader)?;
     graph.order.splice(at + 1..at + 1, new);
-    Some(strip)
+    Some(Split { checks, strip, rectangle })
+}
+
+fn integer(graph: &mut Graph, block: BlockIndex, primitive: Primitive, args: &[NodeId]) -> NodeId {
+    graph.add_node(block, Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
 }

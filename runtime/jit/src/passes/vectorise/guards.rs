@@ -167,6 +167,45 @@ impl<'a> Guards<'a> {
         Some(())
     }
 
+    /// Makes sure, once [`Guards::check`] has been called for the loop, that iterations of it, which become lanes, store to different elements, in
+    /// whatever iterations of inner loops each one does. From the innermost loop around a store on, the index has to grow by more from one
+    /// iteration to the next than it does in all iterations of the loop itself, and of the loops that are further inside.
+    pub fn check_lanes_are_apart(&mut self, nest: &LoopNest) -> Option<()> {
+        let mut stores = Vec::new();
+        stores_of(self.graph, nest, &mut Vec::new(), &mut stores);
+        stores.dedup();
+        for (index, around) in stores {
+            let mut reach = self.growth_in(index, nest.header, None)?;
+            for inner in around.into_iter().rev() {
+                let stride = self.growth_in(index, inner, Some(1))?;
+                if stride == Growth::Constant(0) {
+                    continue;
+                }
+                let (inside, stride) = (self.node(reach), self.node(stride));
+                self.below(inside, stride)?;
+                let whole = self.growth_in(index, inner, None)?;
+                reach = self.plus(reach, whole)?;
+            }
+        }
+        Some(())
+    }
+
+    /// By how much an index grows in so many iterations of one loop, or in all of them, while the other loops stay where they are.
+    fn growth_in(&mut self, index: NodeId, header: BlockIndex, iterations: Option<u64>) -> Option<Growth> {
+        let own = self.graph.blocks[header].parameters.clone();
+        let growing: Vec<(NodeId, (u64, Growth))> =
+            self.parameters.iter().filter_map(|(id, parameter)| Some((*id, parameter.grows?))).collect();
+        for (id, (by, all)) in &growing {
+            let beyond = if own.contains(id) { iterations.map_or(*all, Growth::Constant) } else { Growth::Constant(0) };
+            self.parameters.get_mut(id)?.grows = Some((*by, beyond));
+        }
+        let growth = self.growth(index);
+        for (id, grows) in growing {
+            self.parameters.get_mut(&id)?.grows = Some(grows);
+        }
+        growth
+    }
+
     /// Notes the parameters of a loop and of those in it, and checks their bounds. Gives the back edges that are taken, in an iteration of the
     /// outermost loop, or while an inner one runs.
     fn count(&mut self, nest: &LoopNest, is_outermost: bool, inner_loops: &mut InnerLoops) -> Option<NodeId> {
@@ -219,7 +258,14 @@ impl<'a> Guards<'a> {
                 self.below(beyond, most)?;
             }
         }
-        let mut steps = self.constant(1);
+        // A step that is taken back is not counted.
+        let uncounts = |id: &&NodeId| self.graph.node(**id).kind == Kind::UncountStep;
+        let own = nest.body.iter().filter_map(|item| match item {
+            Item::Nodes(block) => Some(self.graph.blocks[*block].nodes.iter().filter(uncounts).count() as u64),
+            Item::Loop(_) => None,
+        });
+        let own = own.sum();
+        let mut steps = self.constant(1_u64.wrapping_sub(own));
         for item in &nest.body {
             if let Item::Loop(inner) = item {
                 let inner = self.count(inner, false, inner_loops)?;
@@ -473,6 +519,27 @@ impl<'a> Guards<'a> {
         }
         let kind = Kind::Primitive(primitive, Scalar::I64);
         self.graph.add_node(self.block, kind, Ty::Scalar(Scalar::I64), args)
+    }
+}
+
+/// The indices of the stores of a nest, each with the headers of the loops around it inside the nest, the innermost one last. `around` are those
+/// that `nest` is in.
+fn stores_of(graph: &Graph, nest: &LoopNest, around: &mut Vec<BlockIndex>, found: &mut Vec<(NodeId, Vec<BlockIndex>)>) {
+    for item in &nest.body {
+        match item {
+            Item::Nodes(block) => {
+                for id in &graph.blocks[*block].nodes {
+                    if let Some(((_, index), _, true)) = access(graph, *id) {
+                        found.push((index, around.clone()));
+                    }
+                }
+            }
+            Item::Loop(inner) => {
+                around.push(inner.header);
+                stores_of(graph, inner, around, found);
+                around.pop();
+            }
+        }
     }
 }
 

@@ -250,7 +250,11 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width, surroundings: 
         Surroundings::Unknown => {
             let exit = scalar_loop.exit_of_guards(graph);
             let mut guards = Guards::new(graph, &shapes.defined, checks, exit);
-            (Some(guards.check(nest)?), guards.initial_values())
+            let steps = guards.check(nest)?;
+            if shapes.moves_stores {
+                guards.check_lanes_are_apart(nest)?;
+            }
+            (Some(steps), guards.initial_values())
         }
         Surroundings::Jammed { .. } => (None, Table::default()),
     };

@@ -53,7 +53,11 @@ struct Unrolling {
 /// Makes a jammed loop, with vectors, if one of the loops around that of the candidate can be jammed and its iterations share vectors.
 /// `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has changed then.
 pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex], largest: Width) -> Option<()> {
-    if !candidate.nest.is_outer() || candidate.shapes.sequential || candidate.shapes.calls {
+    if !candidate.nest.is_outer()
+        || candidate.shapes.sequential
+        || candidate.shapes.calls
+        || candidate.shapes.moves_stores
+    {
         return None;
     }
     // The loops around come before it in the order, the innermost one last. A loop that is around others can only be jammed if they can be.

@@ -313,7 +313,9 @@ impl<'a> RowsBuilder<'a> {
     fn node(&mut self, id: NodeId, row: u64) -> Option<()> {
         let node = self.graph.node(id).clone();
         let copy = match node.kind {
-            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) => return Some(()),
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) | Kind::UncountStep => {
+                return Some(());
+            }
             Kind::Base(_) => *self.initial_values.get(&id)?,
             Kind::Primitive(primitive, _) if !can_copy(self.graph, id, primitive) => return None,
             Kind::Primitive(..) | Kind::Low | Kind::High | Kind::Pair | Kind::Cast | Kind::Number => {

@@ -276,7 +276,9 @@ impl LoopBodyBuilder<'_, '_> {
         }
         let node = self.graph.node(id).clone();
         let value = match node.kind {
-            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) => return Some(()),
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) | Kind::UncountStep => {
+                return Some(());
+            }
             Kind::Base(_) => Value::Scalar(*self.of.initial_values.get(&id)?),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store => return self.store(&node, id),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load => self.load_node(&node, id)?,
