@@ -10,7 +10,10 @@
 //! vectors 0 to 11           values
 //! vectors 12 to 14          as rax, rcx and rdx
 //! vector 15                 as r11
+//! vectors 16 to 31          values of sixteen lanes, whose instructions alone can name them
 //! ```
+
+use crate::ir::types::Width;
 
 pub const RAX: u8 = 0;
 pub const RCX: u8 = 1;
@@ -59,6 +62,18 @@ pub const CALLEE_SAVED: [u8; 3] = [RBX, RBP, R14];
 /// Vector registers that are allocated to values. C functions preserve none.
 pub const VECTORS: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
+/// Those that are allocated to vectors of sixteen lanes: first the ones that nothing else can have.
+pub const WIDE_VECTORS: [u8; 28] =
+    [16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+
+/// Vector registers that are allocated to values of so many lanes, or of one.
+pub const fn vectors(width: Option<Width>) -> &'static [u8] {
+    match width {
+        Some(Width::Sixteen) => &WIDE_VECTORS,
+        Some(Width::Eight) | None => &VECTORS,
+    }
+}
+
 /// The first integer arguments and the integer result of a C function, and the same of floats.
 pub const C_ARGUMENTS: [u8; 2] = [RDI, RSI];
 pub const C_RESULT: u8 = RAX;
@@ -92,6 +107,7 @@ const fn divide(sets: &[&[u8]]) -> bool {
 const _: () = assert!(divide(&[&GENERAL, &LOADED, &[SCRATCH], &[SLOTS, MACHINE, COUNTDOWN, RSP]]));
 const _: () = assert!(divide(&[&VECTORS, &VECTOR_LOADED, &[VECTOR_SCRATCH]]));
 const _: () = assert!(set(&GENERAL) & set(&CALLEE_SAVED) == set(&CALLEE_SAVED));
+const _: () = assert!(set(&WIDE_VECTORS) == set(&VECTORS) | 0xFFFF_0000);
 // A C function preserves the registers that hold their values all through the code.
 const _: () = assert!(set(&[RBX, RBP, R12, R13, R14, R15]) == set(&CALLEE_SAVED) | set(&[SLOTS, MACHINE, COUNTDOWN]));
 // Division and shifts have instructions with fixed registers, which overwrite these.

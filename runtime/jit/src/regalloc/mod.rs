@@ -20,7 +20,7 @@ use crate::ir::bits;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, NodeId, Terminator};
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::Ty;
-use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
+use crate::processor::registers::{CALLEE_SAVED, GENERAL, vectors};
 
 /// The location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -405,7 +405,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
         let allowed: &[u8] = match (range.is_vector, range.crosses_call) {
             (false, false) => &GENERAL,
             (false, true) => &CALLEE_SAVED,
-            (true, false) => &VECTORS,
+            (true, false) => vectors(graph.node(range.node).width()),
             (true, true) => &[],
         };
         // A bit for each register that overlapping live ranges have: one of them, and several.

@@ -7,7 +7,7 @@ use super::super::lower::lanes;
 use super::super::runtime_layout;
 use super::{Emitter, Origin};
 use crate::ir::types::Width;
-use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
+use crate::processor::registers::{CALLEE_SAVED, GENERAL, vectors};
 
 /// A shared stub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,8 @@ impl Emitter<'_> {
         let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !CALLEE_SAVED.contains(register)).collect();
         let lanes = self.lanes;
         let size = lanes.map_or(8, Width::bytes);
-        let bytes = (general.len() as i32 * 8 + VECTORS.len() as i32 * size + 15) & !15;
+        let vectors = vectors(lanes);
+        let bytes = (general.len() as i32 * 8 + vectors.len() as i32 * size + 15) & !15;
         // In a function with a native entry the stack may not be aligned.
         dynasm!(self.asm.ops ; .arch x64
             ; mov rcx, rsp
@@ -116,8 +117,8 @@ impl Emitter<'_> {
         for (register, offset) in general.iter().zip(offsets.clone()) {
             dynasm!(self.asm.ops ; .arch x64 ; mov [rsp + offset], Rq(*register));
         }
-        let vectors = general.len() as i32 * 8;
-        for (register, offset) in VECTORS.into_iter().zip((vectors..).step_by(size as usize)) {
+        let vectors = || vectors.iter().copied().zip((general.len() as i32 * 8..).step_by(size as usize));
+        for (register, offset) in vectors() {
             match lanes {
                 Some(width) => lanes::store_frame(&mut self.asm, width, offset, register),
                 None => dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + offset], Rx(register)),
@@ -135,7 +136,7 @@ impl Emitter<'_> {
         for (register, offset) in general.iter().zip(offsets.clone()) {
             dynasm!(self.asm.ops ; .arch x64 ; mov Rq(*register), [rsp + offset]);
         }
-        for (register, offset) in VECTORS.into_iter().zip((vectors..).step_by(size as usize)) {
+        for (register, offset) in vectors() {
             match lanes {
                 Some(width) => lanes::load_frame(&mut self.asm, width, register, offset),
                 None => dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + offset]),

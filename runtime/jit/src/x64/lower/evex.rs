@@ -1,7 +1,7 @@
 //! The EVEX encoder: AVX-512 instructions on vectors of 512 bits, which the assembler does not have. `lanes/sixteen.rs` uses it.
 //!
 //! An instruction is a prefix of four bytes, an opcode, a ModRM operand, and maybe an immediate byte. The prefix extends the register fields, and
-//! has one more register, a vector. Only the lower sixteen registers are used here.
+//! has one more register, a vector. Vector registers are those from 0 to 31.
 
 use dynasmrt::DynasmApi;
 
@@ -196,17 +196,21 @@ impl Op {
             Operand::Register(register) => (0, register),
             Operand::Memory(memory) => (memory.index.map_or(0, |(index, _)| index), memory.base),
         };
-        debug_assert!([register, fields.vector, index, base].iter().all(|number| *number < 16));
-        // The upper bit of each register, inverted.
-        let upper = |number: u8, at: u8| (!number >> 3 & 1) << at;
-        // Bits that are always set: of registers beyond the sixteenth, inverted, and one that is fixed.
-        let (register_5, fixed, vector_5) = (1 << 4, 1 << 2, 1 << 3);
-        let length_512 = 2 << 5;
+        debug_assert!([register, fields.vector, index, base].iter().all(|number| *number < 32));
+        // Bits of registers, the lowest of which is number 0, are inverted.
+        let bit = |number: u8, bit: u8, at: u8| (!number >> bit & 1) << at;
+        // An operand in a register has its last bit where an index has its fourth one.
+        let index_or_base = match fields.operand {
+            Operand::Register(register) => bit(register, 4, 6),
+            Operand::Memory(_) => bit(index, 3, 6),
+        };
+        let (fixed, length_512) = (1 << 2, 2 << 5);
         let bytes = [
             0x62,
-            upper(register, 7) | upper(index, 6) | upper(base, 5) | register_5 | self.map as u8,
+            bit(register, 3, 7) | index_or_base | bit(base, 3, 5) | bit(register, 4, 4) | self.map as u8,
             (!fields.vector & 15) << 3 | fixed | self.mandatory_prefix as u8,
-            length_512 | vector_5 | fields.mask,
+            // An instruction has a vector as its second operand or as its index.
+            length_512 | bit(fields.vector | index, 4, 3) | fields.mask,
             self.opcode,
         ];
         bytes.into_iter().for_each(|byte| asm.ops.push(byte));

@@ -32,14 +32,20 @@ use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty, Width};
 use rows::{Rows, RowsBuilder};
 
-/// Most rows: iterations that are computed together.
+/// Most rows, iterations that are computed together, and how many there may be whatever else fits the registers.
 const MAX_ROWS: u64 = 8;
-/// Most rows where each can have several vectors, which share what is splat.
-const MAX_ROWS_OF_LOADS: u64 = 4;
+const FEW_ROWS: u64 = 4;
 /// Most vectors of each row.
 const MAX_VECTORS: u64 = 4;
-/// Most vectors that an inner loop carries: there are registers for twelve, and it needs some for what it loads and computes.
-const MAX_CARRIED: u64 = 8;
+
+/// Most vectors that an inner loop carries: it needs some registers for what it loads and computes.
+fn max_carried(width: Width) -> u64 {
+    match width {
+        Width::Sixteen => 16,
+        Width::Eight => 8,
+    }
+}
+
 /// Most nodes of the loop around, as most of them are copied for each row.
 const MAX_NODES: usize = 100;
 
@@ -125,7 +131,9 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, largest: Wi
     // A gather takes longer than all else, so it is shared by as many rows as possible; and so is a vector if a row has only one.
     let fit = iterations(graph, nest).map_or(MAX_VECTORS, |iterations| iterations / largest.lanes());
     let fit = if shapes.gathers { 1 } else { fit.clamp(1, MAX_VECTORS) };
-    let most = (MAX_CARRIED / carried).min(if fit == 1 { MAX_ROWS } else { MAX_ROWS_OF_LOADS });
+    let max_carried = max_carried(largest);
+    // Rows of several vectors share what is splat, and consecutive vectors are in few pages.
+    let most = (max_carried / carried).min((max_carried / fit).clamp(FEW_ROWS, MAX_ROWS));
     let rows = match iterations(graph, outer) {
         None => Some(most),
         Some(all) => {
@@ -136,7 +144,7 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, largest: Wi
         }
     };
     let rows = rows.filter(|rows| *rows > 1)?;
-    let vectors = (MAX_CARRIED / (carried * rows)).clamp(1, fit);
+    let vectors = (max_carried / (carried * rows)).clamp(1, fit);
     Some(Unrolling { rows, vectors: vectors as usize })
 }
 

@@ -328,7 +328,8 @@ pub(super) fn numbers(asm: &mut Asm, dst: u8, src: u8) {
 }
 
 pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
-    let quarter = if lane >= 4 {
+    // Instructions on less than sixteen lanes have only the lower registers.
+    let quarter = if lane >= 4 || src >= 16 {
         evex::VEXTRACTI32X4.part(asm, VECTOR_SCRATCH, src, lane / 4);
         VECTOR_SCRATCH
     } else {
@@ -339,8 +340,8 @@ pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
 
 pub(super) fn sum(asm: &mut Asm, dst: u8, src: u8) {
     evex::VEXTRACTI32X8.part(asm, VECTOR_SCRATCH, src, 1);
+    evex::VPADDD.binary(asm, VECTOR_SCRATCH, VECTOR_SCRATCH, src);
     emit!(asm
-        ; vpaddd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(src)
         // The sum of each half is in all of its lanes then.
         ; vphaddd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
         ; vphaddd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
@@ -392,10 +393,12 @@ pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displ
 
 pub(super) fn load_rows(asm: &mut Asm, dst: u8, base: u8, index: u8, rows: Rows) {
     let offset = |group| rows.element(group).wrapping_mul(4);
-    emit!(asm; vmovups Rx(dst), [Rq(base) + Rq(index) * 4 + offset(0)]);
+    // The instruction has only the lower registers.
+    emit!(asm; vmovups Rx(VECTOR_SCRATCH), [Rq(base) + Rq(index) * 4 + offset(0)]);
     for group in 1..4 {
         let from = Memory { base, index: Some((index, 2)), offset: offset(group) };
-        evex::VINSERTF32X4.binary_on(asm, dst, dst, Operand::Memory(from), group as u8);
+        let into = if group == 1 { VECTOR_SCRATCH } else { dst };
+        evex::VINSERTF32X4.binary_on(asm, dst, into, Operand::Memory(from), group as u8);
     }
 }
 

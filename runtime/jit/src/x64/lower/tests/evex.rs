@@ -96,6 +96,40 @@ const ENCODINGS: &[(&str, &str, Encode)] = &[
     ("62f31d481ecb01", "vpcmpud k1, zmm12, zmm3, 1", |asm| evex::VPCMPUD.binary_by(asm, 1, 12, 3, 1)),
     ("62d2354827c8", "vptestmd k1, zmm9, zmm8", |asm| evex::VPTESTMD.binary(asm, 1, 9, 8)),
     ("62727e4838d9", "vpmovm2d zmm11, k1", |asm| evex::VPMOVM2D.unary(asm, 11, 1)),
+    // Registers beyond the sixteenth.
+    ("62817c4828dc", "vmovaps zmm19, zmm28", |asm| evex::VMOVAPS.unary(asm, 19, 28)),
+    ("62e10c4058cb", "vaddps zmm17, zmm30, zmm3", |asm| evex::VADDPS.binary(asm, 17, 30, 3)),
+    ("62916c4858c9", "vaddps zmm1, zmm2, zmm25", |asm| evex::VADDPS.binary(asm, 1, 2, 25)),
+    ("62017c4059f8", "vmulps zmm31, zmm16, zmm24", |asm| evex::VMULPS.binary(asm, 31, 16, 24)),
+    ("62817c4810a4a564000000", "vmovups zmm20, [r13 + r12*4 + 100]", |asm| {
+        evex::VMOVUPS.on(asm, 20, at(13, Some((12, 2)), 100))
+    }),
+    ("62217c48116c8f01", "vmovups [rdi + r9*4 + 64], zmm29", |asm| {
+        evex::VMOVUPS_STORE.on(asm, 29, at(7, Some((9, 2)), 64))
+    }),
+    ("62127d41926cb37f", "vgatherdps zmm13{k1}, [r11 + zmm30*4 + 508]", |asm| {
+        evex::VGATHERDPS.masked(asm, 13, 1, memory(11, Some((30, 2)), 508))
+    }),
+    ("62d27d4192949b00100000", "vgatherdps zmm2{k1}, [r11 + zmm19*4 + 4096]", |asm| {
+        evex::VGATHERDPS.masked(asm, 2, 1, memory(11, Some((19, 2)), 4096))
+    }),
+    ("62627d4818c2", "vbroadcastss zmm24, xmm2", |asm| evex::VBROADCASTSS.unary(asm, 24, 2)),
+    ("62c27d487cc9", "vpbroadcastd zmm17, r9d", |asm| evex::VPBROADCASTD.unary(asm, 17, 9)),
+    ("62c37d4839ff03", "vextracti32x4 xmm15, zmm23, 3", |asm| evex::VEXTRACTI32X4.part(asm, 15, 23, 3)),
+    ("62c37d483bd701", "vextracti32x8 ymm15, zmm18, 1", |asm| evex::VEXTRACTI32X8.part(asm, 15, 18, 1)),
+    ("62230548184c970302", "vinsertf32x4 zmm25, zmm15, [rdi + r10*4 + 48], 2", |asm| {
+        evex::VINSERTF32X4.binary_on(asm, 25, 15, at(7, Some((10, 2)), 48), 2)
+    }),
+    ("62916c40c2cf19", "vcmpps k1, zmm18, zmm31, 0x19", |asm| evex::VCMPPS.binary_by(asm, 1, 18, 31, 0x19)),
+    ("62b24d4027ce", "vptestmd k1, zmm22, zmm22", |asm| evex::VPTESTMD.binary(asm, 1, 22, 22)),
+    ("62627e4838d9", "vpmovm2d zmm27, k1", |asm| evex::VPMOVM2D.unary(asm, 27, 1)),
+    ("62b12d4072d31f", "vpsrld zmm26, zmm19, 31", |asm| evex::VPSRLD.by_constant(asm, 26, 19, 31)),
+    ("6291054872f608", "vpslld zmm15, zmm30, 8", |asm| evex::VPSLLD.by_constant(asm, 15, 30, 8)),
+    ("6283754025f4ca", "vpternlogd zmm22, zmm17, zmm28, 0xca", |asm| evex::VPTERNLOGD.binary_by(asm, 22, 17, 28, 0xca)),
+    ("62c27d4831ef", "vpmovzxbd zmm21, xmm15", |asm| evex::VPMOVZXBD.unary(asm, 21, 15)),
+    ("62227d4818749709", "vbroadcastss zmm30, [rdi + r10*4 + 36]", |asm| {
+        evex::VBROADCASTSS.on(asm, 30, at(7, Some((10, 2)), 36))
+    }),
 ];
 
 #[test]

@@ -15,6 +15,17 @@ use crate::ir::types::{Lanes, Scalar, Ty};
 /// The register that holds the address of memory.
 const MEMORY: u8 = 7;
 const REGISTERS: [u8; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
+/// Those that values of so many lanes may be in.
+fn registers(width: Width) -> Vec<u8> {
+    let upper = if width == Width::Sixteen { 16..32 } else { 0..0 };
+    REGISTERS.into_iter().chain(upper).collect()
+}
+
+/// A register that only values of sixteen lanes may be in, or else one of all.
+fn upper(width: Width, register: u8) -> u8 {
+    if width == Width::Sixteen { register + 16 } else { register }
+}
+
 /// The vector in memory that is the result. Those before it are operands.
 const RESULT: usize = 3;
 
@@ -84,8 +95,9 @@ fn lanes_compute_what_the_interpreter_does() {
 
 /// Computes a primitive in random registers.
 fn check(case: &Case, width: Width, random: &mut Random) {
-    let registers: Vec<u8> = case.params.iter().map(|_| random.of(&REGISTERS)).collect();
-    let dst = random.of(&REGISTERS);
+    let all = registers(width);
+    let registers: Vec<u8> = case.params.iter().map(|_| random.of(&all)).collect();
+    let dst = random.of(&all);
     if case.primitive == Primitive::Select && registers[1..].contains(&registers[0]) {
         return;
     }
@@ -141,10 +153,11 @@ fn lanes_come_and_go_one_by_one() {
             for of in [Scalar::F32, Scalar::I32] {
                 let (mut vectors, values) = filled(width);
                 vectors.run(|asm, width| {
-                    load(asm, width, 3, 0);
-                    lanes::extract(asm, width, of, 9, 3, lane);
-                    lanes::splat(asm, width, of, 4, 9);
-                    store(asm, width, 4);
+                    let (from, to) = (upper(width, 3), upper(width, 4));
+                    load(asm, width, from, 0);
+                    lanes::extract(asm, width, of, 9, from, lane);
+                    lanes::splat(asm, width, of, to, 9);
+                    store(asm, width, to);
                 });
                 assert!(vectors.lanes(RESULT).iter().all(|value| *value == values[usize::from(lane)]), "{lane}");
             }
@@ -157,8 +170,8 @@ fn lanes_are_added_up() {
     for width in widths().iter().copied() {
         let (mut vectors, values) = filled(width);
         vectors.run(|asm, width| {
-            load(asm, width, 3, 0);
-            lanes::sum(asm, width, 9, 3);
+            load(asm, width, upper(width, 3), 0);
+            lanes::sum(asm, width, 9, upper(width, 3));
             lanes::splat(asm, width, Scalar::I32, 4, 9);
             store(asm, width, 4);
         });
@@ -182,8 +195,9 @@ fn lanes_are_gathered_at_even_distances() {
             let (mut vectors, _) = filled(width);
             vectors.memory.iter_mut().enumerate().for_each(|(index, value)| *value = index as u32);
             vectors.run(|asm, width| {
-                lanes::multiples(asm, width, 4, 3);
-                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), 4, displacement, None);
+                let offsets = upper(width, 4);
+                lanes::multiples(asm, width, offsets, 3);
+                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), offsets, displacement, None);
                 store(asm, width, 13);
             });
             let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 1 + 3 * lane + displacement as u32).collect();
@@ -240,16 +254,16 @@ fn rows_are_transposed() {
                 emit!(asm; mov Rd(6), index as i32);
                 for row in 0..4 {
                     let rows = Rows { stride: stride as i32, first: first + i32::from(row) };
-                    lanes::load_rows(asm, width, row, MEMORY, 6, rows);
+                    lanes::load_rows(asm, width, upper(width, row), MEMORY, 6, rows);
                 }
                 let (of_both, of_pairs) = (
                     if iteration < 2 { Interleave::Low } else { Interleave::High },
                     if iteration % 2 == 0 { Interleave::LowPairs } else { Interleave::HighPairs },
                 );
-                lanes::interleave(asm, width, 8, 0, 1, of_both);
-                lanes::interleave(asm, width, 3, 2, 3, of_both);
-                lanes::interleave(asm, width, 8, 8, 3, of_pairs);
-                store(asm, width, 8);
+                lanes::interleave(asm, width, upper(width, 8), upper(width, 0), upper(width, 1), of_both);
+                lanes::interleave(asm, width, upper(width, 3), upper(width, 2), upper(width, 3), of_both);
+                lanes::interleave(asm, width, upper(width, 8), upper(width, 8), upper(width, 3), of_pairs);
+                store(asm, width, upper(width, 8));
             });
             for lane in 0..lanes {
                 let expected = before[index + (first as usize + lane) * stride + iteration];
@@ -267,8 +281,8 @@ fn splats_load_one_element() {
             let before = vectors.memory.clone();
             vectors.run(|asm, width| {
                 emit!(asm; mov Rq(6), index);
-                lanes::load_splat(asm, width, 9, MEMORY, 6, displacement);
-                store(asm, width, 9);
+                lanes::load_splat(asm, width, upper(width, 9), MEMORY, 6, displacement);
+                store(asm, width, upper(width, 9));
             });
             let expected = before[(index + displacement) as usize];
             let actual = vectors.lanes(RESULT);
