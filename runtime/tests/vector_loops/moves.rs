@@ -112,7 +112,7 @@ pub fn moves(random: &mut Random) -> String {
     let mut writer = Writer { random, text, next: 40, blocks: 1 };
     let columns = writer.some(&[1, 2, 3, 5, 8, 9, 12, 16, 17, 24]);
     let rows = writer.some(&[1, 3, 5, 8, 9, 14, 16, 17, 20]);
-    let outer = (writer.random.below(3) == 0).then(|| writer.begin("%i4:5"));
+    let outer = (writer.random.below(2) == 0).then(|| writer.begin("%i4:5"));
     let is_divided = writer.random.below(3) > 0;
     let mut loops = Vec::new();
     let (row, column) = if is_divided {

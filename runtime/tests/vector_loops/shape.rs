@@ -134,3 +134,82 @@ fn rows_are_loaded_and_transposed() {
         assert!(count("LoadSplat") >= 6 && count(" = Splat") <= 1, "{lanes} lanes: {} loads", count("LoadSplat"));
     }
 }
+
+/// `for i in 0..256 { q = i / 16; r = i % 16; for k in 0..3 { out[r * 16 + q] += a[r * 20 + q + k] } }`, whose columns are consecutive and whose
+/// rows are inside.
+const RECTANGLE: &str = "
+vm.module @m version 0
+vm.type f32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @f
+vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer) -> () {
+^bb0:
+  %i0:1 = vm.const.i64 256
+  %i2:3 = vm.const.i64 16
+  %i4:5 = vm.const.i64 20
+  %i6:7 = vm.const.i64 1
+  %i8:9 = vm.const.i64 3
+  %i10:11 = vm.const.i64.zero
+  vm.br ^bb1()
+^bb1:
+  %i30 = vm.cmp.lt.i64.s %i10:11, %i0:1
+  vm.cond_br %i30, ^bb2(), ^bb6()
+^bb2:
+  %i12:13 = vm.div.i64.s %i10:11, %i2:3
+  %i14:15 = vm.rem.i64.s %i10:11, %i2:3
+  %i16:17 = vm.fma.i64 %i14:15, %i2:3, %i12:13
+  %i18:19 = vm.fma.i64 %i14:15, %i4:5, %i12:13
+  %i20:21 = vm.const.i64.zero
+  vm.br ^bb3()
+^bb3:
+  %i30 = vm.cmp.lt.i64.s %i20:21, %i8:9
+  vm.cond_br %i30, ^bb4(), ^bb5()
+^bb4:
+  %i22:23 = vm.add.i64 %i18:19, %i20:21
+  %i31 = vm.buffer.load.f32 %r1, %i22:23
+  %i32 = vm.buffer.load.f32 %r0, %i16:17
+  %i32 = vm.add.f32 %i31, %i32
+  vm.buffer.store.f32 %i32, %r0, %i16:17
+  %i20:21 = vm.add.i64 %i20:21, %i6:7
+  vm.br ^bb3()
+^bb5:
+  %i10:11 = vm.add.i64 %i10:11, %i6:7
+  vm.br ^bb1()
+^bb6:
+  vm.return
+}
+";
+
+#[test]
+fn rectangles_become_vectors_of_columns() {
+    verify_between_passes();
+    let module = || Module::from_bytes(&assemble(RECTANGLE).expect("it is a program")).expect("it is a module");
+    for lanes in [16, 8] {
+        if !has_lanes(lanes) {
+            let needed = if lanes == 16 { "avx512dq" } else { "avx2" };
+            skipped(Need::Processor(needed), format_args!("there are no vectors of {lanes} lanes"));
+            continue;
+        }
+        let mut shaped = module();
+        shaped.set_code_shape(CodeShape { max_lanes: lanes, ..CodeShape::default() });
+        let Ok(Some(compiled)) = shaped.compiled(0) else {
+            skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+            return;
+        };
+        let count = |what: &str| compiled.parts.iter().filter(|part| part.text.contains(what)).count();
+        assert!(count("LoadLanes") >= 2 && count("StoreLanes") >= 1, "{lanes} lanes: {} stores", count("StoreLanes"));
+        let context = Context::new([shaped]).expect("it needs nothing");
+        let [expected, actual] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {
+            let bytes: Vec<u8> = (0..400).flat_map(|index| ((index * 37 % 101) as f32).to_le_bytes()).collect();
+            let [out, from] =
+                [&bytes[..1024], &bytes[..]].map(|bytes| Obj::new(Buffer::copy_of(bytes).expect("there is memory")));
+            let args = [out.clone(), from].map(|buffer| Value::Ref(Some(buffer.into_ref())));
+            let function = context.function("f").expect("it is exported");
+            function.call_with(&args, Limits { dispatch, ..Limits::default() }).expect("it succeeds");
+            out.to_vec()
+        });
+        assert!(actual == expected, "memory differs with {lanes} lanes");
+    }
+}

@@ -157,7 +157,7 @@ impl<'a> Copier<'a> {
     /// Makes sure that the loop runs for long enough, and that its numbers are small.
     fn check_bounds(&mut self) -> Option<()> {
         let (start, bound) = (self.nest.start[self.nest.induction], self.nest.bound);
-        self.check_below(start, SMALL)?;
+        self.check_below(start, if self.row.is_some() { 1 } else { SMALL })?;
         self.check_below(bound, SMALL)?;
         self.check(start, bound)?;
         let iterations = self.integer(Level::Loop, Primitive::WrappingSub, &[bound, start]);

@@ -21,7 +21,8 @@
 //! ```
 //!
 //! If the loop begins at zero, and divides its induction variable by one constant, of which its constant bound is a multiple, the strips are the
-//! rows of a rectangle. Then the outer loop counts them, and the inner one begins at zero, so both together are a nest of counted loops:
+//! rows of a rectangle. Then the outer loop counts them, and the inner one begins at zero, so both together are a nest of counted loops. A guard
+//! checks the start if code may be entered in the middle of the loop.
 //!
 //! ```text
 //! for i in 0..n * d: out[(i % d) * n + i / d] = a[i]    -->    for q in 0..n: for r in 0..d: out[r * n + q] = a[q * d + r]
@@ -148,7 +149,7 @@ struct Rectangle {
 /// The rectangle that the iterations of a loop are, if it divides nothing but its induction variable, always by the same number.
 fn rectangle(graph: &Graph, nest: &LoopNest) -> Option<Rectangle> {
     let (parameters, start) = (&graph.blocks[nest.header].parameters, nest.start[nest.induction]);
-    let (Some(0), Some(bound), 1) = (graph.constant(start), graph.constant(nest.bound), parameters.len()) else {
+    let (Some(bound), 1, true) = (graph.constant(nest.bound), parameters.len(), may_be_zero(graph, start)) else {
         return None;
     };
     let mut divisors: SmallVec<[Option<u64>; 4]> = SmallVec::new();
@@ -162,6 +163,22 @@ fn rectangle(graph: &Graph, nest: &LoopNest) -> Option<Rectangle> {
     let is_rectangle = divisors.iter().all(|divisor| *divisor == Some(columns));
     let is_small = (1..SMALL).contains(&columns) && (1..SMALL).contains(&bound);
     (is_rectangle && is_small && bound % columns == 0).then(|| Rectangle { rows: bound / columns, columns })
+}
+
+/// Whether a value is zero, or a parameter of a block that gets zero from another one: code may also be entered in the middle of a loop.
+fn may_be_zero(graph: &Graph, id: NodeId) -> bool {
+    if graph.constant(id).is_some() {
+        return graph.constant(id) == Some(0);
+    }
+    let parameters = |block: BlockIndex| graph.blocks[block].parameters.iter().position(|parameter| *parameter == id);
+    let Some((block, index)) = graph.blocks.indices().find_map(|block| Some((block, parameters(block)?))) else {
+        return false;
+    };
+    graph
+        .blocks
+        .indices()
+        .flat_map(|from| graph.branches(from))
+        .any(|branch| branch.target == block && branch.args.get(index).and_then(|arg| graph.constant(*arg)) == Some(0))
 }
 
 /// A loop that was split.
