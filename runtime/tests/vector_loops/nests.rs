@@ -154,7 +154,7 @@ fn random_nests_that_move_their_stores_leave_memory_as_the_interpreter_does() {
 #[test]
 fn random_nests_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    let write = |random: &mut Random, _: &mut Random| program(random, None);
+    let write = |random: &mut Random, _: &mut Random| program(random, None, None);
     run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
     // Of these, one ran an iteration too many after vectors of which none were left, and one moved a vector over a part of another one.
     [51245, 226923].iter().for_each(|number| run(write, *number, 1));
@@ -163,6 +163,14 @@ fn random_nests_leave_memory_as_the_interpreter_does() {
 #[test]
 fn random_nests_that_divide_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    let write = |random: &mut Random, divisors: &mut Random| program(random, Some(Random(divisors.below(1 << 31))));
+    let write =
+        |random: &mut Random, divisors: &mut Random| program(random, Some(Random(divisors.below(1 << 31))), None);
+    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+}
+
+#[test]
+fn random_nests_of_narrow_elements_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    let write = |random: &mut Random, narrow: &mut Random| program(random, None, Some(Random(narrow.below(1 << 31))));
     run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
 }

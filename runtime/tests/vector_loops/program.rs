@@ -46,6 +46,8 @@ struct Writer<'a> {
     counts: [(u64, bool); 3],
     /// What decides about divisions, if there are any: the rest of a program does not depend on it.
     divisions: Option<Random>,
+    /// What decides about narrow elements, conversions and divisions of lanes, likewise.
+    narrow: Option<Random>,
 }
 
 impl Writer<'_> {
@@ -66,6 +68,73 @@ impl Writer<'_> {
     /// A number below `bound` that decides about divisions.
     fn choice(&mut self, bound: u64) -> u64 {
         self.divisions.as_mut().map_or(0, |random| random.below(bound))
+    }
+
+    /// A number below `bound` that decides about narrow elements.
+    fn narrow_choice(&mut self, bound: u64) -> u64 {
+        self.narrow.as_mut().map_or(0, |random| random.below(bound))
+    }
+
+    /// A narrow type, and how it is extended.
+    fn narrow_type(&mut self) -> (&'static str, &'static str) {
+        (["i8", "i16"][self.narrow_choice(2) as usize], ["s", "u"][self.narrow_choice(2) as usize])
+    }
+
+    /// Converts, extends or rounds a value, or divides an integer by one that is mostly the same in all iterations.
+    fn convert(&mut self) {
+        let (int, float, into) = (self.some("i32"), self.some("f32"), self.fresh());
+        let (narrow, sign) = self.narrow_type();
+        let line = match self.narrow_choice(8) {
+            0 => format!("%i{into} = vm.cast.f32.{sign}i32 %i{float}"),
+            1 => format!("%i{into} = vm.ext.{narrow}.i32.{sign} %i{int}"),
+            2 | 3 => {
+                let op = ["ceil.f32", "floor.f32", "round.f32", "round.f32.even"][self.narrow_choice(4) as usize];
+                self.line(&format!("%i{into} = vm.{op} %i{float}"));
+                return self.floats.push(into);
+            }
+            4 => {
+                // Beyond what fits an integer.
+                let (factor, product) = (self.fresh(), self.fresh());
+                let by = ["3e9", "1e18", "inf", "1.75", "16777216.0"][self.narrow_choice(5) as usize];
+                self.line(&format!("%i{factor} = vm.const.f32 {by}"));
+                self.line(&format!("%i{product} = vm.mul.f32 %i{float}, %i{factor}"));
+                self.floats.push(product);
+                format!("%i{into} = vm.cast.f32.{sign}i32 %i{product}")
+            }
+            _ => {
+                let divisor = self.fresh();
+                let constants = [7, 1, 2, 3, 10, 641, -3, -7, 65537, 2147483647, -2147483648, -1, 0];
+                match self.narrow_choice(4) {
+                    0 => self.line(&format!("%i{divisor} = vm.trunc.i64.i32 %i{}:{}", DIVISORS[0], DIVISORS[0] + 1)),
+                    1 if self.narrow_choice(4) == 0 => self.line(&format!("%i{divisor} = vm.or.i32 %i{int}, %i{int}")),
+                    _ => {
+                        let constant = constants[self.narrow_choice(constants.len() as u64) as usize];
+                        self.line(&format!("%i{divisor} = vm.const.i32 {constant}"));
+                    }
+                }
+                let op = ["div", "rem"][self.narrow_choice(2) as usize];
+                format!("%i{into} = vm.{op}.i32.{sign} %i{int}, %i{divisor}")
+            }
+        };
+        self.line(&line);
+        self.ints.push(into);
+    }
+
+    /// Stores the lower part of an integer, or what comes of it and the element.
+    fn finish_narrow(&mut self) {
+        let (narrow, sign) = self.narrow_type();
+        let mut value = self.some("i32");
+        let (is_carried, buffer) = (self.narrow_choice(2) == 0, self.narrow_choice(2));
+        let index = self.index(!is_carried);
+        if is_carried {
+            let (old, new) = (self.fresh(), self.fresh());
+            let op = ["max.i32.s", "min.i32.u", "add.i32", "xor.i32", "fma.i32"][self.narrow_choice(5) as usize];
+            let more = if op == "fma.i32" { format!(", %i{old}") } else { String::new() };
+            self.line(&format!("%i{old} = vm.buffer.load.{narrow}.{sign} %r{buffer}, %i{index}:{}", index + 1));
+            self.line(&format!("%i{new} = vm.{op} %i{old}, %i{value}{more}"));
+            value = new;
+        }
+        self.line(&format!("vm.buffer.store.{narrow} %i{value}, %r{buffer}, %i{index}:{}", index + 1));
     }
 
     /// A divisor: an argument, or a constant.
@@ -180,6 +249,9 @@ impl Writer<'_> {
     }
 
     fn compute(&mut self) {
+        if self.narrow_choice(2) == 1 {
+            return self.convert();
+        }
         let of = if self.random.below(3) > 0 { "f32" } else { "i32" };
         let (a, b, c) = (self.some(of), self.some(of), self.some(of));
         let into = self.fresh();
@@ -243,6 +315,9 @@ impl Writer<'_> {
 
     /// Adds to an element, or to what is carried in registers, or stores what was computed.
     fn finish(&mut self) {
+        if self.narrow_choice(3) > 0 {
+            return self.finish_narrow();
+        }
         match self.random.below(4) {
             0 => {
                 let index = self.index(false);
@@ -322,7 +397,8 @@ impl Writer<'_> {
 }
 
 /// A program of one nest of loops, and the text of it. Counters are divided as `divisions` decide.
-pub fn program(random: &mut Random, divisions: Option<Random>) -> String {
+/// Narrow elements and conversions are there if `narrow` decides about them.
+pub fn program(random: &mut Random, divisions: Option<Random>, narrow: Option<Random>) -> String {
     let loops = 1 + random.below(3) as usize;
     let mut counts = [(u64::MAX, true); 3];
     for count in &mut counts[..loops] {
@@ -345,7 +421,8 @@ pub fn program(random: &mut Random, divisions: Option<Random>) -> String {
             writeln!(text, "  %i{bound}:{} = vm.const.i64 {iterations}", bound + 1).expect("a string takes it");
         }
     }
-    let mut writer = Writer { random, text, floats: vec![30], ints: vec![31], next: 32, loops: 0, counts, divisions };
+    let (floats, ints) = (vec![30], vec![31]);
+    let mut writer = Writer { random, text, floats, ints, next: 32, loops: 0, counts, divisions, narrow };
     writer.nest(0);
     writer.line("vm.return %i18, %i19");
     writer.text.push_str("}\n");

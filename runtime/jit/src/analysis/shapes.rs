@@ -4,6 +4,7 @@
 //! Inner loops run once for all lanes, so their induction variables have to be uniform. An element that a loop loads and stores in each
 //! iteration becomes a value that the loop carries, as in scalar promotion.
 
+use super::carried::Carried;
 use super::loop_nest::{Item, LoopNest, increment};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
@@ -56,7 +57,7 @@ pub(crate) struct Shapes {
     of: Table<NodeId, Shape>,
     pub roles: Vec<Role>,
     /// The elements that the loop itself carries, with their stores.
-    pub carried: Vec<(Element, Primitive)>,
+    pub carried: Vec<(Element, Carried)>,
     /// The values that are defined in the loop.
     pub defined: Bits,
     /// The test of the loop, which has no shape: vector loops have a test of their own.
@@ -117,28 +118,31 @@ impl Shapes {
     }
 
     /// The elements that a loop of the nest carries: all that it stores to at a loop-invariant index.
-    /// None if accesses of different widths would share one.
-    pub fn elements(&self, graph: &Graph, nest: &LoopNest) -> Option<Vec<(Element, Primitive)>> {
-        let mut elements: Vec<(Element, Primitive)> = Vec::new();
+    /// None if accesses of different widths would share one, or loads that extend it in different ways.
+    pub fn elements(&self, graph: &Graph, nest: &LoopNest) -> Option<Vec<(Element, Carried)>> {
+        let mut elements: Vec<(Element, Primitive, Option<Primitive>)> = Vec::new();
         let inside = nest.defined(graph);
         let mut mixed = false;
         nest.for_each_node(graph, &mut |id| {
             let Some((element, primitive, true)) = access(graph, id) else { return };
             if stays(graph, &inside, element.1) {
-                match elements.iter().find(|(other, _)| *other == element) {
-                    Some((_, other)) => mixed |= *other != primitive,
-                    None => elements.push((element, primitive)),
+                match elements.iter().find(|(other, ..)| *other == element) {
+                    Some((_, other, _)) => mixed |= *other != primitive,
+                    None => elements.push((element, primitive, None)),
                 }
             }
         });
         nest.for_each_node(graph, &mut |id| {
             if let Some((element, primitive, false)) = access(graph, id)
-                && let Some((_, store)) = elements.iter().find(|(other, _)| *other == element)
+                && let Some((.., load)) = elements.iter_mut().find(|(other, ..)| *other == element)
             {
-                mixed |= store.whole_load().is_none_or(|(load, _)| load != primitive);
+                mixed |= load.replace(primitive).is_some_and(|other| other != primitive);
             }
         });
-        (!mixed && elements.iter().all(|(_, store)| lanes::can_access(*store))).then_some(elements)
+        if mixed || !elements.iter().all(|(_, store, _)| lanes::can_access(*store)) {
+            return None;
+        }
+        elements.into_iter().map(|(element, store, load)| Some((element, Carried::new(store, load)?))).collect()
     }
 
     fn walk(&mut self, graph: &Graph, nest: &LoopNest) -> Option<()> {

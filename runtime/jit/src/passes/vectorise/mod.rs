@@ -72,12 +72,12 @@ impl Surroundings {
     }
 }
 
-/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`. Each does what the ones before have left; if the last one
-/// `can_mask`, nothing is left after it. Those that would not run are left out if the number of `iterations` is known.
+/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`. Each does what the ones before have left; if there are
+/// `masks`, for vectors of at least so many lanes, nothing is left after the last one. Those that would not run are left out if the number of `iterations` is known.
 fn factors(
     largest: Width,
     unrolled: bool,
-    can_mask: bool,
+    masks: Option<Width>,
     surroundings: Surroundings,
     iterations: Option<u64>,
 ) -> SmallVec<[Factor; 4]> {
@@ -90,7 +90,7 @@ fn factors(
     };
     let factor = |width, vectors| Factor { width, vectors, is_masked: false };
     let mut factors: SmallVec<[Factor; 4]> = all.iter().map(|(width, vectors)| factor(*width, *vectors)).collect();
-    if can_mask {
+    if masks.is_some() {
         // One vector with a mask takes as long as one without.
         factors.retain(|factor| factor.width == largest);
         factors.push(factor(largest, 1));
@@ -107,15 +107,14 @@ fn factors(
         });
     }
     let eight = Width::Eight.lanes();
-    match left.filter(|_| can_mask) {
-        Some(0) => {}
-        Some(left) if left == eight => factors.push(factor(Width::Eight, 1)),
-        Some(left) => {
-            let width = if left < eight { Width::Eight } else { largest };
+    match (left, masks) {
+        (_, None) | (Some(0), _) => {}
+        (Some(left), _) if left == eight => factors.push(factor(Width::Eight, 1)),
+        (Some(left), Some(least)) => {
+            let width = if left < eight { least } else { largest };
             factors.push(Factor { is_masked: true, ..factor(width, 1) });
         }
-        None if can_mask => factors.push(Factor { is_masked: true, ..factor(largest, 1) }),
-        None => {}
+        (None, Some(_)) => factors.push(Factor { is_masked: true, ..factor(largest, 1) }),
     }
     factors
 }
@@ -268,11 +267,11 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width, surroundings: 
     // If other live-outs are needed, the scalar loop always does the last iteration.
     let iterations =
         iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
-    let can_mask = skips_remainder && mask::is_possible(graph, nest, shapes);
+    let masks = mask::least_width(graph, nest, shapes, largest).filter(|_| skips_remainder);
     let has_rows = has_rows(graph, candidate);
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
     let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
-    for factor in factors(largest, unrolled, can_mask, surroundings, iterations) {
+    for factor in factors(largest, unrolled, masks, surroundings, iterations) {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
         (from, current) = vector_loop.make(graph, from, &current)?;
@@ -325,27 +324,35 @@ mod tests {
     use super::*;
 
     fn iterations_of(largest: Width, unrolled: bool, iterations: Option<u64>) -> Vec<u64> {
-        let factors = factors(largest, unrolled, false, Surroundings::Unknown, iterations);
+        let factors = factors(largest, unrolled, None, Surroundings::Unknown, iterations);
         factors.into_iter().map(Factor::iterations).collect()
     }
 
     #[test]
     fn a_mask_leaves_nothing() {
         let (eight, sixteen) = (Width::Eight, Width::Sixteen);
-        let factors = |largest, iterations| {
-            let factors = factors(largest, true, true, Surroundings::Unknown, iterations);
+        let factors = |largest, least, iterations| {
+            let factors = factors(largest, true, Some(least), Surroundings::Unknown, iterations);
             let text = factors.iter().map(|factor| {
                 let mask = if factor.is_masked { "m" } else { "" };
                 format!("{}{mask}", factor.iterations())
             });
             text.collect::<Vec<_>>().join(" ")
         };
-        assert_eq!((factors(sixteen, None), factors(eight, None)), ("64 32 16 16m".into(), "32 16 8 8m".into()));
+        assert_eq!(
+            (factors(sixteen, eight, None), factors(eight, eight, None)),
+            ("64 32 16 16m".into(), "32 16 8 8m".into())
+        );
         let known = [(14, "16m"), (5, "8m"), (8, "8"), (16, "16"), (24, "16 8"), (28, "16 16m"), (111, "64 32 16m")];
         for (iterations, expected) in known {
-            assert_eq!(factors(sixteen, Some(iterations)), expected, "{iterations} iterations");
+            assert_eq!(factors(sixteen, eight, Some(iterations)), expected, "{iterations} iterations");
         }
-        assert_eq!((factors(eight, Some(14)), factors(eight, Some(24))), ("8 8m".into(), "16 8".into()));
+        assert_eq!((factors(eight, eight, Some(14)), factors(eight, eight, Some(24))), ("8 8m".into(), "16 8".into()));
+        // Eight lanes may have no masks.
+        assert_eq!(
+            (factors(sixteen, sixteen, Some(5)), factors(sixteen, sixteen, Some(24))),
+            ("16m".into(), "16 8".into())
+        );
     }
 
     #[test]

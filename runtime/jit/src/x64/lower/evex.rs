@@ -23,7 +23,7 @@ enum Map {
     M0F3A = 3,
 }
 
-/// An instruction: what manuals write as `EVEX.512.66.0F38.W0 40 /r`, say. All of them here have `W0`.
+/// An instruction: what manuals write as `EVEX.512.66.0F38.W0 40 /r`, say.
 #[derive(Clone, Copy)]
 pub(super) struct Op {
     mandatory_prefix: MandatoryPrefix,
@@ -33,16 +33,19 @@ pub(super) struct Op {
     digit: Option<u8>,
     /// Bytes of an operand in memory, by which short displacements are scaled.
     memory: i32,
+    /// The field `W`: lanes of 64 bits.
+    wide: bool,
 }
 
 macro_rules! instructions {
-    ($($name:ident $prefix:ident $map:ident $opcode:literal $(/ $digit:literal)? $(memory $memory:literal)?;)*) => {$(
+    ($($name:ident $prefix:ident $map:ident $opcode:literal $(/ $digit:literal)? $(memory $memory:literal)? $(wide $wide:literal)?;)*) => {$(
         pub(super) const $name: Op = Op {
             mandatory_prefix: MandatoryPrefix::$prefix,
             map: Map::$map,
             opcode: $opcode,
             digit: [$(Some($digit),)? None][0],
             memory: [$($memory,)? 64][0],
+            wide: [$($wide,)? false][0],
         };
     )*};
 }
@@ -56,6 +59,9 @@ instructions! {
     VPMOVSXBD     P66  M0F38 0x21 memory 16;
     VPMOVZXWD     P66  M0F38 0x33 memory 32;
     VPMOVSXWD     P66  M0F38 0x23 memory 32;
+    // To narrower elements in memory.
+    VPMOVDB       PF3  M0F38 0x31 memory 16;
+    VPMOVDW       PF3  M0F38 0x33 memory 32;
     VGATHERDPS    P66  M0F38 0x92 memory 4;
     VBROADCASTSS  P66  M0F38 0x18 memory 4;
     // From a general register.
@@ -65,6 +71,7 @@ instructions! {
     VEXTRACTI32X8 P66  M0F3A 0x3B memory 32;
     // From one, to a part of a larger vector.
     VINSERTF32X4  P66  M0F3A 0x18 memory 16;
+    VINSERTI32X8  P66  M0F3A 0x3A memory 32;
     // Lanes of two vectors, in each group of four.
     VUNPCKLPS     None M0F   0x14;
     VUNPCKHPS     None M0F   0x15;
@@ -78,6 +85,10 @@ instructions! {
     VMAXPS        None M0F   0x5F;
     VSQRTPS       None M0F   0x51;
     VCVTDQ2PS     None M0F   0x5B;
+    VRNDSCALEPS   P66  M0F3A 0x08;
+    // From the lower half of a register to 64-bit lanes, and back to a half.
+    VCVTTPS2QQ    P66  M0F   0x7A;
+    VPMOVQD       PF3  M0F38 0x35;
     // Integers.
     VPADDD        P66  M0F   0xFE;
     VPSUBD        P66  M0F   0xFA;
@@ -104,6 +115,8 @@ instructions! {
     VPCMPUD       P66  M0F3A 0x1E;
     VPTESTMD      P66  M0F38 0x27;
     VPMOVM2D      PF3  M0F38 0x38;
+    // A mask from the signs of lanes.
+    VPMOVD2M      PF3  M0F38 0x39;
 }
 
 /// Set next to a mask register: lanes that it leaves out become zero, and do not stay as they are.
@@ -180,14 +193,19 @@ impl Op {
         self.emit(asm, Fields { register: dst, vector: 0, operand, mask, constant: None });
     }
 
-    /// The same, where lanes that the mask leaves out become zero.
+    /// `dst = a op b` for the lanes of the mask.
+    pub fn register_masked(self, asm: &mut Asm, dst: u8, a: u8, b: u8, mask: u8) {
+        self.emit(asm, Fields { register: dst, vector: a, operand: Operand::Register(b), mask, constant: None });
+    }
+
+    /// `dst = op src` for the lanes of the mask, where lanes that the mask leaves out become zero.
     pub fn masked_or_zero(self, asm: &mut Asm, dst: u8, mask: u8, src: Memory) {
         self.masked(asm, dst, ZEROING | mask, src);
     }
 
-    /// Whether it writes its operand in memory.
-    pub fn is_store(self) -> bool {
-        self.opcode == VMOVUPS_STORE.opcode
+    /// `dst = op src`, where the operation depends on the constant.
+    pub fn unary_by(self, asm: &mut Asm, dst: u8, src: u8, constant: u8) {
+        self.binary_by(asm, dst, 0, src, constant);
     }
 
     fn emit(self, asm: &mut Asm, fields: Fields) {
@@ -208,7 +226,7 @@ impl Op {
         let bytes = [
             0x62,
             bit(register, 3, 7) | index_or_base | bit(base, 3, 5) | bit(register, 4, 4) | self.map as u8,
-            (!fields.vector & 15) << 3 | fixed | self.mandatory_prefix as u8,
+            u8::from(self.wide) << 7 | (!fields.vector & 15) << 3 | fixed | self.mandatory_prefix as u8,
             // An instruction has a vector as its second operand or as its index.
             length_512 | bit(fields.vector | index, 4, 3) | fields.mask,
             self.opcode,

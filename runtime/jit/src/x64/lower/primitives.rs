@@ -285,6 +285,11 @@ impl Lower for Asm {
         round::to_i64(self, of, dst, a);
     }
 
+    fn round_i32(&mut self, of: Scalar, dst: u8, a: u8) {
+        round::to_i64(self, of, dst, a);
+        emit!(self; mov Rd(dst), Rd(dst));
+    }
+
     fn round_u64_f32(&mut self, dst: u8, a: u8) {
         round::to_u64_from_f32(self, dst, a);
     }

@@ -21,13 +21,25 @@ pub(super) enum Mode {
     TowardsZero,
 }
 
+impl Mode {
+    /// The operand of instructions that round: without a trace of what was inexact.
+    pub fn immediate(self) -> u8 {
+        8 | match self {
+            Mode::Even => 0,
+            Mode::Down => 1,
+            Mode::Up => 2,
+            Mode::TowardsZero => 3,
+        }
+    }
+}
+
 /// Half away from zero.
 pub(super) fn round_away(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     add_half(asm, of, a);
     round(asm, of, Mode::TowardsZero, dst, VECTOR_SCRATCH);
 }
 
-/// The same to an integer.
+/// The same to an integer. Its lower half is that of a 32-bit one.
 pub(super) fn to_i64(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     add_half(asm, of, a);
     truncate(asm, of, dst, VECTOR_SCRATCH);
@@ -49,14 +61,7 @@ pub(super) fn round(asm: &mut Asm, of: Scalar, mode: Mode, dst: u8, a: u8) {
         move_value(asm, of, dst, a);
         return round_through_integer(asm, of, mode, dst);
     }
-    // 8: without a trace of what was inexact.
-    let mode = match mode {
-        Mode::Even => 8,
-        Mode::Down => 8 | 1,
-        Mode::Up => 8 | 2,
-        Mode::TowardsZero => 8 | 3,
-    };
-    vector!(asm, of; vroundss vroundsd, Rx(dst), Rx(a), Rx(a), BYTE mode);
+    vector!(asm, of; vroundss vroundsd, Rx(dst), Rx(a), Rx(a), BYTE mode.immediate() as i8);
 }
 
 /// Half to even, but zero without its sign for -0.5.

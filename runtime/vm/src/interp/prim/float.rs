@@ -71,6 +71,11 @@ pub trait Float: Copy {
     fn u64_to_f(value: i64) -> Self;
     /// Rounds half away from zero to a signed 64-bit integer; `i64::MIN` for NaN and outside the range.
     fn round_i64(self) -> i64;
+    /// The low 32 bits of [`Float::round_i64`].
+    #[inline(always)]
+    fn round_i32(self) -> i32 {
+        self.round_i64() as i32
+    }
     /// Arc tangent.
     fn atan(self) -> Self;
     /// Angle of the point (`x`, `self`).

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::transposition::{UNROLLED, Unrolled, transposable};
 use super::{LoopBodyBuilder, Value};
+use crate::analysis::carried::Carried;
 use crate::analysis::loop_nest::LoopNest;
 use crate::analysis::shapes::{Element, Shape, access};
 use crate::generated::vm::primitive::Primitive;
@@ -20,22 +21,22 @@ impl LoopBodyBuilder<'_, '_> {
             self.expand(*parameter, *start, &mut entering)?;
         }
         // Elements that this loop carries, and no loop around it.
-        let mut carried: Vec<(Element, Primitive)> = self.of.shapes.elements(self.graph, inner)?;
+        let mut carried: Vec<(Element, Carried)> = self.of.shapes.elements(self.graph, inner)?;
         carried.retain(|(element, _)| !self.elements.contains_key(element));
         for ((_, index), _) in &carried {
             self.ensure(*index)?;
         }
-        for (element, store) in &carried {
-            let values = self.load(inner, *element, *store)?;
+        for (element, carried) in &carried {
+            let values = self.load(inner, *element, carried)?;
             entering.extend_from_slice(&values);
-            self.elements.insert(*element, values);
+            self.elements.insert(*element, (*carried, values));
         }
         // Elements that loops around carry are passed through.
         let mut others: Vec<Element> = self.elements.keys().copied().collect();
         others.retain(|element| !carried.iter().any(|(own, _)| own == element));
         others.sort();
         for element in &others {
-            entering.extend_from_slice(&self.elements[element]);
+            entering.extend_from_slice(&self.elements[element].1);
         }
         let all: Vec<Element> = carried.iter().map(|(element, _)| *element).chain(others).collect();
         if self.mask.is_none() {
@@ -48,8 +49,8 @@ impl LoopBodyBuilder<'_, '_> {
             self.values = outside;
         }
         self.iterations(inner, entering, &all, 1)?;
-        for (element, store) in carried {
-            let values = self.elements.remove(&element)?;
+        for (element, Carried { store, .. }) in carried {
+            let (_, values) = self.elements.remove(&element)?;
             let (base, index) = (self.base(inner, element.0)?, self.scalar(element.1)?);
             for (number, value) in values.into_iter().enumerate() {
                 self.access(Kind::StoreLanes(store, number as u8), Ty::Nothing, &[base, index, value]);
@@ -125,7 +126,7 @@ impl LoopBodyBuilder<'_, '_> {
             self.values.insert(parameter, value);
         }
         for element in carried {
-            self.elements.insert(*element, values.by_ref().take(vectors).collect());
+            self.elements.get_mut(element)?.1 = values.by_ref().take(vectors).collect();
         }
         Some(())
     }
@@ -137,7 +138,7 @@ impl LoopBodyBuilder<'_, '_> {
             self.expand(*parameter, *next, &mut values)?;
         }
         for element in carried {
-            values.extend_from_slice(&self.elements[element]);
+            values.extend_from_slice(&self.elements[element].1);
         }
         Some(values)
     }
@@ -166,10 +167,9 @@ impl LoopBodyBuilder<'_, '_> {
     }
 
     /// Loads the vectors of an element that a loop carries.
-    fn load(&mut self, inner: &LoopNest, element: Element, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
+    fn load(&mut self, inner: &LoopNest, element: Element, carried: &Carried) -> Option<SmallVec<[NodeId; 4]>> {
         let (base, index) = (self.base(inner, element.0)?, self.scalar(element.1)?);
-        let (primitive, of) = store.whole_load()?;
-        let ty = self.of.lanes_of(of);
+        let (primitive, ty) = (carried.load, self.of.lanes_of(carried.of));
         let numbers = 0..self.of.factor.vectors as u8;
         Some(numbers.map(|number| self.access(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
     }

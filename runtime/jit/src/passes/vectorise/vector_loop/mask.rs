@@ -9,17 +9,19 @@ use crate::analysis::loop_nest::LoopNest;
 use crate::analysis::shapes::{Role, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
-use crate::ir::types::{Scalar, Ty};
+use crate::ir::types::{Scalar, Ty, Width};
 
-/// Whether the iterations that are left can be made with a mask.
-pub(in super::super) fn is_possible(graph: &Graph, nest: &LoopNest, shapes: &Shapes) -> bool {
+/// The smallest vectors with which the iterations that are left can be made with a mask, if they can.
+pub(in super::super) fn least_width(graph: &Graph, nest: &LoopNest, shapes: &Shapes, largest: Width) -> Option<Width> {
     let are_independent = shapes.roles.iter().all(|role| matches!(role, Role::Induction(_)));
     let mut are_words = true;
     nest.for_each_node(graph, &mut |id| {
         // AVX2 has masks for elements of 32 bits only.
         are_words &= access(graph, id).is_none_or(|(_, primitive, _)| primitive.element_shift() == 2);
     });
-    nest.is_top_tested && nest.step == 1 && are_independent && !shapes.sequential && are_words
+    let width = if are_words { Width::Eight } else { Width::Sixteen };
+    let can_mask = nest.is_top_tested && nest.step == 1 && are_independent && !shapes.sequential;
+    (can_mask && width <= largest).then_some(width)
 }
 
 impl VectorLoop<'_> {

@@ -8,6 +8,7 @@ pub(super) mod transposition;
 use smallvec::SmallVec;
 
 use super::Factor;
+use crate::analysis::carried::Carried;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Element, Role, Shape, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
@@ -47,7 +48,7 @@ struct LoopBodyBuilder<'a, 'b> {
     block: BlockIndex,
     values: Table<NodeId, Value>,
     /// The vectors of the elements that loops around carry at this point.
-    elements: Table<Element, SmallVec<[NodeId; 4]>>,
+    elements: Table<Element, (Carried, SmallVec<[NodeId; 4]>)>,
     /// The inner loop that is unrolled at this point.
     unrolled: Unrolled,
     /// The mask of all accesses.
@@ -92,8 +93,8 @@ impl VectorLoop<'_> {
         let skipped = (!self.shapes.carried.is_empty())
             .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.induction], limit]));
         let preheader = if skipped.is_some() { graph.add_block() } else { from };
-        for ((register, index), store) in &self.shapes.carried {
-            entering.push(self.load_element(graph, preheader, (*register, *index), *store)?);
+        for (element, carried) in &self.shapes.carried {
+            entering.push(self.load_element(graph, preheader, *element, carried)?);
         }
         let header = graph.add_block();
         let carried_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
@@ -195,10 +196,10 @@ impl VectorLoop<'_> {
                 }
             });
         }
-        for ((element, store), value) in self.shapes.carried.iter().zip(outs) {
+        for ((element, carried), value) in self.shapes.carried.iter().zip(outs) {
             let (base, index) = self.element_address(graph, *element)?;
-            let (_, of) = store.whole_load()?;
-            graph.add_node(exit_block, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
+            let kind = Kind::Primitive(carried.store, carried.of);
+            graph.add_node(exit_block, kind, Ty::Nothing, &[base, index, value]);
         }
         let Some(runs) = skipped else { return Some((exit_block, values)) };
         let both = graph.add_block();
@@ -235,9 +236,15 @@ impl VectorLoop<'_> {
         Some((base, index))
     }
 
-    fn load_element(&self, graph: &mut Graph, block: BlockIndex, element: Element, store: Primitive) -> Option<NodeId> {
+    fn load_element(
+        &self,
+        graph: &mut Graph,
+        block: BlockIndex,
+        element: Element,
+        carried: &Carried,
+    ) -> Option<NodeId> {
         let (base, index) = self.element_address(graph, element)?;
-        let (load, of) = store.whole_load()?;
+        let Carried { load, of, .. } = *carried;
         Some(graph.add_node(block, Kind::Primitive(load, of), Ty::Scalar(of), &[base, index]))
     }
 }
@@ -321,7 +328,7 @@ impl LoopBodyBuilder<'_, '_> {
 
     fn load_node(&mut self, node: &Node, id: NodeId) -> Option<Value> {
         let (element, primitive, _) = access(self.graph, id)?;
-        if let Some(values) = self.elements.get(&element) {
+        if let Some((_, values)) = self.elements.get(&element) {
             return Some(Value::Vectors(values.clone()));
         }
         let (base, index) = (self.scalar(node.args[0])?, self.scalar(node.args[1])?);
@@ -358,9 +365,13 @@ impl LoopBodyBuilder<'_, '_> {
             return Some(());
         }
         let values = (0..self.of.factor.vectors).map(|number| self.vector(node.args[2], number));
-        let values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
-        if let Some(carried) = self.elements.get_mut(&element) {
-            *carried = values;
+        let mut values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
+        if let Some((carried, _)) = self.elements.get(&element).cloned() {
+            if let Some(extension) = carried.extension_of(self.graph, node.args[2]) {
+                let extend = |value: &mut NodeId| *value = self.lanes(extension, &[*value]);
+                values.iter_mut().for_each(extend);
+            }
+            self.elements.insert(element, (carried, values));
             return Some(());
         }
         let (base, index) = (self.scalar(node.args[0])?, self.scalar(node.args[1])?);
@@ -414,6 +425,11 @@ impl LoopBodyBuilder<'_, '_> {
         self.graph.add_node(self.block, kind, ty, args)
     }
 
+    /// A primitive on lanes of `i32`.
+    fn lanes(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
+        self.add(Kind::Lanes(primitive, Scalar::I32), self.of.lanes_of(Scalar::I32), args)
+    }
+
     fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
         integer(self.graph, self.block, primitive, args)
     }
@@ -424,8 +440,12 @@ impl LoopBodyBuilder<'_, '_> {
         let (nest, shapes) = (self.of.nest, self.of.shapes);
         let own = self.graph.blocks[nest.header].parameters.clone();
         let mut current: Table<NodeId, NodeId> = Table::default();
-        let mut elements: Table<Element, NodeId> =
-            shapes.carried.iter().map(|(element, _)| *element).zip(carried.iter().copied()).collect();
+        let mut elements: Table<Element, (Carried, NodeId)> = shapes
+            .carried
+            .iter()
+            .zip(carried)
+            .map(|((element, carried), value)| (*element, (*carried, *value)))
+            .collect();
         for (parameter, role) in own.iter().zip(&shapes.roles) {
             if *role == Role::Sequential {
                 current.insert(*parameter, self.scalar(*parameter)?);
@@ -441,11 +461,16 @@ impl LoopBodyBuilder<'_, '_> {
                 let is_carried = access(self.graph, *id).filter(|(element, ..)| elements.contains_key(element));
                 if let Some((element, _, stores)) = is_carried {
                     if stores {
-                        let value = self.graph.node(*id).args[2];
-                        let value = self.sequential_value(value, lane, &current)?;
-                        elements.insert(element, value);
+                        let stored = self.graph.node(*id).args[2];
+                        let mut value = self.sequential_value(stored, lane, &current)?;
+                        let (carried, _) = elements[&element];
+                        if let Some(extension) = carried.extension_of(self.graph, stored) {
+                            let kind = Kind::Primitive(extension, Scalar::I32);
+                            value = self.add(kind, Ty::Scalar(Scalar::I32), &[value]);
+                        }
+                        elements.insert(element, (carried, value));
                     } else {
-                        current.insert(*id, elements[&element]);
+                        current.insert(*id, elements[&element].1);
                     }
                 } else if shapes.get(*id) == Shape::Sequential && self.graph.node(*id).ty != Ty::Truth {
                     let new = self.sequential_node(*id, lane, &current)?;
@@ -462,7 +487,7 @@ impl LoopBodyBuilder<'_, '_> {
         }
         let parameters = own.iter().zip(&shapes.roles).filter(|(_, role)| **role == Role::Sequential);
         let parameters = parameters.map(|(parameter, _)| current[parameter]);
-        Some(parameters.chain(shapes.carried.iter().map(|(element, _)| elements[element])).collect())
+        Some(parameters.chain(shapes.carried.iter().map(|(element, _)| elements[element].1)).collect())
     }
 
     /// Copies a node for one lane.

@@ -1,8 +1,9 @@
 //! Vectors of eight lanes: AVX2.
 
-use dynasmrt::DynasmApi;
+use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::super::float::Predicate;
+use super::super::round::Mode;
 use super::super::{Asm, Scalar, Src, emit};
 use super::pairs;
 use crate::generated::vm::primitive::LowerLanes;
@@ -29,6 +30,20 @@ pub(super) struct Eight<'a> {
     pub asm: &'a mut Asm,
     /// The register with the mask of loads and stores, which are of 32 bits then.
     pub mask: Option<u8>,
+}
+
+impl Eight<'_> {
+    /// Writes the lanes without their upper bits, so many, as words to the lower half of the scratch register.
+    fn low_words(&mut self, src: u8, without: i8) {
+        ones(self.asm);
+        emit!(self.asm
+            ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE without
+            ; vpand Ry(VECTOR_SCRATCH), Ry(src), Ry(VECTOR_SCRATCH)
+            // No number has a sign, so none saturates. Each half has its words twice then.
+            ; vpackusdw Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
+            ; vpermq Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 0b10_00
+        );
+    }
 }
 
 impl LowerLanes for Eight<'_> {
@@ -184,6 +199,55 @@ impl LowerLanes for Eight<'_> {
         );
     }
 
+    fn fceil(&mut self, dst: u8, a: u8) {
+        emit!(self.asm; vroundps Ry(dst), Ry(a), BYTE Mode::Up.immediate() as i8);
+    }
+
+    fn ffloor(&mut self, dst: u8, a: u8) {
+        emit!(self.asm; vroundps Ry(dst), Ry(a), BYTE Mode::Down.immediate() as i8);
+    }
+
+    fn fround_away(&mut self, dst: u8, a: u8) {
+        add_half(self.asm, a);
+        emit!(self.asm; vroundps Ry(dst), Ry(VECTOR_SCRATCH), BYTE Mode::TowardsZero.immediate() as i8);
+    }
+
+    fn fround_even_pz(&mut self, dst: u8, a: u8) {
+        number(self.asm, (-0.5_f32).to_bits());
+        compare(self.asm, Predicate::Equal, VECTOR_SCRATCH, VECTOR_SCRATCH, a);
+        emit!(self.asm
+            ; vroundps Ry(dst), Ry(a), BYTE Mode::Even.immediate() as i8
+            // -0.5 gives zero without a sign.
+            ; vandnps Ry(dst), Ry(VECTOR_SCRATCH), Ry(dst)
+        );
+    }
+
+    fn round_i32(&mut self, dst: u8, a: u8) {
+        add_half(self.asm, a);
+        let done = self.asm.ops.new_dynamic_label();
+        emit!(self.asm
+            ; sub rsp, BYTE 32
+            ; vmovups [rsp], Ry(VECTOR_SCRATCH)
+            ; vcvttps2dq Ry(dst), Ry(VECTOR_SCRATCH)
+        );
+        // What does not fit gives the least number. It is rare, so it goes lane by lane through 64 bits, of which the lower half counts.
+        ones(self.asm);
+        emit!(self.asm
+            ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 31
+            ; vpcmpeqd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(dst)
+            ; vptest Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
+            ; jz =>done
+        );
+        for lane in 0..Width::Eight.lanes() as i32 {
+            emit!(self.asm
+                ; vmovss Rx(VECTOR_SCRATCH), [rsp + 4 * lane]
+                ; vcvttss2si Rq(SCRATCH), Rx(VECTOR_SCRATCH)
+                ; mov [rsp + 4 * lane], Rd(SCRATCH)
+            );
+        }
+        emit!(self.asm; vmovups Ry(dst), [rsp]; =>done; add rsp, BYTE 32);
+    }
+
     // Unordered and equal operands give the second one of the instructions, which has to be the left one.
     fn fmin_lhs(&mut self, dst: u8, a: u8, b: u8) {
         emit!(self.asm; vminps Ry(dst), Ry(b), Ry(a));
@@ -278,6 +342,17 @@ impl LowerLanes for Eight<'_> {
         }
     }
 
+    fn store_i8(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        self.low_words(src, 24);
+        emit!(self.asm; vpackuswb Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH));
+        elements!(self.asm, base, index * 1, number; [vmovq] [, Rx(VECTOR_SCRATCH)]);
+    }
+
+    fn store_i16(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        self.low_words(src, 16);
+        elements!(self.asm, base, index * 2, number; [vmovups] [, Rx(VECTOR_SCRATCH)]);
+    }
+
     fn store_i32(&mut self, base: u8, index: Src, src: u8, number: u8) {
         match self.mask {
             Some(mask) => elements!(self.asm, base, index * 4, number; [vmaskmovps] [, Ry(mask), Ry(src)]),
@@ -305,6 +380,32 @@ fn amounts(asm: &mut Asm, b: u8) {
     emit!(asm
         ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 27
         ; vpand Ry(VECTOR_SCRATCH), Ry(b), Ry(VECTOR_SCRATCH)
+    );
+}
+
+/// Writes the operand with almost a half added, away from zero, to the scratch register, as `round` does for one value.
+fn add_half(asm: &mut Asm, a: u8) {
+    number(asm, 1 << 31);
+    // No register is free for the sign and the number.
+    emit!(asm
+        ; vandps Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(a)
+        ; sub rsp, BYTE 32
+        ; vmovups [rsp], Ry(VECTOR_SCRATCH)
+    );
+    number(asm, 0.5_f32.next_down().to_bits());
+    emit!(asm
+        ; vorps Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), [rsp]
+        ; add rsp, BYTE 32
+        ; vaddps Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(a)
+    );
+}
+
+/// Splats a constant to the scratch register.
+fn number(asm: &mut Asm, bits: u32) {
+    emit!(asm
+        ; mov Rd(SCRATCH), bits as i32
+        ; vmovd Rx(VECTOR_SCRATCH), Rd(SCRATCH)
+        ; vpbroadcastd Ry(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH)
     );
 }
 

@@ -4,6 +4,7 @@ use dynasmrt::DynasmApi;
 
 use super::super::evex::{self, Memory, Op, Operand};
 use super::super::float::Predicate;
+use super::super::round::Mode;
 use super::super::{Asm, Scalar, Src, emit};
 use super::pairs;
 use crate::generated::vm::primitive::LowerLanes;
@@ -22,15 +23,16 @@ pub(super) struct Sixteen<'a> {
 }
 
 impl Sixteen<'_> {
-    /// Loads lanes, or stores them by a store.
-    fn access(&mut self, op: Op, register: u8, at: Memory) {
+    fn load(&mut self, op: Op, register: u8, at: Memory) {
         let Some(mask) = self.mask else { return op.on(self.asm, register, Operand::Memory(at)) };
         evex::VPTESTMD.binary(self.asm, MASK, mask, mask);
-        if op.is_store() {
-            op.masked(self.asm, register, MASK, at)
-        } else {
-            op.masked_or_zero(self.asm, register, MASK, at)
-        }
+        op.masked_or_zero(self.asm, register, MASK, at)
+    }
+
+    fn store(&mut self, op: Op, register: u8, at: Memory) {
+        let Some(mask) = self.mask else { return op.on(self.asm, register, Operand::Memory(at)) };
+        evex::VPTESTMD.binary(self.asm, MASK, mask, mask);
+        op.masked(self.asm, register, MASK, at)
     }
 }
 
@@ -182,6 +184,38 @@ impl LowerLanes for Sixteen<'_> {
         evex::VPANDD.binary(self.asm, dst, a, VECTOR_SCRATCH);
     }
 
+    fn fceil(&mut self, dst: u8, a: u8) {
+        evex::VRNDSCALEPS.unary_by(self.asm, dst, a, Mode::Up.immediate());
+    }
+
+    fn ffloor(&mut self, dst: u8, a: u8) {
+        evex::VRNDSCALEPS.unary_by(self.asm, dst, a, Mode::Down.immediate());
+    }
+
+    fn fround_away(&mut self, dst: u8, a: u8) {
+        add_half(self.asm, a);
+        evex::VRNDSCALEPS.unary_by(self.asm, dst, VECTOR_SCRATCH, Mode::TowardsZero.immediate());
+    }
+
+    fn fround_even_pz(&mut self, dst: u8, a: u8) {
+        number(self.asm, VECTOR_SCRATCH, (-0.5_f32).to_bits());
+        evex::VCMPPS.binary_by(self.asm, MASK, a, VECTOR_SCRATCH, Predicate::Equal as u8);
+        evex::VRNDSCALEPS.unary_by(self.asm, dst, a, Mode::Even.immediate());
+        // -0.5 gives zero without a sign.
+        evex::VPXORD.register_masked(self.asm, dst, dst, dst, MASK);
+    }
+
+    fn round_i32(&mut self, dst: u8, a: u8) {
+        add_half(self.asm, a);
+        evex::VEXTRACTI32X8.part(self.asm, dst, VECTOR_SCRATCH, 1);
+        evex::VCVTTPS2QQ.unary(self.asm, dst, dst);
+        evex::VCVTTPS2QQ.unary(self.asm, VECTOR_SCRATCH, VECTOR_SCRATCH);
+        // The source is the register field of this one.
+        evex::VPMOVQD.unary(self.asm, dst, dst);
+        evex::VPMOVQD.unary(self.asm, VECTOR_SCRATCH, VECTOR_SCRATCH);
+        evex::VINSERTI32X8.binary_by(self.asm, dst, VECTOR_SCRATCH, dst, 1);
+    }
+
     // Unordered and equal operands give the second one of the instructions, which has to be the left one.
     fn fmin_lhs(&mut self, dst: u8, a: u8, b: u8) {
         evex::VMINPS.binary(self.asm, dst, b, a);
@@ -241,35 +275,43 @@ impl LowerLanes for Sixteen<'_> {
     }
 
     fn load_i8u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        self.access(evex::VPMOVZXBD, dst, elements(base, index, 0, number));
+        self.load(evex::VPMOVZXBD, dst, elements(base, index, 0, number));
     }
 
     fn load_i8s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        self.access(evex::VPMOVSXBD, dst, elements(base, index, 0, number));
+        self.load(evex::VPMOVSXBD, dst, elements(base, index, 0, number));
     }
 
     fn load_i16u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        self.access(evex::VPMOVZXWD, dst, elements(base, index, 1, number));
+        self.load(evex::VPMOVZXWD, dst, elements(base, index, 1, number));
     }
 
     fn load_i16s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        self.access(evex::VPMOVSXWD, dst, elements(base, index, 1, number));
+        self.load(evex::VPMOVSXWD, dst, elements(base, index, 1, number));
     }
 
     fn load_i32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        self.access(evex::VMOVUPS, dst, elements(base, index, 2, number));
+        self.load(evex::VMOVUPS, dst, elements(base, index, 2, number));
     }
 
     fn load_f32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
-        self.access(evex::VMOVUPS, dst, elements(base, index, 2, number));
+        self.load(evex::VMOVUPS, dst, elements(base, index, 2, number));
+    }
+
+    fn store_i8(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        self.store(evex::VPMOVDB, src, elements(base, index, 0, number));
+    }
+
+    fn store_i16(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        self.store(evex::VPMOVDW, src, elements(base, index, 1, number));
     }
 
     fn store_i32(&mut self, base: u8, index: Src, src: u8, number: u8) {
-        self.access(evex::VMOVUPS_STORE, src, elements(base, index, 2, number));
+        self.store(evex::VMOVUPS_STORE, src, elements(base, index, 2, number));
     }
 
     fn store_f32(&mut self, base: u8, index: Src, src: u8, number: u8) {
-        self.access(evex::VMOVUPS_STORE, src, elements(base, index, 2, number));
+        self.store(evex::VMOVUPS_STORE, src, elements(base, index, 2, number));
     }
 }
 
@@ -306,6 +348,22 @@ fn choose(asm: &mut Asm, dst: u8, mask: u8, ones: u8, zeros: u8) {
         copy(asm, dst, mask);
         evex::VPTERNLOGD.binary_by(asm, dst, ones, zeros, 0b1100_1010);
     }
+}
+
+/// Writes the operand with almost a half added, away from zero, to the scratch register, as `round` does for one value.
+fn add_half(asm: &mut Asm, a: u8) {
+    let half = 0.5_f32.next_down();
+    number(asm, VECTOR_SCRATCH, half.to_bits());
+    evex::VPMOVD2M.unary(asm, MASK, a);
+    emit!(asm; mov Rd(SCRATCH), (-half).to_bits() as i32);
+    evex::VPBROADCASTD.register_masked(asm, VECTOR_SCRATCH, 0, SCRATCH, MASK);
+    evex::VADDPS.binary(asm, VECTOR_SCRATCH, VECTOR_SCRATCH, a);
+}
+
+/// Splats a constant.
+fn number(asm: &mut Asm, dst: u8, bits: u32) {
+    emit!(asm; mov Rd(SCRATCH), bits as i32);
+    evex::VPBROADCASTD.unary(asm, dst, SCRATCH);
 }
 
 fn ones(asm: &mut Asm) {

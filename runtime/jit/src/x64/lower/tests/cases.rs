@@ -150,6 +150,7 @@ pub(super) fn cases() -> Vec<Case> {
                 FroundAway fround_away (a: $t);
                 FroundEvenPz fround_even_pz (a: $t);
                 RoundI64 round_i64 (a: $t);
+                RoundI32 round_i32 (a: $t);
             }
         };
     }

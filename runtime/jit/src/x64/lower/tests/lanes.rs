@@ -240,6 +240,39 @@ fn narrow_elements_are_made_wider() {
 }
 
 #[test]
+fn lanes_are_stored_as_narrow_elements() {
+    for width in widths().iter().copied() {
+        let lanes = width.lanes() as usize;
+        for (primitive, bytes) in [(Primitive::StoreI8, 1), (Primitive::StoreI16, 2)] {
+            // Eight lanes have no masks for narrow elements.
+            let counts = 0..=lanes as i32;
+            for count in counts.filter(|count| width == Width::Sixteen || *count == lanes as i32) {
+                let (mut vectors, values) = filled(width);
+                vectors.lanes(RESULT).fill(0x5555_5555);
+                vectors.run(|asm, width| {
+                    emit!(asm; mov Rd(6), count);
+                    lanes::splat(asm, width, Scalar::I32, 4, 6);
+                    lanes::multiples(asm, width, 5, 1);
+                    lanes::value(asm, width, Primitive::LtS, 3, &[5, 4]);
+                    load(asm, width, 2, 0);
+                    // The second vector of bytes, and the first one of words, from the fourth element of the result on.
+                    let at = (RESULT * lanes * 4) / bytes + 3;
+                    let mask = (count < lanes as i32).then_some(3);
+                    lanes::store(asm, width, primitive, (MEMORY, Src::Imm(at as i32)), 2, 2 - bytes as u8, mask);
+                });
+                let stored: Vec<u8> = vectors.lanes(RESULT).iter().flat_map(|value| value.to_le_bytes()).collect();
+                let first = (3 + lanes * (2 - bytes)) * bytes;
+                for (at, byte) in stored.iter().enumerate() {
+                    let lane = at.checked_sub(first).map(|at| at / bytes).filter(|lane| *lane < count as usize);
+                    let expected = lane.map_or(0x55, |lane| values[lane].to_le_bytes()[(at - first) % bytes]);
+                    assert_eq!(*byte, expected, "byte {at} of {primitive:?} in {width:?}, {count} lanes");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn rows_are_transposed() {
     for width in widths().iter().copied() {
         let lanes = width.lanes() as usize;
