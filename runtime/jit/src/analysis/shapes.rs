@@ -211,7 +211,14 @@ impl Shapes {
                     }
                     return Some(None);
                 }
-                Effect::Trap => return None,
+                // Guards check the divisor, so it has to be known before the loop.
+                Effect::Trap => {
+                    let can_divide = lanes::division(primitive, of).is_some() && shapes[0] == Shape::Varying;
+                    if !can_divide || !stays(graph, &self.defined, node.args[1]) {
+                        return None;
+                    }
+                    Shape::Varying
+                }
                 Effect::Pure | Effect::Call if all(Shape::Uniform) => Shape::Uniform,
                 Effect::Pure | Effect::Call if shapes.contains(&Shape::Sequential) => Shape::Sequential,
                 Effect::Pure => {

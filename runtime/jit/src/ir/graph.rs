@@ -100,7 +100,12 @@ pub(crate) enum Kind {
     UncountStep,
     /// A primitive in each lane.
     Lanes(Primitive, Scalar),
-    /// The same value in each lane.
+    /// The quotients of the lanes of `i32` and one divisor, toward zero, with signs or without. The second operand has its magnified
+    /// reciprocal in half as many lanes of `f64` (`passes/vectorise/vector_loop/division.rs`).
+    Quotients {
+        signed: bool,
+    },
+    /// The same value in each lane; half as many if it is an `f64`.
     Splat,
     /// Truth values in lanes as 0 or 1.
     LaneNumbers,

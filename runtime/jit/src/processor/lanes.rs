@@ -1,5 +1,5 @@
-//! Vector accesses of the processor: which loads and stores of elements it has vector instructions for, and which gathers. The shape
-//! analysis asks it.
+//! Vector accesses of the processor: which loads and stores of elements it has vector instructions for, and which gathers; and which
+//! divisions. The shape analysis asks it.
 
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::types::{Effect, Lanes, Scalar};
@@ -9,6 +9,27 @@ pub(crate) fn can_access(primitive: Primitive) -> bool {
     // Narrower elements are extended to lanes of 32 bits.
     let is_access = matches!(primitive.effect(), Effect::Load | Effect::Store);
     is_access && primitive.lanes(Scalar::I32) == Some(Lanes::Instructions)
+}
+
+/// What a division computes whose dividend may be a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Division {
+    /// The numbers have signs.
+    pub signed: bool,
+    /// It gives the remainder.
+    pub remainder: bool,
+}
+
+/// The division that a primitive is, if vectors can be divided by one divisor so.
+pub(crate) fn division(primitive: Primitive, of: Scalar) -> Option<Division> {
+    let (signed, remainder) = match primitive {
+        Primitive::CheckedDivS => (true, false),
+        Primitive::CheckedDivU => (false, false),
+        Primitive::CheckedRemS => (true, true),
+        Primitive::CheckedRemU => (false, true),
+        _ => return None,
+    };
+    (of == Scalar::I32).then_some(Division { signed, remainder })
 }
 
 /// Whether a vector can be gathered from elements that are this far apart.

@@ -478,6 +478,12 @@ impl<'a> Checker<'a> {
             Kind::Slot(_) | Kind::Passed(_) | Kind::Constant(_) => matches!(node.ty, Ty::Scalar(_)) && all.is_empty(),
             Kind::Parameter => false,
             Kind::Splat => is_lanes(node.ty) && matches!(all[..], [Ty::Scalar(_)]),
+            Kind::Quotients { .. } => match (node.ty, &all[..]) {
+                (Ty::Lanes(Scalar::I32, width), [number, reciprocal]) => {
+                    *number == Ty::Lanes(Scalar::I32, width) && *reciprocal == Ty::Lanes(Scalar::F64, width)
+                }
+                _ => false,
+            },
             Kind::LaneNumbers => is_lanes(node.ty) && all.len() == 1 && is_lanes(all[0]),
             Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
             Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),

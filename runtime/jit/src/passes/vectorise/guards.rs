@@ -17,6 +17,7 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
+use crate::processor::lanes::{self, Division};
 
 /// Starts, bounds and factors are less than this.
 const SMALL: u64 = 1 << 31;
@@ -103,6 +104,10 @@ impl<'a> Guards<'a> {
                 Kind::InRange => {
                     let args = self.graph.node(id).args.clone();
                     self.in_range(args[0], args[1])?;
+                }
+                Kind::Primitive(primitive, of) if primitive.effect() == Effect::Trap => {
+                    let division = lanes::division(primitive, of)?;
+                    self.divisor(self.graph.node(id).args[1], division)?;
                 }
                 _ => {}
             }
@@ -316,6 +321,22 @@ impl<'a> Guards<'a> {
             self.below(growth, rest)?;
         }
         Some(())
+    }
+
+    /// Makes sure that divisions by a value never trap: it is not zero, and not -1 if it has a sign, by which the least number cannot be divided.
+    fn divisor(&mut self, divisor: NodeId, division: Division) -> Option<()> {
+        if self.growth(divisor)? != Growth::Constant(0) {
+            return None;
+        }
+        let divisor = self.initial(divisor)?;
+        let number = match self.graph.constant(divisor) {
+            Some(bits) => self.constant(u64::from(bits as u32)),
+            None => self.integer(Primitive::Zext64, &[divisor]),
+        };
+        let minus_one = self.constant(u64::MAX);
+        let less = self.integer(Primitive::WrappingAdd, &[number, minus_one]);
+        let bound = self.constant(u64::from(u32::MAX) - u64::from(division.signed));
+        self.below(less, bound)
     }
 
     /// The address of the first byte that a node ever accesses, and the number of bytes from there through the last one.

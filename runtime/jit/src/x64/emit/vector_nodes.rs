@@ -29,6 +29,11 @@ impl Emitter<'_> {
                 let (source, of) = (self.operand(node.args[0], 0), self.of(node.args[0]));
                 lanes::splat(&mut self.asm, width, of, target, source);
             }
+            Kind::Quotients { signed } => {
+                let (number, reciprocal) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
+                // No operand is reloaded to the third register.
+                lanes::quotients(&mut self.asm, width, target, number, reciprocal, VECTOR_LOADED[2], signed);
+            }
             Kind::LaneNumbers => {
                 let source = self.operand(node.args[0], 0);
                 lanes::numbers(&mut self.asm, width, target, source);

@@ -85,6 +85,13 @@ instructions! {
     VMAXPS        None M0F   0x5F;
     VSQRTPS       None M0F   0x51;
     VCVTDQ2PS     None M0F   0x5B;
+    VMULPD        P66  M0F   0x59 wide true;
+    VBROADCASTSD  P66  M0F38 0x19 memory 8 wide true;
+    // Between 32-bit lanes in a half and 64-bit ones, with signs and without.
+    VCVTDQ2PD     PF3  M0F   0xE6 memory 32;
+    VCVTTPD2DQ    P66  M0F   0xE6 wide true;
+    VCVTUDQ2PD    PF3  M0F   0x7A memory 32;
+    VCVTTPD2UDQ   None M0F   0x78 wide true;
     VRNDSCALEPS   P66  M0F3A 0x08;
     // From the lower half of a register to 64-bit lanes, and back to a half.
     VCVTTPS2QQ    P66  M0F   0x7A;

@@ -1,6 +1,7 @@
 //! The builder of one vector loop: it copies the nodes of a scalar loop, uniform and strided values as scalars, varying ones as vectors, and
 //! sequential ones once for each lane. The module around calls it for each factor.
 
+mod division;
 mod inner_loop;
 pub(super) mod mask;
 pub(super) mod transposition;
@@ -15,6 +16,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Lanes, Scalar, Ty};
+use crate::processor::lanes;
 use transposition::Unrolled;
 
 /// A vector loop to be built.
@@ -308,6 +310,9 @@ impl LoopBodyBuilder<'_, '_> {
                     all.push(self.add(Kind::LaneNumbers, self.of.lanes_of(Scalar::I32), &[truth]));
                 }
                 Value::Vectors(all)
+            }
+            Kind::Primitive(primitive, of) if primitive.effect() == Effect::Trap => {
+                self.divide(&node, lanes::division(primitive, of)?)?
             }
             Kind::Primitive(primitive, of) => {
                 let mut all = SmallVec::new();

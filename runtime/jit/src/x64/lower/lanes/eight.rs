@@ -425,11 +425,56 @@ pub(super) fn copy(asm: &mut Asm, dst: u8, src: u8) {
 }
 
 pub(super) fn splat(asm: &mut Asm, of: Scalar, dst: u8, src: u8) {
-    if of.is_float() {
+    if of == Scalar::F64 {
+        emit!(asm; vbroadcastsd Ry(dst), Rx(src));
+    } else if of.is_float() {
         emit!(asm; vbroadcastss Ry(dst), Rx(src));
     } else {
         emit!(asm; vmovd Rx(dst), Rd(src) ; vpbroadcastd Ry(dst), Rx(dst));
     }
+}
+
+pub(super) fn quotients(asm: &mut Asm, dst: u8, a: u8, reciprocal: u8, free: u8, signed: bool) {
+    if signed {
+        emit!(asm
+            ; vextracti128 Rx(VECTOR_SCRATCH), Ry(a), BYTE 1
+            ; vcvtdq2pd Ry(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH)
+            ; vmulpd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(reciprocal)
+            ; vcvttpd2dq Rx(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
+            ; vcvtdq2pd Ry(free), Rx(a)
+            ; vmulpd Ry(free), Ry(free), Ry(reciprocal)
+            ; vcvttpd2dq Rx(free), Ry(free)
+            ; vinserti128 Ry(dst), Ry(free), Rx(VECTOR_SCRATCH), BYTE 1
+        );
+        return;
+    }
+    // No conversion has numbers without signs. Those below 2^32 are the mantissa of one that 2^52 was added to.
+    emit!(asm
+        ; mov Rq(SCRATCH), QWORD ((1_u64 << 52) as f64).to_bits() as i64
+        ; vmovq Rx(free), Rq(SCRATCH)
+        ; vpbroadcastq Ry(free), Rx(free)
+        ; sub rsp, BYTE 16
+        ; vextracti128 Rx(VECTOR_SCRATCH), Ry(a), BYTE 1
+    );
+    quotients_without_signs(asm, VECTOR_SCRATCH, reciprocal, free);
+    emit!(asm; vmovups [rsp], Rx(VECTOR_SCRATCH));
+    quotients_without_signs(asm, a, reciprocal, free);
+    emit!(asm; vinserti128 Ry(dst), Ry(VECTOR_SCRATCH), [rsp], BYTE 1; add rsp, BYTE 16);
+}
+
+/// Writes the quotients of the four numbers in the lower half of `a` to that of the scratch register. `power` has 2^52 in all lanes.
+fn quotients_without_signs(asm: &mut Asm, a: u8, reciprocal: u8, power: u8) {
+    emit!(asm
+        ; vpmovzxdq Ry(VECTOR_SCRATCH), Rx(a)
+        ; vpor Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(power)
+        ; vsubpd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(power)
+        ; vmulpd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(reciprocal)
+        ; vroundpd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE Mode::TowardsZero.immediate() as i8
+        ; vaddpd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(power)
+        // The lower halves, of each half of the vector, and then of all of it.
+        ; vpshufd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 0b10_00
+        ; vpermq Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 0b10_00
+    );
 }
 
 pub(super) fn numbers(asm: &mut Asm, dst: u8, src: u8) {

@@ -80,6 +80,8 @@ of_width! {
     copy(dst: u8, src: u8);
     /// Splats a value.
     splat(of: Scalar, dst: u8, src: u8);
+    /// Quotients by a divisor whose reciprocal is in all lanes of 64 bits. `free` is no register of an operand.
+    quotients(dst: u8, a: u8, reciprocal: u8, free: u8, signed: bool);
     /// Truth values as 0 or 1.
     numbers(dst: u8, src: u8);
     /// The value of one lane.

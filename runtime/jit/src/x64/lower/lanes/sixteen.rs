@@ -377,8 +377,24 @@ pub(super) fn copy(asm: &mut Asm, dst: u8, src: u8) {
 }
 
 pub(super) fn splat(asm: &mut Asm, of: Scalar, dst: u8, src: u8) {
-    let op = if of.is_float() { evex::VBROADCASTSS } else { evex::VPBROADCASTD };
+    let op = match of {
+        Scalar::F64 => evex::VBROADCASTSD,
+        Scalar::F32 => evex::VBROADCASTSS,
+        Scalar::I32 | Scalar::I64 => evex::VPBROADCASTD,
+    };
     op.unary(asm, dst, src);
+}
+
+pub(super) fn quotients(asm: &mut Asm, dst: u8, a: u8, reciprocal: u8, free: u8, signed: bool) {
+    let (to_floats, to_integers) =
+        if signed { (evex::VCVTDQ2PD, evex::VCVTTPD2DQ) } else { (evex::VCVTUDQ2PD, evex::VCVTTPD2UDQ) };
+    evex::VEXTRACTI32X8.part(asm, VECTOR_SCRATCH, a, 1);
+    for (half, from) in [(VECTOR_SCRATCH, VECTOR_SCRATCH), (free, a)] {
+        to_floats.unary(asm, half, from);
+        evex::VMULPD.binary(asm, half, half, reciprocal);
+        to_integers.unary(asm, half, half);
+    }
+    evex::VINSERTI32X8.binary_by(asm, dst, free, VECTOR_SCRATCH, 1);
 }
 
 pub(super) fn numbers(asm: &mut Asm, dst: u8, src: u8) {
