@@ -300,7 +300,7 @@ impl Shapes {
 }
 
 /// Whether each store in an inner loop is to one of these elements, which the loop carries, so that no two lanes store to one element.
-fn is_stored_in_place(graph: &Graph, inner: &LoopNest, elements: &[(Element, Primitive)]) -> bool {
+fn is_stored_in_place(graph: &Graph, inner: &LoopNest, elements: &[(Element, Carried)]) -> bool {
     let mut all = true;
     inner.for_each_node(graph, &mut |id| {
         if let Some((element, _, true)) = access(graph, id) {
