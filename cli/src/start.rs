@@ -5,9 +5,17 @@
 use std::ffi::{c_char, c_int};
 use std::io::{self, Write};
 
-/// Bytes by which the heap grows, and that it keeps when memory is freed. The C library would ask the system for 128 KiB several times until the
+/// Bytes by which the heap grows. The C library would ask the system for 128 KiB several times until the
 /// arguments are parsed.
 const HEAP_STEP: c_int = 384 << 10;
+
+/// Blocks of at least so many bytes are mapped by the system, and unmapped when they are freed. To a program that allocates a buffer at each call,
+/// the system would hand zeroed pages each time, one fault a page; from the heap, it gets the same memory again. The C library raises its
+/// limit to this one when such blocks are freed, but no longer does so once any of these settings is given.
+const MAPPED_BLOCK: c_int = 32 << 20;
+
+/// As the C library has it for that limit: the heap keeps so many free bytes at its end.
+const HEAP_SLACK: c_int = 2 * MAPPED_BLOCK;
 
 // SAFETY: this is the signature of C. The standard library finds the arguments by itself, before `main`.
 #[unsafe(no_mangle)]
@@ -17,6 +25,8 @@ extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
     // instead of a signal, as in all programs in Rust.
     unsafe {
         libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BLOCK);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_SLACK);
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
     }
     // A panic must not leave a function of C: the process would abort.
