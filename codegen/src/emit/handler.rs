@@ -3,8 +3,8 @@
 
 use proc_macro2::Ident;
 
-use crate::emit::operand::{is_ref, operands};
-use crate::model::vm::{Body, Field, FieldKind, Op, Type};
+use crate::emit::operand::operands;
+use crate::model::vm::{Body, Op};
 
 /// How a handler ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,17 +15,6 @@ pub(super) enum Ending {
     Fallible,
     /// It directs control.
     Flow,
-}
-
-/// Whether the handler works on any `Frame`: register lists belong to the function, which only the machine knows.
-pub(super) fn is_portable(op: &Op) -> bool {
-    let known = |field: &Field| !matches!(field.kind, FieldKind::Regs) && !matches!(field.ty, Some(Type::List));
-    matches!(op.body, Body::Semantics(_)) && op.fields.iter().all(known)
-}
-
-/// Whether a field is a register that is read as a value.
-pub(super) fn is_value(field: &Field) -> bool {
-    field.kind == FieldKind::Reg && !is_ref(field)
 }
 
 /// How the handler of `op` ends.

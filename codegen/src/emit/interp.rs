@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::handler::{Ending, ending, is_portable, is_value, names};
+use super::handler::{Ending, ending, names};
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     decoded_families, decoded_ops, family_modules, family_source, function, ident, is_call, is_ref, operands, origin,
@@ -99,10 +99,10 @@ fn parameter_type(field: &Field) -> TokenStream {
 
 fn handler(op: &Op) -> TokenStream {
     let (function, origin) = (function(op), comment(&origin(op)));
-    let portable = is_portable(op);
+    let portable = op.is_portable();
     let parameters = operands(op).into_iter().map(|operand| {
         let name = operand.name;
-        let value = portable && op.fields.iter().any(|field| name == ident(&field.name) && is_value(field));
+        let value = portable && op.fields.iter().any(|field| name == ident(&field.name) && field.is_value());
         let ty = if value { quote!(Operand) } else { operand.ty };
         quote!(#name: #ty)
     });
@@ -278,9 +278,9 @@ fn dispatch(isa: &Isa) -> TokenStream {
     let arms = decoded_ops(isa).map(|op| {
         let (variant, family, function) = (variant(op), ident(&op.family), function(op));
         let names = names(op);
-        let portable = is_portable(op);
+        let portable = op.is_portable();
         let arguments = names.iter().map(|name| {
-            let value = portable && op.fields.iter().any(|field| *name == ident(&field.name) && is_value(field));
+            let value = portable && op.fields.iter().any(|field| *name == ident(&field.name) && field.is_value());
             if value { quote!(#name.into()) } else { quote!(#name) }
         });
         let call = quote!(#family::#function(cx, #(#arguments),*));

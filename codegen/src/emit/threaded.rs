@@ -3,25 +3,26 @@
 //!
 //! All that is unsafe about the dispatcher is written once, by hand, over these types.
 
+use std::cmp::Reverse;
+
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::handler::{Ending, ending, is_portable, is_value, names};
+use super::handler::{Ending, ending, names};
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     decoded_families, family_modules, family_source, function, ident, is_ref, operands, origin, variant,
 };
-use crate::model::vm::{Body, Field, Isa, Op, Type};
-use crate::sem::ExprKind;
+use crate::model::vm::{Body, Field, Isa, Op, Sequence, Type};
 
 /// The files of this artifact.
 pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     let mut families = decoded_families(isa);
     for (_, ops) in &mut families {
-        ops.retain(|op| is_portable(op) || is_helper(op));
+        ops.retain(|op| op.is_portable() || is_helper(op));
     }
     families.retain(|(_, ops)| !ops.is_empty());
-    let mut files = vec![source("vm/interp/threaded.rs", "spec/vm", top(&families))];
+    let mut files = vec![source("vm/interp/threaded.rs", "spec/vm", top(isa, &families))];
     for (family, ops) in &families {
         let bodies = ops.iter().map(|op| if is_helper(op) { helper_body(op) } else { body(op) });
         let tokens = quote!(use super::super::prelude::*; #(#bodies)*);
@@ -33,11 +34,6 @@ pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
 /// Whether a method of `Helpers` executes the op.
 fn is_helper(op: &Op) -> bool {
     matches!(op.body, Body::Helper(_))
-}
-
-/// Whether the result says whether something is true, so that a branch on it is worth fusing.
-fn is_test(op: &Op) -> bool {
-    matches!(&op.body, Body::Semantics(expr) if matches!(expr.kind, ExprKind::BoolToI32(_))) && !op.properties.can_trap
 }
 
 /// The operands of an op as those of a threaded instruction: `(buffer.frame_relative(), index, result)`.
@@ -56,11 +52,6 @@ fn tuple(op: &Op) -> TokenStream {
     quote!((#(#names,)*))
 }
 
-/// The fields that are read as values, in their order.
-fn values(op: &Op) -> impl Iterator<Item = &Field> {
-    op.fields.iter().filter(|field| is_value(field))
-}
-
 /// `narrow(lhs)`, `wide(lhs)`: the slots of a value.
 fn slots(field: &Field) -> TokenStream {
     let name = ident(&field.name);
@@ -70,20 +61,20 @@ fn slots(field: &Field) -> TokenStream {
     }
 }
 
-fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
+fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let modules = family_modules("threaded", families);
     let ops = || families.iter().flat_map(|(family, ops)| ops.iter().map(move |op| (ident(family), *op)));
-    let plain = ops().filter(|(_, op)| is_portable(op)).map(|(family, op)| {
+    let plain = ops().filter(|(_, op)| op.is_portable()).map(|(family, op)| {
         let (variant, names, tuple) = (variant(op), names(op), placed(op));
-        let reads = values(op).map(slots);
+        let reads = op.values().map(slots);
         let result = op.result().filter(|field| !is_ref(field)).map(slots);
         let result = result.map_or_else(|| quote!(None), |slots| quote!(Some(#slots)));
         quote!(Op::#variant { #(#names),* } => visitor.op::<#family::#variant>(#tuple, &[#(#reads),*], #result),)
     });
-    let fused = ops().filter(|(_, op)| is_test(op)).filter_map(|(family, op)| {
+    let fused = ops().filter(|(_, op)| op.is_test()).filter_map(|(family, op)| {
         let (variant, names, tuple) = (variant(op), names(op), placed(op));
         let result = ident(&op.result()?.name);
-        let reads = values(op).map(slots);
+        let reads = op.values().map(slots);
         Some(quote! {
             Op::#variant { #(#names),* } if #result == condition => visitor.test::<#family::#variant>(#tuple, &[#(#reads),*]),
         })
@@ -92,6 +83,10 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let (variant, names, tuple) = (variant(op), names(op), tuple(op));
         quote!(Op::#variant { #(#names),* } => visitor.helper::<#family::#variant>(#tuple),)
     });
+    // A sequence is tried before those that it begins with.
+    let mut by_length: Vec<&Sequence> = isa.sequences.iter().collect();
+    by_length.sort_by_key(|sequence| Reverse(sequence.steps.len()));
+    let sequences = by_length.into_iter().map(|sequence| sequence_arm(isa, sequence));
     quote! {
         use super::prelude::*;
         #modules
@@ -103,6 +98,15 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
                 _ => return false,
             }
             true
+        }
+
+        #[doc = " The handler that executes the first of these instructions, which follow each other, and how many it executes. None if only the"]
+        #[doc = " first would be."]
+        pub fn sequence(run: &[EmittedOp]) -> Option<(usize, Handler)> {
+            match run {
+                #(#sequences)*
+                _ => None,
+            }
         }
 
         #[doc = " Visits an op that a helper executes. False for any other."]
@@ -125,13 +129,67 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
     }
 }
 
+/// The arm of a sequence in `sequence`: the handlers by the carried operand of its first op, and by the kind of branch at its end.
+fn sequence_arm(isa: &Isa, sequence: &Sequence) -> TokenStream {
+    let steps: Vec<(&Op, usize)> = sequence
+        .steps
+        .iter()
+        .filter_map(|step| {
+            let op = isa.op(&step.op)?;
+            let carried = op.values().position(|field| step.carried.as_ref() == Some(&field.name));
+            Some((op, carried.map_or(0, |index| index + 1)))
+        })
+        .collect();
+    let (Some((first, _)), Some((last, last_carried))) = (steps.first(), steps.last()) else { return quote!() };
+    let body = |op: &Op| {
+        let (family, variant) = (ident(&op.family), variant(op));
+        quote!(#family::#variant)
+    };
+    let step = |op: &Op, carried: usize| {
+        let (body, carried) = (body(op), Literal::usize_unsuffixed(carried));
+        quote!(Step<#body, #carried>)
+    };
+    let patterns = steps.iter().enumerate().map(|(index, (op, carried))| {
+        let variant = variant(op);
+        let carried = Literal::usize_unsuffixed(*carried);
+        let carried = if index == 0 { quote!(carried) } else { quote!(carried: #carried) };
+        let branch = if op.is_test() { quote!(Some(branch)) } else { quote!(None) };
+        quote!(EmittedOp { op: Op::#variant { .. }, #carried, branch: #branch, .. })
+    });
+    let before_branch = if last.is_test() { steps.len() - 1 } else { steps.len() };
+    let handlers = (0..=first.values().count()).map(|carried| {
+        let all = steps[..before_branch].iter().enumerate();
+        let all = all.map(|(index, (op, other))| step(op, if index == 0 { carried } else { *other }));
+        // A list of types: a pair of the first one and the rest.
+        let list = all.rev().reduce(|rest, first| quote!((#first, #rest)));
+        let (last, last_carried) = (body(last), Literal::usize_unsuffixed(*last_carried));
+        match steps[before_branch..] {
+            [] => quote!(steps::<#list>),
+            _ => quote!(steps_and_branch_handlers::<#list, #last, #last_carried>()),
+        }
+    });
+    let count = Literal::usize_unsuffixed(steps.len());
+    let doc = format!(" {}: {}", sequence.origin.file, sequence.doc);
+    let (ty, index) = match last.is_test() {
+        true => (quote!(BranchHandlers), quote!([*carried][*branch])),
+        false => (quote!(Handler), quote!([*carried])),
+    };
+    quote! {
+        [#(#patterns),*, ..] => {
+            #[doc = #doc]
+            const HANDLERS: &[#ty] = &[#(#handlers),*];
+            Some((#count, HANDLERS #index))
+        }
+    }
+}
+
 /// The type that stands for the handlers of an op: one for each value operand that may be the carry, and one for none.
 fn body(op: &Op) -> TokenStream {
     let (name, family, function, origin) = (variant(op), ident(&op.family), function(op), comment(&origin(op)));
     let types = operands(op).into_iter().map(|operand| operand.ty);
     let tuple = tuple(op);
-    let variants = || (0..=values(op).count()).map(Literal::usize_unsuffixed);
-    let numbered: Vec<(&str, Literal)> = values(op).map(|field| field.name.as_str()).zip(variants().skip(1)).collect();
+    let variants = || (0..=op.values().count()).map(Literal::usize_unsuffixed);
+    let numbered: Vec<(&str, Literal)> = op.values().map(|field| field.name.as_str()).zip(variants().skip(1)).collect();
     let arguments = op.fields.iter().map(|field| {
         let name = ident(&field.name);
         match numbered.iter().find(|(value, _)| *value == field.name) {
@@ -145,7 +203,7 @@ fn body(op: &Op) -> TokenStream {
         _ => quote!(#call; Ok(())),
     };
     let handlers = variants().map(|number| quote!(op::<Self, #number>));
-    let test = is_test(op).then(|| {
+    let test = op.is_test().then(|| {
         let handlers = variants().map(|number| quote!(branch_handlers::<Self, #number>()));
         quote!(impl TestBody for #name { const BRANCH_HANDLERS: &'static [BranchHandlers] = &[#(#handlers),*]; })
     });

@@ -21,6 +21,8 @@ pub mod module;
 #[cfg(test)]
 pub(crate) mod op_tests;
 #[cfg(test)]
+mod sequence_tests;
+#[cfg(test)]
 mod tests;
 mod turns;
 pub mod typed_function;

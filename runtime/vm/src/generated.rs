@@ -17,8 +17,8 @@ pub mod vm {
             pub(super) use crate::interp::machine::Machine;
             pub(super) use crate::interp::prim::{self, Float, Int};
             pub(super) use crate::interp::threaded::{
-                BranchHandlers, Handler, HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody, branch_handlers,
-                narrow, op, wide,
+                BranchHandlers, EmittedOp, Handler, HelperBody, HelperVisitor, OpBody, OpVisitor, Step, TestBody,
+                branch_handlers, narrow, op, steps, steps_and_branch_handlers, wide,
             };
             pub(super) use crate::status::Result;
         }

@@ -8,7 +8,7 @@ use crate::diag::Origin;
 use crate::model::abi::{Grammar, Kind};
 use crate::model::constant::Constant;
 use crate::model::example::Example;
-use crate::sem::{Expr, Properties, Ty, Vocabulary};
+use crate::sem::{Expr, ExprKind, Properties, Ty, Vocabulary};
 
 /// The instruction set.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,29 @@ pub struct Isa {
     pub conventions: Grammar,
     /// Every op, sorted by set and opcode.
     pub ops: Vec<Op>,
+    /// Ops that the threaded dispatcher executes by one handler, in the order of the file.
+    pub sequences: Vec<Sequence>,
+}
+
+/// Ops that the threaded dispatcher executes by one handler where they follow each other. A comparison is the last one, and stands for itself
+/// and the branch on its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// At least two.
+    pub steps: Vec<SequenceStep>,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// An op of a sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SequenceStep {
+    /// The mnemonic of an op that is made of primitives.
+    pub op: String,
+    /// The value operand that is the carried register.
+    pub carried: Option<String>,
 }
 
 /// A bytecode version.
@@ -180,6 +203,23 @@ impl Op {
     /// The field called `name`.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// True if the op is made of primitives on values, buffers and references, so that any `Frame` runs it.
+    pub fn is_portable(&self) -> bool {
+        let known = |field: &Field| field.kind != FieldKind::Regs && field.ty != Some(Type::List);
+        matches!(self.body, Body::Semantics(_)) && self.fields.iter().all(known)
+    }
+
+    /// True if the result says whether something is true, and nothing can fail, so that a branch on it is worth fusing.
+    pub fn is_test(&self) -> bool {
+        matches!(&self.body, Body::Semantics(expr) if matches!(expr.kind, ExprKind::BoolToI32(_)))
+            && !self.properties.can_trap
+    }
+
+    /// The fields that are read as values, in their order.
+    pub fn values(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(|field| field.is_value())
     }
 
     /// True if no op can follow in the same block.
@@ -392,6 +432,11 @@ pub struct Field {
 }
 
 impl Field {
+    /// Whether it is a register that is read as a value.
+    pub fn is_value(&self) -> bool {
+        self.kind == FieldKind::Reg && !self.ty.is_some_and(Type::is_ref)
+    }
+
     /// The type of this field in `semantics`; none if it cannot be used there.
     pub fn operand(&self) -> Option<Ty> {
         match self.kind {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::examples;
 use super::isa::{
     Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, GapFill, Isa, Op, OpcodeSet,
     Structure, TextPart, Type,
 };
+use super::{examples, sequences};
 use crate::camel_case::camel_case;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
@@ -97,7 +97,7 @@ struct RawOp {
 }
 
 /// The kinds of entries below `spec/vm/`.
-const KINDS: [&str; 7] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "primitive", "op"];
+const KINDS: [&str; 8] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "primitive", "op", "sequence"];
 
 impl Isa {
     /// Reads the entries of all files below `spec/vm/`, in the order of their paths.
@@ -105,6 +105,7 @@ impl Isa {
     pub fn load(entries: &[Entry], abi: &Abi, diagnostics: &mut Diagnostics) -> Self {
         let mut isa = Isa { conventions: abi.grammar.clone(), ..Isa::default() };
         let (mut primitives, mut ops, mut features) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sequences = Vec::new();
         for entry in entries {
             match entry.kind.as_str() {
                 "bytecode" => {
@@ -117,6 +118,7 @@ impl Isa {
                 "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
                 "primitive" => primitives.push(entry),
                 "op" => ops.push(entry),
+                "sequence" => sequences.push(entry),
                 kind => diagnostics.unknown(
                     &entry.origin,
                     kind,
@@ -141,6 +143,7 @@ impl Isa {
         ops.sort_by_key(|op| (rank.get(op.set.as_str()).copied(), op.opcode));
         drop(rank);
         isa.ops = ops;
+        sequences::load_all(&mut isa, &sequences, diagnostics);
         examples::load_all(&mut isa, entries, &abi.statuses, diagnostics);
         isa
     }

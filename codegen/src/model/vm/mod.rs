@@ -1,12 +1,13 @@
 //! The model of `spec/vm/`: opcode sets, operand encodings and ops.
 //!
-//! `isa` has the types, `examples` reads the examples of ops, and `load` makes an [`Isa`] of entries.
+//! `isa` has the types, `examples` reads the examples of ops, `sequences` those that one handler executes, and `load` makes an [`Isa`] of entries.
 
 mod examples;
 mod isa;
 mod load;
+mod sequences;
 
 pub use isa::{
     Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, GapFill, Isa, Op, OpcodeSet,
-    Structure, TextPart, Type,
+    Sequence, SequenceStep, Structure, TextPart, Type,
 };

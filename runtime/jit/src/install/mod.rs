@@ -13,7 +13,8 @@ use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
 use crate::interp::perf_map;
 use crate::interp::threaded::{
-    FunctionCompiler, Handler, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode, ThreadedInstruction, cold,
+    CALL_INSTRUCTIONS, FunctionCompiler, Handler, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode,
+    ThreadedInstruction, cold,
 };
 use crate::ir::graph::BlockIndex;
 use crate::limits::Charge;
@@ -21,6 +22,8 @@ use crate::x64::runtime_layout::{LinkTargets, NativeEntry};
 
 /// Code spaces consist of whole pages.
 const CODE_PAGE: u64 = 4096;
+/// Threaded instructions of a side exit: the op, which may be a call, and what follows it.
+const EXIT_INSTRUCTIONS: usize = CALL_INSTRUCTIONS + 1;
 /// Bytes of machine code that are reserved for each op, which is more than most become.
 const CODE_PER_OP: usize = 256;
 
@@ -82,10 +85,10 @@ impl ModuleCode {
         function: &VerifiedFunction,
         code: &ThreadedCode,
     ) -> Option<NativeCode> {
-        // Two threaded instructions for each side exit, to continue at its op and after it, and one for each other resume point.
+        // For each side exit the threaded instructions to continue at its op and after it, and one for each other resume point.
         let side_exits: Vec<_> = plan.side_exits().collect();
         let resume_points: Vec<_> = plan.resume_points().filter(|resume_point| !resume_point.resumes).collect();
-        let count = side_exits.len() * 2 + resume_points.len();
+        let count = side_exits.len() * EXIT_INSTRUCTIONS + resume_points.len();
         let instructions = PinnedList::new(vec![ThreadedInstruction::EMPTY; count]);
         let mut pcs = vec![0; count];
         let mut entries = vec![NO_INSTRUCTION; function.decoded().ops.len()];
@@ -97,9 +100,12 @@ impl ModuleCode {
             ..LinkTargets::default()
         };
         let mut calls = Vec::new();
+        // For each side exit the instruction after its op.
+        let mut after: Vec<usize> = (0..side_exits.len()).map(|index| index * EXIT_INSTRUCTIONS + 1).collect();
         for (index, side_exit) in side_exits.iter().enumerate() {
-            let position = index * 2;
-            (pcs[position], pcs[position + 1]) = (side_exit.pc, side_exit.pc + 1);
+            let position = index * EXIT_INSTRUCTIONS;
+            pcs[position..position + EXIT_INSTRUCTIONS].fill(side_exit.pc + 1);
+            pcs[position] = side_exit.pc;
             let (ip, carried) = code.interpreted(side_exit.pc);
             match side_exit.kind {
                 SideExitKind::Return => {
@@ -108,8 +114,9 @@ impl ModuleCode {
                 }
                 SideExitKind::Call => {
                     if let Some(site) = code.site(ip) {
+                        after[index] = position + CALL_INSTRUCTIONS;
                         calls.push((position, side_exit.block, ip));
-                        sites.push(site.resumed_at(instructions.at(position + 1)));
+                        sites.push(site.resumed_at(instructions.at(after[index])));
                         link_targets
                             .threaded_instructions
                             .insert(side_exit.block, (instructions.at(position) as usize, carried));
@@ -142,24 +149,29 @@ impl ModuleCode {
             // SAFETY: the instruction is ours, and nobody else has seen it yet.
             unsafe { instructions.at(position).cast_mut().write(instruction) };
         };
-        for (index, side_exit) in side_exits.iter().enumerate() {
-            let position = index * 2;
+        for ((index, side_exit), after) in side_exits.iter().enumerate().zip(after) {
+            let position = index * EXIT_INSTRUCTIONS;
             write(position, ThreadedInstruction::with(cold, u64::from(side_exit.pc)));
             let resumed =
                 plan.resume_points().find(|resume_point| resume_point.resumes && resume_point.pc == side_exit.pc + 1);
             let resumed = resumed.and_then(|resume_point| handler(resume_point.block));
-            write(position + 1, resumed.map_or(ThreadedInstruction::EMPTY, ThreadedInstruction::of));
+            write(after, resumed.map_or(ThreadedInstruction::EMPTY, ThreadedInstruction::of));
             if resumed.is_some() {
-                entries[side_exit.pc as usize + 1] = position as u32 + 1;
+                entries[side_exit.pc as usize + 1] = after as u32;
             }
         }
         for (site, (position, _, ip)) in calls.into_iter().enumerate() {
             // SAFETY: it is the threaded instruction of a call.
             let call = unsafe { (*ip).handler() };
-            write(position, ThreadedInstruction::with(call, sites.at(site) as u64));
+            let callee = code.site(ip).map_or(std::ptr::null_mut(), |site| site.callee_entry());
+            for (index, element) in
+                ThreadedInstruction::call(call, sites.items()[site].operands(callee)).into_iter().enumerate()
+            {
+                write(position + index, element);
+            }
         }
         for (index, resume_point) in resume_points.iter().enumerate() {
-            let position = side_exits.len() * 2 + index;
+            let position = side_exits.len() * EXIT_INSTRUCTIONS + index;
             write(position, ThreadedInstruction::of(handler(resume_point.block)?));
             pcs[position] = resume_point.pc;
             entries[resume_point.pc as usize] = position as u32;

@@ -8,18 +8,19 @@
 //!
 //! For each instruction the code has the op at which the loop dispatcher continues if its handler stops.
 
-use std::sync::atomic::AtomicPtr;
+use std::mem::MaybeUninit;
 
 use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
 use super::code::{Entry, NO_INSTRUCTION, ThreadedCode};
 use super::handlers::{self, ANY, CARRIED, ONE, PAIR, TickWhen};
 use super::import_site::ImportSite;
 use super::instruction::{
-    ConditionalBranch, FusedBranch, Handler, HelperOp, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
-    WordReturn, instructions_of, operands_of,
+    CallOperands, ConditionalBranch, DISTANCE_UNITS, FusedBranch, Handler, HelperOp, ReturnOperands, ThreadedCallSite,
+    ThreadedInstruction, WordReturn, instructions_of, operands_of,
 };
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
+use super::sequences::{self, EmittedOp};
 use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::convention::Kind;
@@ -53,16 +54,23 @@ struct InstructionStream {
     carry: Option<CarriedRegister>,
     /// Index of the handler of the next fused branch in its `BranchHandlers`.
     branch_variant: usize,
+    /// The op that is visited next.
+    op: Option<Op>,
+    /// The ops of the block that handlers made of primitives execute.
+    emitted: Vec<EmittedOp>,
 }
 
 impl OpVisitor for InstructionStream {
     fn op<B: OpBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister], result: Option<CarriedRegister>) {
-        self.push(B::HANDLERS[self.carried(reads)], operands);
+        let carried = self.carried(reads);
+        self.push_op(B::HANDLERS[carried], operands, carried, None);
         self.carry = result.or(self.carry);
     }
 
     fn test<B: TestBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister]) {
-        self.push(B::BRANCH_HANDLERS[self.carried(reads)][self.branch_variant], FusedBranch { delta: 0, operands });
+        let (carried, variant) = (self.carried(reads), self.branch_variant);
+        let handler = B::BRANCH_HANDLERS[carried][variant];
+        self.push_op(handler, FusedBranch { delta: 0, operands }, carried, Some(variant));
     }
 }
 
@@ -78,6 +86,22 @@ impl InstructionStream {
     fn carried(&self, reads: &[CarriedRegister]) -> usize {
         let Some(carry) = self.carry else { return 0 };
         reads.iter().position(|read| carry.provides(*read)).map_or(0, |index| index + 1)
+    }
+
+    /// An instruction of the op that is visited.
+    fn push_op<T: Copy>(&mut self, handler: Handler, operands: T, carried: usize, branch: Option<usize>) {
+        let position = self.instructions.len();
+        self.push(handler, operands);
+        let end = self.instructions.len();
+        self.emitted.extend(self.op.map(|op| EmittedOp { op, carried, branch, position, end }));
+    }
+
+    /// Gives the sequences among the ops of the block their handlers.
+    fn fuse_sequences(&mut self) {
+        for (position, handler) in sequences::find(&self.emitted) {
+            self.instructions[position].handler = MaybeUninit::new(handler);
+        }
+        self.emitted.clear();
     }
 
     fn push<T: Copy>(&mut self, handler: Handler, operands: T) {
@@ -212,6 +236,7 @@ impl<'a> CodeBuilder<'a> {
                 self.op(decoded.ops[pc as usize]);
                 pc += 1;
             }
+            self.stream.fuse_sequences();
         }
         for index in 0.. {
             let Some(split_edge) = self.split_edges.get_mut(index) else { break };
@@ -252,6 +277,7 @@ impl<'a> CodeBuilder<'a> {
         let counts = rotated.unwrap_or(if backward { TickWhen::Taken } else { TickWhen::Never });
         let to_loop_header = matches!(target, BranchTarget::Op(op) if self.is_loop_header(op));
         self.stream.branch_variant = handlers::branch_variant(counts, to_loop_header);
+        self.stream.op = Some(*op);
         if !generated::visit_fused_test(*op, *condition, &mut self.stream) {
             if matches!(target, BranchTarget::SplitEdge(_)) {
                 self.split_edges.pop();
@@ -287,6 +313,7 @@ impl<'a> CodeBuilder<'a> {
     }
 
     fn op(&mut self, op: Op) {
+        self.stream.op = Some(op);
         match op {
             Op::Br { target } => self.edge(target),
             Op::CondBr { condition, true_target, false_target } => {
@@ -437,13 +464,11 @@ impl<'a> CodeBuilder<'a> {
         };
         self.pointers.push((self.stream.instructions.len(), Pointer::CallSite(self.sites.len())));
         self.sites.push(ThreadedCallSite {
-            entry: AtomicPtr::default(),
             resume: std::ptr::null(),
             descriptor,
             advance: caller.slot_bytes() + descriptor.lead_bytes(),
             bytes: descriptor.slot_bytes(),
             zeroed,
-            only_word: words.first().map_or(0, |(source, _)| *source),
             words: words.into(),
             refs: refs.into(),
             first_result: result_words.first().copied().unwrap_or_default(),
@@ -457,7 +482,8 @@ impl<'a> CodeBuilder<'a> {
             (true, _) => handlers::call::<true, ANY>,
             (false, _) => handlers::call::<false, ANY>,
         };
-        self.stream.push(handler, std::ptr::null::<ThreadedCallSite>());
+        // The operands are written once the site has its address.
+        self.stream.push(handler, [0_u64; size_of::<CallOperands>() / 8]);
         self.resumes.push(self.stream.instructions.len());
         true
     }
@@ -520,7 +546,7 @@ impl<'a> CodeBuilder<'a> {
                 BranchTarget::Op(pc) => self.entries[pc as usize].instruction as usize,
                 BranchTarget::SplitEdge(index) => self.split_edges[index].position,
             };
-            let distance = target as isize - position as isize;
+            let distance = (target as isize - position as isize) * DISTANCE_UNITS;
             match width {
                 DistanceWidth::Short => self.stream.write(position, i16::try_from(distance).ok()?),
                 DistanceWidth::Long => self.stream.write(position, distance as i32),
@@ -528,9 +554,11 @@ impl<'a> CodeBuilder<'a> {
         }
         let (sites, returns) = (PinnedList::new(self.sites), PinnedList::new(self.returns));
         let import_sites = PinnedList::new(self.import_sites);
+        // No callee has code yet, as far as this function knows.
+        let callee = std::ptr::null_mut();
         for (position, pointer) in self.pointers {
             match pointer {
-                Pointer::CallSite(index) => self.stream.write(position, sites.at(index)),
+                Pointer::CallSite(index) => self.stream.write(position, sites.items()[index].operands(callee)),
                 Pointer::ImportSite(index) => self.stream.write(position, import_sites.at(index)),
                 Pointer::Return(index) => self.stream.write(position, returns.at(index)),
             }

@@ -7,7 +7,7 @@ use super::FunctionEntry;
 use super::builder::CodeBuilder;
 use super::carried_register::CarriedRegister;
 use super::import_site::ImportSite;
-use super::instruction::{CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of};
+use super::instruction::{CALL_INSTRUCTIONS, CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction};
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
 use crate::bytecode::VerifiedFunction;
@@ -121,7 +121,7 @@ impl ThreadedCode {
         if let Some(site) = self.native.get().and_then(|native| native.site(ip)) {
             return Some(site);
         }
-        let after = ip.wrapping_add(instructions_of::<*const ThreadedCallSite>());
+        let after = ip.wrapping_add(CALL_INSTRUCTIONS);
         let sites = self.sites.items();
         let position = sites.binary_search_by_key(&after, |site| site.resume).ok()?;
         sites.get(position)
@@ -135,13 +135,13 @@ impl ThreadedCode {
     /// The function that the call at this instruction calls, if it has never run.
     pub fn unresolved(&self, ip: Ip) -> Option<usize> {
         let site = self.site(ip)?;
-        site.entry.load(Ordering::Acquire).is_null().then_some(site.descriptor.function as usize)
+        site.entry().load(Ordering::Acquire).is_null().then_some(site.descriptor.function as usize)
     }
 
     /// Lets the call at this instruction call `callee`.
     pub fn resolve(&self, ip: Ip, callee: &ThreadedCode) {
         if let Some(site) = self.site(ip) {
-            site.entry.store(callee.call_entry().cast_mut(), Ordering::Release);
+            site.entry().store(callee.call_entry().cast_mut(), Ordering::Release);
         }
     }
 }

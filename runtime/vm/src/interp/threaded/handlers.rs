@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use super::carried_register::CarriedRegister;
 use super::import_site::{self, ImportSite};
 use super::instruction::{
-    CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, Ip, ReturnOperands, ThreadedCallSite,
-    ThreadedInstruction, WordReturn, instructions_of, operands_of,
+    CallOperands, CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, Ip, ReturnOperands,
+    ThreadedCallSite, ThreadedInstruction, WordReturn, at_distance, entry_of, instructions_of, operands_of,
 };
 use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
 use crate::bytecode::{ListId, RefReg, Reg};
@@ -28,7 +28,7 @@ pub(super) const GO_ON: usize = 1;
 /// As for a [`Handler`].
 #[cfg(sibling_calls)]
 #[inline(always)]
-unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+pub(super) unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: every instruction that is jumped to begins with a handler.
     let handler = unsafe { (*ip).handler.assume_init() };
     // Where panics abort, a call of what may unwind is guarded, and the guard would stay on the stack: there it is called as what never unwinds.
@@ -46,7 +46,7 @@ unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedVa
 /// As for a [`Handler`].
 #[cfg(not(sibling_calls))]
 #[inline(always)]
-unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+pub(super) unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: the caller's promise.
     unsafe { stop(ip, slots, cx, carried) };
     GO_ON
@@ -57,7 +57,7 @@ unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedVa
 /// # Safety
 /// As for a [`Handler`].
 #[inline(always)]
-unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+pub(super) unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: only terminators have no instruction after them, and they do not call this.
     unsafe { jump(ip.add(instructions_of::<T>()), slots, cx, carried) }
 }
@@ -153,7 +153,7 @@ unsafe fn go_on<T>(after: After, ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, 
 /// # Safety
 /// As for a [`Handler`].
 #[inline(always)]
-unsafe fn tick(cx: *mut Machine<'_>) -> bool {
+pub(super) unsafe fn tick(cx: *mut Machine<'_>) -> bool {
     // SAFETY: the machine is ours to use.
     let countdown = unsafe { &mut (*cx).countdown };
     let left = *countdown;
@@ -167,7 +167,7 @@ unsafe fn tick(cx: *mut Machine<'_>) -> bool {
 /// # Safety
 /// The frame must have the registers that are asked for.
 #[inline(always)]
-unsafe fn registers(slots: *mut u32) -> Registers {
+pub(super) unsafe fn registers(slots: *mut u32) -> Registers {
     // SAFETY: the caller's promise; ops name only registers that their frame has.
     unsafe { Registers::new(slots, usize::MAX, usize::MAX) }
 }
@@ -203,9 +203,9 @@ pub(super) enum TickWhen {
     Always,
 }
 
-const NEVER: usize = TickWhen::Never as usize;
-const TAKEN: usize = TickWhen::Taken as usize;
-const ALWAYS: usize = TickWhen::Always as usize;
+pub(super) const NEVER: usize = TickWhen::Never as usize;
+pub(super) const TAKEN: usize = TickWhen::Taken as usize;
+pub(super) const ALWAYS: usize = TickWhen::Always as usize;
 
 /// The handlers of a fused comparison and branch, in the order of `branch_variant`.
 pub type BranchHandlers = [Handler; 6];
@@ -241,6 +241,26 @@ unsafe extern "C-unwind" fn fused_branch<
 ) -> usize {
     // SAFETY: as in `op`; the distance was written and leads to an instruction of the same function. Where a branch leads to the loop header,
     // the block began with `set_loop_header`, or was entered with the value that it sets.
+    unsafe { test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(ip, slots, cx, carried) }
+}
+
+/// Executes a comparison and the branch on it.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[inline(always)]
+pub(super) unsafe fn test_and_branch<
+    B: OpBody,
+    const CARRIED: usize,
+    const TICK_WHEN: usize,
+    const TO_LOOP_HEADER: bool,
+>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
+    // SAFETY: as in `fused_branch`.
     unsafe {
         if TICK_WHEN == ALWAYS && !tick(cx) {
             return stop(ip, slots, cx, carried);
@@ -255,7 +275,12 @@ unsafe extern "C-unwind" fn fused_branch<
         if TICK_WHEN == TAKEN && !tick(cx) {
             return stop(ip, slots, cx, carried);
         }
-        jump(if TO_LOOP_HEADER { carried.loop_header } else { ip.offset(isize::from(*delta)) }, slots, cx, carried)
+        jump(
+            if TO_LOOP_HEADER { carried.loop_header } else { at_distance(ip, isize::from(*delta)) },
+            slots,
+            cx,
+            carried,
+        )
     }
 }
 
@@ -297,7 +322,7 @@ pub(super) unsafe extern "C-unwind" fn conditional<const BACKWARD: bool>(
         if BACKWARD && !tick(cx) {
             return stop(ip, slots, cx, carried);
         }
-        jump(ip.offset(delta as isize), slots, cx, carried)
+        jump(at_distance(ip, delta as isize), slots, cx, carried)
     }
 }
 
@@ -313,7 +338,7 @@ pub(super) unsafe extern "C-unwind" fn branch<const BACKWARD: bool>(
         if BACKWARD && !tick(cx) {
             return stop(ip, slots, cx, carried);
         }
-        jump(ip.offset(operands_of::<i32>(ip).read() as isize), slots, cx, carried)
+        jump(at_distance(ip, operands_of::<i32>(ip).read() as isize), slots, cx, carried)
     }
 }
 
@@ -419,9 +444,10 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
     // SAFETY: as in `op`; sites live as long as the code. The new frame is inside the stack if it ends before the stack does, and is
     // made as `Stack::push` makes it.
     unsafe {
-        let site = &*operands_of::<*const ThreadedCallSite>(ip).read();
-        let entry = site.entry.load(Ordering::Acquire);
-        let callee = slots.wrapping_byte_add(site.advance);
+        let operands = operands_of::<CallOperands>(ip);
+        let site = &*(&raw const (*operands).site).read();
+        let entry = entry_of(ip).load(Ordering::Acquire);
+        let callee = slots.wrapping_byte_add((&raw const (*operands).advance).read() as usize);
         if entry.is_null() || callee as usize + site.bytes > (*cx).stack_end as usize || !tick(cx) {
             return stop(ip, slots, cx, carried);
         }
@@ -443,7 +469,11 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
                 carry = u64::from(word);
             }
         } else if WORDS != 0 {
-            let word = if WORDS == CARRIED { carried.carry as u32 } else { from.word(usize::from(site.only_word)) };
+            let word = if WORDS == CARRIED {
+                carried.carry as u32
+            } else {
+                from.word(usize::from((&raw const (*operands).only_word).read()))
+            };
             to.set_word(0, word);
             carry = u64::from(word);
         }

@@ -2,7 +2,7 @@
 //! `builder.rs` writes them, `handlers.rs` reads them.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::bytecode::{ListId, RefReg, Reg};
 use crate::interp::machine::Machine;
@@ -103,8 +103,6 @@ pub(super) struct ConditionalBranch {
 
 /// A call inside a module: everything that the handlers of calls and returns need, computed when the code is built.
 pub struct ThreadedCallSite {
-    /// The first instruction of the callee; null until the callee has code.
-    pub(super) entry: AtomicPtr<ThreadedInstruction>,
     /// The instruction after the call.
     pub(super) resume: Ip,
     /// What every frame of this call has in common.
@@ -117,8 +115,6 @@ pub struct ThreadedCallSite {
     pub(super) zeroed: usize,
     /// Pairs of the caller's and the callee's slot for each 32 bits of the arguments.
     pub(super) words: Box<[(u16, u16)]>,
-    /// The caller's slot of the only argument, if it is one of 32 bits.
-    pub(super) only_word: u16,
     /// Pairs of the caller's and the callee's register for each reference among the arguments.
     pub(super) refs: Box<[(RefReg, u16)]>,
     /// The caller's slot for each 32 bits of the results.
@@ -127,6 +123,74 @@ pub struct ThreadedCallSite {
     pub(super) first_result: u16,
     /// The caller's reference register for each reference among the results.
     pub(super) result_refs: Box<[u16]>,
+}
+
+/// The operands of a call inside a module. What the next handler waits for is here and not in the call site, which would have to be loaded first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CallOperands {
+    pub(super) site: *const ThreadedCallSite,
+    /// The first instruction of the callee; null until the callee has code. Only [`ThreadedCallSite::entry`] reads and writes it.
+    entry: *mut ThreadedInstruction,
+    /// Bytes from the caller's slots to those of the callee.
+    pub(super) advance: u32,
+    /// The caller's slot of the only argument, if it is one of 32 bits.
+    pub(super) only_word: u16,
+}
+
+/// Number of elements of the stream that a call takes.
+pub const CALL_INSTRUCTIONS: usize = instructions_of::<CallOperands>();
+
+impl ThreadedCallSite {
+    /// The operands of the call, which enters the callee at `entry`.
+    pub fn operands(&self, entry: *mut ThreadedInstruction) -> CallOperands {
+        let only_word = self.words.first().map_or(0, |(source, _)| *source);
+        CallOperands { site: self, entry, advance: self.advance as u32, only_word }
+    }
+
+    /// The first instruction of the callee; null until it has code.
+    pub fn callee_entry(&self) -> *mut ThreadedInstruction {
+        self.entry().load(Ordering::Acquire)
+    }
+
+    /// The first instruction of the callee, in the operands of the call.
+    pub(super) fn entry(&self) -> &AtomicPtr<ThreadedInstruction> {
+        // SAFETY: `resume` is set before anybody else has the site, and the elements before it are the call's. The stream lives as long as the
+        // site, and nothing else accesses this operand once code runs.
+        unsafe { entry_of(self.resume.wrapping_sub(CALL_INSTRUCTIONS)) }
+    }
+}
+
+/// The first instruction of the callee, in the operands of the call at `ip`.
+///
+/// # Safety
+/// There must be a call, which nobody writes otherwise as long as the result is used.
+#[inline(always)]
+pub(super) unsafe fn entry_of<'a>(ip: Ip) -> &'a AtomicPtr<ThreadedInstruction> {
+    let operands = operands_of::<CallOperands>(ip).cast_mut();
+    // SAFETY: the caller's promise.
+    unsafe { AtomicPtr::from_ptr(&raw mut (*operands).entry) }
+}
+
+impl ThreadedInstruction {
+    /// The elements of a call that `handler` makes.
+    pub fn call(handler: Handler, operands: CallOperands) -> [ThreadedInstruction; CALL_INSTRUCTIONS] {
+        let mut elements = [ThreadedInstruction::EMPTY; CALL_INSTRUCTIONS];
+        elements[0] = ThreadedInstruction::of(handler);
+        // SAFETY: there are as many elements as operands of this type take.
+        unsafe { operands_of::<CallOperands>(elements.as_mut_ptr()).cast_mut().write(operands) };
+        elements
+    }
+}
+
+/// The distance of a branch in units of which the processor adds eight to an address in one step; a multiplication by the size of an element
+/// would take another one, and each branch waits for that before it.
+pub(super) const DISTANCE_UNITS: isize = (size_of::<ThreadedInstruction>() / 8) as isize;
+
+/// The instruction at a distance from `ip`, in those units.
+#[inline(always)]
+pub(super) fn at_distance(ip: Ip, distance: isize) -> Ip {
+    ip.wrapping_byte_offset(distance * 8)
 }
 
 /// The operands of [`helper`](super::handlers::helper): the index of the op, and its operands.

@@ -25,6 +25,7 @@ mod native_code;
 mod native_frames;
 mod pinned_list;
 mod runtime_ops;
+mod sequences;
 
 use std::sync::OnceLock;
 
@@ -43,11 +44,12 @@ use crate::status::Result;
 pub use carried_register::{narrow, wide};
 pub use code::{NO_INSTRUCTION, ThreadedCode};
 pub use handlers::{BranchHandlers, branch_handlers, cold, op};
-pub use instruction::{Handler, ThreadedCallSite, ThreadedInstruction};
+pub use instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
 pub use native_code::{FunctionCompiler, NativeCode, TierUp};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::PinnedList;
 pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, out_of_range};
+pub use sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
 
 use carried_register::CarriedRegister;
 use handlers::After;

@@ -5,10 +5,10 @@
 //! the op that the interpreter executes; the instruction after that one leads back into the code.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::code::{NO_INSTRUCTION, ThreadedCode};
-use super::instruction::{Ip, ThreadedCallSite, ThreadedInstruction, instructions_of};
+use super::instruction::{CALL_INSTRUCTIONS, Ip, ThreadedCallSite, ThreadedInstruction, instructions_of};
 use super::pinned_list::PinnedList;
 use super::{CodeTable, Machine};
 use crate::bytecode::VerifiedFunction;
@@ -112,7 +112,7 @@ impl NativeCode {
 
     /// The call at an instruction.
     pub fn site(&self, ip: Ip) -> Option<&ThreadedCallSite> {
-        let after = self.instructions.at(self.position(ip)? + instructions_of::<*const ThreadedCallSite>());
+        let after = self.instructions.at(self.position(ip)? + CALL_INSTRUCTIONS);
         self.sites.items().iter().find(|site| site.resume == after)
     }
 }
@@ -121,14 +121,12 @@ impl ThreadedCallSite {
     /// A copy of the call site for a call that machine code leaves to the interpreter, and after which execution continues at `resume`.
     pub fn resumed_at(&self, resume: Ip) -> ThreadedCallSite {
         ThreadedCallSite {
-            entry: AtomicPtr::new(self.entry.load(Ordering::Acquire)),
             resume,
             descriptor: self.descriptor,
             advance: self.advance,
             bytes: self.bytes,
             zeroed: self.zeroed,
             words: self.words.clone(),
-            only_word: self.only_word,
             refs: self.refs.clone(),
             first_result: self.first_result,
             result_words: self.result_words.clone(),
@@ -143,8 +141,8 @@ impl CodeTable {
         for caller in self.functions.iter().filter_map(OnceLock::get) {
             let compiled = caller.native.get().map_or(&[][..], |native| native.sites.items());
             for site in caller.sites.items().iter().chain(compiled) {
-                if site.descriptor.function == ordinal && !site.entry.load(Ordering::Relaxed).is_null() {
-                    site.entry.store(code.call_entry().cast_mut(), Ordering::Release);
+                if site.descriptor.function == ordinal && !site.entry().load(Ordering::Relaxed).is_null() {
+                    site.entry().store(code.call_entry().cast_mut(), Ordering::Release);
                 }
             }
         }
@@ -233,4 +231,4 @@ impl Machine<'_> {
     }
 }
 
-const _: () = assert!(instructions_of::<u32>() == 1 && instructions_of::<*const ThreadedCallSite>() == 1);
+const _: () = assert!(instructions_of::<u32>() == 1);
