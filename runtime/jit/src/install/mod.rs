@@ -128,9 +128,9 @@ impl ModuleCode {
             link_targets.threaded_instructions.insert(side_exit.block, (instructions.at(position) as usize, None));
         }
         let sites = PinnedList::new(sites);
-        link_targets
-            .sites
-            .extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
+        let resumed =
+            calls.iter().map(|(position, block, _)| (*block, instructions.at(position + CALL_INSTRUCTIONS) as usize));
+        link_targets.resumes.extend(resumed);
         let machine = plan.compile(&link_targets)?;
         // A call whose budget does not have the memory continues without machine code.
         let bytes = (machine.code.len() + count * size_of::<ThreadedInstruction>()) as u64 + CODE_PAGE;

@@ -59,9 +59,10 @@ pub(super) fn reference(register: u16) -> i32 {
     -(offsets::HEADER as i32) - offsets::REFERENCE as i32 * (i32::from(register) + 1)
 }
 
-/// The offsets, from the slots of a frame, of the fields that a call writes to its header: the caller's slots, and the call site.
+/// The offsets, from the slots of a frame, of the fields that a call writes to its header: the caller's slots, and the
+/// instruction after the call.
 pub(super) const HEADER_CALLER: i32 = offsets::HEADER_CALLER as i32 - offsets::HEADER as i32;
-pub(super) const HEADER_SITE: i32 = offsets::HEADER_SITE as i32 - offsets::HEADER as i32;
+pub(super) const HEADER_RESUME: i32 = offsets::HEADER_RESUME as i32 - offsets::HEADER as i32;
 
 /// The value that the handler of a threaded instruction takes in a register: the slot, or the pair of slots.
 pub(crate) type Carried = Option<(u16, bool)>;
@@ -71,8 +72,8 @@ pub(crate) type Carried = Option<(u16, bool)>;
 pub(crate) struct LinkTargets {
     /// The threaded instructions at which the interpreter continues, by the block with the side exit, and the values that they take.
     pub threaded_instructions: HashMap<BlockIndex, (usize, Carried)>,
-    /// The site of each call inside the module, by its block.
-    pub sites: HashMap<BlockIndex, usize>,
+    /// The threaded instruction after each call inside the module, by its block.
+    pub resumes: HashMap<BlockIndex, usize>,
     /// The native entries of the functions that it calls.
     pub functions: HashMap<u32, NativeEntry>,
     /// Whether each access compares its index with the length of the buffer once more.

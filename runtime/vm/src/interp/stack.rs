@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 
 use super::registers::Registers;
 use super::stack_memory::StackMapping;
-use super::threaded::ThreadedCallSite;
+use super::threaded::{ThreadedCallSite, ThreadedInstruction};
 use crate::bytecode::{CallId, VerifiedFunction};
 use crate::limits::Charge;
 use crate::status::{Result, Status};
@@ -24,13 +24,23 @@ use crate::{Call, Ref};
 pub struct FrameHeader {
     /// The slots of the caller's frame; null in the outermost frame.
     pub caller: *mut u32,
-    /// The call site, if the threaded dispatcher or machine code made the call: it has what a return needs. Else null.
-    pub site: *const ThreadedCallSite,
+    /// The instruction after the call, if the threaded dispatcher or machine code made it: its [`ThreadedCallSite`] has what a return needs. Else
+    /// null.
+    pub resume: *const ThreadedInstruction,
     /// What all frames of one call site have in common. If there is a site, this is not written and the site has it.
     pub descriptor: FrameDescriptor,
 }
 
 impl FrameHeader {
+    /// The call site, if the threaded dispatcher or machine code made the call.
+    ///
+    /// # Safety
+    /// It must be the header of a frame of a stack. The site lives as long as the code that the frame is of.
+    pub unsafe fn site<'a>(&self) -> Option<&'a ThreadedCallSite> {
+        // SAFETY: the caller's promise; calls of both write the instruction after them.
+        unsafe { ThreadedCallSite::before(self.resume) }
+    }
+
     /// The header of the frame with these slots.
     ///
     /// # Safety
@@ -39,7 +49,7 @@ impl FrameHeader {
         // SAFETY: every frame has a header, and sites live as long as the code that frames are of.
         unsafe {
             let mut header = header_of(slots).read();
-            if let Some(site) = header.site.as_ref() {
+            if let Some(site) = header.site() {
                 header.descriptor = site.descriptor;
             }
             header
@@ -186,7 +196,7 @@ impl Stack {
         // SAFETY: as in `FrameHeader::of`; `top` is the slots of a frame. Nothing is copied that is not needed.
         let descriptor = unsafe {
             let header = header_of(self.top);
-            match (*header).site.as_ref() {
+            match ThreadedCallSite::before((*header).resume) {
                 Some(site) => &site.descriptor,
                 None => &(*header).descriptor,
             }
@@ -224,7 +234,7 @@ impl Stack {
             if descriptor.refs > 0 {
                 base.add(used).write_bytes(0, descriptor.refs as usize * size_of::<Option<Ref>>());
             }
-            header_of(slots).write(FrameHeader { caller: self.top, site: std::ptr::null(), descriptor });
+            header_of(slots).write(FrameHeader { caller: self.top, resume: std::ptr::null(), descriptor });
             if zero {
                 slots.write_bytes(0, descriptor.slots as usize);
             }

@@ -216,11 +216,12 @@ impl Emitter<'_> {
     /// Makes the frame of a callee after that of the caller, and passes the arguments.
     fn make_frame(&mut self, block: BlockIndex, call: &NativeCall, values: &[(NodeId, Passed)]) {
         let advance = call.advance as i32;
-        let site = self.link_targets.sites.get(&block).copied().unwrap_or_default() as i64;
-        let (caller, header_site) = (advance + runtime_layout::HEADER_CALLER, advance + runtime_layout::HEADER_SITE);
+        let resume = self.link_targets.resumes.get(&block).copied().unwrap_or_default() as i64;
+        let (caller, header_resume) =
+            (advance + runtime_layout::HEADER_CALLER, advance + runtime_layout::HEADER_RESUME);
         lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, caller, SLOTS);
-        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD site);
-        lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, header_site, RAX);
+        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD resume);
+        lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, header_resume, RAX);
         let by_runtime = call.passes_refs || call.refs > MAX_INLINE_REFS;
         if call.zeroed > 0 || call.refs > 0 && !by_runtime {
             dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax);

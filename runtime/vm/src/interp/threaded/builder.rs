@@ -471,7 +471,6 @@ impl<'a> CodeBuilder<'a> {
             zeroed,
             words: words.into(),
             refs: refs.into(),
-            first_result: result_words.first().copied().unwrap_or_default(),
             result_words: result_words.into(),
             result_refs: result_refs.into(),
         });

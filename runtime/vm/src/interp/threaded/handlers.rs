@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use super::carried_register::CarriedRegister;
 use super::import_site::{self, ImportSite};
 use super::instruction::{
-    CallOperands, CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, Ip, ReturnOperands,
-    ThreadedCallSite, ThreadedInstruction, WordReturn, at_distance, entry_of, instructions_of, operands_of,
+    CALL_INSTRUCTIONS, CallOperands, CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, Ip,
+    ReturnOperands, ThreadedCallSite, ThreadedInstruction, WordReturn, at_distance, entry_of, instructions_of,
+    operands_before, operands_of,
 };
 use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
 use crate::bytecode::{ListId, RefReg, Reg};
@@ -453,7 +454,8 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
         }
         let header = header_of(callee);
         (&raw mut (*header).caller).write(slots);
-        (&raw mut (*header).site).write(site);
+        // Not loaded from the site, since the return waits for it.
+        (&raw mut (*header).resume).write(ip.add(CALL_INSTRUCTIONS));
         if !PLAIN {
             let refs = site.descriptor.refs as usize;
             header.cast::<usize>().sub(refs).write_bytes(0, refs);
@@ -496,24 +498,25 @@ pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     // SAFETY: as in `op`; the caller's frame is below and has as many result registers, as the verifier has proven.
     unsafe {
         let header = header_of(slots);
-        let site = (*header).site;
+        let resume = (*header).resume;
         let WordReturn { reg, list } = operands_of::<WordReturn>(ip).read();
-        if site.is_null() {
+        if resume.is_null() {
             return stop_at_return(ip, slots, cx, list);
         }
         let caller = (*header).caller;
+        let first_result = || usize::from((&raw const (*operands_before(resume)).first_result).read());
         let mut carry = 0;
         if WORDS == PAIR {
             let value = registers(slots).wide(reg);
-            registers(caller).set_wide(usize::from((*site).first_result), value);
+            registers(caller).set_wide(first_result(), value);
             // As in `pop_frame`, the first word.
             carry = u64::from(value as u32);
         } else if WORDS != 0 {
             let word = if WORDS == CARRIED { carried.carry as u32 } else { registers(slots).word(reg.index()) };
-            registers(caller).set_word(usize::from((*site).first_result), word);
+            registers(caller).set_word(first_result(), word);
             carry = u64::from(word);
         }
-        jump((*site).resume, caller, cx, CarriedValues { carry, ..carried })
+        jump(resume, caller, cx, CarriedValues { carry, ..carried })
     }
 }
 
@@ -546,12 +549,11 @@ pub(super) unsafe extern "C-unwind" fn return_any(
     // SAFETY: as in `return_word`.
     unsafe {
         let header = header_of(slots);
-        let site = (*header).site;
         let sources = &*operands_of::<*const ReturnOperands>(ip).read();
-        if site.is_null() {
+        let Some(site) = ThreadedCallSite::before((*header).resume) else {
             return stop_at_return(ip, slots, cx, sources.list);
-        }
-        let (caller, site) = ((*header).caller, &*site);
+        };
+        let caller = (*header).caller;
         let carry = pop_frame(registers(slots), registers(caller), sources, site);
         jump(site.resume, caller, cx, CarriedValues { carry, ..carried })
     }

@@ -119,8 +119,6 @@ pub struct ThreadedCallSite {
     pub(super) refs: Box<[(RefReg, u16)]>,
     /// The caller's slot for each 32 bits of the results.
     pub(super) result_words: Box<[u16]>,
-    /// The first of them.
-    pub(super) first_result: u16,
     /// The caller's reference register for each reference among the results.
     pub(super) result_refs: Box<[u16]>,
 }
@@ -136,6 +134,8 @@ pub struct CallOperands {
     pub(super) advance: u32,
     /// The caller's slot of the only argument, if it is one of 32 bits.
     pub(super) only_word: u16,
+    /// The caller's slot for the first 32 bits of the results.
+    pub(super) first_result: u16,
 }
 
 /// Number of elements of the stream that a call takes.
@@ -145,7 +145,18 @@ impl ThreadedCallSite {
     /// The operands of the call, which enters the callee at `entry`.
     pub fn operands(&self, entry: *mut ThreadedInstruction) -> CallOperands {
         let only_word = self.words.first().map_or(0, |(source, _)| *source);
-        CallOperands { site: self, entry, advance: self.advance as u32, only_word }
+        let first_result = self.result_words.first().copied().unwrap_or_default();
+        CallOperands { site: self, entry, advance: self.advance as u32, only_word, first_result }
+    }
+
+    /// The call site of the call before `resume`, if that is not null.
+    ///
+    /// # Safety
+    /// It must be null or the instruction after a call, of code that lives as long as the result is used.
+    #[inline(always)]
+    pub unsafe fn before<'a>(resume: Ip) -> Option<&'a ThreadedCallSite> {
+        // SAFETY: the caller's promise; a call has its operands before anybody can make it.
+        (!resume.is_null()).then(|| unsafe { &*(&raw const (*operands_before(resume)).site).read() })
     }
 
     /// The first instruction of the callee; null until it has code.
@@ -159,6 +170,12 @@ impl ThreadedCallSite {
         // site, and nothing else accesses this operand once code runs.
         unsafe { entry_of(self.resume.wrapping_sub(CALL_INSTRUCTIONS)) }
     }
+}
+
+/// The operands of the call before `resume`.
+#[inline(always)]
+pub(super) fn operands_before(resume: Ip) -> *const CallOperands {
+    operands_of::<CallOperands>(resume.wrapping_sub(CALL_INSTRUCTIONS))
 }
 
 /// The first instruction of the callee, in the operands of the call at `ip`.

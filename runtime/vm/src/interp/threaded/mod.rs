@@ -177,8 +177,8 @@ pub mod offsets {
     pub const REFERENCE: usize = size_of::<Option<Ref>>();
     /// Offset in a frame header of the caller's slots.
     pub const HEADER_CALLER: usize = std::mem::offset_of!(FrameHeader, caller);
-    /// Offset in a frame header of the call site.
-    pub const HEADER_SITE: usize = std::mem::offset_of!(FrameHeader, site);
+    /// Offset in a frame header of the instruction after the call.
+    pub const HEADER_RESUME: usize = std::mem::offset_of!(FrameHeader, resume);
     /// The return value of a handler that has stored a continuation to resume.
     pub const GO_ON: usize = handlers::GO_ON;
     /// True if handlers jump to each other instead of returning.

@@ -128,7 +128,6 @@ impl ThreadedCallSite {
             zeroed: self.zeroed,
             words: self.words.clone(),
             refs: self.refs.clone(),
-            first_result: self.first_result,
             result_words: self.result_words.clone(),
             result_refs: self.result_refs.clone(),
         }

@@ -16,7 +16,7 @@ pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
     // SAFETY: sites live as long as the code, and name only references that the frames have. No other code uses them during the call.
     unsafe {
         let header = header_of(callee);
-        let site = &*(*header).site;
+        let Some(site) = (*header).site() else { unreachable!("machine code writes the call to the header") };
         let refs = site.descriptor.refs as usize;
         header.cast::<usize>().sub(refs).write_bytes(0, refs);
         let (from, to) = (Registers::new(slots, usize::MAX, usize::MAX), Registers::new(callee, usize::MAX, refs));
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn end_frame(cx: *mut Machine<'_>, slots: *mut u32, operan
     cx.execute_for_code(slots, |machine| {
         // SAFETY: as in `begin_frame`.
         unsafe {
-            let site = &*header.site;
+            let Some(site) = header.site() else { unreachable!("machine code writes the call to the header") };
             let refs = site.descriptor.refs as usize;
             let mut from = Registers::new(slots, usize::MAX, refs);
             let mut to = Registers::new(header.caller, usize::MAX, usize::MAX);
