@@ -4,6 +4,8 @@
 mod bindings;
 mod convention;
 pub mod cpu;
+#[cfg(target_arch = "x86_64")]
+mod cpuid;
 mod float_state;
 mod grid;
 mod immediate_dispatch;
