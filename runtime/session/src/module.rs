@@ -44,7 +44,7 @@ pub(super) struct ParsedNative {
 type NameIndex = HashMap<Box<str>, SmallVec<[usize; 1]>>;
 
 fn index_names<'n>(names: impl Iterator<Item = &'n str>) -> NameIndex {
-    let mut index = NameIndex::new();
+    let mut index = NameIndex::with_capacity(names.size_hint().0);
     for (position, name) in names.enumerate() {
         index.entry(name.into()).or_default().push(position);
     }
