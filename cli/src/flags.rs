@@ -10,7 +10,7 @@ use vireo::Status;
 use crate::arguments::Arguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reference_flags::reference_flags;
+use crate::reference_flags::reference_flag;
 use crate::suggest::closest;
 
 /// How deep flag files may name each other.
@@ -80,7 +80,7 @@ pub fn without_defaults(arguments: Vec<OsString>) -> Vec<OsString> {
     let is_default = |argument: &OsString| {
         let flag = argument.to_str().and_then(|text| text.strip_prefix("--")?.split_once('='));
         let Some((name, value)) = flag else { return false };
-        let known = reference_flags().find(|known| known.name.replace('_', "-") == name);
+        let known = reference_flag(&name.replace('-', "_"));
         known.is_some_and(|known| {
             known.tool(&command).is_some() && known.default == Some(value) && !has_flag(&command, known.name)
         })
@@ -97,7 +97,7 @@ pub fn not_supported(error: &clap::Error, arguments: &[OsString]) -> Option<Fail
         return None;
     }
     let name = name.split_once('=').map_or(name, |(name, _)| name).replace('-', "_");
-    let known = reference_flags().find(|known| known.name == name)?;
+    let known = reference_flag(&name)?;
     let tool = known.tool(command_of(arguments)?)?;
     let only = known.default.map_or(String::new(), |default| match default {
         "" => "; only the empty default is accepted".to_string(),

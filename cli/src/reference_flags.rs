@@ -1,7 +1,9 @@
 //! Flags of IREE's tools, with the reason why a command lacks one. `flags` uses it to refuse such a flag by name, or to accept its default, and
 //! `support_matrix` to list them.
 
-/// One line for each flag; its first lines describe the columns.
+use std::cmp::Ordering;
+
+/// One line for each flag, in the order of their names; its first lines describe the columns.
 const LIST: &str = include_str!("reference_flags.txt");
 
 /// A flag of IREE's tools.
@@ -30,14 +32,64 @@ impl ReferenceFlag {
     }
 }
 
-/// All of them.
+/// All of them, for the page of what is supported.
+#[cfg(test)]
 pub fn reference_flags() -> impl Iterator<Item = ReferenceFlag> {
-    let lines = LIST.lines().filter(|line| !line.starts_with('#'));
-    lines.filter_map(|line| {
-        let (name, rest) = line.split_once(' ')?;
-        let rest = rest.trim_start();
-        let (commands, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        let (default, reason) = rest.trim_start().split_once(' ').unwrap_or(("", ""));
-        Some(ReferenceFlag { name, commands, default: default.strip_prefix('='), reason: reason.trim_start() })
-    })
+    LIST.lines().filter_map(parse)
+}
+
+/// The flag called `name`, with underscores. A start asks for each flag of the command line, so few lines of the list are looked at.
+pub fn reference_flag(name: &str) -> Option<ReferenceFlag> {
+    let mut lines = LIST;
+    loop {
+        let (before, after) = lines.as_bytes().split_at(lines.len() / 2);
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let length = after.iter().position(|byte| *byte == b'\n').unwrap_or(after.len());
+        let line = &lines[start..before.len() + length];
+        let found = line.split(' ').next().unwrap_or_default();
+        match found.cmp(name) {
+            Ordering::Equal => return parse(line),
+            Ordering::Greater => lines = &lines[..start],
+            Ordering::Less => lines = lines.get(start + line.len() + 1..).unwrap_or_default(),
+        }
+        if lines.is_empty() {
+            return None;
+        }
+    }
+}
+
+/// The flag of a line; none if that describes the columns.
+fn parse(line: &'static str) -> Option<ReferenceFlag> {
+    let (name, rest) = line.split_once(' ').filter(|_| !line.starts_with('#'))?;
+    let rest = rest.trim_start();
+    let (commands, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (default, reason) = rest.trim_start().split_once(' ').unwrap_or(("", ""));
+    Some(ReferenceFlag { name, commands, default: default.strip_prefix('='), reason: reason.trim_start() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_flag_is_found_by_its_name() {
+        for flag in reference_flags() {
+            assert_eq!(reference_flag(flag.name), Some(flag));
+            let (shorter, longer) = (&flag.name[1..], format!("{}_", flag.name));
+            assert_eq!(reference_flag(shorter), reference_flags().find(|known| known.name == shorter));
+            assert_eq!(reference_flag(&longer), None);
+        }
+    }
+
+    #[test]
+    fn what_is_no_flag_is_not_found() {
+        for name in ["", "#", "# The", " ", "a", "zzz", "run,benchmark"] {
+            assert_eq!(reference_flag(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_have_underscores() {
+        assert!(reference_flags().all(|flag| !flag.name.contains('-')));
+    }
 }
