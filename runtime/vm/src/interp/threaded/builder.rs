@@ -82,7 +82,8 @@ impl HelperVisitor for InstructionStream {
 }
 
 impl InstructionStream {
-    /// Number of the operand that the carried register provides, counted from 1; 0 if none.
+    /// Number of the operand that the carried register provides, counted from 1; 0 if none. Hundreds of types of ops share one copy.
+    #[inline(never)]
     fn carried(&self, reads: &[CarriedRegister]) -> usize {
         let Some(carry) = self.carry else { return 0 };
         reads.iter().position(|read| carry.provides(*read)).map_or(0, |index| index + 1)
@@ -105,11 +106,18 @@ impl InstructionStream {
     }
 
     fn push<T: Copy>(&mut self, handler: Handler, operands: T) {
+        let position = self.extend(handler, instructions_of::<T>());
+        self.write(position, operands);
+    }
+
+    /// Appends an instruction whose operands take it to `count` elements, and returns its position. Hundreds of types of operands share one copy.
+    #[inline(never)]
+    fn extend(&mut self, handler: Handler, count: usize) -> usize {
         let position = self.instructions.len();
         self.instructions.push(ThreadedInstruction::of(handler));
-        self.instructions.resize(position + instructions_of::<T>(), ThreadedInstruction::EMPTY);
+        self.instructions.resize(position + count, ThreadedInstruction::EMPTY);
         self.pcs.resize(self.instructions.len(), self.pc);
-        self.write(position, operands);
+        position
     }
 
     fn write<T: Copy>(&mut self, position: usize, operands: T) {
