@@ -24,6 +24,9 @@ mod mathematics {
     }
 }
 
+#[cfg(no_unwind_tables)]
+mod unwinder;
+
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn main() -> std::process::ExitCode {
     vireo_cli::main().into()

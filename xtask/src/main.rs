@@ -29,7 +29,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test
        cargo xtask cross [--suite] [TARGET]
-       cargo xtask dist
+       cargo xtask dist [--names]
        cargo xtask docs [--out DIRECTORY]
        cargo xtask facts
        cargo xtask features
@@ -45,7 +45,8 @@ op         after an edit of the op NAME in spec/vm/ops: builds, runs its example
            snapshots/ and shows what changed; `cargo xtask op --help` says more
 cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, with --suite the tests
            too, as far as compiler, linker and emulator are here; TARGET is a part of the name of a target
-dist       builds the command as it is shipped, target/dist/vireo
+dist       builds the command as it is shipped, target/dist/vireo, or with the names of its functions, target/dist/vireo-names, from which
+           benches/start_order.py writes xtask/src/dist/start_order.ld
 facts      fails for literals in hand-written Rust that repeat what spec/ says
 docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
@@ -80,7 +81,8 @@ fn main() -> ExitCode {
         ["cross", "--suite"] => cross::cross(None, true).map_err(Failure::Wrong),
         ["cross", "--suite", target] => cross::cross(Some(target), true).map_err(Failure::Wrong),
         ["cross", target] => cross::cross(Some(target), false).map_err(Failure::Wrong),
-        ["dist"] => dist::dist().map_err(Failure::Wrong),
+        ["dist"] => dist::dist(false).map_err(Failure::Wrong),
+        ["dist", "--names"] => dist::dist(true).map_err(Failure::Wrong),
         ["facts"] => facts::facts(),
         ["docs"] => docs::docs(None),
         ["docs", "--out", directory] => docs::docs(Some(Path::new(directory))),

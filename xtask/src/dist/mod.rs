@@ -7,23 +7,24 @@ use std::process::Command;
 use super::{target, workspace};
 
 /// The command handles text, and is optimised for size.
-const COMMAND_FOR_SIZE: &str = "profile.dist.package.vireo-cli.opt-level='s'";
+const COMMAND_FOR_SIZE: &str = "profile.dist.package.vireo-cli.opt-level='z'";
 
 /// What links decides the level at which all crates are optimised together: at "s" no loop becomes a vector loop.
-const PROGRAM: &[&str] = &["-Copt-level=2", "-Cstrip=symbols"];
+const PROGRAM: &[&str] = &["-Copt-level=2"];
 
 /// Where the tools of Rust put a program that starts at any address and shares the unwinder of the system, the shipped command has fixed
-/// addresses, so that nothing is relocated when it starts, and its own unwinder, so that one library less is loaded. Functions with the same
-/// machine code are one. Nothing is unwound where panics abort, and a backtrace of a program without names says nothing, so the unwind tables,
-/// a twelfth of the file, and their index go too. `docs/decisions.md` has the figures.
+/// addresses, so that nothing is relocated when it starts. Functions with the same machine code are one. Nothing is unwound where panics abort,
+/// and a backtrace of a program without names says nothing, so the unwind tables, a twelfth of the file, and their index go, and with them the
+/// unwinder and the reader of debug information that the standard library brings (`cli/src/unwinder.rs`). What a start runs lies together: it takes
+/// fewer page faults. `docs/decisions.md` has the figures.
 const GNU_LINUX: Flags = Flags {
     all: &["-Crelocation-model=static", "-Clink-arg=-Wl,--icf=all"],
-    program: &["-lstatic:-bundle=gcc_eh", "-Clink-arg=-Wl,--no-eh-frame-hdr"],
-    script: Some("xtask/src/dist/no_unwind_tables.ld"),
+    program: &["--cfg=no_unwind_tables", "-Clink-arg=-Wl,--no-eh-frame-hdr"],
+    scripts: &["xtask/src/dist/no_unwind_tables.ld", "xtask/src/dist/start_order.ld"],
 };
 
 /// Elsewhere what the system's tools do.
-const OTHERS: Flags = Flags { all: &[], program: &[], script: None };
+const OTHERS: Flags = Flags { all: &[], program: &[], scripts: &[] };
 
 /// What the compiler is told besides the profile.
 struct Flags {
@@ -32,11 +33,11 @@ struct Flags {
     /// For the program, which links.
     program: &'static [&'static str],
     /// What the linker does besides.
-    script: Option<&'static str>,
+    scripts: &'static [&'static str],
 }
 
-/// Builds the command for this machine, as `target/dist/vireo`.
-pub fn dist() -> Result<(), String> {
+/// Builds the command for this machine, as `target/dist/vireo`, or, with the names of its functions, as `target/dist/vireo-names`.
+pub fn dist(names: bool) -> Result<(), String> {
     let host = host()?;
     // The linker that Rust brings along for this target has the flags.
     let flags = if host == "x86_64-unknown-linux-gnu" { GNU_LINUX } else { OTHERS };
@@ -47,7 +48,10 @@ pub fn dist() -> Result<(), String> {
     // as libraries.
     cargo.arg("--no-default-features");
     cargo.arg("--target-dir").arg(&target).args(["--config", COMMAND_FOR_SIZE, "--"]).args(PROGRAM).args(flags.program);
-    if let Some(script) = flags.script {
+    if !names {
+        cargo.arg("-Cstrip=symbols");
+    }
+    for script in flags.scripts {
         cargo.arg(format!("-Clink-arg={}", workspace().join(script).display()));
     }
     cargo.env("CARGO_PROFILE_DIST_DEBUG", "none").env("CARGO_ENCODED_RUSTFLAGS", flags.all.join("\x1f"));
@@ -55,8 +59,9 @@ pub fn dist() -> Result<(), String> {
     if !status.success() {
         return Err("the command does not build".into());
     }
-    let name = format!("vireo{}", std::env::consts::EXE_SUFFIX);
-    let (built, shipped) = (target.join(host).join("dist").join(&name), target.join("dist").join(&name));
+    let built = target.join(host).join("dist").join(format!("vireo{}", std::env::consts::EXE_SUFFIX));
+    let name = if names { "vireo-names" } else { "vireo" };
+    let shipped = target.join("dist").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     let copied = fs::create_dir_all(target.join("dist"))
         // A command that runs cannot be written to, but replaced.
         .and_then(|()| if shipped.exists() { fs::remove_file(&shipped) } else { Ok(()) })

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Prints the linker script that puts together what a start of the command runs: `benches/start_order.py COMMAND MODULE -- FLAGS`.
+
+COMMAND is the shipped command with its names, `cargo xtask dist --names`, and `COMMAND run --module=MODULE FLAGS` the start, which needs valgrind.
+Functions that a start runs are spread over the whole program otherwise, and each page of them is a fault of its own. The output is
+`xtask/src/dist/start_order.ld`; a name that is gone does no harm, and one that is missing costs its part of the gain.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# More functions than this with the same machine code are not worth their names: one of them is found by its own.
+MOST_ALIASES = 8
+
+
+def run(command):
+    """What a command prints."""
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def pattern(name):
+    """A name without what changes with each build: the hash of a function, and those of crates."""
+    name, suffix, _ = name.partition(".llvm.")
+    name = re.sub(r"17h[0-9a-f]{16}E$", "17h" + "?" * 16 + "E", name)
+    return re.sub(r"Cs[0-9A-Za-z]{8,13}_", "Cs*_", name) + ("*" if suffix else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", type=pathlib.Path, help="the command, with names")
+    parser.add_argument("module", type=pathlib.Path, help="what it runs")
+    parser.add_argument("flags", nargs="*", help="flags of `run`, behind `--`")
+    arguments = parser.parse_args()
+    address_of, names_at = {}, collections.defaultdict(list)
+    for line in run(["nm", str(arguments.command)]).splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[1] in "tTwW":
+            address_of[fields[2]] = fields[0]
+            names_at[fields[0]].append(fields[2])
+    if not address_of:
+        sys.exit(f"{arguments.command} has no names: cargo xtask dist --names")
+    functions = collections.defaultdict(set)
+    for name, address in address_of.items():
+        functions[pattern(name)].add(address)
+    with tempfile.TemporaryDirectory() as folder:
+        profile = pathlib.Path(folder) / "profile"
+        start = [str(arguments.command.resolve()), "run", f"--module={arguments.module}", *arguments.flags]
+        run(["valgrind", "--tool=callgrind", "--demangle=no", f"--callgrind-out-file={profile}", *start])
+        lines = profile.read_text(errors="replace").splitlines()
+    ran = [found[1] for line in lines if (found := re.match(r"c?fn=\(\d+\) ([^'\s]+)", line))]
+    # The functions of the program by the names that they are linked by. Names of instances of generic functions differ by their hashes alone, so
+    # those of which only some run come last.
+    alone, shared = {}, {}
+    for name in ran:
+        if name not in address_of:
+            continue
+        aliases = names_at[address_of[name]]
+        for alias in [name, *(aliases if len(aliases) < MOST_ALIASES else [])]:
+            found = pattern(alias)
+            (alone if len(functions[found]) == 1 else shared)[found] = None
+    print("/* Written by benches/start_order.py: what a start runs. */\nSECTIONS {\n  .text_start : {")
+    for name in [*alone, *shared]:
+        print(f"    *(.text*.{name})")
+    print("  }\n} INSERT BEFORE .text;")
+
+
+if __name__ == "__main__":
+    main()
