@@ -21,8 +21,6 @@ pub mod module;
 #[cfg(test)]
 pub(crate) mod op_tests;
 #[cfg(test)]
-mod sequence_tests;
-#[cfg(test)]
 mod tests;
 mod turns;
 pub mod typed_function;

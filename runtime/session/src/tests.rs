@@ -1,5 +1,7 @@
 //! Tests of invocations: calls across modules, native functions, suspension, limits, traps, and what is released when.
 
+mod sequences;
+
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
