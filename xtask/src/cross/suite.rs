@@ -45,7 +45,8 @@ pub fn run(target: &Target, linker: &Linker, runner: &[String]) -> Result<Outcom
         fs::remove_file(&skips).map_err(|error| format!("{}: {error}", skips.display()))?;
     }
     let mut test = cargo(target, "test", linker);
-    test.args(["--no-fail-fast", "--lib", "--bins", "--tests"]).env("VIREO_SKIPPED", &skips);
+    // All targets that have tests. `--bins` would take programs as tests that have none.
+    test.args(["--no-fail-fast", "--tests"]).env("VIREO_SKIPPED", &skips);
     test.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
     if !runner.is_empty() {
         let words = runner.join(" ");
