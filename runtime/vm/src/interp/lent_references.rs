@@ -38,8 +38,8 @@ pub struct LentList {
 
 /// The layout of lent references, for machine code.
 ///
-/// It reads element `i` of a list without the runtime if the register of the list holds [`LIST`], and `i` is below [`COUNT`]; the result is lent.
-/// It makes a register null, without releasing what was in it, if [`COUNT`] is not zero. The register that it writes must not be one of [`OWNED`].
+/// It reads element `i` of a list without the runtime if the register of the list holds `LIST`, and `i` is below `COUNT`; the result is lent.
+/// It makes a register null, without releasing what was in it, if `COUNT` is not zero. The register that it writes must not be one of `OWNED`.
 pub mod offsets {
     use super::{LentList, LentReferences};
 
