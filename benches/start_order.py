@@ -26,7 +26,6 @@ def run(command):
 def pattern(name):
     """A name without what changes with each build: the hash of a function, and those of crates."""
     name, suffix, _ = name.partition(".llvm.")
-    name = re.sub(r"17h[0-9a-f]{16}E$", "17h" + "?" * 16 + "E", name)
     return re.sub(r"Cs[0-9A-Za-z]{8,13}_", "Cs*_", name) + ("*" if suffix else "")
 
 
@@ -53,18 +52,18 @@ def main():
         run(["valgrind", "--tool=callgrind", "--demangle=no", f"--callgrind-out-file={profile}", *start])
         lines = profile.read_text(errors="replace").splitlines()
     ran = [found[1] for line in lines if (found := re.match(r"c?fn=\(\d+\) ([^'\s]+)", line))]
-    # The functions of the program by the names that they are linked by. Names of instances of generic functions differ by their hashes alone, so
-    # those of which only some run come last.
-    alone, shared = {}, {}
+    # The functions of the program by the names that they are linked by. A name of many functions, most of which do not run, would bring these along.
+    order, started = {}, {address_of[name] for name in ran if name in address_of}
     for name in ran:
         if name not in address_of:
             continue
         aliases = names_at[address_of[name]]
         for alias in [name, *(aliases if len(aliases) < MOST_ALIASES else [])]:
             found = pattern(alias)
-            (alone if len(functions[found]) == 1 else shared)[found] = None
+            if 2 * len(functions[found] & started) >= len(functions[found]):
+                order[found] = None
     print("/* Written by benches/start_order.py: what a start runs. */\nSECTIONS {\n  .text_start : {")
-    for name in [*alone, *shared]:
+    for name in order:
         print(f"    *(.text*.{name})")
     print("  }\n} INSERT BEFORE .text;")
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{target, workspace};
 
 /// The command handles text, and is optimised for size.
-const COMMAND_FOR_SIZE: &str = "profile.dist.package.vireo-cli.opt-level='z'";
+const COMMAND_FOR_SIZE: &str = "profile.dist.package.vireo-cli.opt-level='s'";
 
 /// What links decides the level at which all crates are optimised together: at "s" no loop becomes a vector loop.
 const PROGRAM: &[&str] = &["-Copt-level=2"];
@@ -18,7 +18,7 @@ const PROGRAM: &[&str] = &["-Copt-level=2"];
 /// unwinder and the reader of debug information that the standard library brings (`cli/src/unwinder.rs`). What a start runs lies together: it takes
 /// fewer page faults. `docs/decisions.md` has the figures.
 const GNU_LINUX: Flags = Flags {
-    all: &["-Crelocation-model=static", "-Clink-arg=-Wl,--icf=all"],
+    all: &["-Crelocation-model=static", "-Csymbol-mangling-version=v0", "-Clink-arg=-Wl,--icf=all"],
     program: &["--cfg=no_unwind_tables", "-Clink-arg=-Wl,--no-eh-frame-hdr"],
     scripts: &["xtask/src/dist/no_unwind_tables.ld", "xtask/src/dist/start_order.ld"],
 };
