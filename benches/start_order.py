@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Prints the linker script that puts together what a start of the command runs: `benches/start_order.py COMMAND MODULE -- FLAGS`.
+"""Prints the linker script that puts together what a start of the command runs: `benches/start_order.py COMMAND STARTS...`.
 
-COMMAND is the shipped command with its names, `cargo xtask dist --names`, and `COMMAND run --module=MODULE FLAGS` the start, which needs valgrind.
-Functions that a start runs are spread over the whole program otherwise, and each page of them is a fault of its own. The output is
+COMMAND is the shipped command with its names, `cargo xtask dist --names`, and each of STARTS the flags of a `COMMAND run`, as one word; the most frequent
+start is the first, and what the others run besides comes after it. It needs valgrind. Functions that a start runs are spread over the whole
+program otherwise, and each page of them is a fault of its own. The output is
 `xtask/src/dist/start_order.ld`; a name that is gone does no harm, and one that is missing costs its part of the gain.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import collections
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -32,8 +34,7 @@ def pattern(name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", type=pathlib.Path, help="the command, with names")
-    parser.add_argument("module", type=pathlib.Path, help="what it runs")
-    parser.add_argument("flags", nargs="*", help="flags of `run`, behind `--`")
+    parser.add_argument("starts", nargs="+", help="the flags of a run, as one word")
     arguments = parser.parse_args()
     address_of, names_at = {}, collections.defaultdict(list)
     for line in run(["nm", str(arguments.command)]).splitlines():
@@ -46,12 +47,14 @@ def main():
     functions = collections.defaultdict(set)
     for name, address in address_of.items():
         functions[pattern(name)].add(address)
+    ran = []
     with tempfile.TemporaryDirectory() as folder:
-        profile = pathlib.Path(folder) / "profile"
-        start = [str(arguments.command.resolve()), "run", f"--module={arguments.module}", *arguments.flags]
-        run(["valgrind", "--tool=callgrind", "--demangle=no", f"--callgrind-out-file={profile}", *start])
-        lines = profile.read_text(errors="replace").splitlines()
-    ran = [found[1] for line in lines if (found := re.match(r"c?fn=\(\d+\) ([^'\s]+)", line))]
+        for flags in arguments.starts:
+            profile = pathlib.Path(folder) / "profile"
+            start = [str(arguments.command.resolve()), "run", *shlex.split(flags)]
+            run(["valgrind", "--tool=callgrind", "--demangle=no", f"--callgrind-out-file={profile}", *start])
+            lines = profile.read_text(errors="replace").splitlines()
+            ran += [found[1] for line in lines if (found := re.match(r"c?fn=\(\d+\) ([^'\s]+)", line))]
     # The functions of the program by the names that they are linked by. A name of many functions, most of which do not run, would bring these along.
     order, started = {}, {address_of[name] for name in ran if name in address_of}
     for name in ran:
