@@ -2,17 +2,21 @@
 """Prints how long one call takes from the start of the command to its end, and how much memory: `benches/compare_start.py TOOLS FOLDER`.
 
 TOOLS is the bin folder of an environment with the released IREE tools (3.13.0), FOLDER what `benches/models/build.py` has written. Build
-first: `cargo xtask dist`. Each round runs `vireo run` and `iree-run-module` in turn; files are in the page cache after the
+first: `cargo xtask dist`. Each round runs `vireo run` and `iree-run-module` in turn, on one processor if the device is `local-sync`; files are in the page cache after the
 first round, which is not counted. Memory is the peak of the resident set, in which the touched pages of mapped files count.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import sys
 
-from measure import VIREO, Failed, check_names, once
+from measure import VIREO, Failed, check_names, go_on_nice, once, peak_memory, program
+
+# How many runs are made for the peak of memory, the least of which counts.
+MEMORY_RUNS = 3
 
 
 def main():
@@ -27,7 +31,7 @@ def main():
     parser.add_argument("--vireo", type=pathlib.Path, default=VIREO, help="the command to measure")
     parser.add_argument("--json", type=pathlib.Path, help="also write everything to this file")
     arguments = parser.parse_args()
-    reference = arguments.tools / "iree-run-module"
+    reference = program(arguments.tools, "iree-run-module")
     if not reference.exists():
         sys.exit(f"skipped: there is no {reference}")
     if not arguments.vireo.exists():
@@ -37,6 +41,10 @@ def main():
         sys.exit(f"build the networks first: benches/models/build.py {arguments.tools} {arguments.folder}")
     known = [entry["name"] for entry in json.loads(manifest.read_text()) if entry["processor"] == arguments.compiled_for]
     check_names(arguments.only, known)
+    if arguments.nice:
+        go_on_nice(arguments.nice)
+    if arguments.device == "local-sync":
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])
     tools = {"vireo": [str(arguments.vireo), "run"], "IREE": [str(reference)]}
     report = {}
     columns = "".join(f"  {name:>9} {'median':>9} {'memory':>10}" for name in tools)
@@ -50,17 +58,17 @@ def main():
         try:
             for number in range(arguments.rounds + 1):
                 for tool, command in tools.items():
-                    run = once([*command, *call], arguments.nice)
+                    seconds = once([*command, *call])
                     if number > 0:
-                        runs[tool].append(run)
+                        runs[tool].append(seconds)
+            peaks = {tool: min(peak_memory([*command, *call]) for _ in range(MEMORY_RUNS)) for tool, command in tools.items()}
         except Failed as failure:
             print(f"{name:<14}  {failure}")
             continue
         report[name] = {}
         cells = ""
-        for tool, measured in runs.items():
-            wall = [seconds for seconds, _ in measured]
-            figure = {"fastest_s": min(wall), "median_s": statistics.median(wall), "peak_bytes": min(memory for _, memory in measured)}
+        for tool, wall in runs.items():
+            figure = {"fastest_s": min(wall), "median_s": statistics.median(wall), "peak_bytes": peaks[tool]}
             report[name][tool] = figure
             cells += f"  {figure['fastest_s'] * 1e3:>6.1f} ms {figure['median_s'] * 1e3:>6.1f} ms {figure['peak_bytes'] / 1e6:>7.1f} MB"
         ours, theirs = report[name]["vireo"], report[name]["IREE"]

@@ -89,22 +89,46 @@ class Figure:
         }
 
 
-def once(command, niceness=0):
-    """Runs a command once: seconds on the wall and the most memory it had at a time, in bytes."""
-    prepare = functools.partial(be_nice, niceness) if niceness else None
+def program(tools, name):
+    """The path of a released tool. What pip puts into the bin folder is a script in Python that starts it, which takes longer than a small model."""
+    libraries = tools.parent.glob(f"lib/python*/site-packages/iree/_runtime_libs/{name}")
+    return next(libraries, tools / name)
+
+
+def go_on_nice(niceness):
+    """Goes on in a process of this niceness, and so do the processes that it starts. To change it in each of them would be measured, too."""
+    child = os.fork()
+    if child != 0:
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    os.setsid()
+    be_nice(niceness)
+
+
+def once(command):
+    """Runs a command once: seconds on the wall, from before the process starts until it has ended."""
+    actions = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    start = time.monotonic()
+    process = os.posix_spawn(command[0], command, os.environ, file_actions=actions)
+    _, status, _ = os.wait4(process, 0)
+    end = time.monotonic()
+    if os.waitstatus_to_exitcode(status) != 0:
+        raise Failed(f"{' '.join(command)} failed")
+    return end - start
+
+
+def peak_memory(command):
+    """The most memory that a command has at a time, in bytes."""
     # What this process has counts for its children until they are another program, so a small one starts the command if it can.
     small = shutil.which("time")
     with tempfile.NamedTemporaryFile() as peak:
         command = [small, "-f", "%M", "-o", peak.name, *command] if small else command
-        start = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=bool(niceness), preexec_fn=prepare)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
-        end = time.monotonic()
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             raise Failed(f"{' '.join(command)} failed")
         kibibytes = int(peak.read()) if small else used.ru_maxrss
-    return end - start, kibibytes * 1024
+    return kibibytes * 1024
 
 
 class Others:
