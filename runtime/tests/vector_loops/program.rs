@@ -434,7 +434,9 @@ pub fn product_of_strides(random: &mut Random) -> String {
     let mut stride = || ["0", "1", "8", "12", "16"][random.below(5) as usize];
     let (result, row, left, sums) = (stride(), stride(), stride(), stride());
     let (of, multiply) = [("f32", "fma.f32"), ("f32", "fma.f32"), ("i32", "fma.i32")][random.below(3) as usize];
-    let right = ["8", "12", "16", "12"][random.below(4) as usize];
+    let right = ["8", "12", "16", "12", "1", "2", "3"][random.below(7) as usize];
+    // What is multiplied may be bytes.
+    let narrow = ["i8.s", "i8.u", of, of][if of == "i32" { random.below(4) as usize } else { 2 }];
     let shift = if random.below(4) == 0 { "%i8:9" } else { "%i10:11" };
     let more = ["%i24:25", "%i24:25", "%i22:23"][random.below(3) as usize];
     let known = ["5", "8", "16", "24", "31", "40"][random.below(6) as usize];
@@ -476,8 +478,8 @@ pub fn product_of_strides(random: &mut Random) -> String {
   %i54:55 = vm.fma.i64 %i22:23, %i46:47, {more}
   %i54:55 = vm.add.i64 %i54:55, {shift}
   %i54:55 = vm.fma.i64 %i20:21, %i48:49, %i54:55
-  %i60 = vm.buffer.load.{of} %r1, %i52:53
-  %i61 = vm.buffer.load.{of} %r2, %i54:55
+  %i60 = vm.buffer.load.{narrow} %r1, %i52:53
+  %i61 = vm.buffer.load.{narrow} %r2, %i54:55
   %i62 = vm.buffer.load.{of} %r0, %i50:51
   %i62 = vm.{multiply} %i60, %i61, %i62
   vm.buffer.store.{of} %i62, %r0, %i50:51

@@ -196,7 +196,11 @@ impl Shapes {
                     match shapes[1] {
                         Shape::Uniform => Shape::Uniform,
                         Shape::Strided(1) if lanes::can_access(primitive) => Shape::Varying,
-                        Shape::Strided(by) if lanes::can_gather(primitive, by) => Shape::Varying,
+                        Shape::Strided(by)
+                            if lanes::can_gather(primitive, by) || lanes::can_load_bytes(primitive, by) =>
+                        {
+                            Shape::Varying
+                        }
                         _ => return None,
                     }
                 }

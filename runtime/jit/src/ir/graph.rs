@@ -127,6 +127,13 @@ pub(crate) enum Kind {
     LoadRows(Primitive, Rows),
     /// Loads one element to each lane: that at the index plus a displacement in elements, which is the field.
     LoadSplat(Primitive, i32),
+    /// Loads one byte of each row. The index is that of row 0.
+    LoadBytes(Primitive, Rows),
+    /// Loads four consecutive bytes of each row, as one number. The index is that of row 0; the third operand has the distance of each lane's
+    /// row from that of the first lane.
+    GatherBytes(Primitive, Rows),
+    /// One of the four bytes of each lane, lowest first, extended as the load does it.
+    Byte(Primitive, u8),
     /// Lanes of both operands in turn, in each group of four.
     Interleave(Interleave),
     /// Exits unless the frame of a native call fits the stacks, so that the interpreter need not make the call.

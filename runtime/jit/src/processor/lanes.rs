@@ -32,6 +32,12 @@ pub(crate) fn division(primitive: Primitive, of: Scalar) -> Option<Division> {
     (of == Scalar::I32).then_some(Division { signed, remainder })
 }
 
+/// Whether a vector can be made of bytes that are this far apart.
+pub(crate) fn can_load_bytes(primitive: Primitive, by: i64) -> bool {
+    // No instruction gathers less than 32 bits, so each byte is loaded by one.
+    can_access(primitive) && primitive.element_shift() == 0 && (1..1 << 20).contains(&by)
+}
+
 /// Whether a vector can be gathered from elements that are this far apart.
 pub(crate) fn can_gather(primitive: Primitive, by: i64) -> bool {
     // One instruction gathers all elements, 32 bits of each.

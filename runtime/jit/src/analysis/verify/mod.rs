@@ -364,7 +364,9 @@ impl<'a> Checker<'a> {
             Kind::LoadLanes(primitive, _)
             | Kind::Gather(primitive, _)
             | Kind::LoadRows(primitive, _)
-            | Kind::LoadSplat(primitive, _) => self.access(id, primitive, false, at),
+            | Kind::LoadSplat(primitive, _)
+            | Kind::LoadBytes(primitive, _)
+            | Kind::GatherBytes(primitive, _) => self.access(id, primitive, false, at),
             Kind::StoreLanes(primitive, _) => self.access(id, primitive, true, at),
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::HasRoom | Kind::CountSteps
                 if node.exit.is_none() =>
@@ -487,7 +489,9 @@ impl<'a> Checker<'a> {
             Kind::LaneNumbers => is_lanes(node.ty) && all.len() == 1 && is_lanes(all[0]),
             Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
             Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),
-            Kind::LoadRows(..) | Kind::LoadSplat(..) => is_lanes(node.ty) && all == [i64, i64],
+            Kind::LoadRows(..) | Kind::LoadSplat(..) | Kind::LoadBytes(..) => is_lanes(node.ty) && all == [i64, i64],
+            Kind::GatherBytes(..) => is_lanes(node.ty) && all == [i64, i64, node.ty],
+            Kind::Byte(..) => is_lanes(node.ty) && all == [node.ty],
             Kind::LoadLanes(..) => is_lanes(node.ty) && all.starts_with(&[i64, i64]) && is_mask(&all[2..], node.ty),
             Kind::Interleave(_) => is_lanes(node.ty) && all == [node.ty, node.ty],
             Kind::Gather(..) => {

@@ -90,6 +90,12 @@ impl Emitter<'_> {
                 let (first, last) = (i64::from(rows.element(0)), i64::from(rows.element(groups - 1)) + 3);
                 return Some(Access { primitive, stores: false, first, last });
             }
+            Kind::LoadBytes(primitive, rows) | Kind::GatherBytes(primitive, rows) => {
+                let first = i64::from(rows.stride) * i64::from(rows.first);
+                let more = if matches!(node.kind, Kind::GatherBytes(..)) { 3 } else { 0 };
+                let last = first + i64::from(rows.stride) * (lanes(node.width()) - 1) + more;
+                return Some(Access { primitive, stores: false, first, last });
+            }
             _ => return None,
         };
         let stores = matches!(primitive.effect(), Effect::Store);

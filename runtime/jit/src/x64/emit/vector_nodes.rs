@@ -58,8 +58,25 @@ impl Emitter<'_> {
                 // A register to which no operand is reloaded: the first two operands are no vectors.
                 let loaded = VECTOR_LOADED[1];
                 let mask = self.mask(node.args.get(3));
-                lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement, mask);
+                lanes::gather(&mut self.asm, width, loaded, from, offsets, (displacement, 2), mask);
                 return self.put(id, loaded);
+            }
+            Kind::GatherBytes(primitive, rows) => {
+                let from = self.element(&node.args, primitive);
+                let offsets = self.operand(node.args[2], 2);
+                // As for other gathers.
+                let loaded = VECTOR_LOADED[1];
+                let displacement = rows.stride.wrapping_mul(rows.first);
+                lanes::gather(&mut self.asm, width, loaded, from, offsets, (displacement, 0), None);
+                return self.put(id, loaded);
+            }
+            Kind::LoadBytes(primitive, rows) => {
+                let from = self.element(&node.args, primitive);
+                lanes::load_bytes(&mut self.asm, width, primitive, target, from, rows);
+            }
+            Kind::Byte(primitive, number) => {
+                let source = self.operand(node.args[0], 0);
+                lanes::byte(&mut self.asm, width, target, source, number, primitive == Primitive::LoadI8s);
             }
             Kind::LoadRows(_, rows) => {
                 // Displacements may be large, so a constant index is not added to them.

@@ -6,21 +6,26 @@
 
 use super::{LoopBodyBuilder, VectorLoop, integer};
 use crate::analysis::loop_nest::LoopNest;
-use crate::analysis::shapes::{Role, Shapes, access};
+use crate::analysis::shapes::{Role, Shape, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
 use crate::ir::types::{Scalar, Ty, Width};
+use crate::processor::lanes;
 
 /// The smallest vectors with which the iterations that are left can be made with a mask, if they can.
 pub(in super::super) fn least_width(graph: &Graph, nest: &LoopNest, shapes: &Shapes, largest: Width) -> Option<Width> {
     let are_independent = shapes.roles.iter().all(|role| matches!(role, Role::Induction(_)));
-    let mut are_words = true;
+    let (mut are_words, mut are_bytes_apart) = (true, false);
     nest.for_each_node(graph, &mut |id| {
         // AVX2 has masks for elements of 32 bits only.
-        are_words &= access(graph, id).is_none_or(|(_, primitive, _)| primitive.element_shift() == 2);
+        let Some(((_, index), primitive, _)) = access(graph, id) else { return };
+        are_words &= primitive.element_shift() == 2;
+        // Bytes that are loaded one by one have no masks.
+        are_bytes_apart |=
+            matches!(shapes.get(index), Shape::Strided(by) if by != 1 && lanes::can_load_bytes(primitive, by));
     });
     let width = if are_words { Width::Eight } else { Width::Sixteen };
-    let can_mask = nest.is_top_tested && nest.step == 1 && are_independent && !shapes.sequential;
+    let can_mask = nest.is_top_tested && nest.step == 1 && are_independent && !shapes.sequential && !are_bytes_apart;
     (can_mask && width <= largest).then_some(width)
 }
 

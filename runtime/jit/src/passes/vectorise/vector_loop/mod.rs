@@ -13,7 +13,7 @@ use crate::analysis::carried::Carried;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Element, Role, Shape, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Rows, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Lanes, Scalar, Ty};
 use crate::processor::lanes;
@@ -349,6 +349,12 @@ impl LoopBodyBuilder<'_, '_> {
                 let numbers = 0..self.of.factor.vectors as u8;
                 let load = |number| self.access(Kind::LoadLanes(primitive, number), ty, &[base, index]);
                 Value::Vectors(numbers.map(load).collect())
+            }
+            Shape::Strided(by) if lanes::can_load_bytes(primitive, by) => {
+                let (stride, lanes) = (i32::try_from(by).ok()?, self.of.factor.width.lanes() as i32);
+                let rows = (0..self.of.factor.vectors as i32).map(|number| Rows { stride, first: number * lanes });
+                let all = rows.map(|rows| self.add(Kind::LoadBytes(primitive, rows), ty, &[base, index]));
+                Value::Vectors(all.collect())
             }
             Shape::Strided(by) => {
                 let by = i32::try_from(by).ok()?;

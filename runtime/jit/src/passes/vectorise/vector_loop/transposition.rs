@@ -11,6 +11,8 @@
 //! rows 3, 7, 11, 15    d0 d1 d2 d3 | h0 h1 h2 h3 | ...        iteration 3     a3 b3 c3 d3 | ...
 //! ```
 //!
+//! Four bytes of a row are one number of 32 bits, so a gather has them all, and shifts take them apart.
+//!
 //! The inner loop stores nothing, but for elements that are in registers then, so a load may be made up to three iterations early.
 
 use smallvec::SmallVec;
@@ -64,7 +66,8 @@ pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &Loo
         for id in &graph.blocks[*block].nodes {
             let Some(((_, index), primitive, false)) = access(graph, *id) else { continue };
             let is_row = matches!(shapes.get(index), Shape::Strided(by) if by > 1);
-            if is_row && primitive.element_shift() == 2 && step(graph, &inside, &steps, index) == Some(1) {
+            let can_transpose = matches!(primitive.element_shift(), 0 | 2);
+            if is_row && can_transpose && step(graph, &inside, &steps, index) == Some(1) {
                 found.push(*id);
             }
         }
@@ -124,6 +127,17 @@ impl LoopBodyBuilder<'_, '_> {
         let ty = self.of.lanes_of(of);
         let lanes = self.of.factor.width.lanes() as i32;
         let mut all = Transposed::default();
+        if primitive.element_shift() == 0 {
+            let offsets = self.add(Kind::Multiples(stride), ty, &[]);
+            for number in 0..self.of.factor.vectors as i32 {
+                let rows = Rows { stride, first: number * lanes };
+                let bytes = self.add(Kind::GatherBytes(primitive, rows), ty, &[base, index, offsets]);
+                for (iteration, vectors) in (0..).zip(&mut all) {
+                    vectors.push(self.add(Kind::Byte(primitive, iteration), ty, &[bytes]));
+                }
+            }
+            return Some(all);
+        }
         for number in 0..self.of.factor.vectors as i32 {
             let [a, b, c, d] = [0, 1, 2, 3].map(|row| {
                 let rows = Rows { stride, first: number * lanes + row };

@@ -513,19 +513,49 @@ pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
     );
 }
 
-pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displacement: i32, mask: Option<u8>) {
-    let (base, index) = from;
-    match index {
-        Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
-        Src::Imm(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_mul(4)]),
-    }
+pub(super) fn gather(
+    asm: &mut Asm,
+    dst: u8,
+    from: (u8, Src),
+    offsets: u8,
+    (displacement, shift): (i32, u8),
+    mask: Option<u8>,
+) {
+    super::address(asm, from, shift);
     // The instruction clears the lanes that are done.
     match mask {
         Some(mask) => copy(asm, VECTOR_SCRATCH, mask),
         None => ones(asm),
     }
-    let displacement = displacement.wrapping_mul(4);
-    emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 4 + displacement], Ry(VECTOR_SCRATCH));
+    let displacement = displacement.wrapping_shl(shift.into());
+    if shift == 0 {
+        emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 1 + displacement], Ry(VECTOR_SCRATCH));
+    } else {
+        emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 4 + displacement], Ry(VECTOR_SCRATCH));
+    }
+}
+
+pub(super) fn byte(asm: &mut Asm, dst: u8, a: u8, number: u8, signed: bool) {
+    let before = 24 - 8 * number as i8;
+    let mut from = a;
+    if before > 0 {
+        emit!(asm; vpslld Ry(dst), Ry(a), BYTE before);
+        from = dst;
+    }
+    if signed {
+        emit!(asm; vpsrad Ry(dst), Ry(from), BYTE 24);
+    } else {
+        emit!(asm; vpsrld Ry(dst), Ry(from), BYTE 24);
+    }
+}
+
+/// Extends the bytes of the scratch register to lanes.
+pub(super) fn extend_bytes(asm: &mut Asm, dst: u8, signed: bool) {
+    if signed {
+        emit!(asm; vpmovsxbd Ry(dst), Rx(VECTOR_SCRATCH));
+    } else {
+        emit!(asm; vpmovzxbd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
 }
 
 pub(super) fn load_rows(asm: &mut Asm, dst: u8, base: u8, index: u8, rows: Rows) {

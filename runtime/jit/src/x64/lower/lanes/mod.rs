@@ -13,6 +13,7 @@ use crate::generated::vm::primitive;
 use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
 use crate::math::vector;
+use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use eight::Eight;
 use sixteen::Sixteen;
 
@@ -90,9 +91,11 @@ of_width! {
     sum(dst: u8, src: u8);
     /// Each lane's number times a constant.
     multiples(dst: u8, by: i32);
-    /// Gathers elements of 32 bits, at `index` plus `displacement` plus each of `offsets`, in elements. `dst` is none of the registers of
-    /// operands. Lanes that a mask leaves out may have any value.
-    gather(dst: u8, from: (u8, Src), offsets: u8, displacement: i32, mask: Option<u8>);
+    /// Gathers 32 bits for each lane, at `index` plus a displacement plus each of `offsets`, in elements; a shift says how large these are. `dst`
+    /// is none of the registers of operands. Lanes that a mask leaves out may have any value.
+    gather(dst: u8, from: (u8, Src), offsets: u8, displacement: (i32, u8), mask: Option<u8>);
+    /// Byte number `number` of each lane, extended with its sign or without.
+    byte(dst: u8, a: u8, number: u8, signed: bool);
     /// Loads four elements of 32 bits of every fourth row; element `index` is the first one of row 0.
     load_rows(dst: u8, base: u8, index: u8, rows: Rows);
     /// Loads element `index` plus `displacement`, of 32 bits, to all lanes.
@@ -103,6 +106,29 @@ of_width! {
     load_frame(dst: u8, offset: i32);
     /// Stores lanes to the native frame.
     store_frame(offset: i32, src: u8);
+}
+
+/// Loads one byte of each row, from consecutive rows.
+pub(crate) fn load_bytes(asm: &mut Asm, width: Width, primitive: Primitive, dst: u8, from: (u8, Src), rows: Rows) {
+    address(asm, from, 0);
+    emit!(asm; vpxor Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH));
+    for lane in 0..width.lanes() as i32 {
+        let offset = rows.stride.wrapping_mul(rows.first + lane);
+        emit!(asm; vpinsrb Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), [Rq(SCRATCH) + offset], BYTE lane as i8);
+    }
+    match width {
+        Width::Eight => eight::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
+        Width::Sixteen => sixteen::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
+    }
+}
+
+/// Writes the address of an element of `1 << shift` bytes to the scratch register.
+fn address(asm: &mut Asm, (base, index): (u8, Src), shift: u8) {
+    match (index, shift) {
+        (Src::Reg(index), 0) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index)]),
+        (Src::Reg(index), _) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
+        (Src::Imm(index), _) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_shl(shift.into())]),
+    }
 }
 
 /// The operand that chooses pairs of lanes: two bits for each, of which the first two are of the first operand.

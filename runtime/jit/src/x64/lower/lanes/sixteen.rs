@@ -450,19 +450,39 @@ fn elements(base: u8, index: Src, shift: u8, number: u8) -> Memory {
     }
 }
 
-pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displacement: i32, mask: Option<u8>) {
-    let (base, index) = from;
-    match index {
-        Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
-        Src::Imm(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_mul(4)]),
-    }
+pub(super) fn gather(
+    asm: &mut Asm,
+    dst: u8,
+    from: (u8, Src),
+    offsets: u8,
+    (displacement, shift): (i32, u8),
+    mask: Option<u8>,
+) {
+    super::address(asm, from, shift);
     // The instruction clears the bits of the lanes that are done.
     match mask {
         Some(mask) => evex::VPTESTMD.binary(asm, MASK, mask, mask),
         None => evex::VPCMPD.binary_by(asm, MASK, offsets, offsets, Order::Equal as u8),
     }
-    let from = Memory { base: SCRATCH, index: Some((offsets, 2)), offset: displacement.wrapping_mul(4) };
+    let offset = displacement.wrapping_shl(shift.into());
+    let from = Memory { base: SCRATCH, index: Some((offsets, shift)), offset };
     evex::VGATHERDPS.masked(asm, dst, MASK, from);
+}
+
+pub(super) fn byte(asm: &mut Asm, dst: u8, a: u8, number: u8, signed: bool) {
+    let mut from = a;
+    if number < 3 {
+        evex::VPSLLD.by_constant(asm, dst, a, 24 - 8 * number);
+        from = dst;
+    }
+    let shift = if signed { evex::VPSRAD } else { evex::VPSRLD };
+    shift.by_constant(asm, dst, from, 24);
+}
+
+/// Extends the bytes of the scratch register to lanes.
+pub(super) fn extend_bytes(asm: &mut Asm, dst: u8, signed: bool) {
+    let extend = if signed { evex::VPMOVSXBD } else { evex::VPMOVZXBD };
+    extend.unary(asm, dst, VECTOR_SCRATCH);
 }
 
 pub(super) fn load_rows(asm: &mut Asm, dst: u8, base: u8, index: u8, rows: Rows) {

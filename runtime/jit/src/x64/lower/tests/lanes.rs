@@ -197,7 +197,7 @@ fn lanes_are_gathered_at_even_distances() {
             vectors.run(|asm, width| {
                 let offsets = upper(width, 4);
                 lanes::multiples(asm, width, offsets, 3);
-                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), offsets, displacement, None);
+                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), offsets, (displacement, 2), None);
                 store(asm, width, 13);
             });
             let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 1 + 3 * lane + displacement as u32).collect();
@@ -266,6 +266,46 @@ fn lanes_are_stored_as_narrow_elements() {
                     let lane = at.checked_sub(first).map(|at| at / bytes).filter(|lane| *lane < count as usize);
                     let expected = lane.map_or(0x55, |lane| values[lane].to_le_bytes()[(at - first) % bytes]);
                     assert_eq!(*byte, expected, "byte {at} of {primitive:?} in {width:?}, {count} lanes");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_of_rows_are_loaded() {
+    for width in widths().iter().copied() {
+        let lanes = width.lanes() as usize;
+        // Rows of eleven bytes, from byte five on; the third row is the first that counts.
+        let rows = Rows { stride: 11, first: 2 };
+        for primitive in [Primitive::LoadI8s, Primitive::LoadI8u] {
+            for number in 0..4 {
+                for index in [Src::Imm(5), Src::Reg(6)] {
+                    let mut vectors = Vectors::new(width);
+                    let mut random = Random(13);
+                    vectors.memory.iter_mut().for_each(|value| *value = random.next() as u32);
+                    let bytes: Vec<u8> = vectors.memory.iter().flat_map(|value| value.to_le_bytes()).collect();
+                    vectors.run(|asm, width| {
+                        emit!(asm; mov Rd(6), 5);
+                        let (offsets, gathered, byte) = (upper(width, 4), upper(width, 13), upper(width, 2));
+                        lanes::multiples(asm, width, offsets, rows.stride);
+                        let displacement = (rows.stride * rows.first, 0);
+                        lanes::gather(asm, width, gathered, (MEMORY, index), offsets, displacement, None);
+                        lanes::byte(asm, width, byte, gathered, number, primitive == Primitive::LoadI8s);
+                        lanes::load_bytes(asm, width, primitive, upper(width, 3), (MEMORY, index), rows);
+                        store(asm, width, byte);
+                        lanes::store(asm, width, Primitive::StoreI32, (MEMORY, Src::Imm(0)), upper(width, 3), 0, None);
+                    });
+                    for lane in 0..lanes {
+                        let at = 5 + (2 + lane) * 11;
+                        let extended = |byte: u8| match primitive {
+                            Primitive::LoadI8s => i32::from(byte as i8) as u32,
+                            _ => byte.into(),
+                        };
+                        let expected = extended(bytes[at + usize::from(number)]);
+                        assert_eq!(vectors.lanes(RESULT)[lane], expected, "byte {number} of {lane}, {width:?}");
+                        assert_eq!(vectors.lanes(0)[lane], extended(bytes[at]), "{lane}, {width:?}");
+                    }
                 }
             }
         }
@@ -357,7 +397,7 @@ fn masks_leave_memory_alone() {
             let (mut vectors, values) = filled(width);
             vectors.run(|asm, width| {
                 mask(asm);
-                lanes::gather(asm, width, 13, address, 5, 0, Some(3));
+                lanes::gather(asm, width, 13, address, 5, (0, 2), Some(3));
                 lanes::store(asm, width, Primitive::StoreI32, address, 13, RESULT as u8, Some(3));
             });
             for lane in (0..lanes).filter(|lane| is_in(*lane)) {
