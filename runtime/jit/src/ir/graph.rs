@@ -127,6 +127,9 @@ pub(crate) enum Kind {
     LoadRows(Primitive, Rows),
     /// Loads one element to each lane: that at the index plus a displacement in elements, which is the field.
     LoadSplat(Primitive, i32),
+    /// Loads every other one of twice as many elements, as vector number so many of these. Sixteen lanes are chosen from two vectors, of which the
+    /// second one begins with the last element of the first; a third operand says for each lane which element of both it is.
+    LoadEven(Primitive, u8),
     /// Loads one byte of each row. The index is that of row 0.
     LoadBytes(Primitive, Rows),
     /// Loads four consecutive bytes of each row, as one number. The index is that of row 0; the third operand has the distance of each lane's

@@ -18,7 +18,7 @@ pub(super) fn is_idempotent(kind: Kind) -> bool {
         Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) | Kind::LoadRows(..) | Kind::LoadSplat(..) => {
             false
         }
-        Kind::LoadBytes(..) | Kind::GatherBytes(..) => false,
+        Kind::LoadEven(..) | Kind::LoadBytes(..) | Kind::GatherBytes(..) => false,
         Kind::CountSteps | Kind::UncountStep => false,
         _ => true,
     }

@@ -38,6 +38,11 @@ pub(crate) fn can_load_bytes(primitive: Primitive, by: i64) -> bool {
     can_access(primitive) && primitive.element_shift() == 0 && (1..1 << 20).contains(&by)
 }
 
+/// Whether two loads and a permutation make a vector of elements that are this far apart.
+pub(crate) fn can_load_even(primitive: Primitive, by: i64) -> bool {
+    can_gather(primitive, by) && by == 2
+}
+
 /// Whether a vector can be gathered from elements that are this far apart.
 pub(crate) fn can_gather(primitive: Primitive, by: i64) -> bool {
     // One instruction gathers all elements, 32 bits of each.

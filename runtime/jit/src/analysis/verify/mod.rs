@@ -24,7 +24,7 @@ use super::origins::Origins;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, CompileMode, ExitId, Graph, Kind, NodeId, Part, Terminator};
 use crate::ir::per_block::PerBlock;
-use crate::ir::types::{Effect, Scalar, Ty};
+use crate::ir::types::{Effect, Scalar, Ty, Width};
 
 /// Whether optimised builds verify, too.
 static ALWAYS: AtomicBool = AtomicBool::new(false);
@@ -365,6 +365,7 @@ impl<'a> Checker<'a> {
             | Kind::Gather(primitive, _)
             | Kind::LoadRows(primitive, _)
             | Kind::LoadSplat(primitive, _)
+            | Kind::LoadEven(primitive, _)
             | Kind::LoadBytes(primitive, _)
             | Kind::GatherBytes(primitive, _) => self.access(id, primitive, false, at),
             Kind::StoreLanes(primitive, _) => self.access(id, primitive, true, at),
@@ -490,6 +491,12 @@ impl<'a> Checker<'a> {
             Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
             Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),
             Kind::LoadRows(..) | Kind::LoadSplat(..) | Kind::LoadBytes(..) => is_lanes(node.ty) && all == [i64, i64],
+            Kind::LoadEven(..) => match node.ty.width() {
+                Some(Width::Sixteen) => {
+                    all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2]) && all[2].width() == node.ty.width()
+                }
+                width => width.is_some() && all == [i64, i64],
+            },
             Kind::GatherBytes(..) => is_lanes(node.ty) && all == [i64, i64, node.ty],
             Kind::Byte(..) => is_lanes(node.ty) && all == [node.ty],
             Kind::LoadLanes(..) => is_lanes(node.ty) && all.starts_with(&[i64, i64]) && is_mask(&all[2..], node.ty),

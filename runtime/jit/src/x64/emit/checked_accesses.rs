@@ -90,6 +90,11 @@ impl Emitter<'_> {
                 let (first, last) = (i64::from(rows.element(0)), i64::from(rows.element(groups - 1)) + 3);
                 return Some(Access { primitive, stores: false, first, last });
             }
+            Kind::LoadEven(primitive, number) => {
+                let first = 2 * i64::from(number) * lanes(node.width());
+                let last = first + 2 * (lanes(node.width()) - 1);
+                return Some(Access { primitive, stores: false, first, last });
+            }
             Kind::LoadBytes(primitive, rows) | Kind::GatherBytes(primitive, rows) => {
                 let first = i64::from(rows.stride) * i64::from(rows.first);
                 let more = if matches!(node.kind, Kind::GatherBytes(..)) { 3 } else { 0 };

@@ -70,9 +70,16 @@ impl Emitter<'_> {
                 lanes::gather(&mut self.asm, width, loaded, from, offsets, (displacement, 0), None);
                 return self.put(id, loaded);
             }
+            Kind::LoadEven(primitive, number) => {
+                let from = self.element(&node.args, primitive);
+                let order = node.args.get(2).map_or(0, |order| self.operand(*order, 2));
+                // As for gathers.
+                lanes::load_even(&mut self.asm, width, target, from, order, VECTOR_LOADED[1], number);
+            }
             Kind::LoadBytes(primitive, rows) => {
                 let from = self.element(&node.args, primitive);
-                lanes::load_bytes(&mut self.asm, width, primitive, target, from, rows);
+                // As for gathers.
+                lanes::load_bytes(&mut self.asm, width, primitive, target, from, rows, VECTOR_LOADED[1]);
             }
             Kind::Byte(primitive, number) => {
                 let source = self.operand(node.args[0], 0);

@@ -73,6 +73,8 @@ instructions! {
     VINSERTF32X4  P66  M0F3A 0x18 memory 16;
     VINSERTI32X8  P66  M0F3A 0x3A memory 32;
     // Lanes of two vectors, in each group of four.
+    // Of two vectors, by the numbers in the second operand.
+    VPERMT2PS     P66  M0F38 0x7F;
     VUNPCKLPS     None M0F   0x14;
     VUNPCKHPS     None M0F   0x15;
     VSHUFPS       None M0F   0xC6;

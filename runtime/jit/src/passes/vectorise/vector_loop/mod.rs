@@ -15,7 +15,7 @@ use crate::analysis::shapes::{Element, Role, Shape, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Rows, Terminator};
 use crate::ir::hash::Table;
-use crate::ir::types::{Effect, Lanes, Scalar, Ty};
+use crate::ir::types::{Effect, Lanes, Scalar, Ty, Width};
 use crate::processor::lanes;
 use transposition::Unrolled;
 
@@ -356,6 +356,14 @@ impl LoopBodyBuilder<'_, '_> {
                 let all = rows.map(|rows| self.add(Kind::LoadBytes(primitive, rows), ty, &[base, index]));
                 Value::Vectors(all.collect())
             }
+            Shape::Strided(by) if lanes::can_load_even(primitive, by) && self.mask.is_none() => {
+                let mut args: SmallVec<[NodeId; 3]> = SmallVec::from_slice(&[base, index]);
+                if self.of.factor.width == Width::Sixteen {
+                    args.push(self.even_elements());
+                }
+                let numbers = 0..self.of.factor.vectors as u8;
+                Value::Vectors(numbers.map(|number| self.add(Kind::LoadEven(primitive, number), ty, &args)).collect())
+            }
             Shape::Strided(by) => {
                 let by = i32::try_from(by).ok()?;
                 let offsets = self.add(Kind::Multiples(by), self.of.lanes_of(Scalar::I32), &[]);
@@ -368,6 +376,17 @@ impl LoopBodyBuilder<'_, '_> {
             }
             Shape::Varying | Shape::Sequential => return None,
         })
+    }
+
+    /// Which elements of two vectors sixteen lanes take, if the second vector begins with the last element of the first one: 0, 2, ... 14, and
+    /// 17, 19, ... 31.
+    fn even_elements(&mut self) -> NodeId {
+        let of_lanes = self.of.lanes_of(Scalar::I32);
+        let even = self.add(Kind::Multiples(2), of_lanes, &[]);
+        let four = self.graph.add_constant(Scalar::I32, 4);
+        let four = self.add(Kind::Splat, of_lanes, &[four]);
+        let of_second = self.lanes(Primitive::ShrU, &[even, four]);
+        self.lanes(Primitive::WrappingAdd, &[even, of_second])
     }
 
     fn store(&mut self, node: &Node, id: NodeId) -> Option<()> {

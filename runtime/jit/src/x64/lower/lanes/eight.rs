@@ -535,6 +535,18 @@ pub(super) fn gather(
     }
 }
 
+pub(super) fn load_even(asm: &mut Asm, dst: u8, from: (u8, Src), _order: u8, free: u8, number: u8) {
+    super::address(asm, from, 2);
+    let offset = i32::from(number) * 64;
+    emit!(asm
+        ; vmovups Ry(VECTOR_SCRATCH), [Rq(SCRATCH) + offset]
+        ; vmovups Ry(free), [Rq(SCRATCH) + offset + 28]
+        // The first vector has even elements of each group of four, and the second one odd ones. As above, they are the other way round.
+        ; vshufps Ry(dst), Ry(free), Ry(VECTOR_SCRATCH), BYTE 0b11_01_10_00_u8 as i8
+        ; vpermq Ry(dst), Ry(dst), BYTE 0b11_01_10_00_u8 as i8
+    );
+}
+
 pub(super) fn byte(asm: &mut Asm, dst: u8, a: u8, number: u8, signed: bool) {
     let before = 24 - 8 * number as i8;
     let mut from = a;

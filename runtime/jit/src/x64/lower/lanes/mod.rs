@@ -94,6 +94,9 @@ of_width! {
     /// Gathers 32 bits for each lane, at `index` plus a displacement plus each of `offsets`, in elements; a shift says how large these are. `dst`
     /// is none of the registers of operands. Lanes that a mask leaves out may have any value.
     gather(dst: u8, from: (u8, Src), offsets: u8, displacement: (i32, u8), mask: Option<u8>);
+    /// Loads every other element of 32 bits, of vector number `number` of these. Sixteen lanes take those elements of two vectors that `order` says.
+    /// `free` is no register of an operand, nor `dst`.
+    load_even(dst: u8, from: (u8, Src), order: u8, free: u8, number: u8);
     /// Byte number `number` of each lane, extended with its sign or without.
     byte(dst: u8, a: u8, number: u8, signed: bool);
     /// Loads four elements of 32 bits of every fourth row; element `index` is the first one of row 0.
@@ -108,17 +111,59 @@ of_width! {
     store_frame(offset: i32, src: u8);
 }
 
-/// Loads one byte of each row, from consecutive rows.
-pub(crate) fn load_bytes(asm: &mut Asm, width: Width, primitive: Primitive, dst: u8, from: (u8, Src), rows: Rows) {
+/// Loads one byte of each row, from consecutive rows. `free` is a register for vectors that is free.
+pub(crate) fn load_bytes(
+    asm: &mut Asm,
+    width: Width,
+    primitive: Primitive,
+    dst: u8,
+    from: (u8, Src),
+    rows: Rows,
+    free: u8,
+) {
     address(asm, from, 0);
-    emit!(asm; vpxor Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH));
-    for lane in 0..width.lanes() as i32 {
-        let offset = rows.stride.wrapping_mul(rows.first + lane);
-        emit!(asm; vpinsrb Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), [Rq(SCRATCH) + offset], BYTE lane as i8);
+    if rows.stride == 2 {
+        even_bytes(asm, width, rows.first.wrapping_mul(2), free);
+    } else {
+        separate_bytes(asm, width, rows);
     }
     match width {
         Width::Eight => eight::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
         Width::Sixteen => sixteen::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
+    }
+}
+
+/// Loads every other byte to the vector scratch register, from this far after the address in the scratch register.
+fn even_bytes(asm: &mut Asm, width: Width, offset: i32, free: u8) {
+    // The second half begins with the last byte of the first, so that nothing beyond the last byte is read.
+    match width {
+        Width::Eight => emit!(asm
+            ; vmovq Rx(VECTOR_SCRATCH), QWORD [Rq(SCRATCH) + offset]
+            ; vmovq Rx(free), QWORD [Rq(SCRATCH) + offset.wrapping_add(7)]
+        ),
+        Width::Sixteen => emit!(asm
+            ; vmovdqu Rx(VECTOR_SCRATCH), [Rq(SCRATCH) + offset]
+            ; vmovdqu Rx(free), [Rq(SCRATCH) + offset.wrapping_add(15)]
+        ),
+    }
+    emit!(asm
+        ; vpsllw Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), BYTE 8
+        ; vpsrlw Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), BYTE 8
+        ; vpsrlw Rx(free), Rx(free), BYTE 8
+        ; vpackuswb Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(free)
+    );
+    if width == Width::Eight {
+        // Four bytes are of each half.
+        emit!(asm; vpshufd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), BYTE 0b10_00);
+    }
+}
+
+/// Loads one byte of each row to the vector scratch register; the scratch register has the address in row 0.
+fn separate_bytes(asm: &mut Asm, width: Width, rows: Rows) {
+    emit!(asm; vpxor Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH));
+    for lane in 0..width.lanes() as i32 {
+        let offset = rows.stride.wrapping_mul(rows.first + lane);
+        emit!(asm; vpinsrb Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), [Rq(SCRATCH) + offset], BYTE lane as i8);
     }
 }
 

@@ -469,6 +469,19 @@ pub(super) fn gather(
     evex::VGATHERDPS.masked(asm, dst, MASK, from);
 }
 
+pub(super) fn load_even(asm: &mut Asm, dst: u8, (base, index): (u8, Src), order: u8, free: u8, number: u8) {
+    let first = elements(base, index, 2, 2 * number);
+    let second = Memory { offset: first.offset.wrapping_add(60), ..first };
+    // The instruction replaces the first vector.
+    let into = if dst == order { VECTOR_SCRATCH } else { dst };
+    evex::VMOVUPS.on(asm, into, Operand::Memory(first));
+    evex::VMOVUPS.on(asm, free, Operand::Memory(second));
+    evex::VPERMT2PS.binary(asm, into, order, free);
+    if into != dst {
+        copy(asm, dst, into);
+    }
+}
+
 pub(super) fn byte(asm: &mut Asm, dst: u8, a: u8, number: u8, signed: bool) {
     let mut from = a;
     if number < 3 {

@@ -292,7 +292,7 @@ fn bytes_of_rows_are_loaded() {
                         let displacement = (rows.stride * rows.first, 0);
                         lanes::gather(asm, width, gathered, (MEMORY, index), offsets, displacement, None);
                         lanes::byte(asm, width, byte, gathered, number, primitive == Primitive::LoadI8s);
-                        lanes::load_bytes(asm, width, primitive, upper(width, 3), (MEMORY, index), rows);
+                        lanes::load_bytes(asm, width, primitive, upper(width, 3), (MEMORY, index), rows, 5);
                         store(asm, width, byte);
                         lanes::store(asm, width, Primitive::StoreI32, (MEMORY, Src::Imm(0)), upper(width, 3), 0, None);
                     });
@@ -307,6 +307,56 @@ fn bytes_of_rows_are_loaded() {
                         assert_eq!(vectors.lanes(0)[lane], extended(bytes[at]), "{lane}, {width:?}");
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_other_element_is_loaded() {
+    for width in widths().iter().copied() {
+        let lanes = width.lanes() as usize;
+        for (index, number) in [(Src::Imm(1), 0), (Src::Reg(6), 0), (Src::Imm(1), 1), (Src::Reg(6), 1)] {
+            let mut vectors = Vectors::new(width);
+            vectors.memory.iter_mut().enumerate().for_each(|(index, value)| *value = 7 * index as u32);
+            let first = 1 + 2 * lanes as u32 * u32::from(number);
+            vectors.run(|asm, width| {
+                emit!(asm; mov Rd(6), 1);
+                let [even, four, order] = [4, 8, 9].map(|register| upper(width, register));
+                lanes::multiples(asm, width, even, 2);
+                emit!(asm; mov eax, 4);
+                lanes::splat(asm, width, Scalar::I32, four, 0);
+                lanes::value(asm, width, Primitive::ShrU, four, &[even, four]);
+                lanes::value(asm, width, Primitive::WrappingAdd, order, &[even, four]);
+                // The result may be where the order is.
+                let into = if number == 0 { order } else { upper(width, 3) };
+                lanes::load_even(asm, width, into, (MEMORY, index), order, 13, number);
+                store(asm, width, into);
+            });
+            let expected: Vec<u32> = (0..lanes as u32).map(|lane| 7 * (first + 2 * lane)).collect();
+            assert_eq!(vectors.lanes(RESULT), expected, "vector {number}, {width:?}");
+        }
+    }
+}
+
+#[test]
+fn every_other_byte_is_loaded() {
+    for width in widths().iter().copied() {
+        let lanes = width.lanes() as usize;
+        for primitive in [Primitive::LoadI8s, Primitive::LoadI8u] {
+            let rows = Rows { stride: 2, first: lanes as i32 };
+            let mut vectors = Vectors::new(width);
+            let mut random = Random(17);
+            vectors.memory.iter_mut().for_each(|value| *value = random.next() as u32);
+            let bytes: Vec<u8> = vectors.memory.iter().flat_map(|value| value.to_le_bytes()).collect();
+            vectors.run(|asm, width| {
+                lanes::load_bytes(asm, width, primitive, upper(width, 3), (MEMORY, Src::Imm(3)), rows, 13);
+                store(asm, width, upper(width, 3));
+            });
+            for lane in 0..lanes {
+                let byte = bytes[3 + 2 * (lanes + lane)];
+                let expected = if primitive == Primitive::LoadI8s { i32::from(byte as i8) as u32 } else { byte.into() };
+                assert_eq!(vectors.lanes(RESULT)[lane], expected, "{lane}, {width:?}");
             }
         }
     }
