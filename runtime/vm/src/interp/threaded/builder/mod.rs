@@ -8,6 +8,8 @@
 //!
 //! For each instruction the code has the op at which the loop dispatcher continues if its handler stops.
 
+mod runtime_calls;
+
 use std::mem::MaybeUninit;
 
 use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
@@ -28,7 +30,7 @@ use crate::generated::vm::interp::threaded as generated;
 use crate::interp::bound_modules::BytecodeModule;
 use crate::interp::control::register_index;
 use crate::interp::machine::ArgumentLayout;
-use crate::interp::stack::{BoundFunction, FrameDescriptor};
+use crate::interp::stack::FrameDescriptor;
 use crate::limits::Charge;
 
 /// A loop is not rotated if a branch of its test has more copies than this, because rotation duplicates them.
@@ -492,34 +494,6 @@ impl<'a> CodeBuilder<'a> {
         // The operands are written once the site has its address.
         self.stream.push(handler, [0_u64; size_of::<CallOperands>() / 8]);
         self.resumes.push(self.stream.instructions.len());
-        true
-    }
-
-    /// Emits a call of an import that is bound, and for a yieldable one the branch to where it goes on. False for any other call.
-    fn import_call(&mut self, call: CallId) -> bool {
-        let site = self.decoded.call(call);
-        let Callee::Import(import) = site.callee else { return false };
-        let Some(target) = self.module.imports.get(import.index()).and_then(|import| import.target) else {
-            return false;
-        };
-        self.pointers.push((self.stream.instructions.len(), Pointer::ImportSite(self.import_sites.len())));
-        self.import_sites.push(ImportSite {
-            caller: BoundFunction::new(self.index, self.function),
-            pc: self.stream.pc,
-            call,
-            target,
-            marshal: self.function.marshal(call).clone(),
-        });
-        self.stream.push(handlers::import_call, std::ptr::null::<ImportSite>());
-        self.stream.carry = None;
-        if let Some(block) = site.resume {
-            self.load_entry_carry(block);
-            let entry = self.decoded.entry(block) as u32;
-            if entry != self.next_op {
-                // Going on counts no step.
-                self.branch(entry, false);
-            }
-        }
         true
     }
 
