@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
-use vireo::vm::{Context, Module, Obj, Object, Ref, Value};
+use vireo::vm::{Buffer, Context, Module, Obj, Object, Ref, Value};
 use vireo::{Result, StatusCode, vm_module};
 
 struct Token(Arc<()>);
@@ -134,4 +134,50 @@ fn a_failed_call_loses_nothing() {
     let status = call("fails").unwrap_err();
     assert_eq!(status.code(), StatusCode::InvalidArgument);
     assert!(status.to_string().contains("argument `a` is null"), "{status}");
+}
+
+/// `load` says that its global is a buffer, and `store` stores anything.
+const GLOBAL: &str = r#"
+vm.module @m version 0
+vm.type !vm.buffer
+vm.type !vm.opaque
+
+vm.export @store
+vm.func @store(%r0: !vm.opaque) -> () {
+^bb0:
+  vm.global.store.ref %r0, .refs[0] : !vm.opaque
+  vm.return
+}
+
+vm.export @load
+vm.func @load() -> (!vm.opaque) {
+^bb0:
+  %r0 = vm.global.load.ref .refs[0] : !vm.buffer
+  %r1 = vm.global.load.ref .refs[0] : !vm.buffer
+  vm.return %R1
+}
+"#;
+
+#[test]
+fn globals_are_checked_at_each_load() {
+    let context = Context::new([Module::from_bytes(&assemble(GLOBAL).unwrap()).unwrap()]).unwrap();
+    let [load, store] = ["m.load", "m.store"].map(|name| context.function(name).unwrap());
+    let buffer = Value::from(Obj::new(Buffer::copy_of(&[1; 8]).unwrap()));
+    let token = Value::Ref(Some(Obj::new(Token(Arc::default())).into_ref()));
+    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+        for value in [&Value::Ref(None), &token, &buffer, &buffer, &token, &Value::Ref(None), &buffer] {
+            store.call_with(std::slice::from_ref(value), Limits { dispatch, ..Limits::default() }).unwrap();
+            let loaded = load.call_with(&[], Limits { dispatch, ..Limits::default() });
+            match loaded {
+                Err(status) => {
+                    assert_eq!((value, status.code()), (&token, StatusCode::InvalidArgument), "{status}");
+                    assert!(
+                        status.message().contains("expected a reference of type !vm.buffer, got !test.token"),
+                        "{status}"
+                    );
+                }
+                Ok(loaded) => assert_eq!((&loaded[..], value != &token), (std::slice::from_ref(value), true)),
+            }
+        }
+    }
 }

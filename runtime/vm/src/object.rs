@@ -271,6 +271,12 @@ impl Ref {
         self.0.as_ptr().cast_const().cast()
     }
 
+    /// An address that only objects of the same type have; a type may have several.
+    #[inline]
+    pub(crate) fn type_address(&self) -> *const () {
+        std::ptr::from_ref(self.header().vtable).cast()
+    }
+
     /// The identity that `cmp.eq.ref` compares.
     #[inline]
     pub fn identity(&self) -> *const () {

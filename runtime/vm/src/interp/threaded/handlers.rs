@@ -32,6 +32,22 @@ pub(super) const GO_ON: usize = 1;
 pub(super) unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: every instruction that is jumped to begins with a handler.
     let handler = unsafe { (*ip).handler.assume_init() };
+    // SAFETY: the caller's promise.
+    unsafe { continue_by(handler, ip, slots, cx, carried) }
+}
+
+/// Lets another handler go on at `ip`, by a sibling call if there are such.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[inline(always)]
+pub(super) unsafe fn continue_by(
+    handler: Handler,
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // Where panics abort, a call of what may unwind is guarded, and the guard would stay on the stack: there it is called as what never unwinds.
     #[cfg(panic = "abort")]
     // SAFETY: the types differ in this only.
@@ -135,7 +151,13 @@ pub(super) unsafe extern "C-unwind" fn import_call(
 /// # Safety
 /// As for a [`Handler`].
 #[inline(always)]
-unsafe fn go_on<T>(after: After, ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+pub(super) unsafe fn go_on<T>(
+    after: After,
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // SAFETY: the caller's promise; a continuation is an instruction and a frame for which it holds, too.
     unsafe {
         match after {

@@ -24,6 +24,7 @@ mod instruction;
 mod native_code;
 mod native_frames;
 mod pinned_list;
+mod reference_loads;
 mod runtime_ops;
 mod sequences;
 

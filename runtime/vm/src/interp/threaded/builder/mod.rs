@@ -344,6 +344,7 @@ impl<'a> CodeBuilder<'a> {
             | Op::CallVariadicYieldable { call }
                 if self.import_call(call) => {}
             Op::Return { operands } => self.returns(operands),
+            op if self.reference_load(op) => {}
             op if generated::visit_op(op, &mut self.stream) || generated::visit_helper(op, &mut self.stream) => {}
             _ => {
                 self.stream.push(handlers::cold, self.stream.pc);

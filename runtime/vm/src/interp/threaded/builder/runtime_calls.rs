@@ -1,12 +1,36 @@
-//! Instructions of ops for which handlers call the runtime: calls of imports.
+//! Instructions of ops for which handlers call the runtime: calls of imports, and loads of references.
 
-use super::{CodeBuilder, Pointer};
-use crate::bytecode::{CallId, Callee};
+use super::{CodeBuilder, InstructionStream, Pointer};
+use crate::bytecode::{CallId, Callee, Op, RefReg};
 use crate::interp::stack::BoundFunction;
 use crate::interp::threaded::handlers;
 use crate::interp::threaded::import_site::ImportSite;
+use crate::interp::threaded::reference_loads::{self, GlobalLoad, ReferenceLoad, RodataLoad, ZeroLoad};
+
+impl InstructionStream {
+    fn reference_load<L: ReferenceLoad>(&mut self, load: L) {
+        self.push(reference_loads::load::<L>, load);
+        self.carry = None;
+    }
+}
 
 impl CodeBuilder<'_> {
+    /// Emits an op that puts a reference into a register. False for any other op.
+    pub(super) fn reference_load(&mut self, op: Op) -> bool {
+        let (pc, of) = (self.stream.pc, RefReg::frame_relative);
+        match op {
+            Op::ConstRefZero { result } => self.stream.reference_load(ZeroLoad { pc, result: of(result) }),
+            Op::ConstRefRodata { rodata, result } => {
+                self.stream.reference_load(RodataLoad { pc, result: of(result), rodata });
+            }
+            Op::GlobalLoadRef { global, result, .. } if !result.is_move() => {
+                self.stream.reference_load(GlobalLoad { pc, result: of(result), global, seen: std::ptr::null_mut() });
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// Emits a call of an import that is bound, and for a yieldable one the branch to where it goes on. False for any other call.
     pub(super) fn import_call(&mut self, call: CallId) -> bool {
         let site = self.decoded.call(call);
