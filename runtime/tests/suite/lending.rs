@@ -1,6 +1,7 @@
 //! References that programs pass to native functions: lent where the register keeps them, moved where it does not, under both
 //! dispatchers. Whatever the function does with them, no count is lost and none is left over.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use vireo::asm::assemble;
@@ -33,6 +34,12 @@ impl Host {
     fn all(&self, refs: Vec<(Option<Obj<Token>>, i32)>) -> Result<i32> {
         Ok(refs.iter().map(|(token, factor)| i32::from(token.is_some()) * factor).sum())
     }
+
+    #[vm_export("panic")]
+    fn panic(&self, _a: &Ref, _b: &Obj<Token>, value: i32) -> Result<i32> {
+        assert_ne!(value, 3, "it is three");
+        Ok(value)
+    }
 }
 
 /// Each function says what it expects by what it returns.
@@ -43,6 +50,8 @@ vm.type !vm.opaque
 vm.import @host.look cconv "0rr_i"
 vm.import @host.keep cconv "0rr_rr"
 vm.import @host.all cconv "0CriD_i"
+vm.import @host.panic cconv "0rri_i"
+vm.rodata[0] = 01
 
 vm.export @look
 vm.func @look(%r0: !vm.opaque) -> (i32, i32, i32, !vm.opaque) {
@@ -78,6 +87,14 @@ vm.func @all(%r0: !vm.opaque) -> (i32, i32) {
   %i0 = vm.call.variadic @host.all segments[3](%r0, %i2, %r1, %i3, %r0, %i4)
   %i1 = vm.call.variadic @host.all segments[2](%R0, %i2, %r0, %i3)
   vm.return %i0, %i1
+}
+
+vm.export @panics
+vm.func @panics(%r0: !vm.opaque, %i0: i32) -> (i32) {
+^bb0:
+  %r1 = vm.const.ref.rodata 0
+  %i0 = vm.call @host.panic(%R1, %r0, %i0)
+  vm.return %i0
 }
 
 vm.export @fails
@@ -134,6 +151,24 @@ fn a_failed_call_loses_nothing() {
     let status = call("fails").unwrap_err();
     assert_eq!(status.code(), StatusCode::InvalidArgument);
     assert!(status.to_string().contains("argument `a` is null"), "{status}");
+}
+
+#[test]
+fn a_panic_leaves_nothing_to_the_next_call() {
+    let context =
+        Context::new([Module::native(Host).unwrap(), Module::from_bytes(&assemble(PROGRAM).unwrap()).unwrap()]);
+    let function = context.unwrap().function("m.panics").unwrap();
+    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+        let count = Arc::new(());
+        let call = |value| {
+            let token = Value::Ref(Some(Obj::new(Token(count.clone())).into_ref()));
+            function.call_with(&[token, Value::I32(value)], Limits { dispatch, ..Limits::default() })
+        };
+        catch_unwind(AssertUnwindSafe(|| call(3))).unwrap_err();
+        assert_eq!(Arc::strong_count(&count), 1, "{dispatch:?}");
+        assert_eq!(numbers(&call(4).unwrap()), [4]);
+        assert_eq!(Arc::strong_count(&count), 1, "{dispatch:?}");
+    }
 }
 
 /// `load` says that its global is a buffer, and `store` stores anything.

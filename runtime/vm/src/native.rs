@@ -4,6 +4,7 @@
 //! `r`. A span `C...D` is one word with the number of tuples, then the tuples. `#[vm_module]` writes this code; few write it by hand.
 
 use std::any::Any;
+use std::mem::MaybeUninit;
 
 use super::object::Ref;
 use super::wait_source::BoxedWaitSource;
@@ -52,6 +53,33 @@ fn clear(refs: &mut Vec<Option<Ref>>) {
     while let Some(reference) = refs.pop() {
         drop(reference);
     }
+}
+
+/// Moves references out of a list, each with the target of the same index, and releases those that are too many. As `drain`, without the guard for
+/// what the loop leaves: if a destructor panics, those after it leak.
+#[inline(always)]
+pub(crate) fn move_out<T>(references: &mut Vec<Option<Ref>>, targets: &[T], mut to: impl FnMut(&T, Option<Ref>)) {
+    let count = references.len();
+    // SAFETY: an empty list is not longer than its memory.
+    unsafe { references.set_len(0) };
+    for (target, reference) in targets.iter().zip(&mut references.spare_capacity_mut()[..count]) {
+        // SAFETY: the memory holds as many references as the list had, which does not own them any more. Each is moved out once.
+        to(target, unsafe { reference.assume_init_read() });
+    }
+    if count > targets.len() {
+        // SAFETY: as above; those before were moved out, and these were not.
+        unsafe { release(&mut references.spare_capacity_mut()[targets.len()..count]) };
+    }
+}
+
+/// Releases references that a native function has added to its arguments or results.
+///
+/// # Safety
+/// They must be initialised, and not be used any more.
+#[cold]
+unsafe fn release(references: &mut [MaybeUninit<Option<Ref>>]) {
+    // SAFETY: the caller guarantees it.
+    references.iter_mut().for_each(|reference| unsafe { reference.assume_init_drop() });
 }
 
 /// The outcome of a native call.

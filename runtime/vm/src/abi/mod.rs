@@ -62,7 +62,9 @@ impl<'call> Arguments<'call> {
     #[inline]
     pub fn new(call: &'call mut Call, keep: bool) -> Arguments<'call> {
         call.result_words.clear();
-        call.result_refs.clear();
+        if !call.result_refs.is_empty() {
+            clear_results(call);
+        }
         Arguments { words: &call.words, refs: &mut call.refs, lent: call.lent, keep }
     }
 
@@ -152,6 +154,12 @@ impl<'call> Arguments<'call> {
     pub fn finish(self) -> Result<()> {
         if self.words.is_empty() && self.refs.is_empty() { Ok(()) } else { Err(mismatch("too many arguments")) }
     }
+}
+
+/// Releases results of the last call, of which interpreters leave none.
+#[cold]
+fn clear_results(call: &mut Call) {
+    call.result_refs.clear();
 }
 
 #[cold]

@@ -148,7 +148,7 @@ pub struct ImportTarget {
 pub struct ContextState {
     /// By module index.
     pub modules: Vec<ModuleState>,
-    /// The call object of the last native call, which the next one reuses.
+    /// The call object of the native call that runs, or of the last one, which the next one reuses.
     pub recycled_call: Option<Box<Call>>,
     /// A call that is ready to run.
     pub(super) ready: Option<Box<ReadyCall>>,

@@ -4,7 +4,7 @@
 //! Each handler returns a [`Flow`]: where execution continues. A call pushes a frame and never recurses, so the depth of a program is
 //! bounded by the limit of its stack alone.
 
-use super::bound_modules::{BoundModule, BytecodeModule, ImportTarget, ModuleState};
+use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleState};
 use super::frame::Frame;
 use super::invocation::{fail_code, in_native_frame};
 use super::machine::{ArgumentLayout, Machine, lookup};
@@ -16,6 +16,7 @@ use crate::bytecode::{
 use crate::convention::Kind;
 use crate::generated::vm::interp::dispatch as ops;
 use crate::limits::{Dispatch, Limits, Tier};
+use crate::native::move_out;
 use crate::status::{Result, Status};
 use crate::{BoxedWaitSource, Call, NativeModule, Outcome, Value};
 
@@ -302,30 +303,38 @@ impl<'a> Machine<'a> {
         marshal: &Marshal,
         pending: Option<Box<Call>>,
     ) -> Result<bool> {
-        let mut call = match pending {
-            Some(call) => call,
+        match pending {
+            Some(call) => self.state.recycled_call = Some(call),
             None => self.marshal(marshal),
-        };
-        let outcome = if self.is_limited() {
-            self.invoke_within_limits(module, target, &mut call)
-        } else {
-            self.invoke(module, target, &mut call)
-        };
-        match outcome? {
-            Outcome::Return => {}
-            Outcome::Wait(wait) => {
-                self.wait_for(call, wait);
+        }
+        let outcome =
+            if self.is_limited() { self.invoke_within_limits(module, target) } else { self.invoke(module, target) };
+        match outcome {
+            Ok(Outcome::Return) => {}
+            Ok(Outcome::Wait(wait)) => {
+                self.wait_for(wait);
                 return Ok(false);
             }
-        }
-        // Lent references return before the results are written, because a result may go to the same register. The others are released.
-        let mut frame = self.frame;
-        for ((reg, passing), reference) in marshal.refs.iter().zip(call.refs.drain(..)) {
-            if *passing == Passing::Lend {
-                *frame.reference_at_mut(*reg) = reference;
+            Err(status) => {
+                // Its references are released.
+                self.state.recycled_call = None;
+                return Err(status);
             }
         }
+        let Some(call) = &mut self.state.recycled_call else { return Err(no_native_state(target)) };
+        let call: &mut Call = call;
+        // Lent references return before the results are written, because a result may go to the same register. The others are released.
+        let mut frame = self.frame;
+        move_out(&mut call.refs, &marshal.refs, |(reg, passing), reference| {
+            if *passing == Passing::Lend {
+                // The register is null since the reference was lent.
+                std::mem::forget(std::mem::replace(frame.reference_at_mut(*reg), reference));
+            } else {
+                drop(reference);
+            }
+        });
         if call.result_words.len() < marshal.result_words.len() || call.result_refs.len() < marshal.result_refs.len() {
+            self.state.recycled_call = None;
             return Err(fewer_results(module, target));
         }
         for (word, target) in call.result_words.iter().zip(&marshal.result_words) {
@@ -336,35 +345,33 @@ impl<'a> Machine<'a> {
                 Word::Count(_) => {}
             }
         }
-        for (target, reference) in marshal.result_refs.iter().zip(call.result_refs.drain(..)) {
+        move_out(&mut call.result_refs, &marshal.result_refs, |target, reference| {
             let old = std::mem::replace(frame.reference_at_mut(*target), reference);
             drop(old);
-        }
-        call.clear();
-        self.state.recycled_call = Some(call);
+        });
         Ok(true)
     }
 
-    /// Calls a native function with these arguments.
+    /// Calls a native function with the arguments of `recycled_call`.
     #[inline(always)]
-    fn invoke(&mut self, module: &dyn NativeModule, target: ImportTarget, call: &mut Call) -> Result<Outcome> {
-        let Some(ModuleState::Native(state)) = self.state.modules.get_mut(target.module) else {
+    fn invoke(&mut self, module: &dyn NativeModule, target: ImportTarget) -> Result<Outcome> {
+        let ContextState { modules, recycled_call, .. } = &mut *self.state;
+        let Some(ModuleState::Native(state)) = modules.get_mut(target.module) else {
             return Err(no_native_state(target));
         };
-        module.call(target.function, &mut **state, call).map_err(|status| in_native_frame(module, target, status))
+        let guard = DroppedByPanic(recycled_call);
+        let Some(call) = &mut *guard.0 else { return Err(no_native_state(target)) };
+        let result = module.call(target.function, &mut **state, call);
+        std::mem::forget(guard);
+        result.map_err(|status| in_native_frame(module, target, status))
     }
 
     /// As `invoke`, for calls whose limits bound more than sizes.
     #[inline(never)]
-    fn invoke_within_limits(
-        &mut self,
-        module: &dyn NativeModule,
-        target: ImportTarget,
-        call: &mut Call,
-    ) -> Result<Outcome> {
+    fn invoke_within_limits(&mut self, module: &dyn NativeModule, target: ImportTarget) -> Result<Outcome> {
         // The function may run programs that use the same fuel.
         let lent = self.lend_steps();
-        let outcome = self.invoke(module, target, call)?;
+        let outcome = self.invoke(module, target)?;
         if let Outcome::Return = outcome {
             self.check_after_call()?;
             self.reclaim_steps(lent);
@@ -374,17 +381,25 @@ impl<'a> Machine<'a> {
 
     /// Suspends the invocation until the callee of a native call is ready to go on.
     #[cold]
-    fn wait_for(&mut self, call: Box<Call>, wait: BoxedWaitSource) {
-        self.stack.pending = Some(call);
+    fn wait_for(&mut self, wait: BoxedWaitSource) {
+        self.stack.pending = self.state.recycled_call.take();
         self.suspend_at(self.pc);
         self.exit = Some(Exit::Waiting(wait));
     }
 
-    /// The two argument streams of a native call, in the recycled memory of the last call.
+    /// Makes `recycled_call` a native call with what is in the registers that `marshal` names.
     #[inline(always)]
-    fn marshal(&mut self, marshal: &Marshal) -> Box<Call> {
-        let mut call = self.state.recycled_call.take().unwrap_or_default();
+    fn marshal(&mut self, marshal: &Marshal) {
         let mut frame = self.frame;
+        let call: &mut Call = match &mut self.state.recycled_call {
+            Some(call) => call,
+            none => none.insert(new_call()),
+        };
+        if !call.refs.is_empty() || !call.result_refs.is_empty() {
+            clear_after_panic(call);
+        }
+        call.result_words.clear();
+        call.words.clear();
         call.words.extend(marshal.words.iter().map(|word| match *word {
             Word::Narrow(reg) => u64::from(frame.word(reg.index())),
             Word::Wide(reg) => frame.wide(reg),
@@ -395,8 +410,27 @@ impl<'a> Machine<'a> {
             if *passing == Passing::Copy { place.clone() } else { place.take() }
         }));
         call.lent = marshal.lent;
-        call
     }
+}
+
+#[cold]
+fn new_call() -> Box<Call> {
+    Box::default()
+}
+
+/// A call that is dropped if its function panics, so that the context does not hold its references.
+struct DroppedByPanic<'a>(&'a mut Option<Box<Call>>);
+
+impl Drop for DroppedByPanic<'_> {
+    fn drop(&mut self) {
+        *self.0 = None;
+    }
+}
+
+/// Clears what a destructor that has panicked left in the call.
+#[cold]
+fn clear_after_panic(call: &mut Call) {
+    call.clear();
 }
 
 #[cold]
