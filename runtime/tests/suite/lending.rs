@@ -40,6 +40,18 @@ impl Host {
         assert_ne!(value, 3, "it is three");
         Ok(value)
     }
+
+    /// The lengths of two buffers, zero for other objects.
+    #[vm_export("lengths")]
+    fn lengths(&self, a: &Ref, b: &Ref) -> Result<i32> {
+        let [a, b] = [a, b].map(|reference| reference.get::<Buffer>().map_or(0, Buffer::len));
+        Ok((a * 10 + b) as i32)
+    }
+
+    #[vm_export("pass")]
+    fn pass(&self, a: Ref) -> Result<Ref> {
+        Ok(a)
+    }
 }
 
 /// Each function says what it expects by what it returns.
@@ -51,7 +63,10 @@ vm.import @host.look cconv "0rr_i"
 vm.import @host.keep cconv "0rr_rr"
 vm.import @host.all cconv "0CriD_i"
 vm.import @host.panic cconv "0rri_i"
+vm.import @host.lengths cconv "0rr_i"
+vm.import @host.pass cconv "0r_r"
 vm.rodata[0] = 01
+vm.rodata[1] = 0102
 
 vm.export @look
 vm.func @look(%r0: !vm.opaque) -> (i32, i32, i32, !vm.opaque) {
@@ -87,6 +102,26 @@ vm.func @all(%r0: !vm.opaque) -> (i32, i32) {
   %i0 = vm.call.variadic @host.all segments[3](%r0, %i2, %r1, %i3, %r0, %i4)
   %i1 = vm.call.variadic @host.all segments[2](%R0, %i2, %r0, %i3)
   vm.return %i0, %i1
+}
+
+vm.export @rodata
+vm.func @rodata(%r0: !vm.opaque) -> (i32, i32, i32, i32) {
+^bb0:
+  %r1 = vm.const.ref.rodata 0
+  %r2 = vm.const.ref.rodata 1
+  %i0 = vm.call @host.lengths(%R1, %R2)
+  %r1 = vm.const.ref.rodata 1
+  %r1 = vm.call @host.pass(%R1)
+  %r2 = vm.const.ref.rodata 0
+  %i1 = vm.call @host.lengths(%R1, %r2)
+  %r1 = vm.const.ref.rodata 0
+  %r2 = vm.const.ref.rodata 0
+  %i2 = vm.call @host.lengths(%R1, %R2)
+  %r1 = vm.const.ref.rodata 1
+  %r2 = vm.const.ref.rodata 1
+  %r1 = vm.assign.ref %r0
+  %i3 = vm.call @host.lengths(%R2, %R1)
+  vm.return %i0, %i1, %i2, %i3
 }
 
 vm.export @panics
@@ -151,6 +186,11 @@ fn a_failed_call_loses_nothing() {
     let status = call("fails").unwrap_err();
     assert_eq!(status.code(), StatusCode::InvalidArgument);
     assert!(status.to_string().contains("argument `a` is null"), "{status}");
+}
+
+#[test]
+fn segments_are_loaded_again_and_again() {
+    assert_eq!(numbers(&call("rodata").unwrap().0), [12, 21, 11, 20]);
 }
 
 #[test]

@@ -165,12 +165,40 @@ pub enum ModuleState {
         /// Ref globals.
         refs: Vec<Option<Ref>>,
         /// The rodata segments, each an object of this context: threads that count the references of one object wait for each other.
-        rodata: Vec<Ref>,
+        rodata: Vec<RodataSegment>,
         /// Charges their memory to the call that created the context.
         _charge: Charge,
     },
     /// The state of a native module, of a type of its own.
     Native(Box<dyn Any + Send>),
+}
+
+/// A rodata segment in the state of a context.
+pub struct RodataSegment {
+    segment: Ref,
+    /// A reference for the next load of the segment: most are passed to native functions that only read them, and counting a reference takes as long
+    /// as twenty other instructions.
+    spare: Option<Ref>,
+}
+
+impl RodataSegment {
+    fn new(segment: Ref) -> RodataSegment {
+        RodataSegment { segment, spare: None }
+    }
+
+    /// A reference to the segment.
+    #[inline]
+    pub fn load(&mut self) -> Ref {
+        self.spare.take().unwrap_or_else(|| self.segment.clone())
+    }
+
+    /// Takes a reference that is not needed any more, if it is one to the segment; else it is dropped.
+    #[inline]
+    pub fn give_back(&mut self, reference: Ref) {
+        if self.spare.is_none() && reference.is_same_object(&self.segment) {
+            self.spare = Some(reference);
+        }
+    }
 }
 
 impl ContextState {
@@ -206,7 +234,7 @@ impl ModuleState {
                 refs.try_reserve_exact(module.global_refs).map_err(|_| exhausted("ref globals", module.global_refs))?;
                 globals.resize(module.global_bytes, 0);
                 refs.resize(module.global_refs, None);
-                let rodata = module.rodata.iter().map(Buffer::over_same_bytes).collect();
+                let rodata = module.rodata.iter().map(Buffer::over_same_bytes).map(RodataSegment::new).collect();
                 Ok(ModuleState::Bytecode { globals, refs, rodata, _charge: charge })
             }
             BoundModule::Native(module, _) => Ok(ModuleState::Native(module.create_state()?)),

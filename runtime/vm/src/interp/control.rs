@@ -11,7 +11,7 @@ use super::machine::{ArgumentLayout, Machine, lookup};
 use super::stack::FrameDescriptor;
 use super::threaded::{self, FunctionEntry};
 use crate::bytecode::{
-    AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
+    AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, RodataId, StringId, Word,
 };
 use crate::convention::Kind;
 use crate::generated::vm::interp::dispatch as ops;
@@ -147,7 +147,7 @@ pub(super) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
     match cx.module_list.modules.get(target.module) {
         Some(BoundModule::Native(module, _)) => {
             let pending = cx.stack.pending.take();
-            if !cx.call_native(&**module, target, cx.function.marshal(call), pending)? {
+            if !cx.call_native(&**module, target, cx.function.marshal(call), &[], pending)? {
                 return Ok(Flow::Exit);
             }
             Ok(site.resume.map_or(Flow::Next, |block| Flow::Jump(cx.code().entry(block))))
@@ -294,13 +294,15 @@ impl<'a> Machine<'a> {
     }
 
     /// Calls a native function with `pending`, or with what is in the registers that `marshal` names, and writes its results to registers. False if
-    /// it waits: the call is then kept as pending, and the op is executed again at the next poll.
+    /// it waits: the call is then kept as pending, and the op is executed again at the next poll. The arguments of `rodata`, by their position among
+    /// the references, are given back to these segments of the running module if the function leaves them.
     #[inline(always)]
     pub(super) fn call_native(
         &mut self,
         module: &dyn NativeModule,
         target: ImportTarget,
         marshal: &Marshal,
+        rodata: &[(u16, RodataId)],
         pending: Option<Box<Call>>,
     ) -> Result<bool> {
         match pending {
@@ -321,8 +323,21 @@ impl<'a> Machine<'a> {
                 return Err(status);
             }
         }
-        let Some(call) = &mut self.state.recycled_call else { return Err(no_native_state(target)) };
+        let running = self.module_index();
+        let ContextState { modules, recycled_call: Some(call), .. } = &mut *self.state else {
+            return Err(no_native_state(target));
+        };
         let call: &mut Call = call;
+        if !rodata.is_empty()
+            && let Some(ModuleState::Bytecode { rodata: segments, .. }) = modules.get_mut(running)
+        {
+            for (position, id) in rodata {
+                let reference = call.refs.get_mut(usize::from(*position)).and_then(Option::take);
+                if let (Some(reference), Some(segment)) = (reference, segments.get_mut(id.index())) {
+                    segment.give_back(reference);
+                }
+            }
+        }
         // Lent references return before the results are written, because a result may go to the same register. The others are released.
         let mut frame = self.frame;
         move_out(&mut call.refs, &marshal.refs, |(reg, passing), reference| {

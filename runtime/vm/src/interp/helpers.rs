@@ -221,9 +221,9 @@ impl Helpers for Machine<'_> {
     }
 
     fn const_ref_rodata(&mut self, rodata: RodataId, result: RefReg) -> Result<()> {
-        let segment = self.rodata().get(rodata.index());
-        let segment = segment.ok_or_else(|| Status::internal(format!("rodata segment {} does not exist", rodata.0)))?;
-        self.assign(result, Some(segment.clone()));
+        let missing = || Status::internal(format!("rodata segment {} does not exist", rodata.0));
+        let segment = self.rodata(rodata).ok_or_else(missing)?.load();
+        self.assign(result, Some(segment));
         Ok(())
     }
 

@@ -5,14 +5,14 @@
 
 use std::any::Any;
 
-use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState};
+use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState, RodataSegment};
 use super::frame::Frame;
 use super::lent_references::LentReferences;
 use super::registers::Registers;
 use super::stack::{BoundFunction, Stack};
 use super::threaded::Continuation;
 use super::{Exit, Limits};
-use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction};
+use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, RodataId, TypeId, VerifiedFunction};
 use crate::convention::Kind;
 use crate::limits::{Granted, LentSteps, check_interval};
 use crate::list::ListType;
@@ -150,11 +150,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The rodata segments of the running module.
-    pub fn rodata(&self) -> &[Ref] {
-        match self.state.modules.get(self.module_index) {
-            Some(ModuleState::Bytecode { rodata, .. }) => rodata,
-            _ => &[],
+    /// A rodata segment of the running module.
+    #[inline(always)]
+    pub fn rodata(&mut self, id: RodataId) -> Option<&mut RodataSegment> {
+        match self.state.modules.get_mut(self.module_index) {
+            Some(ModuleState::Bytecode { rodata, .. }) => rodata.get_mut(id.index()),
+            _ => None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::handlers::After;
 use super::{Flow, Machine};
-use crate::bytecode::{CallId, Marshal};
+use crate::bytecode::{CallId, Marshal, RodataId};
 use crate::interp::bound_modules::{BoundModule, ImportTarget};
 use crate::interp::stack::BoundFunction;
 
@@ -19,6 +19,8 @@ pub(super) struct ImportSite {
     pub target: ImportTarget,
     /// How the arguments and results of a native function are passed.
     pub marshal: Marshal,
+    /// Which references among the arguments were loaded by `const.ref.rodata` for this call alone, by position.
+    pub rodata: Box<[(u16, RodataId)]>,
 }
 
 /// Makes a call in the frame with these slots, for the handler of such calls. Out of line, so that the handler keeps no frame of its own. If a
@@ -40,7 +42,7 @@ pub(super) unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, site: &Impor
     // A call that waits is never repeated by a handler.
     debug_assert!(cx.stack.pending.is_none());
     let counted = selected.and_then(|()| cx.tick());
-    match counted.and_then(|()| cx.call_native(&**module, site.target, &site.marshal, None)) {
+    match counted.and_then(|()| cx.call_native(&**module, site.target, &site.marshal, &site.rodata, None)) {
         Ok(true) => After::Next,
         Ok(false) => cx.after_import_call(slots, site.pc as usize, Ok(Flow::Exit)),
         Err(status) => cx.after_import_call(slots, site.pc as usize, Err(status)),

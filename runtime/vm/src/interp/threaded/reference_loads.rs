@@ -87,13 +87,11 @@ impl ReferenceLoad for RodataLoad {
         // SAFETY: as in `ZeroLoad`. Handlers run while the module of their function is the running one.
         unsafe {
             let RodataLoad { result, rodata, .. } = *operands_of::<RodataLoad>(ip);
-            match (*cx).rodata().get(rodata.index()) {
-                Some(segment) if is_free(cx, slots, result) => {
-                    put(slots, result, segment.clone());
+            is_free(cx, slots, result)
+                && (*cx).rodata(rodata).is_some_and(|segment| {
+                    put(slots, result, segment.load());
                     true
-                }
-                _ => false,
-            }
+                })
         }
     }
 }

@@ -24,7 +24,9 @@ use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
 use super::sequences::{self, EmittedOp};
 use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
-use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
+use crate::bytecode::{
+    AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, RefReg, Reg, RodataId, VerifiedFunction,
+};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
 use crate::interp::bound_modules::BytecodeModule;
@@ -177,6 +179,8 @@ pub(super) struct CodeBuilder<'a> {
     /// The block whose instructions are being emitted, if it branches back to itself.
     loop_header: Option<LoopHeader>,
     branches: Vec<(usize, DistanceWidth, BranchTarget)>,
+    /// The registers into which the block has loaded rodata segments that it has not passed on. Other references may have taken their place.
+    loaded_rodata: Vec<(RefReg, RodataId)>,
     /// Index of the op whose instructions are being emitted; one more than that of the stream for a branch that is fused with the op before it.
     current_op: u32,
     /// The op whose instructions come next.
@@ -208,6 +212,7 @@ impl<'a> CodeBuilder<'a> {
             entries: Vec::with_capacity(function.decoded().ops.len()),
             loop_header: None,
             branches: Vec::new(),
+            loaded_rodata: Vec::new(),
             current_op: 0,
             next_op: 0,
             split_edges: Vec::new(),
@@ -228,6 +233,7 @@ impl<'a> CodeBuilder<'a> {
                 let instruction = self.stream.instructions.len() + instructions_of::<()>();
                 LoopHeader { op: range.start, instruction: instruction as u32 }
             });
+            self.loaded_rodata.clear();
             let mut pc = range.start;
             while pc < range.end {
                 (self.stream.pc, self.current_op, self.next_op) = (pc, pc, pc + 1);

@@ -1,7 +1,7 @@
 //! Instructions of ops for which handlers call the runtime: calls of imports, and loads of references.
 
 use super::{CodeBuilder, InstructionStream, Pointer};
-use crate::bytecode::{CallId, Callee, Op, RefReg};
+use crate::bytecode::{CallId, Callee, Marshal, Op, Passing, RefReg, RodataId};
 use crate::interp::stack::BoundFunction;
 use crate::interp::threaded::handlers;
 use crate::interp::threaded::import_site::ImportSite;
@@ -21,6 +21,8 @@ impl CodeBuilder<'_> {
         match op {
             Op::ConstRefZero { result } => self.stream.reference_load(ZeroLoad { pc, result: of(result) }),
             Op::ConstRefRodata { rodata, result } => {
+                self.loaded_rodata.retain(|(register, _)| *register != of(result));
+                self.loaded_rodata.push((of(result), rodata));
                 self.stream.reference_load(RodataLoad { pc, result: of(result), rodata });
             }
             Op::GlobalLoadRef { global, result, .. } if !result.is_move() => {
@@ -38,13 +40,16 @@ impl CodeBuilder<'_> {
         let Some(target) = self.module.imports.get(import.index()).and_then(|import| import.target) else {
             return false;
         };
+        let marshal = self.function.marshal(call);
+        let rodata = self.take_loaded_rodata(marshal);
         self.pointers.push((self.stream.instructions.len(), Pointer::ImportSite(self.import_sites.len())));
         self.import_sites.push(ImportSite {
             caller: BoundFunction::new(self.index, self.function),
             pc: self.stream.pc,
             call,
             target,
-            marshal: self.function.marshal(call).clone(),
+            marshal: marshal.clone(),
+            rodata,
         });
         self.stream.push(handlers::import_call, std::ptr::null::<ImportSite>());
         self.stream.carry = None;
@@ -57,5 +62,15 @@ impl CodeBuilder<'_> {
             }
         }
         true
+    }
+
+    /// The references among the arguments of a call that the block has loaded from rodata and that the call takes, by position.
+    fn take_loaded_rodata(&mut self, marshal: &Marshal) -> Box<[(u16, RodataId)]> {
+        let taken = marshal.refs.iter().enumerate().filter_map(|(position, (register, passing))| {
+            let is_loaded = |(loaded, _): &(RefReg, RodataId)| *passing == Passing::Move && loaded == register;
+            let index = self.loaded_rodata.iter().position(is_loaded)?;
+            Some((u16::try_from(position).ok()?, self.loaded_rodata.swap_remove(index).1))
+        });
+        taken.collect()
     }
 }
