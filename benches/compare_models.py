@@ -23,12 +23,13 @@ from measure import VIREO, Failed, Figure, Others, check_names, times
 SPIN = "--task_worker_spin_us=50"
 
 
-def settings(processors, spin):
+def settings(processors, spin, ours):
     """(name, device, processors, flags for both tools, tools): the columns of each row. Workers choose their processors themselves, so
     the topology is given for one processor as well."""
     one = processors[:1]
-    task = ["vireo", "IREE", *(["IREE spinning"] if spin else [])]
-    rows = [("local-sync", "local-sync", one, [], ["vireo", "IREE"])]
+    reference = [] if ours else ["IREE"]
+    task = ["vireo", *reference, *(["IREE spinning"] if spin and not ours else [])]
+    rows = [("local-sync", "local-sync", one, [], ["vireo", *reference])]
     rows.append(("local-task, one", "local-task", one, [f"--task_topology_cpu_ids={one[0]}"], task))
     if len(processors) > 1:
         listed = ",".join(map(str, processors))
@@ -88,7 +89,8 @@ def print_row(name, setting, figures):
     if setting == "local-sync":
         # The median of what each needed, which no other process adds to, except by what it leaves in the caches.
         needed = [statistics.median(figure.processor_times) if figure.processor_times else None for figure in figures.values()]
-        cells.append(f"processor time {show_ratio(ratio(*needed))}")
+        if len(needed) > 1:
+            cells.append(f"processor time {show_ratio(ratio(*needed))}")
     print(f"{name:<14} {setting:<16} {'  '.join(cells)}", flush=True)
 
 
@@ -104,6 +106,7 @@ def main():
     parser.add_argument("--only", action="append", help="a network; may be repeated")
     parser.add_argument("--setting", action="append", help="a row: local-sync, or `local-task, one`, or `local-task, two`; may be repeated")
     parser.add_argument("--no-spin", action="store_true", help="leave out IREE with workers that spin")
+    parser.add_argument("--ours", action="store_true", help="leave out IREE, for how much faster two processors are alone")
     parser.add_argument("--nice", type=int, default=0, help="run at this niceness; below 0 needs the right to")
     parser.add_argument("--vireo", type=pathlib.Path, default=VIREO, help="the command to measure")
     parser.add_argument("--json", type=pathlib.Path, help="also write everything to this file")
@@ -121,7 +124,7 @@ def main():
     entries = [entry for entry in json.loads(manifest.read_text()) if entry["processor"] == arguments.compiled_for]
     check_names(arguments.only, [entry["name"] for entry in entries])
     entries = [entry for entry in entries if not arguments.only or entry["name"] in arguments.only]
-    rows = [row for row in settings(processors, not arguments.no_spin) if not arguments.setting or row[0] in arguments.setting]
+    rows = [row for row in settings(processors, not arguments.no_spin, arguments.ours) if not arguments.setting or row[0] in arguments.setting]
 
     others, results = Others(), {}
     heading = f"{'vireo':>10} {'median':>10}  {'IREE':>10} {'median':>10} {'vireo/IREE':>11}"

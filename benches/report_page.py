@@ -9,23 +9,23 @@ NAMES = {
     "interp": "Vireo, interpreter",
     "IREE": "IREE, interpreter",
     "IREE native": "IREE, native kernels",
+    "Vireo native": "Vireo, native kernels",
     "wasmtime": "Wasmtime, Cranelift",
     "wasmi": "wasmi",
     "native": "Rust",
 }
-CLASSES = {label: f"c{number}" for number, label in enumerate(NAMES)}
 UNITS = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1)]
 
 STYLE = """
 :root {
   color-scheme: light dark;
   --page: #ffffff; --card: #f6f7f9; --ink: #1c2330; --soft: #5a6475; --line: #d5dae2;
-  --c0: #1769e0; --c1: #86b4f2; --c2: #e07b17; --c3: #f0b878; --c4: #7a4fd0; --c5: #b9a3e6; --c6: #2a8f5b;
+  --c0: #1769e0; --c1: #86b4f2; --c2: #e07b17; --c3: #f0b878; --c4: #12356f; --c5: #7a4fd0; --c6: #b9a3e6; --c7: #2a8f5b;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171d; --card: #1d222b; --ink: #e8ecf3; --soft: #9aa5b8; --line: #363e4c;
-    --c0: #5b9dff; --c1: #34598f; --c2: #f39a45; --c3: #8f5d2a; --c4: #a98bf0; --c5: #5f4d8f; --c6: #4fc48a;
+    --c0: #5b9dff; --c1: #34598f; --c2: #f39a45; --c3: #8f5d2a; --c4: #c3dbff; --c5: #a98bf0; --c6: #5f4d8f; --c7: #4fc48a;
   }
 }
 * { box-sizing: border-box; }
@@ -188,11 +188,66 @@ def section(title, rows, subtitle, text):
     )
 
 
+def plain(title, text, head, rows):
+    """A section with a table alone, if there is something in it."""
+    if not rows:
+        return ""
+    heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<h2>{escape(title)}</h2><p>{escape(text)}</p><div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def calls_section(calls):
+    kinds = {"jit_ns": "typed call, machine code", "interp_ns": "interpreter", "call_into_ns": "call with lists of values", "wasmtime_ns": "Wasmtime", "wasmi_ns": "wasmi"}
+    rows = [
+        [name, *(duration(one[kind]) for kind in kinds), times(one["jit_ns"] / one["wasmtime_ns"]), times(one["interp_ns"] / one["wasmi_ns"])]
+        for name, one in calls.items()
+    ]
+    text = (
+        "Small functions called from Rust; in the row `import`, a function in Rust called by a program. The ratios are the times of typed calls as"
+        " multiples of those of Wasmtime and, in the interpreter, of wasmi."
+    )
+    return plain("Calls from Rust", text, ["function", *kinds.values(), "to Wasmtime", "to wasmi"], rows)
+
+
+def start_section(start):
+    rows = []
+    for name, one in start.items():
+        ours, theirs = one["vireo"], one["IREE"]
+        memory = [f"{side['peak_bytes'] / 1e6:.1f} MB" for side in (ours, theirs)]
+        ratios = [times(ours["fastest_s"] / theirs["fastest_s"]), times(ours["peak_bytes"] / theirs["peak_bytes"])]
+        rows.append([name, duration(ours["fastest_s"] * 1e9), duration(theirs["fastest_s"] * 1e9), ratios[0], *memory, ratios[1]])
+    text = "One call by the command, from the start of the process to its end, and the peak of its memory, in which the touched pages of files count."
+    return plain("Start", text, ["network", "vireo run", "iree-run-module", "ratio", "memory", "IREE's memory", "ratio"], rows)
+
+
+def native_section(native, scaling):
+    rows = []
+    for name, settings in native.items():
+        cells = [name]
+        for setting in ("local-sync", "local-task, two"):
+            ours, theirs = ((settings.get(setting, {}).get(tool) or {}).get("fastest_ns") for tool in ("vireo", "IREE"))
+            cells += [duration(ours), times(ours / theirs)] if ours and theirs else ["-", "-"]
+        gains = [scaling.get(kind, {}).get(name) for kind in ("native", "bytecode")]
+        rows.append(cells + [times(gain) if gain else "-" for gain in gains])
+    head = ["network", "one processor", "to IREE", "two processors", "to IREE", "gain of the second", "the same in bytecode"]
+    text = "Kernels that the IREE compiler made for this processor. Ratios are the time of Vireo as a multiple of IREE's; the gain is how many times as fast two processors are as one."
+    return plain("Native kernels, one and two processors", text, head, rows)
+
+
+def sweep_section(sweep):
+    keys = ("least", "p10", "median", "p90", "worst", "mean")
+    rows = [[family, one["kernels"], *(times(one[key]) for key in keys), f"{one['good']:.0%}", f"{one['bearable']:.0%}"] for family, one in sweep.items()]
+    text = "Generated kernels: the time of portable bytecode as a multiple of that of machine code which the IREE compiler made for this processor, both run by Vireo."
+    return plain("Sweep", text, ["family", "kernels", "least", "p10", "median", "p90", "worst", "geometric mean", "at most 1.2x", "at most 4x"], rows)
+
+
 def page(measured):
     """The whole page."""
     rows = measured["programs"] + measured["networks"]
     machine, settings = measured["machine"], measured["settings"]
-    where = [machine.get("processor"), machine.get("vectors"), f"{machine['processors']} processors", machine["architecture"], machine["system"]]
+    revision = measured.get("commit")
+    where = [f"commit {revision}" if revision else None, machine.get("processor"), machine.get("vectors"), f"{machine['processors']} processors", machine["architecture"], machine["system"]]
     share = measured.get("others")
     busy = "" if share is None else f" Other processes used {share:.0%} of the machine meanwhile."
     skipped = "".join(f"<li><b>{escape(NAMES.get(label, label))}</b>: {escape(why)}</li>" for label, why in measured["skipped"].items())
@@ -207,6 +262,10 @@ def page(measured):
 it.{escape(busy)}</p>
 {section('Programs of the VM', measured['programs'], program_subtitle, 'The same algorithms everywhere, in the same order of loops and of additions. IREE and Vireo run one file; Wasmtime and wasmi a translation to WebAssembly; Rust is what its compiler makes with all the time it wants, and can be stopped by nothing.') if measured['programs'] else ''}
 {section('Networks', measured['networks'], lambda row: 'a whole call, on one thread', 'Kernels are portable bytecode (VMVX), except for those called native, which the IREE compiler has made for this processor.') if measured['networks'] else ''}
+{calls_section(measured.get('calls', {}))}
+{native_section(measured.get('native', {}), measured.get('scaling', {}))}
+{start_section(measured.get('start', {}))}
+{sweep_section(measured.get('sweep', {}))}
 {f'<h2>Left out</h2><ul class="soft">{skipped}</ul>' if skipped else ''}
 </body></html>
 """
