@@ -13,6 +13,7 @@ mod dist;
 mod docs;
 mod facts;
 mod features;
+mod figures;
 mod handlers;
 mod op;
 mod opcodes;
@@ -33,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask docs [--out DIRECTORY]
        cargo xtask facts
        cargo xtask features
+       cargo xtask figures
        cargo xtask handlers [FILE]
        cargo xtask opcodes
        cargo xtask outside
@@ -50,6 +52,7 @@ dist       builds the command as it is shipped, target/dist/vireo, or with the n
 facts      fails for literals in hand-written Rust that repeat what spec/ says
 docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
+figures    quotes the figures of benches/figures.json in README.md
 handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
            returns where it should jump
 opcodes    writes the table of the decoder that finds instructions which a processor lacks
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::docs(None),
         ["docs", "--out", directory] => docs::docs(Some(Path::new(directory))),
         ["features"] => features::features().map_err(Failure::Wrong),
+        ["figures"] => figures::figures(),
         ["handlers"] => handlers::handlers(None).map_err(Failure::Wrong),
         ["handlers", file] => handlers::handlers(Some(Path::new(file))).map_err(Failure::Wrong),
         ["opcodes"] => opcodes::opcodes(),
