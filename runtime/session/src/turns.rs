@@ -1,42 +1,107 @@
 //! A lock whose owners take turns ([`Turns`]): the state of a context, for calls of which one runs at a time. A call that waits for its turn is
 //! held to its limits meanwhile: its deadline and its cancellation end the wait. Contexts use it.
+//!
+//! Most contexts are called by one thread, again and again, and the two atomic exchanges of a mutex take longer than a short call. So a lock that
+//! one thread has taken many times in a row is lent to that thread: it begins and ends its turns by plain loads and stores, until another thread
+//! wants a turn. That one pays for both: it ends the lease, lets all threads of the process pass a barrier, after which the former leaseholder
+//! either is seen to have a turn or sees that the lease is over, and waits for the end of that turn if there is one.
 
+use std::cell::{Cell, UnsafeCell};
+use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
 use crate::blocking;
 use crate::limits::Limits;
 use crate::status::Result;
+use vireo_core::asymmetric_fence;
 use vireo_core::waker_set::WakerSet;
 
+/// In place of the number of a thread: the lock is lent to none. Threads without a number have zero, and the first has two.
+const NOBODY: usize = 1;
+/// How many turns in a row get a thread the lease. Each lease that another thread ends doubles it, so threads that alternate seldom pay for it.
+const TURNS_TO_LEASE: u32 = 64;
+
+thread_local! {
+    /// The number of this thread; zero if it has none yet.
+    static THREAD: Cell<usize> = const { Cell::new(0) };
+}
+
 /// A value that one thread at a time may use.
-#[derive(Debug, Default)]
 pub struct Turns<T> {
-    value: Mutex<T>,
-    /// How many threads wait within limits. It is read after each turn, and is a number of its own for that.
+    /// The thread that has the lease. It changes only with `lock` held.
+    leaseholder: AtomicUsize,
+    /// Whether a leaseholder has a turn, by its lease. One that finds its lease ended sets it for a moment, too.
+    is_leaseholder_in: AtomicBool,
+    /// Held by whoever has a turn without a lease.
+    lock: Mutex<Streak>,
+    /// How many threads wait within limits, or for a leaseholder. It is read after each turn, and is a number of its own for that.
     waiting: AtomicUsize,
     waiters: WakerSet,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only through a `Turn`, of which there is one at a time (`Turns::admit`), so threads only pass it on to each other.
+unsafe impl<T: Send> Sync for Turns<T> {}
+
+// As for a mutex: after a panic of a native function only the state of its own module may be inconsistent.
+impl<T> UnwindSafe for Turns<T> {}
+impl<T> RefUnwindSafe for Turns<T> {}
+
+/// Turns of one thread in a row.
+#[derive(Debug)]
+struct Streak {
+    thread: usize,
+    length: u32,
+    /// How long it must be for a lease.
+    needed: u32,
 }
 
 /// A turn, which ends when this is dropped.
-#[derive(Debug)]
 pub struct Turn<'a, T> {
-    guard: Option<MutexGuard<'a, T>>,
+    /// None if this is a turn by lease.
+    guard: Option<MutexGuard<'a, Streak>>,
     turns: &'a Turns<T>,
+    /// Other threads have no part in a turn.
+    _of_thread: PhantomData<*mut T>,
 }
 
 impl<T> Turns<T> {
     pub fn new(value: T) -> Turns<T> {
-        Turns { value: Mutex::new(value), waiting: AtomicUsize::new(0), waiters: WakerSet::default() }
+        Turns {
+            leaseholder: AtomicUsize::new(NOBODY),
+            is_leaseholder_in: AtomicBool::new(false),
+            lock: Mutex::new(Streak { thread: 0, length: 0, needed: TURNS_TO_LEASE }),
+            waiting: AtomicUsize::new(0),
+            waiters: WakerSet::default(),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Blocks until it is the turn of this thread.
     #[inline]
     pub fn take(&self) -> Turn<'_, T> {
-        // After a panic of a native function only the state of its own module may be inconsistent.
-        self.turn(self.value.lock().unwrap_or_else(PoisonError::into_inner))
+        match self.take_by_lease() {
+            Some(turn) => turn,
+            None => self.take_locked(),
+        }
+    }
+
+    fn take_locked(&self) -> Turn<'_, T> {
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = self.admit(guard) {
+            return turn;
+        }
+        loop {
+            // Without limits, nothing but a turn ends the wait.
+            if let Ok(turn) = self.wait_within(&Limits::default()) {
+                return turn;
+            }
+        }
     }
 
     /// As `take`, within limits.
@@ -45,7 +110,7 @@ impl<T> Turns<T> {
     /// `DEADLINE_EXCEEDED`, `CANCELLED` or `RESOURCE_EXHAUSTED` if a limit is reached before it is the turn of this thread.
     #[inline]
     pub fn take_within(&self, limits: &Limits) -> Result<Turn<'_, T>> {
-        match self.try_take() {
+        match self.take_by_lease().or_else(|| self.try_take()) {
             Some(turn) => Ok(turn),
             None if limits.deadline.is_some() || limits.cancellation.is_some() => self.wait_within(limits),
             None => Ok(self.take()),
@@ -58,30 +123,131 @@ impl<T> Turns<T> {
             let number = self.waiters.insert(waker);
             self.waiting.fetch_add(1, Ordering::SeqCst);
             // Either the end of a turn sees the new number, or it is over when the wait tries to take the next one.
-            std::sync::atomic::fence(Ordering::SeqCst);
+            fence(Ordering::SeqCst);
             Ok(Waiting { turns: self, number })
         };
         let taken = blocking::wait_within(limits, None, begin, || self.try_take())?;
         taken.map_or_else(|| Ok(self.take()), Ok)
     }
 
+    /// A turn, if this thread has the lease and no turn.
+    #[inline(always)]
+    fn take_by_lease(&self) -> Option<Turn<'_, T>> {
+        let thread = THREAD.get();
+        if self.leaseholder.load(Ordering::Relaxed) != thread || self.is_leaseholder_in.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.is_leaseholder_in.store(true, Ordering::Relaxed);
+        asymmetric_fence::light();
+        // Who ends the lease either sees the turn, or has it seen here that the lease is over.
+        if self.leaseholder.load(Ordering::Relaxed) == thread {
+            return Some(self.turn(None));
+        }
+        self.end_turn_by_lease(thread);
+        None
+    }
+
+    #[inline(always)]
+    fn end_turn_by_lease(&self, thread: usize) {
+        self.is_leaseholder_in.store(false, Ordering::Release);
+        asymmetric_fence::light();
+        // Whoever waits for this turn has ended the lease: before this load, or it has seen that the turn is over.
+        if self.leaseholder.load(Ordering::Relaxed) != thread {
+            self.after_the_lease();
+        }
+    }
+
+    #[cold]
+    fn after_the_lease(&self) {
+        fence(Ordering::SeqCst);
+        self.wake_waiting();
+    }
+
     fn try_take(&self) -> Option<Turn<'_, T>> {
-        match self.value.try_lock() {
-            Ok(guard) => Some(self.turn(guard)),
-            Err(TryLockError::Poisoned(poisoned)) => Some(self.turn(poisoned.into_inner())),
+        // A look before the lock is taken, so that waiting threads do not wake each other while a former leaseholder has a turn.
+        if self.leaseholder.load(Ordering::Relaxed) == NOBODY && self.is_leaseholder_in.load(Ordering::SeqCst) {
+            return None;
+        }
+        match self.lock.try_lock() {
+            Ok(guard) => self.admit(guard),
+            Err(TryLockError::Poisoned(poisoned)) => self.admit(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
+    /// A turn for the thread that holds the lock, unless a leaseholder has one. Ends the lease that another thread has.
     #[inline]
-    fn turn<'a>(&'a self, guard: MutexGuard<'a, T>) -> Turn<'a, T> {
-        Turn { guard: Some(guard), turns: self }
+    fn admit<'a>(&'a self, mut guard: MutexGuard<'a, Streak>) -> Option<Turn<'a, T>> {
+        if self.leaseholder.load(Ordering::Relaxed) != NOBODY {
+            self.leaseholder.store(NOBODY, Ordering::Relaxed);
+            asymmetric_fence::heavy();
+            *guard = Streak { thread: 0, length: 0, needed: guard.needed.saturating_mul(2) };
+        }
+        // Acquire: what the leaseholder has written in its turns is seen. There will be no new turn by lease as long as the lock is held.
+        if self.is_leaseholder_in.load(Ordering::Acquire) {
+            drop(guard);
+            self.after_unlocking();
+            return None;
+        }
+        if guard.thread != THREAD.get() || guard.thread == 0 {
+            *guard = Streak { thread: number_of_thread(), length: 0, needed: guard.needed };
+        }
+        guard.length = guard.length.saturating_add(1);
+        if guard.length >= guard.needed { Some(self.lease(guard)) } else { Some(self.turn(Some(guard))) }
+    }
+
+    /// Gives this thread the lease, and a turn by it, if the system has the barrier that is needed to end it.
+    #[cold]
+    fn lease<'a>(&'a self, guard: MutexGuard<'a, Streak>) -> Turn<'a, T> {
+        if guard.thread == 0 || !asymmetric_fence::is_supported() {
+            return self.turn(Some(guard));
+        }
+        // Nobody looks at these before the lock is released.
+        self.is_leaseholder_in.store(true, Ordering::Relaxed);
+        self.leaseholder.store(guard.thread, Ordering::Relaxed);
+        drop(guard);
+        self.after_unlocking();
+        self.turn(None)
+    }
+
+    #[inline]
+    fn turn<'a>(&'a self, guard: Option<MutexGuard<'a, Streak>>) -> Turn<'a, T> {
+        Turn { guard, turns: self, _of_thread: PhantomData }
+    }
+
+    /// Wakes who waits for the lock, which has just been released.
+    #[inline(always)]
+    fn after_unlocking(&self) {
+        // The number of waiting threads is read after the lock is released. On x86-64 Linux the standard library releases it by an atomic exchange,
+        // which keeps that order by itself; a fence would take as long.
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        asymmetric_fence::light();
+        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+        fence(Ordering::SeqCst);
+        self.wake_waiting();
+    }
+
+    #[inline]
+    fn wake_waiting(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.waiters.wake_all();
+        }
     }
 
     /// The value, which nobody else uses.
     pub fn get_mut(&mut self) -> &mut T {
-        self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.value.get_mut()
     }
+}
+
+/// The number of this thread, which no other thread of the process has or had; zero if all numbers are used up.
+fn number_of_thread() -> usize {
+    static LAST: AtomicUsize = AtomicUsize::new(NOBODY);
+    if THREAD.get() == 0 {
+        let next = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| last.checked_add(1));
+        THREAD.set(next.map_or(0, |last| last + 1));
+    }
+    THREAD.get()
 }
 
 /// A thread that waits for its turn, until this is dropped.
@@ -102,36 +268,43 @@ impl<T> Deref for Turn<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        self.guard.as_deref().unwrap_or_else(|| unreachable!("only dropping ends the turn"))
+        // SAFETY: there is one turn at a time, and this is it.
+        unsafe { &*self.turns.value.get() }
     }
 }
 
 impl<T> DerefMut for Turn<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        self.guard.as_deref_mut().unwrap_or_else(|| unreachable!("only dropping ends the turn"))
+        // SAFETY: as above, and this is borrowed mutably.
+        unsafe { &mut *self.turns.value.get() }
     }
 }
 
 impl<T> Drop for Turn<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        drop(self.guard.take());
-        after_unlocking();
-        if self.turns.waiting.load(Ordering::SeqCst) > 0 {
-            self.turns.waiters.wake_all();
+        match self.guard.take() {
+            // A turn ends on the thread that took it.
+            None => self.turns.end_turn_by_lease(THREAD.get()),
+            Some(guard) => {
+                drop(guard);
+                self.turns.after_unlocking();
+            }
         }
     }
 }
 
-/// Keeps the read of the number of waiters after the lock is released. On x86-64 Linux the standard library releases it by an atomic exchange,
-/// which does so by itself; a fence would take as long as a third of the shortest call.
-#[inline(always)]
-fn after_unlocking() {
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-    std::sync::atomic::fence(Ordering::SeqCst);
+impl<T> fmt::Debug for Turns<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turns").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Turn<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("by_lease", &self.guard.is_none()).finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]
@@ -184,5 +357,81 @@ mod tests {
         });
         drop(turn);
         assert_eq!((turns.waiting.load(Ordering::SeqCst), turns.waiters.count()), (0, 0));
+    }
+
+    /// Takes turns until this thread has the lease.
+    fn get_lease<T>(turns: &Turns<T>) {
+        for _ in 0..TURNS_TO_LEASE {
+            drop(turns.take());
+        }
+        assert_eq!(turns.leaseholder.load(Ordering::SeqCst), THREAD.get(), "it is lent to this thread");
+    }
+
+    /// Whether leases can be had on this system.
+    fn are_there_leases() -> bool {
+        if !asymmetric_fence::is_supported() {
+            println!("skipped: this system has no barrier of all threads");
+        }
+        asymmetric_fence::is_supported()
+    }
+
+    #[test]
+    fn a_thread_that_comes_again_and_again_gets_a_lease_which_others_end() {
+        if !are_there_leases() {
+            return;
+        }
+        let turns = Turns::new(Vec::new());
+        get_lease(&turns);
+        let mut turn = turns.take();
+        assert!(turn.guard.is_none());
+        // It has one turn at a time, also by lease.
+        let soon = Limits { timeout: Some(Duration::from_millis(1)), ..Limits::default() }.started().into_owned();
+        assert_eq!(turns.take_within(&soon).expect_err("it is taken").code(), StatusCode::DeadlineExceeded);
+        let limits = within(&Cancellation::new());
+        thread::scope(|scope| {
+            for number in 0..2 {
+                let (turns, limits) = (&turns, &limits);
+                scope.spawn(move || {
+                    let mut turn =
+                        if number == 0 { turns.take() } else { turns.take_within(limits).expect("nobody cancels") };
+                    turn.push("other");
+                });
+            }
+            while turns.waiting.load(Ordering::SeqCst) < 2 {
+                thread::yield_now();
+            }
+            turn.push("leaseholder");
+            drop(turn);
+        });
+        assert_eq!(*turns.take(), ["leaseholder", "other", "other"]);
+        assert_eq!(turns.leaseholder.load(Ordering::SeqCst), NOBODY);
+        assert_eq!((turns.waiting.load(Ordering::SeqCst), turns.waiters.count()), (0, 0));
+    }
+
+    #[test]
+    fn leases_come_and_go_while_threads_take_turns() {
+        // The value is two numbers that are equal outside of turns.
+        let turns = Turns::new((0_u32, 0_u32));
+        thread::scope(|scope| {
+            for number in 0..3 {
+                let turns = &turns;
+                scope.spawn(move || {
+                    for burst in 0..40 {
+                        for _ in 0..TURNS_TO_LEASE * 3 {
+                            let mut turn = turns.take();
+                            assert_eq!(turn.0, turn.1);
+                            turn.0 += 1;
+                            std::hint::spin_loop();
+                            turn.1 += 1;
+                        }
+                        if (burst + number) % 3 == 0 {
+                            thread::yield_now();
+                        }
+                    }
+                });
+            }
+        });
+        let all = 3 * 40 * TURNS_TO_LEASE * 3;
+        assert_eq!((*turns.take(), turns.waiting.load(Ordering::SeqCst)), ((all, all), 0));
     }
 }
