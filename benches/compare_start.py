@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import pathlib
+import shlex
 import statistics
 import sys
 
@@ -17,6 +18,20 @@ from measure import VIREO, Failed, check_names, go_on_nice, once, peak_memory, p
 
 # How many runs are made for the peak of memory, the least of which counts.
 MEMORY_RUNS = 3
+
+
+def networks(arguments):
+    """The flags of a call of each network, by its name."""
+    manifest = arguments.folder / "models.json"
+    if not manifest.exists():
+        sys.exit(f"build the networks first: benches/models/build.py {arguments.tools} {arguments.folder}")
+    entries = [entry for entry in json.loads(manifest.read_text()) if entry["processor"] == arguments.compiled_for]
+    check_names(arguments.only, [entry["name"] for entry in entries])
+    return {
+        entry["name"]: [f"--module={entry['module']}", "--function=main", *entry["inputs"], "--output_max_element_count=8"]
+        for entry in entries
+        if not arguments.only or entry["name"] in arguments.only
+    }
 
 
 def main():
@@ -27,6 +42,7 @@ def main():
     parser.add_argument("--device", default="local-sync")
     parser.add_argument("--compiled-for", default="host", help="which modules: host or generic (default: host)")
     parser.add_argument("--only", action="append", help="a network; may be repeated")
+    parser.add_argument("--start", metavar="FLAGS", help="measure the start with these flags, as one word, instead of the networks")
     parser.add_argument("--nice", type=int, default=0, help="run at this niceness; below 0 needs the right to")
     parser.add_argument("--vireo", type=pathlib.Path, default=VIREO, help="the command to measure")
     parser.add_argument("--json", type=pathlib.Path, help="also write everything to this file")
@@ -36,11 +52,7 @@ def main():
         sys.exit(f"skipped: there is no {reference}")
     if not arguments.vireo.exists():
         sys.exit("build first: cargo xtask dist")
-    manifest = arguments.folder / "models.json"
-    if not manifest.exists():
-        sys.exit(f"build the networks first: benches/models/build.py {arguments.tools} {arguments.folder}")
-    known = [entry["name"] for entry in json.loads(manifest.read_text()) if entry["processor"] == arguments.compiled_for]
-    check_names(arguments.only, known)
+    starts = {"start": shlex.split(arguments.start)} if arguments.start else networks(arguments)
     if arguments.nice:
         go_on_nice(arguments.nice)
     if arguments.device == "local-sync":
@@ -49,11 +61,8 @@ def main():
     report = {}
     columns = "".join(f"  {name:>9} {'median':>9} {'memory':>10}" for name in tools)
     print(f"{'network':<14}{columns}  {'time':>6} {'memory':>7}   (vireo/IREE)")
-    for entry in json.loads(manifest.read_text()):
-        name = entry["name"]
-        if entry["processor"] != arguments.compiled_for or (arguments.only and name not in arguments.only):
-            continue
-        call = [f"--module={entry['module']}", f"--device={arguments.device}", "--function=main", *entry["inputs"], "--output_max_element_count=8"]
+    for name, flags in starts.items():
+        call = [f"--device={arguments.device}", *flags]
         runs = {tool: [] for tool in tools}
         try:
             for number in range(arguments.rounds + 1):
@@ -70,7 +79,7 @@ def main():
         for tool, wall in runs.items():
             figure = {"fastest_s": min(wall), "median_s": statistics.median(wall), "peak_bytes": peaks[tool]}
             report[name][tool] = figure
-            cells += f"  {figure['fastest_s'] * 1e3:>6.1f} ms {figure['median_s'] * 1e3:>6.1f} ms {figure['peak_bytes'] / 1e6:>7.1f} MB"
+            cells += f"  {figure['fastest_s'] * 1e3:>6.2f} ms {figure['median_s'] * 1e3:>6.2f} ms {figure['peak_bytes'] / 1e6:>7.1f} MB"
         ours, theirs = report[name]["vireo"], report[name]["IREE"]
         print(f"{name:<14}{cells}  {ours['fastest_s'] / theirs['fastest_s']:>5.2f}x {ours['peak_bytes'] / theirs['peak_bytes']:>6.2f}x", flush=True)
     if arguments.json:
