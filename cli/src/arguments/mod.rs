@@ -31,7 +31,9 @@ pub use self::params::{
 };
 pub use self::policy::PolicyArguments;
 pub use self::run::RunArguments;
-pub use self::trace::{TraceArguments, TraceFormat};
+pub use self::trace::TraceArguments;
+#[cfg(feature = "software-agents")]
+pub use self::trace::TraceFormat;
 use crate::task::TaskArguments;
 use crate::values::Limits;
 
