@@ -78,10 +78,9 @@ fn print(title: &str, samples: &mut [Sample]) {
         at(9),
         at(10)
     );
-    if std::env::var_os("VIREO_SLOWEST").is_some() {
-        for one in samples.iter().rev().take(5) {
-            println!("    {:>7.0} ns/op  {:>6} ops  {}", one.per_op(), one.ops, one.name);
-        }
+    let listed = std::env::var("VIREO_SLOWEST").ok().and_then(|number| number.parse().ok()).unwrap_or(0);
+    for one in samples.iter().rev().take(listed) {
+        println!("    {:>7.0} ns/op  {:>6} ops  {}", one.per_op(), one.ops, one.name);
     }
 }
 
