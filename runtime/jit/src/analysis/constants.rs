@@ -7,6 +7,7 @@ use super::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::ir::bits::Bits;
+use crate::ir::visits::Visits;
 
 /// The lattice value of the 32 bits of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +82,13 @@ impl Constants {
         // Arguments are unknown, and slots that begin as zeros are taken to be, too.
         entries[..slots].fill(Known::Unknown);
         let (mut known, mut copied) = (Vec::new(), Vec::new());
+        let mut visits = Visits::new(decoded.blocks.len(), decoded.blocks.len());
         for _ in 0..MAX_PASSES {
             let mut changed = false;
             for (block, content) in decoded.blocks.iter().enumerate() {
+                if !visits.begin(block, [block].into_iter()) {
+                    continue;
+                }
                 let ops = content.ops.clone();
                 let entry = &entries[block * slots..][..slots];
                 let is_unreached = slots > 0 && entry.iter().all(|known| *known == Known::Unreached);
@@ -105,10 +110,15 @@ impl Constants {
                         }
                         brought = &copied;
                     }
+                    let mut differs = false;
                     for (known, brought) in entries[target.index() * slots..].iter_mut().zip(brought) {
                         let met = known.meet(*brought);
-                        changed |= met != *known;
+                        differs |= met != *known;
                         *known = met;
+                    }
+                    if differs {
+                        visits.change(target.index());
+                        changed = true;
                     }
                 }
             }

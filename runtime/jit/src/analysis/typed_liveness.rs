@@ -11,6 +11,7 @@ use crate::bytecode::{
 };
 use crate::convention::Kind;
 use crate::interp::BytecodeModule;
+use crate::ir::visits::Visits;
 use vireo_module::verify;
 
 /// The type that a slot is read as next.
@@ -81,14 +82,21 @@ impl<'a> TypedLiveness<'a> {
         liveness.has_loops = (decoded.blocks.iter().enumerate())
             .any(|(index, block)| liveness.targets(block.ops.end - 1).any(|(target, _)| target.index() <= index));
         let mut reads = vec![Read::Never; slots];
+        let mut visits = Visits::new(blocks, blocks);
         for _ in 0..MAX_PASSES {
             let mut changed = false;
             for (block, content) in decoded.blocks.iter().enumerate().rev() {
+                if !visits.begin(block, liveness.targets(content.ops.end - 1).map(|(target, _)| target.index())) {
+                    continue;
+                }
                 reads.fill(Read::Never);
                 content.ops.clone().rev().for_each(|pc| liveness.transfer(pc, &mut reads, |_, _| {}));
                 let entry = &mut liveness.entries[block * slots..][..slots];
-                changed |= reads != entry;
-                entry.copy_from_slice(&reads);
+                if reads != entry {
+                    entry.copy_from_slice(&reads);
+                    visits.change(block);
+                    changed = true;
+                }
             }
             if !changed || !liveness.has_loops {
                 return Some(liveness);

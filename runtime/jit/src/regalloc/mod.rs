@@ -20,6 +20,7 @@ use crate::ir::bits;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, NodeId, Terminator};
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::Ty;
+use crate::ir::visits::Visits;
 use crate::processor::registers::{CALLEE_SAVED, GENERAL, vectors};
 
 /// The location of a value.
@@ -242,21 +243,33 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
             defined[block.index() * words + value / 64] |= 1 << (value % 64);
         }
     }
+    // The edges, those from the last block first, as liveness goes backwards.
+    let mut fallbacks = fallbacks.into_iter().rev().peekable();
+    let mut edges = Vec::with_capacity(2 * graph.order.len());
+    for block in graph.order.iter().rev() {
+        edges.extend(graph.branches(*block).iter().map(|branch| (*block, branch.target)));
+        edges.extend(std::iter::from_fn(|| fallbacks.next_if(|(from, _)| from == block)));
+    }
+    let mut visits = Visits::new(edges.len(), graph.blocks.len());
     loop {
         let mut changed = false;
-        let mut take = |block: BlockIndex, target: BlockIndex| {
+        for (edge, (block, target)) in edges.iter().enumerate() {
+            if !visits.begin(edge, [target.index()].into_iter()) {
+                continue;
+            }
             let (own, there) = (block.index() * words, target.index() * words);
+            let mut differs = false;
             for word in 0..words {
                 let at = own + word;
                 let new = live.bits[at] | live.bits[there + word] & !defined[at];
-                changed |= new != live.bits[at];
+                differs |= new != live.bits[at];
                 live.bits[at] = new;
             }
-        };
-        for block in graph.order.iter().rev() {
-            graph.branches(*block).iter().for_each(|branch| take(*block, branch.target));
+            if differs {
+                visits.change(block.index());
+                changed = true;
+            }
         }
-        fallbacks.iter().for_each(|(block, target)| take(*block, *target));
         if !changed {
             return live;
         }
