@@ -42,7 +42,9 @@ const MAX_CANDIDATES: usize = 32;
 
 /// Numbers the values of a graph, and applies the replacements that were found before, too.
 pub(super) fn number_values(graph: &mut Graph, tree: &Dominators, mut replacements: Replacements) {
-    let mut known: Table<Key, SmallVec<[(BlockIndex, NodeId); 1]>> = Table::default();
+    let nodes = graph.blocks.iter().map(|block| block.nodes.len()).sum();
+    let mut known: Table<Key, SmallVec<[(BlockIndex, NodeId); 1]>> =
+        Table::with_capacity_and_hasher(nodes, Default::default());
     for block in tree.order() {
         let mut nodes = std::mem::take(&mut graph.blocks[*block].nodes);
         nodes.retain(|id| {

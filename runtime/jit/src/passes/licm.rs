@@ -63,7 +63,8 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
             let is_outer = inside.iter().any(|block| graph.blocks[*block].preheader_exit.is_some());
             let checked: Vec<BlockIndex> =
                 inside.iter().copied().filter(|block| !is_outer || is_in_each_iteration(*block)).collect();
-            let this = Loop { preheader, header, latches: &latches, body: &inside, checked: &checked, exit };
+            let this =
+                Loop { preheader, header, latches: &latches, body: &inside, inside: &body, checked: &checked, exit };
             if let Some(mut guarded) = range_check_hoisting::move_checks(graph, &mut block_of, &this) {
                 after_test.retain(|id| matches!(graph.node(*id).kind, Kind::IsMutable(_)));
                 guarded.moved = after_test;

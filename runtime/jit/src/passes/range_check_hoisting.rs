@@ -13,6 +13,7 @@ use smallvec::{SmallVec, smallvec};
 use super::guard_sinking::Guarded;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, Node, NodeId, Terminator};
+use crate::ir::per_block::PerBlock;
 use crate::ir::types::{Linear, Scalar, Ty};
 
 /// What `start`, `bound` and `a` are less than, so that their products do not wrap.
@@ -35,9 +36,18 @@ pub(super) struct Loop<'a> {
     pub header: BlockIndex,
     pub latches: &'a [BlockIndex],
     pub body: &'a [BlockIndex],
+    /// Those blocks as a set.
+    pub inside: &'a PerBlock<bool>,
     /// The blocks whose checks may be hoisted.
     pub checked: &'a [BlockIndex],
     pub exit: ExitId,
+}
+
+impl Loop<'_> {
+    /// Whether a block is in the loop. One that was added after the loop was found is not.
+    fn contains(&self, block: BlockIndex) -> bool {
+        self.inside.get(block).is_some_and(|is_inside| *is_inside)
+    }
 }
 
 /// Hoists the range checks of indices that are linear in the induction variable. Gives the guards that replace them, if they may sink.
@@ -60,7 +70,7 @@ pub(super) fn move_checks(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of:
 }
 
 pub(super) fn is_inside(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>, id: NodeId) -> bool {
-    graph.constant(id).is_none() && of.body.contains(&block_of[id.index()])
+    of.contains(block_of[id.index()]) && graph.constant(id).is_none()
 }
 
 /// The loop as a counted one, if it is: with the test in its latch, or in its header.
@@ -69,7 +79,7 @@ pub(super) fn counted_loop(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>
     let (test, is_top_tested) = match (&graph.blocks[*latch].terminator, &graph.blocks[of.header].terminator) {
         (Terminator::Branch(test, then, _), _) if then.target == of.header => (*test, false),
         (Terminator::Jump(_), Terminator::Branch(test, then, otherwise))
-            if of.body.contains(&then.target) && !of.body.contains(&otherwise.target) =>
+            if of.contains(then.target) && !of.contains(otherwise.target) =>
         {
             (*test, true)
         }

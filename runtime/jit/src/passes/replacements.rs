@@ -52,10 +52,3 @@ impl Replacements {
         }
     }
 }
-
-/// Replaces all uses of `old` by `new`.
-pub(super) fn replace_all_uses(graph: &mut Graph, old: NodeId, new: NodeId) {
-    let mut replacements = Replacements::new(graph);
-    replacements.0[old.index()] = new;
-    replacements.apply(graph);
-}

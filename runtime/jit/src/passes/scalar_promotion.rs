@@ -8,7 +8,6 @@
 use smallvec::smallvec;
 
 use super::range_check_hoisting::{Guard, Loop, counted_loop, is_inside};
-use super::replacements::replace_all_uses;
 use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Effect, Ty};
 
@@ -50,14 +49,29 @@ pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Lo
     graph.branches_mut(latch)[0].args.push(value);
     graph.blocks[latch].nodes.retain(|id| *id != found.load && *id != found.store);
     let exit = graph.branches(latch)[0].limits_exit;
-    replace_all_uses(graph, found.load, parameter);
+    replace_in_latch(graph, latch, found.load, parameter);
     if let Some(exit) = exit {
         // The value to store, as it is called after the replacement.
-        let value = graph.node(found.store).args[2];
+        let value = if value == found.load { parameter } else { value };
         let stored = store_of(graph, block_of, &store.kind, [base, index, value], of.header);
         graph.exits[exit.0 as usize].pending_stores.push(stored);
     }
     store_after_loop(graph, block_of, of, &store.kind, [base, index, parameter]);
+}
+
+/// Replaces a node of a latch. All its uses are there, since the latch dominates no other block and its nodes have no exits.
+fn replace_in_latch(graph: &mut Graph, latch: BlockIndex, old: NodeId, new: NodeId) {
+    let replace = |id: &mut NodeId| {
+        if *id == old {
+            *id = new;
+        }
+    };
+    for id in graph.blocks[latch].nodes.clone() {
+        graph.nodes[id.index()].args.iter_mut().for_each(replace);
+    }
+    for branch in graph.branches_mut(latch) {
+        branch.args.iter_mut().for_each(replace);
+    }
 }
 
 /// Makes a store, which the caller inserts.
