@@ -187,10 +187,19 @@ impl LiveInSets {
         LiveInSets { values: Vec::new(), words: 0, bits: Vec::new() }
     }
 
-    fn of(&self, block: BlockIndex) -> impl Iterator<Item = NodeId> {
+    fn words(&self, block: BlockIndex) -> impl Iterator<Item = u64> {
         let begin = block.index() * self.words;
-        let words = &self.bits[begin..begin + self.words];
-        bits::numbers(words.iter().copied()).map(|number| self.values[number])
+        self.bits[begin..begin + self.words].iter().copied()
+    }
+
+    fn of(&self, block: BlockIndex) -> impl Iterator<Item = NodeId> {
+        bits::numbers(self.words(block)).map(|number| self.values[number])
+    }
+
+    /// The values that are live into one of two blocks.
+    fn of_either(&self, block: BlockIndex, other: BlockIndex) -> impl Iterator<Item = NodeId> {
+        let words = self.words(block).zip(self.words(other)).map(|(word, other)| word | other);
+        bits::numbers(words).map(|number| self.values[number])
     }
 }
 
@@ -331,10 +340,13 @@ impl Liveness<'_> {
         for id in live.of(block) {
             self.extend(id, start, 0);
         }
-        for branch in graph.branches(block) {
-            for id in live.of(branch.target) {
-                self.extend(id, end + 1, 0);
+        match &content.terminator {
+            Terminator::Jump(branch) => live.of(branch.target).for_each(|id| self.extend(id, end + 1, 0)),
+            // Most values that are live into one of the blocks are live into the other.
+            Terminator::Branch(_, one, other) | Terminator::Guarded(one, other) => {
+                live.of_either(one.target, other.target).for_each(|id| self.extend(id, end + 1, 0));
             }
+            Terminator::SideExit(..) | Terminator::Open => {}
         }
         for id in &content.parameters {
             self.extend(*id, start + 1, weight);
@@ -404,9 +416,11 @@ fn overlap(segments: &[Segment], a: &LiveRange, b: &LiveRange) -> bool {
 fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation {
     let mut locations = vec![Location::None; graph.nodes.len()];
     let mut preferences: Vec<Option<u8>> = vec![None; graph.nodes.len()];
-    let mut active: Vec<LiveRange> = Vec::new();
+    // The live ranges of values in registers, for each of the two banks.
+    let mut active_of_bank = [Vec::new(), Vec::new()];
     let mut spilled: Vec<LiveRange> = Vec::new();
     for range in ranges {
+        let active: &mut Vec<LiveRange> = &mut active_of_bank[usize::from(range.is_vector)];
         active.retain_mut(|other| {
             // Segments that end before all live ranges that are left are dropped.
             while other.first != other.last && segments[other.first as usize].end < range.start {
@@ -423,7 +437,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
         };
         // A bit for each register that overlapping live ranges have: one of them, and several.
         let (mut taken, mut shared) = (0_u32, 0_u32);
-        let overlaps = |other: &&LiveRange| other.is_vector == range.is_vector && overlap(segments, other, range);
+        let overlaps = |other: &&LiveRange| overlap(segments, other, range);
         for other in active.iter().filter(overlaps) {
             if let Location::Register(register) = locations[other.node.index()] {
                 shared |= taken & 1 << register;
