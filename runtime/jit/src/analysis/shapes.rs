@@ -4,12 +4,14 @@
 //! Inner loops run once for all lanes, so their induction variables have to be uniform. An element that a loop loads and stores in each
 //! iteration becomes a value that the loop carries, as in scalar promotion.
 
+use smallvec::SmallVec;
+
 use super::carried::Carried;
 use super::loop_nest::{Item, LoopNest, increment};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};
-use crate::ir::hash::Table;
+use crate::ir::hash::{self, Table};
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
 use crate::processor::lanes;
 
@@ -72,6 +74,8 @@ pub(crate) struct Shapes {
     pub moves_stores: bool,
     /// Whether anything becomes a vector.
     pub any: bool,
+    /// Whether a shape has changed in this pass.
+    changed: bool,
 }
 
 /// Most passes until a fixed point.
@@ -81,8 +85,10 @@ impl Shapes {
     /// None if the loop cannot be vectorised, or nothing of it would become a vector.
     pub fn new(graph: &Graph, nest: &LoopNest) -> Option<Shapes> {
         let defined = nest.defined(graph);
+        let mut nodes = 0;
+        nest.for_each_node(graph, &mut |_| nodes += 1);
         let mut shapes = Shapes {
-            of: Table::default(),
+            of: hash::with_room(nodes),
             roles: roles(graph, nest),
             carried: Vec::new(),
             defined,
@@ -92,6 +98,7 @@ impl Shapes {
             sequential: false,
             moves_stores: false,
             any: false,
+            changed: false,
         };
         shapes.carried = shapes.elements(graph, nest)?;
         let parameters = &graph.blocks[nest.header].parameters;
@@ -104,9 +111,9 @@ impl Shapes {
             shapes.of.insert(*parameter, shape);
         }
         for _ in 0..MAX_PASSES {
-            let before = shapes.of.clone();
+            shapes.changed = false;
             shapes.walk(graph, nest)?;
-            if before == shapes.of {
+            if !shapes.changed {
                 return shapes.check(graph, nest);
             }
         }
@@ -145,13 +152,17 @@ impl Shapes {
         elements.into_iter().map(|(element, store, load)| Some((element, Carried::new(store, load)?))).collect()
     }
 
+    fn set(&mut self, id: NodeId, shape: Shape) {
+        self.changed |= self.of.insert(id, shape) != Some(shape);
+    }
+
     fn walk(&mut self, graph: &Graph, nest: &LoopNest) -> Option<()> {
         for item in &nest.body {
             match item {
                 Item::Nodes(block) => {
                     for id in &graph.blocks[*block].nodes {
                         if let Some(shape) = self.shape(graph, *id)? {
-                            self.of.insert(*id, shape);
+                            self.set(*id, shape);
                         }
                     }
                 }
@@ -168,7 +179,7 @@ impl Shapes {
             // The shape of the argument of the back edge may not be known in the first pass.
             let next =
                 next.unwrap_or(if self.defined.contains(inner.next[index].index()) { start } else { Shape::Uniform });
-            self.of.insert(*parameter, start.join(next, graph.node(*parameter).ty)?);
+            self.set(*parameter, start.join(next, graph.node(*parameter).ty)?);
         }
         self.walk(graph, inner)
     }
@@ -182,7 +193,7 @@ impl Shapes {
         if node.args.contains(&self.test) {
             return None;
         }
-        let shapes: Vec<Shape> = node.args.iter().map(|arg| self.get(*arg)).collect();
+        let shapes: SmallVec<[Shape; 3]> = node.args.iter().map(|arg| self.get(*arg)).collect();
         let all = |wanted: Shape| shapes.iter().all(|shape| *shape == wanted);
         Some(Some(match node.kind {
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange => return Some(None),

@@ -6,3 +6,8 @@ use std::collections::HashMap;
 
 /// A table whose order nobody looks at.
 pub(crate) type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// An empty table with room for so many entries.
+pub(crate) fn with_room<K, V>(entries: usize) -> Table<K, V> {
+    Table::with_capacity_and_hasher(entries, foldhash::fast::RandomState::default())
+}

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::replacements::Replacements;
 use crate::analysis::dominators::Dominators;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
-use crate::ir::hash::Table;
+use crate::ir::hash::{self, Table};
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Whether two nodes of this kind with the same operands have the same value and effect.
@@ -43,8 +43,7 @@ const MAX_CANDIDATES: usize = 32;
 /// Numbers the values of a graph, and applies the replacements that were found before, too.
 pub(super) fn number_values(graph: &mut Graph, tree: &Dominators, mut replacements: Replacements) {
     let nodes = graph.blocks.iter().map(|block| block.nodes.len()).sum();
-    let mut known: Table<Key, SmallVec<[(BlockIndex, NodeId); 1]>> =
-        Table::with_capacity_and_hasher(nodes, Default::default());
+    let mut known: Table<Key, SmallVec<[(BlockIndex, NodeId); 1]>> = hash::with_room(nodes);
     for block in tree.order() {
         let mut nodes = std::mem::take(&mut graph.blocks[*block].nodes);
         nodes.retain(|id| {

@@ -24,71 +24,86 @@ pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> BlockSet {
     blocks
 }
 
-/// The live-outs of a loop: the values of its parameters at the exit, in their order, and then bases and lengths of buffers, which the guards
-/// have computed. None if there are others.
+/// The live-outs of a loop that can be reconstructed.
+pub(super) struct LiveOuts {
+    /// The values of the loop's parameters at the exit, in their order, and then bases and lengths of buffers, which the guards have computed.
+    pub values: Nodes,
+    /// The blocks outside that use them. Blocks that are made later do not: they are not reached from the loop.
+    users: SmallVec<[BlockIndex; 16]>,
+}
+
+/// The live-outs of a loop. None if there are others.
 pub(super) fn live_outs(
     graph: &Graph,
     nest: &LoopNest,
     defined: &Bits,
     initial_values: &Table<NodeId, NodeId>,
-) -> Option<Nodes> {
+) -> Option<LiveOuts> {
     let inside = blocks_of(graph, nest);
-    let mut outs = if nest.is_top_tested { graph.blocks[nest.header].parameters.clone() } else { nest.next.clone() };
+    let mut values = if nest.is_top_tested { graph.blocks[nest.header].parameters.clone() } else { nest.next.clone() };
     let mut seen = Bits::new(graph.nodes.len());
-    let mut can_reconstruct = outs.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index()));
-    let mut in_truths = false;
-    for_each_number(graph, &inside, &mut |operand| in_truths |= defined.contains(operand.index()));
-    can_reconstruct &= !in_truths;
-    for_each_use(graph, &inside, &mut |id| {
-        if defined.contains(id.index()) && seen.insert_new(id.index()) {
+    if !values.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index())) {
+        return None;
+    }
+    let mut can_reconstruct = true;
+    let mut note = |id: NodeId| {
+        let is_live_out = defined.contains(id.index());
+        if is_live_out && seen.insert_new(id.index()) {
             can_reconstruct &=
                 matches!(graph.node(id).kind, Kind::Base(_) | Kind::Elements(..)) && initial_values.contains_key(&id);
-            outs.push(id);
+            values.push(id);
         }
-    });
-    can_reconstruct.then_some(outs)
-}
-
-/// Calls `visit` with all values that are used outside of these blocks.
-fn for_each_use(graph: &Graph, inside: &BlockSet, visit: &mut impl FnMut(NodeId)) {
+        is_live_out
+    };
     // The arguments of branches out of these blocks are used outside.
     for branch in inside.iter().flat_map(|block| graph.branches(block)) {
         if !inside.contains(branch.target) {
-            branch.args.iter().for_each(|arg| visit(*arg));
+            branch.args.iter().for_each(|arg| _ = note(*arg));
         }
     }
+    let mut users = SmallVec::new();
+    let (mut exits, mut in_truths) = (Bits::new(graph.exits.len()), false);
     for block in graph.blocks.indices().filter(|block| !inside.contains(*block)) {
-        let content = &graph.blocks[block];
-        for id in &content.nodes {
-            graph.node(*id).args.iter().for_each(|arg| visit(*arg));
-        }
-        if let Terminator::Branch(test, ..) = &content.terminator {
-            visit(*test);
-        }
-        for branch in graph.branches(block) {
-            branch.args.iter().for_each(|arg| visit(*arg));
-        }
-        if let Some(terminator) = graph.native_terminators.get(block) {
-            terminator.values.iter().for_each(|(value, _)| visit(*value));
-        }
-        for_each_exit(graph, block, &mut |exit| {
-            let exit = graph.exit(exit);
-            exit.frame_state.iter().for_each(|slot_value| visit(slot_value.node));
-            exit.pending_stores.iter().for_each(|store| visit(*store));
-            exit.fallback.iter().flat_map(|branch| &branch.args).for_each(|arg| visit(*arg));
+        let mut uses = false;
+        for_each_use(graph, block, &mut |id| uses |= note(id));
+        for_each_exit(graph, block, &mut |id| {
+            // Several blocks may have one exit.
+            if exits.insert_new(id.0 as usize) {
+                let exit = graph.exit(id);
+                for slot_value in &exit.frame_state {
+                    uses |= note(slot_value.node);
+                    // The exit emits the test of such a number itself, so the operands are used outside even if the number is not.
+                    if graph.node(slot_value.node).kind == Kind::Number {
+                        graph.for_each_operand(slot_value.node, &mut |operand| {
+                            in_truths |= defined.contains(operand.index());
+                        });
+                    }
+                }
+                exit.pending_stores.iter().for_each(|store| uses |= note(*store));
+                exit.fallback.iter().flat_map(|branch| &branch.args).for_each(|arg| uses |= note(*arg));
+            }
         });
+        if uses {
+            users.push(block);
+        }
     }
+    (can_reconstruct && !in_truths).then_some(LiveOuts { values, users })
 }
 
-/// Calls `visit` with the operands of tests whose truth values exits of other blocks write as numbers. An exit emits such a test itself, so
-/// its operands are used outside even if the number is not.
-fn for_each_number(graph: &Graph, inside: &BlockSet, visit: &mut impl FnMut(NodeId)) {
-    for block in graph.blocks.indices().filter(|block| !inside.contains(*block)) {
-        for_each_exit(graph, block, &mut |exit| {
-            let is_number = |node: &NodeId| graph.node(*node).kind == Kind::Number;
-            let values = graph.exit(exit).frame_state.iter().map(|slot_value| slot_value.node);
-            values.filter(is_number).for_each(|number| graph.for_each_operand(number, visit));
-        });
+/// Calls `visit` with the values that a block uses, but for those of its exits.
+fn for_each_use(graph: &Graph, block: BlockIndex, visit: &mut impl FnMut(NodeId)) {
+    let content = &graph.blocks[block];
+    for id in &content.nodes {
+        graph.node(*id).args.iter().for_each(|arg| visit(*arg));
+    }
+    if let Terminator::Branch(test, ..) = &content.terminator {
+        visit(*test);
+    }
+    for branch in graph.branches(block) {
+        branch.args.iter().for_each(|arg| visit(*arg));
+    }
+    if let Some(terminator) = graph.native_terminators.get(block) {
+        terminator.values.iter().for_each(|(value, _)| visit(*value));
     }
 }
 
@@ -111,11 +126,12 @@ pub(super) fn skip_remainder(
     nest: &LoopNest,
     (from, mut current): (BlockIndex, Nodes),
     remainder: BlockIndex,
-    outs: &[NodeId],
+    live_outs: &LiveOuts,
     initial_values: &Table<NodeId, NodeId>,
     counts: bool,
 ) -> Option<BlockIndex> {
     let inside = blocks_of(graph, nest);
+    let outs = &live_outs.values;
     let counter = current[nest.induction];
     let again = Branch { target: remainder, args: current.clone(), ..Branch::default() };
     for out in &outs[current.len()..] {
@@ -131,7 +147,7 @@ pub(super) fn skip_remainder(
     };
     let mut seen = Bits::new(graph.exits.len());
     inside.iter().for_each(|block| for_each_exit(graph, block, &mut |exit| seen.insert(exit.0 as usize)));
-    for block in graph.blocks.indices().filter(|block| !inside.contains(*block)) {
+    for block in live_outs.users.iter().copied() {
         let mut exits: SmallVec<[usize; 16]> = SmallVec::new();
         for_each_exit(graph, block, &mut |exit| exits.push(exit.0 as usize));
         for exit in exits {
@@ -158,7 +174,7 @@ pub(super) fn skip_remainder(
     }
     let last =
         inside.iter().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.exit_block))?;
-    let to_new = Branch { target: new, args: outs.into(), ..Branch::default() };
+    let to_new = Branch { target: new, args: outs.clone(), ..Branch::default() };
     let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.exit_block);
     let out = std::mem::replace(out?, to_new);
     let args = out.args.iter().map(|arg| replaced(*arg)).collect();
