@@ -1,58 +1,91 @@
 //! Dead-code elimination: removes nodes without effects whose values neither live nodes nor terminators nor exits use. It runs between
 //! passes, and is all that baseline mode runs.
 
-use smallvec::SmallVec;
-
 use crate::ir::bits::Bits;
-use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Terminator};
+use crate::ir::graph::{Branch, ExitId, Graph, Kind, NodeId, Terminator};
 use crate::ir::types::Effect;
 
 /// Removes dead nodes. `keeps_header_states` keeps the frame states of loop headers alive, which vectorisation uses.
 pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
-    let (mut live, mut exits) = (Bits::new(graph.nodes.len()), Bits::new(graph.exits.len()));
-    let mut pending: SmallVec<[NodeId; 64]> = SmallVec::new();
-    let mut leaves: SmallVec<[ExitId; 16]> = SmallVec::new();
-    pending
-        .extend(graph.native_terminators.values().flat_map(|terminator| &terminator.values).map(|(value, _)| *value));
-    for block in graph.blocks.indices() {
-        let keeps = |id: &&NodeId| {
-            let node = graph.node(**id);
-            node.exit.is_some()
+    let mut found = Found {
+        live: Bits::new(graph.nodes.len()),
+        exits: Bits::new(graph.exits.len()),
+        pending: Vec::with_capacity(graph.nodes.len()),
+        pending_exits: Vec::with_capacity(graph.exits.len()),
+    };
+    for terminator in graph.native_terminators.values() {
+        terminator.values.iter().for_each(|(value, _)| found.node(*value));
+    }
+    for content in graph.blocks.iter() {
+        for id in &content.nodes {
+            let node = graph.node(*id);
+            let is_kept = node.exit.is_some()
                 || matches!(node.kind, Kind::StoreLanes(..) | Kind::UncountStep)
-                || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
-        };
-        pending.extend(graph.blocks[block].nodes.iter().filter(keeps).copied());
-        leaves.extend(graph.blocks[block].header_exit.filter(|_| keeps_header_states));
-        match &graph.blocks[block].terminator {
-            Terminator::SideExit(_, exit) => leaves.push(*exit),
-            Terminator::Branch(test, ..) => pending.push(*test),
-            Terminator::Jump(_) | Terminator::Guarded(..) | Terminator::Open => {}
+                || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store);
+            if is_kept {
+                found.node(*id);
+            }
         }
-        for branch in graph.branches(block) {
-            // Arguments stay alive: a dead parameter is rare, and costs one move.
-            pending.extend_from_slice(&branch.args);
-            leaves.extend(branch.limits_exit);
+        if let Some(exit) = content.header_exit.filter(|_| keeps_header_states) {
+            found.exit(exit);
+        }
+        match &content.terminator {
+            Terminator::SideExit(_, exit) => found.exit(*exit),
+            Terminator::Branch(test, one, other) => {
+                found.node(*test);
+                found.branch(one);
+                found.branch(other);
+            }
+            Terminator::Guarded(one, other) => {
+                found.branch(one);
+                found.branch(other);
+            }
+            Terminator::Jump(branch) => found.branch(branch),
+            Terminator::Open => {}
         }
     }
     loop {
-        while let Some(id) = pending.pop() {
-            if !live.insert_new(id.index()) {
-                continue;
-            }
+        while let Some(id) = found.pending.pop() {
             let node = graph.node(id);
-            pending.extend_from_slice(&node.args);
-            leaves.extend(node.exit);
+            node.args.iter().for_each(|arg| found.node(*arg));
+            if let Some(exit) = node.exit {
+                found.exit(exit);
+            }
         }
-        let Some(exit) = leaves.pop() else { break };
-        if exits.insert_new(exit.0 as usize) {
-            graph.for_each_exit_use(exit, &mut |id| {
-                if !live.contains(id.index()) {
-                    pending.push(id);
-                }
-            });
-        }
+        let Some(exit) = found.pending_exits.pop() else { break };
+        graph.for_each_exit_use(exit, &mut |id| found.node(id));
     }
     for block in graph.blocks.iter_mut() {
-        block.nodes.retain(|id| live.contains(id.index()));
+        block.nodes.retain(|id| found.live.contains(id.index()));
+    }
+}
+
+/// What is known to be live, and what of it has not been looked at.
+struct Found {
+    live: Bits,
+    exits: Bits,
+    pending: Vec<NodeId>,
+    pending_exits: Vec<ExitId>,
+}
+
+impl Found {
+    fn node(&mut self, id: NodeId) {
+        if self.live.insert_new(id.index()) {
+            self.pending.push(id);
+        }
+    }
+
+    fn exit(&mut self, exit: ExitId) {
+        if self.exits.insert_new(exit.0 as usize) {
+            self.pending_exits.push(exit);
+        }
+    }
+
+    /// Arguments stay alive: a dead parameter is rare, and costs one move.
+    fn branch(&mut self, branch: &Branch) {
+        branch.args.iter().for_each(|arg| self.node(*arg));
+        if let Some(exit) = branch.limits_exit {
+            self.exit(exit);
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! Global value numbering: a node is replaced by one with the same operation and operands in a dominating block. Checks are nodes, so a check
 //! that was made before is removed like any other. It runs before the passes for loops, and again after them.
 
+use std::hash::{Hash, Hasher};
+
 use smallvec::SmallVec;
 
 use super::replacements::Replacements;
 use crate::analysis::dominators::Dominators;
-use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
+use crate::ir::graph::{BlockIndex, Graph, Kind, Node, NodeId};
 use crate::ir::hash::{self, Table};
 use crate::ir::types::{Effect, Scalar, Ty};
 
@@ -25,7 +27,35 @@ pub(super) fn is_idempotent(kind: Kind) -> bool {
 }
 
 /// The operation, the type and the operands. The type counts since vectors of one value may have different widths.
-type Key = (Kind, Ty, SmallVec<[NodeId; 3]>);
+#[derive(PartialEq, Eq)]
+struct Key {
+    kind: Kind,
+    ty: Ty,
+    /// No node follows them.
+    operands: [NodeId; MAX_OPERANDS],
+}
+
+/// Most operands of a node that is looked for.
+const MAX_OPERANDS: usize = 4;
+
+impl Key {
+    /// None if there are too many operands.
+    fn of(node: &Node) -> Option<Key> {
+        let mut operands = [NodeId(u32::MAX); MAX_OPERANDS];
+        operands.get_mut(..node.args.len())?.copy_from_slice(&node.args);
+        Some(Key { kind: node.kind, ty: node.ty, operands })
+    }
+}
+
+impl Hash for Key {
+    /// Leaves out the type, which hardly ever differs, and takes operands two at a time.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [a, b, c, d] = self.operands.map(|id| u64::from(id.0));
+        self.kind.hash(state);
+        state.write_u64(a | b << 32);
+        state.write_u64(c | d << 32);
+    }
+}
 
 /// Replaces constants with the same bits by one: passes make new ones without looking.
 pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) {
@@ -52,7 +82,8 @@ pub(super) fn number_values(graph: &mut Graph, tree: &Dominators, mut replacemen
             if !is_idempotent(node.kind) {
                 return true;
             }
-            let entry = known.entry((node.kind, node.ty, SmallVec::from_slice(&node.args))).or_default();
+            let Some(key) = Key::of(node) else { return true };
+            let entry = known.entry(key).or_default();
             let mut candidates = entry.iter().rev().take(MAX_CANDIDATES);
             if let Some((_, other)) = candidates.find(|(from, _)| tree.dominates(*from, *block)) {
                 replacements.0[id.index()] = *other;
