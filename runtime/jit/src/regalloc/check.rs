@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{LiveInSets, Location, SPILL_SLOT_BYTES, has_location, node_uses, terminator_uses};
+use super::{LiveInSets, Location, SPILL_SLOT_BYTES, has_location, terminator_uses};
 use crate::ir::graph::{Graph, NodeId};
 use crate::processor::registers::CALLEE_SAVED;
 
@@ -37,7 +37,10 @@ pub(super) fn check(graph: &Graph, live: &LiveInSets, locations: &[Location]) {
                 };
                 assert!(walk.needed.keys().all(kept), "a call clobbers a register whose value is live after {id:?}");
             }
-            node_uses(graph, *id, &mut |operand| walk.need(operand));
+            graph.for_each_operand(*id, &mut |operand| walk.need(operand));
+            if let Some(exit) = graph.node(*id).exit {
+                graph.for_each_exit_use(exit, &mut |value| walk.need(value));
+            }
             walk.fallbacks(graph.node(*id).exit.into_iter(), live);
         }
         // Branches write all parameters at once, dead ones too.

@@ -81,6 +81,8 @@ struct Liveness<'a> {
     calls: Vec<u32>,
     /// The position at which the current block begins.
     begin: u32,
+    /// The last node so far that has each exit.
+    last_of_exit: Vec<NodeId>,
 }
 
 /// The first and the last position of a block. Each node has two positions: that of its uses, and that of its definition.
@@ -101,6 +103,7 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
         segments: Vec::with_capacity(graph.nodes.len()),
         calls: Vec::new(),
         begin: 0,
+        last_of_exit: vec![NodeId(NONE); graph.exits.len()],
     };
     for block in &graph.order {
         liveness.block(*block, &positions, &live);
@@ -111,7 +114,11 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
             range.crosses_call = crosses(&calls, &segments, range);
         }
     }
-    ranges.sort_unstable_by_key(|range| (range.start, range.node));
+    // Keys and numbers are sorted, which are less to move than live ranges.
+    let mut order: Vec<(u32, NodeId, u32)> =
+        (0..).zip(&ranges).map(|(number, range)| (range.start, range.node, number)).collect();
+    order.sort_unstable();
+    let ranges: Vec<LiveRange> = order.iter().map(|(.., number)| ranges[*number as usize]).collect();
     let allocation = scan(graph, &ranges, &segments);
     #[cfg(debug_assertions)]
     check::check(graph, &live, &allocation.locations);
@@ -141,14 +148,6 @@ fn positions(graph: &Graph) -> PerBlock<Position> {
         next = end + 2;
     }
     positions
-}
-
-/// Calls `visit` with the values that a node uses, and those that its exit does.
-fn node_uses(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
-    graph.for_each_operand(id, visit);
-    if let Some(exit) = graph.node(id).exit {
-        graph.for_each_exit_use(exit, visit);
-    }
 }
 
 /// Whether a value has a location. Constants and truth values are computed where they are used.
@@ -218,6 +217,8 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
     let (mut values, mut uses) = (Vec::new(), Vec::new());
     // Edges to the blocks that exits fall back to.
     let mut fallbacks = Vec::new();
+    // The block in which an exit was seen last: many nodes of a block may have one.
+    let mut seen = vec![BlockIndex::NONE; graph.exits.len()];
     for block in &graph.order {
         let mut note = |id: NodeId| {
             if block_of[id.index()] == *block || !has_location(graph, id) {
@@ -229,13 +230,20 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
             }
             uses.push((*block, number[id.index()] as usize));
         };
-        graph.blocks[*block].nodes.iter().for_each(|id| node_uses(graph, *id, &mut note));
+        let mut fall_back = |exit: ExitId| {
+            fallbacks.extend(graph.exit(exit).fallback.as_ref().map(|branch| (*block, branch.target)));
+        };
+        for id in &graph.blocks[*block].nodes {
+            graph.for_each_operand(*id, &mut note);
+            if let Some(exit) = graph.node(*id).exit
+                && std::mem::replace(&mut seen[exit.0 as usize], *block) != *block
+            {
+                graph.for_each_exit_use(exit, &mut note);
+                fall_back(exit);
+            }
+        }
         terminator_uses(graph, *block, &mut note);
-        let exits = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
-        let exits = exits.chain(graph.branches(*block).into_iter().filter_map(|branch| branch.limits_exit));
-        let targets = exits.filter_map(|exit| Some((*block, graph.exit(exit).fallback.as_ref()?.target)));
-        fallbacks.extend(targets);
-        fallbacks.dedup();
+        graph.branches(*block).into_iter().filter_map(|branch| branch.limits_exit).for_each(&mut fall_back);
     }
     let words = values.len().div_ceil(64);
     let mut live = LiveInSets { values, words, bits: vec![0; words * graph.blocks.len()] };
@@ -351,10 +359,16 @@ impl Liveness<'_> {
         for id in &content.parameters {
             self.extend(*id, start + 1, weight);
         }
+        for id in &content.nodes {
+            if let Some(exit) = graph.node(*id).exit {
+                self.last_of_exit[exit.0 as usize] = *id;
+            }
+        }
         for (index, id) in content.nodes.iter().enumerate() {
             let position = start + 2 + 2 * index as u32;
             graph.for_each_operand(*id, &mut |operand| self.extend(operand, position, weight));
-            if let Some(exit) = graph.node(*id).exit {
+            // What an exit uses is live up to the last node of the block that has it.
+            if let Some(exit) = graph.node(*id).exit.filter(|exit| self.last_of_exit[exit.0 as usize] == *id) {
                 self.exit(exit, position, live);
             }
             if graph.node(*id).is_call() {
