@@ -54,7 +54,8 @@ impl FunctionBuilder<'_> {
 
 /// The frame state of slots, which are in order. Slots that are in the frame anyway are left out.
 fn frame_state(defs: &Defs, slots: impl Iterator<Item = usize>) -> Vec<SlotValue> {
-    let mut frame_state: Vec<SlotValue> = Vec::new();
+    // Most slots are defined, many of them in pairs.
+    let mut frame_state: Vec<SlotValue> = Vec::with_capacity(slots.size_hint().0);
     for slot in slots {
         let Some(Def { node, part }) = defs.get(slot) else { continue };
         match frame_state.last_mut() {

@@ -195,10 +195,8 @@ impl LiveInSets {
         bits::numbers(self.words(block)).map(|number| self.values[number])
     }
 
-    /// The values that are live into one of two blocks.
-    fn of_either(&self, block: BlockIndex, other: BlockIndex) -> impl Iterator<Item = NodeId> {
-        let words = self.words(block).zip(self.words(other)).map(|(word, other)| word | other);
-        bits::numbers(words).map(|number| self.values[number])
+    fn word(&self, block: BlockIndex, word: usize) -> u64 {
+        self.bits[block.index() * self.words + word]
     }
 }
 
@@ -295,22 +293,26 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
 
 impl Liveness<'_> {
     fn extend(&mut self, id: NodeId, position: u32, weight: u64) {
-        if !has_location(self.graph, id) {
-            return;
+        if has_location(self.graph, id) {
+            self.cover(id, position, position, weight);
         }
+    }
+
+    /// Extends the live range of a value with a location over a part of the current block.
+    fn cover(&mut self, id: NodeId, start: u32, end: u32, weight: u64) {
         let new = self.segments.len() as u32;
-        let segment = Segment { start: position, end: position, next: NONE };
+        let segment = Segment { start, end, next: NONE };
         let number = self.numbers[id.index()];
         if number == NONE {
             self.segments.push(segment);
             self.numbers[id.index()] = self.ranges.len() as u32;
             self.ranges.push(LiveRange {
                 node: id,
-                start: position,
-                end: position,
+                start,
+                end,
                 first: new,
                 last: new,
-                begin: position,
+                begin: start,
                 weight,
                 is_vector: self.graph.node(id).is_vector(),
                 crosses_call: false,
@@ -319,15 +321,15 @@ impl Liveness<'_> {
             return;
         }
         let range = &mut self.ranges[number as usize];
-        range.start = range.start.min(position);
+        range.start = range.start.min(start);
         range.begin = range.start;
-        range.end = range.end.max(position);
+        range.end = range.end.max(end);
         range.weight += weight;
         let last = &mut self.segments[range.last as usize];
         // Blocks come in their order. A value that is live at the end of the one before and in this one has no hole between them.
         if last.end + 1 >= self.begin {
-            last.start = last.start.min(position);
-            last.end = last.end.max(position);
+            last.start = last.start.min(start);
+            last.end = last.end.max(end);
         } else {
             last.next = new;
             range.last = new;
@@ -345,16 +347,17 @@ impl Liveness<'_> {
         let weight = 10_u64.pow(content.depth.min(6));
         let Position { start, end } = positions[block];
         self.begin = start;
-        for id in live.of(block) {
-            self.extend(id, start, 0);
-        }
-        match &content.terminator {
-            Terminator::Jump(branch) => live.of(branch.target).for_each(|id| self.extend(id, end + 1, 0)),
-            // Most values that are live into one of the blocks are live into the other.
-            Terminator::Branch(_, one, other) | Terminator::Guarded(one, other) => {
-                live.of_either(one.target, other.target).for_each(|id| self.extend(id, end + 1, 0));
-            }
-            Terminator::SideExit(..) | Terminator::Open => {}
+        let targets = graph.branches(block);
+        for (word, live_in) in live.words(block).enumerate() {
+            let live_out = targets.iter().fold(0, |all, branch| all | live.word(branch.target, word));
+            let mut cover = |bits: u64, start: u32, end: u32| {
+                for bit in bits::numbers([bits].into_iter()) {
+                    self.cover(live.values[word * 64 + bit], start, end, 0);
+                }
+            };
+            cover(live_in & live_out, start, end + 1);
+            cover(live_in & !live_out, start, start);
+            cover(live_out & !live_in, end + 1, end + 1);
         }
         for id in &content.parameters {
             self.extend(*id, start + 1, weight);
@@ -430,18 +433,25 @@ fn overlap(segments: &[Segment], a: &LiveRange, b: &LiveRange) -> bool {
 fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation {
     let mut locations = vec![Location::None; graph.nodes.len()];
     let mut preferences: Vec<Option<u8>> = vec![None; graph.nodes.len()];
-    // The live ranges of values in registers, for each of the two banks.
-    let mut active_of_bank = [Vec::new(), Vec::new()];
+    // The live ranges of values in registers, with these, for each of the two banks.
+    let mut active_of_bank: [Vec<(LiveRange, u8)>; 2] = [Vec::new(), Vec::new()];
     let mut spilled: Vec<LiveRange> = Vec::new();
     for range in ranges {
-        let active: &mut Vec<LiveRange> = &mut active_of_bank[usize::from(range.is_vector)];
-        active.retain_mut(|other| {
+        let active = &mut active_of_bank[usize::from(range.is_vector)];
+        // A bit for each register that overlapping live ranges have: one of them, and several.
+        let (mut taken, mut shared) = (0_u32, 0_u32);
+        active.retain_mut(|(other, register)| {
             // Segments that end before all live ranges that are left are dropped.
             while other.first != other.last && segments[other.first as usize].end < range.start {
                 other.first = segments[other.first as usize].next;
                 other.begin = segments[other.first as usize].start;
             }
-            other.end >= range.start
+            let is_left = other.end >= range.start;
+            if is_left && overlap(segments, other, range) {
+                shared |= taken & 1 << *register;
+                taken |= 1 << *register;
+            }
+            is_left
         });
         let allowed: &[u8] = match (range.is_vector, range.crosses_call) {
             (false, false) => &GENERAL,
@@ -449,15 +459,6 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
             (true, false) => vectors(graph.node(range.node).width()),
             (true, true) => &[],
         };
-        // A bit for each register that overlapping live ranges have: one of them, and several.
-        let (mut taken, mut shared) = (0_u32, 0_u32);
-        let overlaps = |other: &&LiveRange| overlap(segments, other, range);
-        for other in active.iter().filter(overlaps) {
-            if let Location::Register(register) = locations[other.node.index()] {
-                shared |= taken & 1 << register;
-                taken |= 1 << register;
-            }
-        }
         let is_taken = |register: u8| taken >> register & 1 != 0;
         let hinted = range.hint.and_then(|hint| match locations[hint.index()] {
             Location::Register(register) if graph.node(hint).is_vector() == range.is_vector => Some(register),
@@ -475,25 +476,22 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
                 preferences[hint.index()] = Some(register);
             }
             locations[range.node.index()] = Location::Register(register);
-            active.push(*range);
+            active.push((*range, register));
             continue;
         }
         // The cheapest live range whose register this one may have is spilled.
-        let victim = active
-            .iter()
-            .filter(overlaps)
-            .filter(|other| {
-                matches!(locations[other.node.index()],
-                    Location::Register(register) if allowed.contains(&register) && shared >> register & 1 == 0)
+        let victim = (0..active.len())
+            .filter(|index| {
+                let (other, register) = &active[*index];
+                allowed.contains(register) && shared >> register & 1 == 0 && overlap(segments, other, range)
             })
-            .min_by_key(|other| (other.weight, Reverse(other.end)))
-            .copied();
-        match victim.filter(|victim| victim.weight < range.weight) {
-            Some(victim) => {
-                locations[range.node.index()] = locations[victim.node.index()];
+            .min_by_key(|index| (active[*index].0.weight, Reverse(active[*index].0.end)));
+        match victim.filter(|index| active[*index].0.weight < range.weight) {
+            Some(index) => {
+                let (victim, register) = active.remove(index);
+                locations[range.node.index()] = Location::Register(register);
                 locations[victim.node.index()] = Location::None;
-                active.retain(|other| other.node != victim.node);
-                active.push(*range);
+                active.push((*range, register));
                 spilled.push(victim);
             }
             None => spilled.push(*range),
