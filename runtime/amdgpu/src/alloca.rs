@@ -10,10 +10,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::allocator::AmdAllocator;
-use crate::hal::timepoints::signal_all;
+use crate::hal::pool::{self, Notice};
+use crate::hal::timepoints::complete;
 use crate::hal::transient::{DeviceMemory, Memory, MemorySource, TransientBuffer};
 use crate::hal::{Allocator, BufferParams, Pool, Timepoint};
-use crate::memory::blocks::Notice;
 use crate::status::{Result, Status, StatusCode};
 
 /// Where the memory of a transient buffer is from.
@@ -67,10 +67,7 @@ impl Source {
     fn releases(&self) -> u64 {
         match self {
             Source::Own(allocator, _) => allocator.blocks().releases(),
-            Source::Other(source) => source.pool().map_or(0, |pool| {
-                let stats = pool.stats();
-                stats.reserve_count.wrapping_sub(stats.reservation_count.into())
-            }),
+            Source::Other(source) => source.pool().map_or(0, |pool| pool.stats().release_count),
         }
     }
 
@@ -78,14 +75,7 @@ impl Source {
     fn notify(&self, releases: u64, retry: impl FnOnce(Result<()>) + Send + 'static) -> Notice {
         match self {
             Source::Own(allocator, _) => allocator.blocks().notify(releases, move || retry(Ok(()))),
-            Source::Other(_) if self.releases() != releases => Notice::Released,
-            Source::Other(source) => match source.pool() {
-                Some(pool) if pool.stats().reservation_count > 0 => {
-                    pool.notify(Box::new(retry));
-                    Notice::Later
-                }
-                _ => Notice::Never,
-            },
+            Source::Other(source) => source.pool().map_or(Notice::Never, |pool| pool::notify(&**pool, releases, retry)),
         }
     }
 }
@@ -170,10 +160,7 @@ impl Allocation {
                 return Err(status);
             }
             let (again, points) = (self.clone(), signal.to_vec());
-            let retry = move |outcome: Result<()>| match outcome.and_then(|()| again.run(&points)) {
-                Err(status) if status.code() == StatusCode::Deferred => {}
-                outcome => signal_all(&points, outcome),
-            };
+            let retry = move |outcome: Result<()>| complete(&points, outcome.and_then(|()| again.run(&points)));
             match self.source.notify(releases, retry) {
                 Notice::Later => return Err(Status::new(StatusCode::Deferred, "waits for memory")),
                 Notice::Released => {}

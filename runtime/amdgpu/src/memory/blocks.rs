@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::buffer::DeviceMemory;
+use crate::hal::pool::Notice;
 use crate::limits::Charge;
 use crate::status::{Result, StatusCode};
 
@@ -40,22 +41,15 @@ struct State {
     cached: VecDeque<Cached>,
     cached_bytes: u64,
     in_use: u64,
+    /// Blocks in use, and those that are being freed.
+    leases: u64,
+    /// Requests that have neither a block nor an error yet.
+    attempts: u64,
     peak: u64,
     hits: u64,
     /// Blocks that were released so far.
     releases: u64,
     waiters: Vec<Waiter>,
-}
-
-/// What becomes of a waiter for memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
-    /// It is called when a block is released.
-    Later,
-    /// A block was released since the caller looked: it is not called, and the caller tries again.
-    Released,
-    /// Nothing is in use that could be released: it is not called.
-    Never,
 }
 
 /// A cache of blocks.
@@ -110,6 +104,11 @@ impl State {
         Some(taken.memory)
     }
 
+    /// Whether no block is in use or about to be.
+    fn is_idle(&self) -> bool {
+        self.leases == 0 && self.attempts == 0
+    }
+
     /// Removes what exceeds the bounds, for the caller to free without the lock.
     fn evict(&mut self) -> Vec<Cached> {
         let limit = (self.peak + self.peak / 8).saturating_add(SLACK);
@@ -140,23 +139,31 @@ impl BlockCache {
         (recycles, charge): (bool, Charge),
         allocate: impl Fn() -> Result<DeviceMemory>,
     ) -> Result<DeviceMemory> {
-        let taken = if recycles { self.lock().take(origin, length) } else { None };
-        let is_hit = taken.is_some();
-        let memory = match taken {
-            Some(memory) => memory,
-            None => match allocate() {
-                // What is cached may be what is missing.
-                Err(status) if status.code() == StatusCode::ResourceExhausted && self.trim() => allocate()?,
-                allocated => allocated?,
-            },
-        };
-        let evicted = {
+        let taken = {
             let mut state = self.lock();
-            state.hits += u64::from(is_hit);
-            state.in_use += memory.length;
-            state.peak = state.peak.max(state.in_use);
-            state.evict()
+            state.attempts += 1;
+            if recycles { state.take(origin, length) } else { None }
         };
+        let is_hit = taken.is_some();
+        let acquired = taken.map_or_else(|| self.allocate(allocate), Ok);
+        let (outcome, evicted, waiters) = {
+            let mut state = self.lock();
+            state.attempts -= 1;
+            match acquired {
+                Ok(memory) => {
+                    state.hits += u64::from(is_hit);
+                    state.in_use += memory.length;
+                    state.leases += 1;
+                    state.peak = state.peak.max(state.in_use);
+                    (Ok(memory), state.evict(), Vec::new())
+                }
+                // Nothing will be released that waiters could wait for.
+                Err(status) if state.is_idle() => (Err(status), Vec::new(), std::mem::take(&mut state.waiters)),
+                Err(status) => (Err(status), Vec::new(), Vec::new()),
+            }
+        };
+        waiters.into_iter().for_each(|waiter| waiter());
+        let memory = outcome?;
         drop(evicted);
         let mut lent = memory.clone();
         let lease = BlockLease { cache: self.clone(), origin, memory: Some(memory), recycles, _charge: charge };
@@ -164,11 +171,18 @@ impl BlockCache {
         Ok(lent)
     }
 
+    fn allocate(&self, allocate: impl Fn() -> Result<DeviceMemory>) -> Result<DeviceMemory> {
+        match allocate() {
+            // What is cached may be what is missing.
+            Err(status) if status.code() == StatusCode::ResourceExhausted && self.trim() => allocate(),
+            allocated => allocated,
+        }
+    }
+
     fn release(&self, origin: Origin, memory: DeviceMemory, recycles: bool) {
-        let (removed, freed, waiters) = {
+        let unused = {
             let mut state = self.lock();
             state.in_use -= memory.length;
-            state.releases += 1;
             let freed = if recycles {
                 state.cached_bytes += memory.length;
                 state.cached.push_back(Cached { origin, memory });
@@ -176,10 +190,17 @@ impl BlockCache {
             } else {
                 Some(memory)
             };
-            (state.evict(), freed, std::mem::take(&mut state.waiters))
+            (state.evict(), freed)
         };
         // Memory is freed, and waiters called, without the lock.
-        drop((removed, freed));
+        drop(unused);
+        let waiters = {
+            let mut state = self.lock();
+            // A release counts once its memory is free: who waits for one tries again then.
+            state.leases -= 1;
+            state.releases += 1;
+            std::mem::take(&mut state.waiters)
+        };
         waiters.into_iter().for_each(|waiter| waiter());
     }
 
@@ -204,7 +225,7 @@ impl BlockCache {
         if state.releases != releases {
             return Notice::Released;
         }
-        if state.in_use == 0 {
+        if state.is_idle() {
             return Notice::Never;
         }
         state.waiters.push(Box::new(waiter));

@@ -265,22 +265,26 @@ impl SharedPool {
 
     fn release(&self, reservation: PoolReservation, death_frontier: &[FrontierEntry]) {
         let mut removed = Vec::new();
-        let subscribers = {
+        {
             let mut state = self.lock();
             let state = &mut *state;
             // An unknown reservation, or one that was released already, is ignored.
             let Some(handle) = state.reservations.remove(reservation) else { return };
             state.strategy.release(handle, death_frontier);
-            state.stats.release_count += 1;
-            state.stats.reservation_count -= 1;
             state.stats.bytes_reserved -= reservation.length;
             if state.strategy.trims_on_release() {
                 self.remove_idle_slabs(state, &mut removed);
             }
-            std::mem::take(&mut state.subscribers)
-        };
+        }
         // Slabs are released, and callbacks called, without the lock.
         drop(removed);
+        let subscribers = {
+            let mut state = self.lock();
+            // A release counts once its memory can be had again, also from the provider: who waits for one tries again then.
+            state.stats.release_count += 1;
+            state.stats.reservation_count -= 1;
+            std::mem::take(&mut state.subscribers)
+        };
         for callback in subscribers {
             callback(Ok(()));
         }

@@ -12,6 +12,7 @@ mod fixed_block;
 mod frontier;
 mod host_slabs;
 mod memory_pool;
+mod notice;
 mod strategy;
 #[cfg(test)]
 mod tests;
@@ -21,3 +22,4 @@ mod whole_slab;
 pub use host_slabs::HostSlabProvider;
 pub use memory_pool::Reservation;
 pub use memory_pool::{MAX_ALIGNMENT, MemoryPool, PoolOptions, Reached};
+pub use notice::{Notice, notify};

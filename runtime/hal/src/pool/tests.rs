@@ -8,7 +8,8 @@ use super::*;
 use crate::status::StatusCode;
 use crate::{
     Buffer, BufferParams, FrontierEntry, MappingMode, MemoryAccess, Pool, PoolAcquireFlags, PoolAcquireResult,
-    PoolMaterializeFlags, PoolReservation, PoolReserveFlags, PoolStats, SlabProvider, SlabTrimFlags, WHOLE_BUFFER,
+    PoolAcquisition, PoolCapabilities, PoolMaterializeFlags, PoolReservation, PoolReserveFlags, PoolStats,
+    SlabProvider, SlabTrimFlags, WHOLE_BUFFER,
 };
 
 const NONE: PoolReserveFlags = PoolReserveFlags::empty();
@@ -200,6 +201,99 @@ fn budgets_hold_and_subscribers_are_notified() {
         drop(pool);
         assert_eq!(told.load(Ordering::SeqCst), 103);
     }
+}
+
+/// A pool of one block, which another thread gets back at the `moment`-th call.
+#[derive(Debug)]
+struct ReleasedAt {
+    pool: MemoryPool,
+    moment: AtomicU64,
+    held: PoolReservation,
+}
+
+impl ReleasedAt {
+    fn pool(&self) -> &MemoryPool {
+        if self.moment.fetch_sub(1, Ordering::SeqCst) == 0 {
+            self.pool.release_reservation(self.held, &[]);
+        }
+        &self.pool
+    }
+}
+
+impl Pool for ReleasedAt {
+    fn acquire_reservation(
+        &self,
+        size: u64,
+        alignment: u64,
+        requester_frontier: &[FrontierEntry],
+        flags: PoolReserveFlags,
+    ) -> crate::Result<PoolAcquisition> {
+        self.pool().acquire_reservation(size, alignment, requester_frontier, flags)
+    }
+
+    fn release_reservation(&self, reservation: PoolReservation, death_frontier: &[FrontierEntry]) {
+        self.pool().release_reservation(reservation, death_frontier);
+    }
+
+    fn materialize_reservation(
+        &self,
+        params: BufferParams,
+        reservation: PoolReservation,
+        flags: PoolMaterializeFlags,
+    ) -> crate::Result<Arc<dyn Buffer>> {
+        self.pool().materialize_reservation(params, reservation, flags)
+    }
+
+    fn capabilities(&self) -> PoolCapabilities {
+        self.pool().capabilities()
+    }
+
+    fn stats(&self) -> PoolStats {
+        self.pool().stats()
+    }
+
+    fn trim(&self) -> crate::Result<()> {
+        self.pool().trim()
+    }
+
+    fn notify(&self, callback: Box<dyn FnOnce(crate::Result<()>) + Send>) {
+        self.pool().notify(callback);
+    }
+}
+
+#[test]
+fn a_release_at_any_moment_is_noticed() {
+    for moment in 0..8 {
+        let pool = MemoryPool::fixed_block(provider(), 64, 1, PoolOptions::default()).expect("a pool");
+        let held = pool.acquire_reservation(64, 1, &[], NONE).expect("is fine").reservation;
+        let pool = ReleasedAt { pool, moment: AtomicU64::new(moment), held };
+        let retried = Arc::new(AtomicU64::new(0));
+        let mut notices = Vec::new();
+        let is_reserved = loop {
+            let releases = pool.stats().release_count;
+            if pool.acquire_reservation(64, 1, &[], NONE).expect("is fine").result.0 <= PoolAcquireResult::OK_FRESH.0 {
+                break true;
+            }
+            let same = retried.clone();
+            notices.push(notify(&pool, releases, move |outcome| {
+                same.fetch_add(1 + 100 * u64::from(outcome.is_err()), Ordering::SeqCst);
+            }));
+            if notices.last() != Some(&Notice::Released) {
+                break false;
+            }
+        };
+        if !is_reserved {
+            assert_eq!(notices, [Notice::Later], "moment {moment}");
+            while pool.pool.stats().release_count == 0 {
+                pool.trim().expect("is fine");
+            }
+        }
+        // Either the caller tries again, or the callback does, and never both.
+        assert_eq!(retried.load(Ordering::SeqCst), u64::from(!is_reserved), "moment {moment}");
+        assert!(notices.len() <= 1, "moment {moment}: {notices:?}");
+    }
+    let pool = MemoryPool::fixed_block(provider(), 64, 1, PoolOptions::default()).expect("a pool");
+    assert_eq!(notify(&pool, 0, |_| unreachable!("nothing is reserved")), Notice::Never);
 }
 
 #[test]

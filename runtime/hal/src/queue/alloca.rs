@@ -9,6 +9,7 @@ use super::operation::{Operation, Submission};
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
+use crate::pool::{self, Notice};
 use crate::status::{Result, Status, StatusCode};
 use crate::timepoints::complete;
 use crate::transient::{MemorySource, TransientBuffer};
@@ -70,6 +71,7 @@ impl<D: Discipline> Submission<D> for AllocaSubmission<'_> {
 }
 
 /// An allocation that waits until a pool has memory for it.
+#[derive(Clone)]
 struct PoolAllocation {
     pool: Arc<dyn Pool>,
     source: MemorySource,
@@ -81,26 +83,27 @@ struct PoolAllocation {
 
 impl PoolAllocation {
     /// Commits the memory, or subscribes to releases of the pool: then it signals its points itself later and returns DEFERRED.
-    fn run(self) -> Result<()> {
-        match self.source.allocate(self.params, self.allocation_size) {
-            Ok(memory) => {
-                self.transient.commit(memory);
-                Ok(())
+    fn run(&self) -> Result<()> {
+        loop {
+            let releases = self.pool.stats().release_count;
+            let status = match self.source.allocate(self.params, self.allocation_size) {
+                Ok(memory) => {
+                    self.transient.commit(memory);
+                    return Ok(());
+                }
+                Err(status) => status,
+            };
+            // An operation without points to signal has nobody waiting for it.
+            if status.code() != StatusCode::ResourceExhausted || self.signal.is_empty() {
+                return Err(status);
             }
-            // If nothing is reserved, no release will come. An operation without points to signal has nobody waiting for it.
-            Err(status)
-                if status.code() == StatusCode::ResourceExhausted
-                    && !self.signal.is_empty()
-                    && self.pool.stats().reservation_count > 0 =>
-            {
-                let pool = self.pool.clone();
-                pool.notify(Box::new(move |outcome| {
-                    let signal = self.signal.clone();
-                    complete(&signal, outcome.and_then(|()| self.run()));
-                }));
-                Err(Status::new(StatusCode::Deferred, "waits for memory of the pool"))
+            let again = self.clone();
+            let retry = move |outcome: Result<()>| complete(&again.signal, outcome.and_then(|()| again.run()));
+            match pool::notify(&*self.pool, releases, retry) {
+                Notice::Later => return Err(Status::new(StatusCode::Deferred, "waits for memory of the pool")),
+                Notice::Released => {}
+                Notice::Never => return Err(status),
             }
-            Err(status) => Err(status),
         }
     }
 }
