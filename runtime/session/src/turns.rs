@@ -23,6 +23,9 @@ use vireo_core::waker_set::WakerSet;
 
 /// In place of the number of a thread: the lock is lent to none. Threads without a number have zero, and the first has two.
 const NOBODY: usize = 1;
+/// How many leases a lock gives in its life. Each has a flag of its own: a thread that lost its lease may still be about to set and clear the
+/// flag, when the next leaseholder has a turn.
+const LEASES: usize = 8;
 /// How many turns in a row get a thread the lease. Each lease that another thread ends doubles it, so threads that alternate seldom pay for it.
 const TURNS_TO_LEASE: u32 = 64;
 
@@ -33,10 +36,10 @@ thread_local! {
 
 /// A value that one thread at a time may use.
 pub struct Turns<T> {
-    /// The thread that has the lease. It changes only with `lock` held.
-    leaseholder: AtomicUsize,
-    /// Whether a leaseholder has a turn, by its lease. One that finds its lease ended sets it for a moment, too.
-    is_leaseholder_in: AtomicBool,
+    /// The last [`Lease`]. It changes only with `lock` held.
+    lease: AtomicUsize,
+    /// Whether the leaseholder has a turn, for each lease. One that finds its lease ended sets its own for a moment, too.
+    is_leaseholder_in: [AtomicBool; LEASES],
     /// Held by whoever has a turn without a lease.
     lock: Mutex<Streak>,
     /// How many threads wait within limits, or for a leaseholder. It is read after each turn, and is a number of its own for that.
@@ -52,6 +55,24 @@ unsafe impl<T: Send> Sync for Turns<T> {}
 impl<T> UnwindSafe for Turns<T> {}
 impl<T> RefUnwindSafe for Turns<T> {}
 
+/// The number of a lease, below [`LEASES`], and in the upper bits the number of the thread that has it, or [`NOBODY`] once it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lease(usize);
+
+impl Lease {
+    const fn new(thread: usize, number: usize) -> Lease {
+        Lease(thread * LEASES | number % LEASES)
+    }
+
+    const fn thread(self) -> usize {
+        self.0 / LEASES
+    }
+
+    const fn number(self) -> usize {
+        self.0 % LEASES
+    }
+}
+
 /// Turns of one thread in a row.
 #[derive(Debug)]
 struct Streak {
@@ -59,23 +80,33 @@ struct Streak {
     length: u32,
     /// How long it must be for a lease.
     needed: u32,
+    /// How many leases there were.
+    leases: usize,
 }
 
 /// A turn, which ends when this is dropped.
 pub struct Turn<'a, T> {
-    /// None if this is a turn by lease.
-    guard: Option<MutexGuard<'a, Streak>>,
+    /// What gives it: the lock, or the lease of this thread.
+    right: Right<'a>,
     turns: &'a Turns<T>,
     /// Other threads have no part in a turn.
     _of_thread: PhantomData<*mut T>,
 }
 
+/// What gives a turn.
+enum Right<'a> {
+    Lock(MutexGuard<'a, Streak>),
+    Lease(Lease),
+    /// Only while the turn is dropped.
+    None,
+}
+
 impl<T> Turns<T> {
     pub fn new(value: T) -> Turns<T> {
         Turns {
-            leaseholder: AtomicUsize::new(NOBODY),
-            is_leaseholder_in: AtomicBool::new(false),
-            lock: Mutex::new(Streak { thread: 0, length: 0, needed: TURNS_TO_LEASE }),
+            lease: AtomicUsize::new(Lease::new(NOBODY, 0).0),
+            is_leaseholder_in: [const { AtomicBool::new(false) }; LEASES],
+            lock: Mutex::new(Streak { thread: 0, length: 0, needed: TURNS_TO_LEASE, leases: 0 }),
             waiting: AtomicUsize::new(0),
             waiters: WakerSet::default(),
             value: UnsafeCell::new(value),
@@ -130,29 +161,46 @@ impl<T> Turns<T> {
         taken.map_or_else(|| Ok(self.take()), Ok)
     }
 
+    #[inline(always)]
+    fn lease(&self) -> Lease {
+        Lease(self.lease.load(Ordering::Relaxed))
+    }
+
+    /// Whether a leaseholder has a turn by this lease.
+    #[inline(always)]
+    fn flag(&self, lease: Lease) -> &AtomicBool {
+        &self.is_leaseholder_in[lease.number()]
+    }
+
     /// A turn, if this thread has the lease and no turn.
     #[inline(always)]
     fn take_by_lease(&self) -> Option<Turn<'_, T>> {
-        let thread = THREAD.get();
-        if self.leaseholder.load(Ordering::Relaxed) != thread || self.is_leaseholder_in.load(Ordering::Relaxed) {
+        let lease = self.lease();
+        if lease.thread() != THREAD.get() || self.flag(lease).load(Ordering::Relaxed) {
             return None;
         }
-        self.is_leaseholder_in.store(true, Ordering::Relaxed);
+        self.enter(lease)
+    }
+
+    /// A turn, if this thread still has the lease.
+    #[inline(always)]
+    fn enter(&self, lease: Lease) -> Option<Turn<'_, T>> {
+        self.flag(lease).store(true, Ordering::Relaxed);
         asymmetric_fence::light();
         // Who ends the lease either sees the turn, or has it seen here that the lease is over.
-        if self.leaseholder.load(Ordering::Relaxed) == thread {
-            return Some(self.turn(None));
+        if self.lease() == lease {
+            return Some(self.turn(Right::Lease(lease)));
         }
-        self.end_turn_by_lease(thread);
+        self.leave(lease);
         None
     }
 
     #[inline(always)]
-    fn end_turn_by_lease(&self, thread: usize) {
-        self.is_leaseholder_in.store(false, Ordering::Release);
+    fn leave(&self, lease: Lease) {
+        self.flag(lease).store(false, Ordering::Release);
         asymmetric_fence::light();
         // Whoever waits for this turn has ended the lease: before this load, or it has seen that the turn is over.
-        if self.leaseholder.load(Ordering::Relaxed) != thread {
+        if self.lease() != lease {
             self.after_the_lease();
         }
     }
@@ -165,7 +213,8 @@ impl<T> Turns<T> {
 
     fn try_take(&self) -> Option<Turn<'_, T>> {
         // A look before the lock is taken, so that waiting threads do not wake each other while a former leaseholder has a turn.
-        if self.leaseholder.load(Ordering::Relaxed) == NOBODY && self.is_leaseholder_in.load(Ordering::SeqCst) {
+        let last = self.lease();
+        if last.thread() == NOBODY && self.flag(last).load(Ordering::SeqCst) {
             return None;
         }
         match self.lock.try_lock() {
@@ -178,41 +227,45 @@ impl<T> Turns<T> {
     /// A turn for the thread that holds the lock, unless a leaseholder has one. Ends the lease that another thread has.
     #[inline]
     fn admit<'a>(&'a self, mut guard: MutexGuard<'a, Streak>) -> Option<Turn<'a, T>> {
-        if self.leaseholder.load(Ordering::Relaxed) != NOBODY {
-            self.leaseholder.store(NOBODY, Ordering::Relaxed);
+        let last = self.lease();
+        if last.thread() != NOBODY {
+            self.lease.store(Lease::new(NOBODY, last.number()).0, Ordering::Relaxed);
             asymmetric_fence::heavy();
-            *guard = Streak { thread: 0, length: 0, needed: guard.needed.saturating_mul(2) };
+            *guard = Streak { thread: 0, length: 0, needed: guard.needed.saturating_mul(2), leases: guard.leases };
         }
-        // Acquire: what the leaseholder has written in its turns is seen. There will be no new turn by lease as long as the lock is held.
-        if self.is_leaseholder_in.load(Ordering::Acquire) {
+        // Acquire: what the leaseholder has written in its turns is seen. There will be no new turn by lease as long as the lock is held, and
+        // leaseholders before the last one have no turn any more, since the lock was taken after them.
+        if self.flag(last).load(Ordering::Acquire) {
             drop(guard);
             self.after_unlocking();
             return None;
         }
         if guard.thread != THREAD.get() || guard.thread == 0 {
-            *guard = Streak { thread: number_of_thread(), length: 0, needed: guard.needed };
+            *guard = Streak { thread: number_of_thread(), length: 0, ..*guard };
         }
         guard.length = guard.length.saturating_add(1);
-        if guard.length >= guard.needed { Some(self.lease(guard)) } else { Some(self.turn(Some(guard))) }
+        if guard.length >= guard.needed { Some(self.lend(guard)) } else { Some(self.turn(Right::Lock(guard))) }
     }
 
-    /// Gives this thread the lease, and a turn by it, if the system has the barrier that is needed to end it.
+    /// Gives this thread the lease, and a turn by it, if there is one left and the system has the barrier that is needed to end it.
     #[cold]
-    fn lease<'a>(&'a self, guard: MutexGuard<'a, Streak>) -> Turn<'a, T> {
-        if guard.thread == 0 || !asymmetric_fence::is_supported() {
-            return self.turn(Some(guard));
+    fn lend<'a>(&'a self, mut guard: MutexGuard<'a, Streak>) -> Turn<'a, T> {
+        if guard.thread == 0 || guard.leases == LEASES || !asymmetric_fence::is_supported() {
+            return self.turn(Right::Lock(guard));
         }
+        let lease = Lease::new(guard.thread, guard.leases);
+        guard.leases += 1;
         // Nobody looks at these before the lock is released.
-        self.is_leaseholder_in.store(true, Ordering::Relaxed);
-        self.leaseholder.store(guard.thread, Ordering::Relaxed);
+        self.flag(lease).store(true, Ordering::Relaxed);
+        self.lease.store(lease.0, Ordering::Relaxed);
         drop(guard);
         self.after_unlocking();
-        self.turn(None)
+        self.turn(Right::Lease(lease))
     }
 
     #[inline]
-    fn turn<'a>(&'a self, guard: Option<MutexGuard<'a, Streak>>) -> Turn<'a, T> {
-        Turn { guard, turns: self, _of_thread: PhantomData }
+    fn turn<'a>(&'a self, right: Right<'a>) -> Turn<'a, T> {
+        Turn { right, turns: self, _of_thread: PhantomData }
     }
 
     /// Wakes who waits for the lock, which has just been released.
@@ -244,8 +297,9 @@ impl<T> Turns<T> {
 fn number_of_thread() -> usize {
     static LAST: AtomicUsize = AtomicUsize::new(NOBODY);
     if THREAD.get() == 0 {
-        let next = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| last.checked_add(1));
-        THREAD.set(next.map_or(0, |last| last + 1));
+        let after = |last: usize| Some(last + 1).filter(|next| *next <= usize::MAX / LEASES);
+        let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+        THREAD.set(last.map_or(0, |last| last + 1));
     }
     THREAD.get()
 }
@@ -284,13 +338,13 @@ impl<T> DerefMut for Turn<'_, T> {
 impl<T> Drop for Turn<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        match self.guard.take() {
-            // A turn ends on the thread that took it.
-            None => self.turns.end_turn_by_lease(THREAD.get()),
-            Some(guard) => {
+        match std::mem::replace(&mut self.right, Right::None) {
+            Right::Lease(lease) => self.turns.leave(lease),
+            Right::Lock(guard) => {
                 drop(guard);
                 self.turns.after_unlocking();
             }
+            Right::None => {}
         }
     }
 }
@@ -303,7 +357,7 @@ impl<T> fmt::Debug for Turns<T> {
 
 impl<T> fmt::Debug for Turn<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn").field("by_lease", &self.guard.is_none()).finish_non_exhaustive()
+        f.debug_struct("Turn").field("by_lease", &matches!(self.right, Right::Lease(_))).finish_non_exhaustive()
     }
 }
 
@@ -364,7 +418,7 @@ mod tests {
         for _ in 0..TURNS_TO_LEASE {
             drop(turns.take());
         }
-        assert_eq!(turns.leaseholder.load(Ordering::SeqCst), THREAD.get(), "it is lent to this thread");
+        assert_eq!(turns.lease().thread(), THREAD.get(), "it is lent to this thread");
     }
 
     /// Whether leases can be had on this system.
@@ -383,7 +437,7 @@ mod tests {
         let turns = Turns::new(Vec::new());
         get_lease(&turns);
         let mut turn = turns.take();
-        assert!(turn.guard.is_none());
+        assert!(matches!(turn.right, Right::Lease(_)));
         // It has one turn at a time, also by lease.
         let soon = Limits { timeout: Some(Duration::from_millis(1)), ..Limits::default() }.started().into_owned();
         assert_eq!(turns.take_within(&soon).expect_err("it is taken").code(), StatusCode::DeadlineExceeded);
@@ -404,8 +458,53 @@ mod tests {
             drop(turn);
         });
         assert_eq!(*turns.take(), ["leaseholder", "other", "other"]);
-        assert_eq!(turns.leaseholder.load(Ordering::SeqCst), NOBODY);
+        assert_eq!(turns.lease().thread(), NOBODY);
         assert_eq!((turns.waiting.load(Ordering::SeqCst), turns.waiters.count()), (0, 0));
+    }
+
+    #[test]
+    fn a_thread_that_lost_its_lease_does_not_end_the_turn_of_the_next() {
+        if !are_there_leases() {
+            return;
+        }
+        let turns = Turns::new(());
+        get_lease(&turns);
+        let lost = turns.lease();
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                for _ in 0..2 * TURNS_TO_LEASE {
+                    drop(turns.take());
+                }
+                let turn = turns.take();
+                assert!(matches!(turn.right, Right::Lease(_)));
+                // As a thread that was interrupted after it had found the lease to be its own.
+                let lease = turns.lease();
+                scope.spawn(|| assert!(turns.enter(lost).is_none())).join().expect("the lease is over");
+                scope.spawn(|| assert!(turns.try_take().is_none())).join().expect("there is a turn");
+                assert_eq!(turns.lease(), Lease::new(NOBODY, lease.number()));
+            });
+            other.join().expect("it has its turn alone");
+        });
+        drop(turns.take());
+    }
+
+    #[test]
+    fn a_lock_gives_so_many_leases_and_is_a_lock_then() {
+        if !are_there_leases() {
+            return;
+        }
+        let turns = Turns::new(());
+        for number in 0..LEASES + 2 {
+            thread::scope(|scope| {
+                let taken = scope.spawn(|| {
+                    for _ in 0..TURNS_TO_LEASE << number {
+                        drop(turns.take());
+                    }
+                    turns.lease().thread() == THREAD.get()
+                });
+                assert_eq!(taken.join().expect("it takes turns"), number < LEASES, "lease {number}");
+            });
+        }
     }
 
     #[test]
