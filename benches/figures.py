@@ -1,7 +1,8 @@
 """The figures that are quoted: ratios of what benches/report.py has measured, kept in benches/figures.json, and what became slower since.
 
 Each figure is the time (or memory) of Vireo as a multiple of that of another on the same work in the same run, so less is better, and
-what kind of day the machine has matters little. With it are kept the date, the commit and the machine that it was measured on.
+what kind of day the machine has matters little. What kind of machine it is matters: figures are kept for each, with date and commit, and
+compared with those of the same one. Those of the machine that was measured last are quoted.
 """
 
 import datetime
@@ -73,8 +74,20 @@ def ratios(measured):
     return found
 
 
-def kept(file=KEPT):
-    return json.loads(file.read_text())["figures"] if file.exists() else {}
+def machine_of(measured):
+    """The machine as the figures name it."""
+    machine = measured["machine"]
+    return f"{machine.get('processor')} ({machine.get('vectors')}), {machine['processors']} processors"
+
+
+def machines(file=KEPT):
+    """All that is kept: figures by name, for each machine."""
+    return json.loads(file.read_text())["machines"] if file.exists() else {}
+
+
+def kept(measured, file=KEPT):
+    """The figures of the same machine."""
+    return machines(file).get(machine_of(measured), {})
 
 
 def compare(measured, before):
@@ -83,16 +96,23 @@ def compare(measured, before):
     slower = sorted((one for one in moved if one[0] > SLOWER), reverse=True)
     lines = [f"{change:>6.2f}x  {name}: {before[name]['ratio']:.3f} -> {ratio:.3f}" for change, name, ratio in slower]
     faster = sum(change < 1 / SLOWER for change, _, _ in moved)
+    if not before:
+        lines.append(f"No figures are kept for this machine, {machine_of(measured)}.")
     lines.append(f"Of {len(moved)} kept figures that were measured, {len(slower)} became worse by more than {SLOWER - 1:.0%}, {faster} better by as much.")
     return slower, lines
 
 
 def keep(measured, file=KEPT):
-    """Replaces the kept figures by those that were measured; the rest stays as it is, with its own date."""
-    machine = measured["machine"]
-    with_it = {"when": measured["when"][:10], "commit": measured["commit"], "machine": f"{machine.get('processor')}, {machine['processors']} processors"}
-    figures = kept(file)
-    figures.update({name: {"ratio": float(f"{ratio:.4g}"), **with_it} for name, ratio in ratios(measured).items()})
-    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(figures[name])}" for name in sorted(figures))
+    """Replaces the kept figures of this machine by those that were measured; the rest stays as it is, with its own date."""
+    machine, all_kept = machine_of(measured), machines(file)
+    with_it = {"when": measured["when"][:10], "commit": measured["commit"]}
+    all_kept.setdefault(machine, {}).update({name: {"ratio": float(f"{ratio:.4g}"), **with_it} for name, ratio in ratios(measured).items()})
+    write(machine, all_kept, file)
+
+
+def write(quoted, all_kept, file=KEPT):
     about = "Time or memory of Vireo as a multiple of that of others; written by benches/report.py --keep, quoted by README.md (cargo xtask figures)."
-    pathlib.Path(file).write_text(f'{{"about": {json.dumps(about)},\n "figures": {{\n{rows}\n }}}}\n')
+    row = lambda figures, name: f"   {json.dumps(name)}: {json.dumps(figures[name])}"
+    block = lambda machine, figures: f"  {json.dumps(machine)}: {{\n" + ",\n".join(row(figures, name) for name in sorted(figures)) + "\n  }"
+    blocks = ",\n".join(block(machine, all_kept[machine]) for machine in sorted(all_kept))
+    pathlib.Path(file).write_text(f'{{"about": {json.dumps(about)},\n "quoted": {json.dumps(quoted)},\n "machines": {{\n{blocks}\n }}}}\n')

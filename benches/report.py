@@ -236,7 +236,7 @@ def main():
 
 def judge(measured, options):
     """Prints what became slower than the kept figures, or keeps the new ones: the exit code."""
-    slower, lines = figures.compare(measured, figures.kept())
+    slower, lines = figures.compare(measured, figures.kept(measured))
     print("\n".join(lines))
     if options.keep:
         figures.keep(measured)

@@ -18,18 +18,20 @@ const KEPT: &str = "benches/figures.json";
 /// What follows the section.
 const NEXT: &str = "\n## Where to read on\n";
 
+/// What `benches/figures.py` keeps.
 #[derive(Deserialize)]
 struct Kept {
-    figures: BTreeMap<String, Figure>,
+    /// The machine whose figures are quoted.
+    quoted: String,
+    /// Figures by name, for each machine.
+    machines: BTreeMap<String, BTreeMap<String, Figure>>,
 }
 
-/// What `benches/figures.py` keeps.
 #[derive(Deserialize)]
 struct Figure {
     ratio: f64,
     when: String,
     commit: String,
-    machine: String,
 }
 
 /// Writes the section.
@@ -48,7 +50,10 @@ pub fn figures() -> Result<(), Failure> {
 fn quoted() -> Result<String, Failure> {
     let kept: Kept = serde_json::from_str(&read(KEPT)?).map_err(|error| Failure::Wrong(format!("{KEPT}: {error}")))?;
     let template = read(TEMPLATE)?;
-    let section = fill(&template, &kept.figures).map_err(|problem| Failure::Wrong(format!("{TEMPLATE}: {problem}")))?;
+    let figures = kept.machines.get(&kept.quoted);
+    let figures = figures.ok_or_else(|| Failure::Wrong(format!("{KEPT}: no figures of `{}`", kept.quoted)))?;
+    let section =
+        fill(&template, &kept.quoted, figures).map_err(|problem| Failure::Wrong(format!("{TEMPLATE}: {problem}")))?;
     let readme = read(README)?;
     let heading = template.lines().next().unwrap_or_default();
     let wrong = |what: &str| Failure::Wrong(format!("{README}: there is no line `{}`", what.trim()));
@@ -62,7 +67,7 @@ fn read(file: &str) -> Result<String, Failure> {
 }
 
 /// Replaces what stands in braces.
-fn fill(template: &str, figures: &BTreeMap<String, Figure>) -> Result<String, String> {
+fn fill(template: &str, machine: &str, figures: &BTreeMap<String, Figure>) -> Result<String, String> {
     let mut used = Vec::new();
     let mut parts = vec![String::new()];
     let mut rest = template;
@@ -86,7 +91,7 @@ fn fill(template: &str, figures: &BTreeMap<String, Figure>) -> Result<String, St
         parts.last_mut().expect("there is a first part").push_str(&shown);
     }
     parts.last_mut().expect("there is a first part").push_str(rest);
-    Ok(parts.join(&measured(&used)))
+    Ok(parts.join(&measured(machine, &used)))
 }
 
 /// Two digits, as far as they are known: `1.03x`, `2.4x`, `54x`.
@@ -99,7 +104,7 @@ fn times(ratio: f64) -> String {
 }
 
 /// When and where the figures were measured.
-fn measured(figures: &[&Figure]) -> String {
+fn measured(machine: &str, figures: &[&Figure]) -> String {
     let each = |part: fn(&Figure) -> &str| figures.iter().copied().map(part).collect::<BTreeSet<&str>>();
     let days: Vec<&str> = each(|figure| &figure.when).into_iter().collect();
     let days = match days.as_slice() {
@@ -107,10 +112,10 @@ fn measured(figures: &[&Figure]) -> String {
         [day] => format!("on {day}"),
         [first, .., last] => format!("from {first} to {last}"),
     };
-    let list = |set: BTreeSet<&str>| set.into_iter().collect::<Vec<_>>().join("; ");
     let commits = each(|figure| &figure.commit);
     let noun = if commits.len() == 1 { "commit" } else { "commits" };
-    format!("these figures were measured {days} at {noun} {} ({})", list(commits), list(each(|figure| &figure.machine)))
+    let commits = commits.into_iter().collect::<Vec<_>>().join("; ");
+    format!("these figures were measured {days} at {noun} {commits} ({machine})")
 }
 
 #[cfg(test)]
@@ -118,7 +123,7 @@ mod tests {
     use super::*;
 
     fn figure(ratio: f64) -> Figure {
-        Figure { ratio, when: "2026-11-23".into(), commit: "abc".into(), machine: "a server".into() }
+        Figure { ratio, when: "2026-11-23".into(), commit: "abc".into() }
     }
 
     #[test]
@@ -130,7 +135,7 @@ mod tests {
     #[test]
     fn placeholders_are_figures() {
         let figures = BTreeMap::from([("a.b".to_string(), figure(0.0185)), ("c, d".to_string(), figure(0.9712))]);
-        let filled = fill("{faster a.b} {faster c, d} {ratio c, d} {percent a.b}: {measured}.", &figures);
+        let filled = fill("{faster a.b} {faster c, d} {ratio c, d} {percent a.b}: {measured}.", "a server", &figures);
         let expected =
             "54x 1.03x 0.97 2 %: these figures were measured on 2026-11-23 at commit abc (a server).".to_string();
         assert_eq!(filled, Ok(expected));
@@ -140,7 +145,7 @@ mod tests {
             ("{slower a.b}", "expected"),
             ("{a.b}", "names no figure"),
         ] {
-            let error = fill(template, &figures).expect_err(template);
+            let error = fill(template, "a server", &figures).expect_err(template);
             assert!(error.contains(problem), "{error}");
         }
     }
