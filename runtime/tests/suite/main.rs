@@ -30,6 +30,7 @@ mod host_element;
 mod imported;
 mod imported_objects;
 mod inference;
+mod large_files;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod large_functions;
 mod lending;
