@@ -47,6 +47,8 @@ pub fn run(target: &Target, linker: &Linker, runner: &[String]) -> Result<Outcom
     let mut test = cargo(target, "test", linker);
     // All targets that have tests. `--bins` would take programs as tests that have none.
     test.args(["--no-fail-fast", "--tests"]).env("VIREO_SKIPPED", &skips);
+    // An emulator takes many times as long for an instruction, so fewer of them are worth the longer compilation.
+    test.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     test.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
     if !runner.is_empty() {
         let words = runner.join(" ");
