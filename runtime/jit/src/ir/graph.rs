@@ -128,7 +128,8 @@ pub(crate) enum Kind {
     /// Loads one element to each lane: that at the index plus a displacement in elements, which is the field.
     LoadSplat(Primitive, i32),
     /// Loads every other one of twice as many elements, as vector number so many of these. Sixteen lanes are chosen from two vectors, of which the
-    /// second one begins with the last element of the first; a third operand says for each lane which element of both it is.
+    /// second one begins with the last element of the first; a third operand says for each lane which element of both it is. Two more operands
+    /// are masks of both vectors.
     LoadEven(Primitive, u8),
     /// Loads one byte of each row. The index is that of row 0.
     LoadBytes(Primitive, Rows),

@@ -491,12 +491,16 @@ impl<'a> Checker<'a> {
             Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
             Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),
             Kind::LoadRows(..) | Kind::LoadSplat(..) | Kind::LoadBytes(..) => is_lanes(node.ty) && all == [i64, i64],
-            Kind::LoadEven(..) => match node.ty.width() {
-                Some(Width::Sixteen) => {
-                    all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2]) && all[2].width() == node.ty.width()
-                }
-                width => width.is_some() && all == [i64, i64],
-            },
+            Kind::LoadEven(..) => {
+                let width = node.ty.width();
+                let vectors = all.get(2..).unwrap_or_default();
+                let own = usize::from(width == Some(Width::Sixteen));
+                let are_lanes = vectors.iter().all(|ty| is_lanes(*ty) && ty.width() == width);
+                width.is_some()
+                    && all.starts_with(&[i64, i64])
+                    && are_lanes
+                    && matches!(vectors.len().checked_sub(own), Some(0 | 2))
+            }
             Kind::GatherBytes(..) => is_lanes(node.ty) && all == [i64, i64, node.ty],
             Kind::Byte(..) => is_lanes(node.ty) && all == [node.ty],
             Kind::LoadLanes(..) => is_lanes(node.ty) && all.starts_with(&[i64, i64]) && is_mask(&all[2..], node.ty),

@@ -90,6 +90,7 @@ impl Emitter<'_> {
                 let (first, last) = (i64::from(rows.element(0)), i64::from(rows.element(groups - 1)) + 3);
                 return Some(Access { primitive, stores: false, first, last });
             }
+            Kind::LoadEven(primitive, _) if node.args.len() > 3 => (primitive, 0, 1),
             Kind::LoadEven(primitive, number) => {
                 let first = 2 * i64::from(number) * lanes(node.width());
                 let last = first + 2 * (lanes(node.width()) - 1);

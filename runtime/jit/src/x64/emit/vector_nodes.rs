@@ -8,7 +8,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::Width;
 use crate::math::vector::VectorFunction;
-use crate::processor::registers::VECTOR_LOADED;
+use crate::processor::registers::{VECTOR_LOADED, VECTOR_SCRATCH};
 
 impl Emitter<'_> {
     pub(super) fn lanes(&mut self, id: NodeId, target: u8) {
@@ -72,9 +72,20 @@ impl Emitter<'_> {
             }
             Kind::LoadEven(primitive, number) => {
                 let from = self.element(&node.args, primitive);
-                let order = node.args.get(2).map_or(0, |order| self.operand(*order, 2));
+                let (orders, masks) = node.args[2..].split_at(usize::from(width == Width::Sixteen));
+                let order = orders.first().map_or(0, |order| self.operand(*order, 2));
                 // As for gathers.
-                lanes::load_even(&mut self.asm, width, target, from, order, VECTOR_LOADED[1], number);
+                let free = VECTOR_LOADED[1];
+                if let [first, second] = masks[..] {
+                    // Reloading the second mask may replace the first one.
+                    for (mask, into, is_second) in [(first, VECTOR_SCRATCH, false), (second, free, true)] {
+                        let mask = self.fetch(mask, VECTOR_LOADED[0]);
+                        lanes::load_part_of_even(&mut self.asm, width, into, from, is_second, mask);
+                    }
+                    lanes::even(&mut self.asm, width, target, order, free);
+                } else {
+                    lanes::load_even(&mut self.asm, width, target, from, order, free, number);
+                }
             }
             Kind::LoadBytes(primitive, rows) => {
                 let from = self.element(&node.args, primitive);

@@ -48,12 +48,32 @@ impl LoopBodyBuilder<'_, '_> {
     /// Masks all lanes but the first `left` ones.
     pub(super) fn mask_beyond(&mut self, left: NodeId) {
         let i32 = Scalar::I32;
-        let lanes = self.of.lanes_of(i32);
         // Guards have checked that the bound is small.
         let left = self.add(Kind::Low, Ty::Scalar(i32), &[left]);
-        let left = self.add(Kind::Splat, lanes, &[left]);
+        self.left = Some(left);
+        self.mask = Some(self.first_lanes(left));
+    }
+
+    /// A mask of so many lanes, the first ones.
+    fn first_lanes(&mut self, count: NodeId) -> NodeId {
+        let lanes = self.of.lanes_of(Scalar::I32);
+        let count = self.add(Kind::Splat, lanes, &[count]);
         let numbers = self.add(Kind::Multiples(1), lanes, &[]);
-        self.mask = Some(self.add(Kind::Lanes(Primitive::LtS, i32), lanes, &[numbers, left]));
+        self.add(Kind::Lanes(Primitive::LtS, Scalar::I32), lanes, &[numbers, count])
+    }
+
+    /// The masks of the two vectors that a load of every other element is made of, if there is a mask: of all elements up to the last one that is
+    /// taken. The second vector begins with the last element of the first one.
+    pub(super) fn masks_of_even(&mut self) -> Option<[NodeId; 2]> {
+        let (left, lanes) = (self.left?, self.of.factor.width.lanes());
+        let masks = [1, lanes].map(|before| {
+            let before = self.graph.add_constant(Scalar::I32, u64::from((before as u32).wrapping_neg()));
+            let sum = Kind::Primitive(Primitive::WrappingAdd, Scalar::I32);
+            let both = self.add(sum, Ty::Scalar(Scalar::I32), &[left, left]);
+            let count = self.add(sum, Ty::Scalar(Scalar::I32), &[both, before]);
+            self.first_lanes(count)
+        });
+        Some(masks)
     }
 
     /// Adds an access of lanes, with the mask if there is one.

@@ -55,6 +55,8 @@ struct LoopBodyBuilder<'a, 'b> {
     unrolled: Unrolled,
     /// The mask of all accesses.
     mask: Option<NodeId>,
+    /// How many lanes it has, as an `i32`.
+    left: Option<NodeId>,
 }
 
 impl VectorLoop<'_> {
@@ -119,6 +121,7 @@ impl VectorLoop<'_> {
             elements: Table::default(),
             unrolled: Unrolled::default(),
             mask: None,
+            left: None,
         };
         let own = builder.graph.blocks[nest.header].parameters.clone();
         let mut at = 0;
@@ -356,11 +359,12 @@ impl LoopBodyBuilder<'_, '_> {
                 let all = rows.map(|rows| self.add(Kind::LoadBytes(primitive, rows), ty, &[base, index]));
                 Value::Vectors(all.collect())
             }
-            Shape::Strided(by) if lanes::can_load_even(primitive, by) && self.mask.is_none() => {
+            Shape::Strided(by) if lanes::can_load_even(primitive, by) => {
                 let mut args: SmallVec<[NodeId; 3]> = SmallVec::from_slice(&[base, index]);
                 if self.of.factor.width == Width::Sixteen {
                     args.push(self.even_elements());
                 }
+                args.extend(self.masks_of_even().into_iter().flatten());
                 let numbers = 0..self.of.factor.vectors as u8;
                 Value::Vectors(numbers.map(|number| self.add(Kind::LoadEven(primitive, number), ty, &args)).collect())
             }

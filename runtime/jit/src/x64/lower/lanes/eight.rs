@@ -535,14 +535,26 @@ pub(super) fn gather(
     }
 }
 
-pub(super) fn load_even(asm: &mut Asm, dst: u8, from: (u8, Src), _order: u8, free: u8, number: u8) {
+pub(super) fn load_even(asm: &mut Asm, dst: u8, from: (u8, Src), order: u8, free: u8, number: u8) {
     super::address(asm, from, 2);
     let offset = i32::from(number) * 64;
     emit!(asm
         ; vmovups Ry(VECTOR_SCRATCH), [Rq(SCRATCH) + offset]
         ; vmovups Ry(free), [Rq(SCRATCH) + offset + 28]
+    );
+    even(asm, dst, order, free);
+}
+
+pub(super) fn load_part_of_even(asm: &mut Asm, into: u8, from: (u8, Src), is_second: bool, mask: u8) {
+    super::address(asm, from, 2);
+    let offset = i32::from(is_second) * 28;
+    emit!(asm; vmaskmovps Ry(into), Ry(mask), [Rq(SCRATCH) + offset]);
+}
+
+pub(super) fn even(asm: &mut Asm, dst: u8, _order: u8, second: u8) {
+    emit!(asm
         // The first vector has even elements of each group of four, and the second one odd ones. As above, they are the other way round.
-        ; vshufps Ry(dst), Ry(free), Ry(VECTOR_SCRATCH), BYTE 0b11_01_10_00_u8 as i8
+        ; vshufps Ry(dst), Ry(second), Ry(VECTOR_SCRATCH), BYTE 0b11_01_10_00_u8 as i8
         ; vpermq Ry(dst), Ry(dst), BYTE 0b11_01_10_00_u8 as i8
     );
 }

@@ -97,6 +97,10 @@ of_width! {
     /// Loads every other element of 32 bits, of vector number `number` of these. Sixteen lanes take those elements of two vectors that `order` says.
     /// `free` is no register of an operand, nor `dst`.
     load_even(dst: u8, from: (u8, Src), order: u8, free: u8, number: u8);
+    /// Loads the first or the second of the vectors from which every other element is taken. Lanes that the mask leaves out are zero.
+    load_part_of_even(into: u8, from: (u8, Src), is_second: bool, mask: u8);
+    /// Takes every other element of the vector in the scratch register, and of `second`, which begins with the last element of that.
+    even(dst: u8, order: u8, second: u8);
     /// Byte number `number` of each lane, extended with its sign or without.
     byte(dst: u8, a: u8, number: u8, signed: bool);
     /// Loads four elements of 32 bits of every fourth row; element `index` is the first one of row 0.
