@@ -1,5 +1,5 @@
 //! The text of random nests whose inner loops store to other elements in each of their iterations, as transpositions and convolutions of channels
-//! do: two loops, or one that divides what it counts with by a constant. `nests` runs them.
+//! do: two loops, or one that divides what it counts with by a constant or an argument, and maybe by a multiple of it. `nests` runs them.
 
 use std::fmt::Write;
 
@@ -80,11 +80,16 @@ impl Writer<'_> {
         into
     }
 
-    /// The quotient and the remainder of a counter, some as they are rounded toward negative infinity.
-    fn divide(&mut self, number: u32, divisor: u64) -> [u32; 2] {
+    fn product(&mut self, a: u32, b: u32) -> u32 {
+        let into = self.pair();
+        self.line(&format!("%i{into}:{} = vm.mul.i64 %i{a}:{}, %i{b}:{}", into + 1, a + 1, b + 1));
+        into
+    }
+
+    /// The quotient and the remainder of a number, some as they are rounded toward negative infinity.
+    fn divide(&mut self, number: u32, d: u32) -> [u32; 2] {
         let [quotient, product, less, remainder, sum] = [(); 5].map(|()| self.pair());
         let pair = |register: u32| format!("%i{register}:{}", register + 1);
-        let d = self.constant(divisor);
         let [n, d, q, p, l, r, a] = [number, d, quotient, product, less, remainder, sum].map(pair);
         self.line(&format!("{q} = vm.div.i64.s {n}, {d}"));
         self.line(&format!("{r} = vm.rem.i64.s {n}, {d}"));
@@ -115,13 +120,29 @@ pub fn moves(random: &mut Random) -> String {
     let outer = (writer.random.below(2) == 0).then(|| writer.begin("%i4:5"));
     let is_divided = writer.random.below(3) > 0;
     let mut loops = Vec::new();
-    let (row, column) = if is_divided {
-        let more = if writer.random.below(8) == 0 { 1 } else { 0 };
-        let bound = writer.constant(rows * columns + more);
+    let (plane, row, column) = if is_divided {
+        let of_columns = if writer.random.below(3) == 0 { 2 } else { writer.constant(columns) };
+        let planes = writer.some(&[0, 0, 2, 3, 9]);
+        let of_rows = writer.constant(rows);
+        let area = writer.product(of_columns, of_rows);
+        let of_planes = writer.constant(planes.max(1));
+        let bound = writer.product(area, of_planes);
+        if writer.random.below(8) == 0 {
+            writer.line(&format!("%i{bound}:{} = vm.add.i64 %i{bound}:{}, %i12:13", bound + 1, bound + 1));
+        }
         let own = writer.begin(&format!("%i{bound}:{}", bound + 1));
-        let [row, column] = writer.divide(own.counter, columns);
+        let (plane, rest) = if planes > 0 {
+            let [plane, rest] = writer.divide(own.counter, area);
+            (plane, rest)
+        } else {
+            (10, own.counter)
+        };
+        let [row, mut column] = writer.divide(rest, of_columns);
+        if writer.random.below(2) == 0 {
+            column = writer.divide(own.counter, of_columns)[1];
+        }
         loops.push(own);
-        (row, column)
+        (plane, row, column)
     } else {
         for (extent, argument) in [(rows, "%i0:1"), (columns, "%i2:3")] {
             let bound = if writer.random.below(3) == 0 {
@@ -133,10 +154,15 @@ pub fn moves(random: &mut Random) -> String {
             let own = writer.begin(&bound);
             loops.push(own);
         }
-        (loops[0].counter, loops[1].counter)
+        (10, loops[0].counter, loops[1].counter)
     };
     let outermost = outer.as_ref().map_or(10, |outer| outer.counter);
-    let to = [(row, &[1, 1, 1, 1, 0, 2][..]), (column, &[rows, rows, rows + 1, 32, 20, 1]), (outermost, &[0, 1, 400])];
+    let to = [
+        (row, &[1, 1, 1, 1, 0, 2][..]),
+        (column, &[rows, rows, rows + 1, 32, 20, 1]),
+        (plane, &[rows * columns, 300, 300, 0, rows]),
+        (outermost, &[0, 1, 400]),
+    ];
     let element = writer.index(&to);
     let of = writer.some(&["f32", "f32", "f32", "i32"]);
     let register = |index: u32| format!("%i{index}:{}", index + 1);
@@ -150,8 +176,13 @@ pub fn moves(random: &mut Random) -> String {
         writer.begin(&register(bound))
     });
     let depth = inner.as_ref().map_or(10, |inner| inner.counter);
-    let from =
-        [(row, &[1, 1, columns, 0][..]), (column, &[1, 1, rows, 24]), (depth, &[0, 1, 3]), (outermost, &[0, 1, 50])];
+    let from = [
+        (row, &[1, 1, 2, columns, 0][..]),
+        (column, &[1, 1, rows, 24]),
+        (plane, &[0, 1, 100]),
+        (depth, &[0, 1, 3]),
+        (outermost, &[0, 1, 50]),
+    ];
     let loaded = writer.index(&from);
     writer.line(&format!("%i30 = vm.buffer.load.{of} %r1, {}", register(loaded)));
     if inner.is_some() || writer.random.below(3) == 0 {

@@ -122,6 +122,79 @@ fn loops_that_divide_their_counter_become_vectors() {
     }
 }
 
+/// `for i in start..bound { out[i % e * 256 + i / (d * e) * 32 + i % (d * e) / e] += a[i] }` for `d` of 9 and `e` of an argument: the columns are far
+/// apart, so the rows become lanes.
+const RECTANGLES: &str = "
+vm.module @m version 0
+vm.type i32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @three
+vm.func @three(%r0: !vm.buffer, %r1: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, %i6:7: i64) -> () {
+^bb0:
+  %i8:9 = vm.const.i64.zero
+  %i12:13 = vm.const.i64 1
+  %i14:15 = vm.const.i64 256
+  %i16:17 = vm.const.i64 32
+  %i28:29 = vm.const.i64 9
+  %i32:33 = vm.const.i64 2
+  vm.br ^bb1()
+^bb1:
+  %i18 = vm.cmp.lt.i64.s %i8:9, %i2:3
+  vm.cond_br %i18, ^bb2(), ^bb3()
+^bb2:
+  %i30:31 = vm.mul.i64 %i6:7, %i28:29
+  %i20:21 = vm.div.i64.s %i8:9, %i30:31
+  %i22:23 = vm.rem.i64.s %i8:9, %i30:31
+  %i22:23 = vm.div.i64.s %i22:23, %i6:7
+  %i24:25 = vm.rem.i64.s %i8:9, %i6:7
+  %i24:25 = vm.mul.i64 %i24:25, %i14:15
+  %i24:25 = vm.fma.i64 %i20:21, %i16:17, %i24:25
+  %i24:25 = vm.add.i64 %i24:25, %i22:23
+  %i26 = vm.buffer.load.i32 %r0, %i24:25
+  %i22:23 = vm.mul.i64 %i22:23, %i32:33
+  %i27 = vm.buffer.load.i32 %r1, %i22:23
+  %i26 = vm.add.i32 %i26, %i27
+  vm.buffer.store.i32 %i26, %r0, %i24:25
+  %i8:9 = vm.add.i64 %i8:9, %i12:13
+  vm.br ^bb1()
+^bb3:
+  vm.return
+}
+";
+
+#[test]
+fn rows_of_rectangles_with_as_many_columns_as_an_argument_says_become_lanes() {
+    verify_between_passes();
+    let module = Module::from_bytes(&assemble(RECTANGLES).expect("it is a program")).expect("it is a module");
+    if let (Ok(Some(compiled)), true) = (module.compiled(0), has_lanes(8)) {
+        let count = |what: &str| compiled.parts.iter().filter(|part| part.text.contains(what)).count();
+        // Nine rows are a vector and a masked one, or one with a mask; every other element is loaded to either, and no element is gathered.
+        assert!(
+            count("StoreLanes") >= 1 && count("LoadEven") >= 1 && count("Gather") == 0,
+            "{:?}",
+            count("StoreLanes")
+        );
+    } else {
+        skipped(Need::Processor("avx2"), "there are no vectors");
+    }
+    let context = Context::new([module]).expect("it needs nothing");
+    for columns in [1, 2, 7, 8, 0, -3, i64::MAX] {
+        for bound in [0, 9, 63, 64, 72, 126, 144, 145] {
+            for fuel in [u64::MAX, 100, 125] {
+                on_both(&context, "three", [0, bound, 0, columns], fuel);
+            }
+        }
+    }
+    let (failure, used, memory) = on_both(&context, "three", [0, 126, 0, 7], u64::MAX);
+    assert_eq!((failure, used), (None, 126));
+    for index in 0..126 {
+        let at = 4 * (index % 7 * 256 + index / 63 * 32 + index % 63 / 7);
+        assert_eq!(memory[at..at + 4], (2 * (index as u32 % 63 / 7) + 1).to_le_bytes(), "element {index}");
+    }
+}
+
 #[test]
 fn strips_compute_what_the_loop_does() {
     verify_between_passes();

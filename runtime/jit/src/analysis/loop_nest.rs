@@ -162,8 +162,12 @@ fn parse(graph: &Graph, preheader: BlockIndex, depth: u32, blocks: &mut usize) -
 
 /// The constant that the next value of an `i64` parameter is more than the current one.
 pub(crate) fn increment(graph: &Graph, parameter: NodeId, next: NodeId) -> Option<u64> {
+    graph.constant(addend(graph, parameter, next)?).filter(|by| *by < 1 << 31)
+}
+
+/// What the next value of an `i64` parameter is more than the current one.
+pub(crate) fn addend(graph: &Graph, parameter: NodeId, next: NodeId) -> Option<NodeId> {
     let node = graph.node(next);
     let adds = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && node.args[0] == parameter;
-    let by = if adds { graph.constant(node.args[1])? } else { return None };
-    (by < 1 << 31).then_some(by)
+    adds.then(|| node.args[1])
 }

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use super::carried::Carried;
-use super::loop_nest::{Item, LoopNest, increment};
+use super::loop_nest::{Item, LoopNest, addend, increment};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};
@@ -26,6 +26,8 @@ pub(crate) enum Shape {
     Varying,
     /// It depends on the lane before, so it is computed lane by lane.
     Sequential,
+    /// An `i64` that differs in a way that is not known. Only side exits may need it, and vector loops have none.
+    Unknown,
 }
 
 impl Shape {
@@ -45,6 +47,8 @@ impl Shape {
 pub(crate) enum Role {
     /// It grows by a constant.
     Induction(u64),
+    /// It grows by a value that is computed before the loop.
+    Steps(NodeId),
     /// A sum of `i32`, which may be reordered.
     Reduction,
     /// In another way, from the iteration before.
@@ -105,6 +109,7 @@ impl Shapes {
         for (parameter, role) in parameters.iter().zip(&shapes.roles) {
             let shape = match role {
                 Role::Induction(step) => Shape::Strided(*step as i64),
+                Role::Steps(_) => Shape::Unknown,
                 Role::Reduction => Shape::Varying,
                 Role::Sequential => Shape::Sequential,
             };
@@ -235,6 +240,10 @@ impl Shapes {
                     Shape::Varying
                 }
                 Effect::Pure | Effect::Call if all(Shape::Uniform) => Shape::Uniform,
+                Effect::Pure if shapes.contains(&Shape::Unknown) && node.ty == Ty::Scalar(Scalar::I64) => {
+                    Shape::Unknown
+                }
+                Effect::Pure | Effect::Call if shapes.contains(&Shape::Unknown) => return None,
                 Effect::Pure | Effect::Call if shapes.contains(&Shape::Sequential) => Shape::Sequential,
                 Effect::Pure => {
                     if let Some(shape) = linear(graph, primitive, of, &node.args, &shapes) {
@@ -263,7 +272,7 @@ impl Shapes {
         match self.get(id) {
             Shape::Varying => true,
             Shape::Uniform => is_narrow(graph.node(id).ty),
-            Shape::Strided(_) | Shape::Sequential => false,
+            Shape::Strided(_) | Shape::Sequential | Shape::Unknown => false,
         }
     }
 
@@ -272,7 +281,7 @@ impl Shapes {
         let parameters = &graph.blocks[nest.header].parameters;
         for ((parameter, next), role) in parameters.iter().zip(&nest.next).zip(&self.roles) {
             match role {
-                Role::Induction(_) => {}
+                Role::Induction(_) | Role::Steps(_) => {}
                 // The sum is a vector if the addend can be one. That it has no other use was found before.
                 Role::Reduction if self.get(*next) == Shape::Varying => {}
                 Role::Sequential if !graph.node(*parameter).scalar().is_wide() => self.sequential = true,
@@ -333,7 +342,7 @@ fn linear(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId], shap
     let by = |index: usize| match shapes[index] {
         Shape::Uniform => Some(0_i64),
         Shape::Strided(by) => Some(by),
-        Shape::Varying | Shape::Sequential => None,
+        Shape::Varying | Shape::Sequential | Shape::Unknown => None,
     };
     let constant = |index: usize| graph.constant(args[index]).map(|bits| bits as i64);
     let product = || match (by(0)?, by(1)?) {
@@ -381,9 +390,13 @@ fn stays(graph: &Graph, inside: &Bits, id: NodeId) -> bool {
 /// The roles of the parameters of the loop's header.
 fn roles(graph: &Graph, nest: &LoopNest) -> Vec<Role> {
     let parameters = &graph.blocks[nest.header].parameters;
+    let inside = nest.defined(graph);
     let role = |(parameter, next): (&NodeId, &NodeId)| {
         if let Some(by) = increment(graph, *parameter, *next) {
             return Role::Induction(by);
+        }
+        if let Some(by) = addend(graph, *parameter, *next).filter(|by| !inside.contains(by.index())) {
+            return Role::Steps(by);
         }
         let node = graph.node(*next);
         let adds = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I32);

@@ -20,13 +20,15 @@
 //!     +-----------+--> preheader of the original loop
 //! ```
 //!
-//! If the loop begins at zero, and divides its induction variable by one constant, of which its constant bound is a multiple, the strips are the
-//! rows of a rectangle. Then the outer loop counts them, and the inner one begins at zero, so both together are a nest of counted loops. A guard
-//! checks the start if code may be entered in the middle of the loop.
+//! If the loop begins at zero, and divides by one number, of which its bound is a multiple, the strips are the rows of a rectangle
+//! (`rectangles.rs`). Then the outer loop counts them, and the inner one begins at zero, so both together are a nest of counted loops. Guards
+//! check the start, as code may be entered in the middle of the loop, and the bound.
 //!
 //! ```text
 //! for i in 0..n * d: out[(i % d) * n + i / d] = a[i]    -->    for q in 0..n: for r in 0..d: out[r * n + q] = a[q * d + r]
 //! ```
+//!
+//! The loop may also divide by multiples of that number: then the outer loop divides its own counter, and is split in the same way.
 //!
 //! The guards make sure that divisors are positive and not small, that dividends are not negative, and that nothing wraps. If one fails, the
 //! original loop does everything; else it does nothing but to find that no iteration is left, so that the values that are used after it
@@ -34,17 +36,18 @@
 //! back edge of the outer loop takes back the step that it counts. The pipeline runs this once, before vectorisation.
 
 mod copy;
+mod rectangles;
 
 use smallvec::SmallVec;
 
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::Shapes;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
+use crate::ir::graph::{Block, BlockIndex, Branch, Exit, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Scalar, Ty};
 use crate::processor::features::Features;
-use copy::Copier;
+use copy::{Copier, Rectangle};
 
 /// Most loops of a function that become strips: each takes time in proportion to the whole function.
 const MAX_LOOPS: usize = 32;
@@ -104,26 +107,70 @@ fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
 
 /// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits that nobody uses.
 fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
-    let (blocks, order) = (graph.blocks.len(), graph.order.clone());
-    let preheader = graph.blocks[nest.preheader].clone();
-    let strip = split(graph, nest);
-    let is_worthwhile = strip.is_some_and(|split| {
-        // Corrections of quotients have become dead.
-        super::dce::remove_dead_nodes(graph, true);
-        let has_vectors = |preheader: BlockIndex| {
-            LoopNest::parse(graph, preheader).is_some_and(|nest| Shapes::new(graph, &nest).is_some())
-        };
-        // In an innermost loop, divisions are much of the time.
-        let is_long = split.rectangle.is_none_or(|rectangle| rectangle.columns >= MIN_STRIP);
-        is_long && (!nest.is_outer() || has_vectors(split.strip))
-            || split.rectangle.is_some_and(|rectangle| rectangle.rows >= MIN_STRIP && has_vectors(split.checks))
-    });
-    if !is_worthwhile {
-        graph.blocks.truncate(blocks);
-        graph.blocks[nest.preheader] = preheader;
-        graph.order = order;
+    let columns = rectangles::columns(graph, nest);
+    // A rectangle that is known is one on every path, so nothing is lost if its loops are not long.
+    let is_known = columns.is_some_and(|columns| rectangles::is_known(graph, nest, columns));
+    let mut has_strips = false;
+    if !is_known {
+        let before = Before::new(graph, nest);
+        match split(graph, nest, None) {
+            Some(split) => {
+                // Corrections of quotients have become dead.
+                super::dce::remove_dead_nodes(graph, true);
+                if has_vectors(graph, split.strip) || (columns.is_none() && !nest.is_outer()) {
+                    return true;
+                }
+                has_strips = true;
+                before.restore(graph, nest);
+            }
+            None => before.restore(graph, nest),
+        }
     }
-    is_worthwhile
+    let Some(columns) = columns else { return false };
+    let before = Before::new(graph, nest);
+    if rectangles::split(graph, nest, columns) {
+        return true;
+    }
+    before.restore(graph, nest);
+    // In an innermost loop, divisions are much of the time.
+    let is_split = has_strips && !nest.is_outer() && split(graph, nest, None).is_some();
+    if is_split {
+        super::dce::remove_dead_nodes(graph, true);
+    }
+    is_split
+}
+
+/// What the graph was before a loop was split.
+struct Before {
+    blocks: usize,
+    order: Vec<BlockIndex>,
+    preheader: Block,
+}
+
+impl Before {
+    fn new(graph: &Graph, nest: &LoopNest) -> Before {
+        let preheader = graph.blocks[nest.preheader].clone();
+        Before { blocks: graph.blocks.len(), order: graph.order.clone(), preheader }
+    }
+
+    fn restore(self, graph: &mut Graph, nest: &LoopNest) {
+        graph.blocks.truncate(self.blocks);
+        graph.blocks[nest.preheader] = self.preheader;
+        graph.order = self.order;
+    }
+}
+
+/// Whether the loop of a preheader can be vectorised, and is not known to be short.
+fn has_vectors(graph: &Graph, preheader: BlockIndex) -> bool {
+    LoopNest::parse(graph, preheader).is_some_and(|nest| is_long(graph, &nest) && Shapes::new(graph, &nest).is_some())
+}
+
+/// Whether a loop is not known to make fewer iterations than the shortest vector has lanes.
+fn is_long(graph: &Graph, nest: &LoopNest) -> bool {
+    match (graph.constant(nest.start[nest.induction]), graph.constant(nest.bound)) {
+        (Some(start), Some(bound)) => bound.saturating_sub(start) >= MIN_STRIP,
+        _ => true,
+    }
 }
 
 /// The state of a loop at the beginning of an iteration, with these values of its parameters.
@@ -138,61 +185,16 @@ fn state(graph: &mut Graph, nest: &LoopNest, header_exit: ExitId, values: &[Node
     graph.add_exit(state)
 }
 
-/// Strips that are the rows of a rectangle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rectangle {
-    rows: u64,
-    /// The iterations of a strip, which are the divisor.
-    columns: u64,
-}
-
-/// The rectangle that the iterations of a loop are, if it divides nothing but its induction variable, always by the same number.
-fn rectangle(graph: &Graph, nest: &LoopNest) -> Option<Rectangle> {
-    let (parameters, start) = (&graph.blocks[nest.header].parameters, nest.start[nest.induction]);
-    let (Some(bound), 1, true) = (graph.constant(nest.bound), parameters.len(), may_be_zero(graph, start)) else {
-        return None;
-    };
-    let mut divisors: SmallVec<[Option<u64>; 4]> = SmallVec::new();
-    nest.for_each_node(graph, &mut |id| {
-        if division(graph, id).is_some() {
-            let args = &graph.node(id).args;
-            divisors.push(graph.constant(args[1]).filter(|_| args[0] == parameters[nest.induction]));
-        }
-    });
-    let columns = (*divisors.first()?)?;
-    let is_rectangle = divisors.iter().all(|divisor| *divisor == Some(columns));
-    let is_small = (1..SMALL).contains(&columns) && (1..SMALL).contains(&bound);
-    (is_rectangle && is_small && bound % columns == 0).then(|| Rectangle { rows: bound / columns, columns })
-}
-
-/// Whether a value is zero, or a parameter of a block that gets zero from another one: code may also be entered in the middle of a loop.
-fn may_be_zero(graph: &Graph, id: NodeId) -> bool {
-    if graph.constant(id).is_some() {
-        return graph.constant(id) == Some(0);
-    }
-    let parameters = |block: BlockIndex| graph.blocks[block].parameters.iter().position(|parameter| *parameter == id);
-    let Some((block, index)) = graph.blocks.indices().find_map(|block| Some((block, parameters(block)?))) else {
-        return false;
-    };
-    graph
-        .blocks
-        .indices()
-        .flat_map(|from| graph.branches(from))
-        .any(|branch| branch.target == block && branch.args.get(index).and_then(|arg| graph.constant(*arg)) == Some(0))
-}
-
 /// A loop that was split.
 struct Split {
     /// The preheader of the outer loop, and that of the inner one.
     checks: BlockIndex,
     strip: BlockIndex,
-    rectangle: Option<Rectangle>,
 }
 
-/// Adds the strips before a loop.
-fn split(graph: &mut Graph, nest: &LoopNest) -> Option<Split> {
+/// Adds the strips before a loop: the rows of a rectangle if they have so many `columns`.
+fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>) -> Option<Split> {
     let header_exit = graph.blocks[nest.header].header_exit?;
-    let rectangle = rectangle(graph, nest);
     let defined = nest.defined(graph);
     if defined.contains(nest.bound.index()) {
         return None;
@@ -222,7 +224,7 @@ fn split(graph: &mut Graph, nest: &LoopNest) -> Option<Split> {
     });
 
     let counter = current[nest.induction];
-    let row = rectangle.map(|_| graph.parameter(strips, Ty::Scalar(Scalar::I64)));
+    let row = columns.map(|columns| (graph.parameter(strips, Ty::Scalar(Scalar::I64)), columns));
     let copier = Copier::new(graph, nest, defined, checks, exit, (strip, at_strip, counter), row);
     let copied = copier.copy()?;
 
@@ -235,18 +237,17 @@ fn split(graph: &mut Graph, nest: &LoopNest) -> Option<Split> {
     let less = Kind::Primitive(Primitive::LtS, Scalar::I64);
     let to = |target: BlockIndex| Branch { target, ..Branch::default() };
     let (mut into_first, mut into_strip) = (nest.start.clone(), current.clone());
-    let (next, test, test_of_strips) = match (rectangle, row, copied.column) {
-        (Some(rectangle), Some(row), Some(column)) => {
-            let [zero, one, rows, columns] =
-                [0, 1, rectangle.rows, rectangle.columns].map(|bits| graph.add_constant(Scalar::I64, bits));
+    let (next, test, test_of_strips) = match (row, copied.rectangle) {
+        (Some((row, _)), Some(Rectangle { rows, columns, column, steps })) => {
+            let [zero, one] = [0, 1].map(|bits| graph.add_constant(Scalar::I64, bits));
             graph.blocks[strips].header_exit = Some(at_strip);
             into_first.push(zero);
             into_strip.push(zero);
             let next_column = integer(graph, copied.latch, Primitive::WrappingAdd, &[column, one]);
             graph.branches_mut(copied.latch).first_mut()?.args.push(next_column);
-            let next = [(counter, columns), (row, one)];
-            let next = next.map(|(value, by)| integer(graph, after, Primitive::WrappingAdd, &[value, by]));
-            (Nodes::from_slice(&next), (column, columns), (row, rows))
+            let next = current.iter().copied().chain([row]).zip(steps.into_iter().chain([one]));
+            let next = next.map(|(value, by)| integer(graph, after, Primitive::WrappingAdd, &[value, by])).collect();
+            (next, (column, columns), (row, rows))
         }
         _ => {
             let own = graph.blocks[copied.header].parameters.clone();
@@ -269,7 +270,7 @@ fn split(graph: &mut Graph, nest: &LoopNest) -> Option<Split> {
     let new = [checks, strips, strip].into_iter().chain(copied.blocks).chain([after, original]);
     let at = graph.order.iter().position(|block| *block == nest.preheader)?;
     graph.order.splice(at + 1..at + 1, new);
-    Some(Split { checks, strip, rectangle })
+    Some(Split { checks, strip })
 }
 
 fn integer(graph: &mut Graph, block: BlockIndex, primitive: Primitive, args: &[NodeId]) -> NodeId {

@@ -121,7 +121,8 @@ impl LoopBodyBuilder<'_, '_> {
         for parameter in self.graph.blocks[inner.header].parameters.clone() {
             let value = match self.of.shapes.get(parameter) {
                 Shape::Varying => Value::Vectors(values.by_ref().take(vectors).collect()),
-                _ => Value::Scalar(values.next()?),
+                Shape::Unknown => continue,
+                Shape::Uniform | Shape::Strided(_) | Shape::Sequential => Value::Scalar(values.next()?),
             };
             self.values.insert(parameter, value);
         }

@@ -14,7 +14,7 @@ use crate::processor::lanes;
 
 /// The smallest vectors with which the iterations that are left can be made with a mask, if they can.
 pub(in super::super) fn least_width(graph: &Graph, nest: &LoopNest, shapes: &Shapes, largest: Width) -> Option<Width> {
-    let are_independent = shapes.roles.iter().all(|role| matches!(role, Role::Induction(_)));
+    let are_independent = shapes.roles.iter().all(|role| matches!(role, Role::Induction(_) | Role::Steps(_)));
     let (mut are_words, mut are_bytes_apart) = (true, false);
     nest.for_each_node(graph, &mut |id| {
         // AVX2 has masks for elements of 32 bits only.
@@ -38,7 +38,7 @@ impl VectorLoop<'_> {
         parameters: &[NodeId],
         bound: NodeId,
     ) -> Option<NodeId> {
-        // All parameters are induction variables, so each has one value.
+        // No parameter is a vector, so each has one value.
         let counter = *parameters.get(self.nest.induction)?;
         Some(integer(graph, body, Primitive::WrappingSub, &[bound, counter]))
     }

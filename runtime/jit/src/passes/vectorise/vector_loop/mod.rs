@@ -78,7 +78,7 @@ impl VectorLoop<'_> {
         let mut entering = Nodes::new();
         for (value, role) in current.iter().zip(&self.shapes.roles) {
             match role {
-                Role::Induction(_) | Role::Sequential => entering.push(*value),
+                Role::Induction(_) | Role::Steps(_) | Role::Sequential => entering.push(*value),
                 Role::Reduction => {
                     let zero = graph.add_constant(Scalar::I32, 0);
                     let zeros = graph.add_node(from, Kind::Splat, self.lanes_of(Scalar::I32), &[zero]);
@@ -128,7 +128,7 @@ impl VectorLoop<'_> {
         let mut counter = parameters[0];
         for (index, (parameter, role)) in own.iter().zip(&self.shapes.roles).enumerate() {
             let value = match role {
-                Role::Induction(_) | Role::Sequential => Value::Scalar(parameters[at]),
+                Role::Induction(_) | Role::Steps(_) | Role::Sequential => Value::Scalar(parameters[at]),
                 Role::Reduction => Value::Vectors(SmallVec::from_slice(&parameters[at..at + vectors])),
             };
             if index == nest.induction {
@@ -147,14 +147,21 @@ impl VectorLoop<'_> {
         let mut sequential_next = sequential.iter().copied();
         for ((parameter, next), role) in own.iter().zip(&nest.next).zip(&self.shapes.roles) {
             match role {
-                Role::Induction(by) => {
+                Role::Induction(_) | Role::Steps(_) => {
                     let one = builder.scalar(*parameter)?;
-                    let by = match left {
-                        Some(left) => {
-                            let by = builder.graph.add_constant(Scalar::I64, *by);
-                            builder.integer(Primitive::WrappingMul, &[by, left])
+                    let by = match (role, left) {
+                        (Role::Induction(by), None) => {
+                            builder.graph.add_constant(Scalar::I64, by.checked_mul(iterations)?)
                         }
-                        None => builder.graph.add_constant(Scalar::I64, by.checked_mul(iterations)?),
+                        _ => {
+                            let by = match role {
+                                Role::Steps(by) => *by,
+                                Role::Induction(by) => builder.graph.add_constant(Scalar::I64, *by),
+                                Role::Reduction | Role::Sequential => return None,
+                            };
+                            let times = left.unwrap_or_else(|| builder.graph.add_constant(Scalar::I64, iterations));
+                            builder.integer(Primitive::WrappingMul, &[by, times])
+                        }
                     };
                     back.push(builder.integer(Primitive::WrappingAdd, &[one, by]));
                 }
@@ -183,7 +190,7 @@ impl VectorLoop<'_> {
         let mut outs = outs.into_iter();
         for (value, role) in current.iter().zip(&self.shapes.roles) {
             values.push(match role {
-                Role::Induction(_) | Role::Sequential => outs.next()?,
+                Role::Induction(_) | Role::Steps(_) | Role::Sequential => outs.next()?,
                 Role::Reduction => {
                     let mut sum = outs.next()?;
                     let add = Kind::Lanes(Primitive::WrappingAdd, Scalar::I32);
@@ -269,21 +276,24 @@ impl LoopBodyBuilder<'_, '_> {
         Some(())
     }
 
-    /// Adds the arguments for a parameter: one, or one for each vector.
+    /// Adds the arguments for a parameter: one, or one for each vector. None for one that only side exits need.
     fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Nodes) -> Option<()> {
-        if self.of.shapes.get(parameter) == Shape::Varying {
-            for number in 0..self.of.factor.vectors {
-                into.push(self.vector(value, number)?);
+        match self.of.shapes.get(parameter) {
+            Shape::Varying => {
+                for number in 0..self.of.factor.vectors {
+                    into.push(self.vector(value, number)?);
+                }
             }
-        } else {
-            into.push(self.scalar(value)?);
+            Shape::Unknown => {}
+            Shape::Uniform | Shape::Strided(_) | Shape::Sequential => into.push(self.scalar(value)?),
         }
         Some(())
     }
 
     fn node(&mut self, id: NodeId) -> Option<()> {
         let shapes = self.of.shapes;
-        if self.values.contains_key(&id) || id == self.of.nest.test || shapes.get(id) == Shape::Sequential {
+        let is_left_out = id == self.of.nest.test || matches!(shapes.get(id), Shape::Sequential | Shape::Unknown);
+        if is_left_out || self.values.contains_key(&id) {
             return Some(());
         }
         let node = self.graph.node(id).clone();
@@ -378,7 +388,7 @@ impl LoopBodyBuilder<'_, '_> {
                 }
                 Value::Vectors(all)
             }
-            Shape::Varying | Shape::Sequential => return None,
+            Shape::Varying | Shape::Sequential | Shape::Unknown => return None,
         })
     }
 
@@ -558,7 +568,7 @@ impl LoopBodyBuilder<'_, '_> {
                 let of = self.graph.node(vector).scalar();
                 Some(self.add(Kind::Extract((lane % lanes) as u8), Ty::Scalar(of), &[vector]))
             }
-            Shape::Sequential => None,
+            Shape::Sequential | Shape::Unknown => None,
         }
     }
 }
