@@ -369,7 +369,11 @@ impl LoopBodyBuilder<'_, '_> {
                 let all = rows.map(|rows| self.add(Kind::LoadBytes(primitive, rows), ty, &[base, index]));
                 Value::Vectors(all.collect())
             }
-            Shape::Strided(by) if lanes::can_load_even(primitive, by) => {
+            // With a mask, two loads are fewer accesses than a gather for eight lanes; for sixteen that is not measured.
+            Shape::Strided(by)
+                if lanes::can_load_even(primitive, by)
+                    && (self.mask.is_none() || self.of.factor.width == Width::Eight) =>
+            {
                 let mut args: SmallVec<[NodeId; 3]> = SmallVec::from_slice(&[base, index]);
                 if self.of.factor.width == Width::Sixteen {
                     args.push(self.even_elements());

@@ -482,16 +482,12 @@ pub(super) fn load_even(asm: &mut Asm, dst: u8, (base, index): (u8, Src), order:
     }
 }
 
-pub(super) fn load_part_of_even(asm: &mut Asm, into: u8, (base, index): (u8, Src), is_second: bool, mask: u8) {
-    let first = elements(base, index, 2, 0);
-    let offset = first.offset.wrapping_add(i32::from(is_second) * 60);
-    evex::VPTESTMD.binary(asm, MASK, mask, mask);
-    evex::VMOVUPS.masked_or_zero(asm, into, MASK, Memory { offset, ..first });
+pub(super) fn load_part_of_even(_: &mut Asm, _: u8, _: (u8, Src), _: bool, _: u8) {
+    unreachable!("with a mask, every other element is gathered")
 }
 
-pub(super) fn even(asm: &mut Asm, dst: u8, order: u8, second: u8) {
-    evex::VPERMT2PS.binary(asm, VECTOR_SCRATCH, order, second);
-    copy(asm, dst, VECTOR_SCRATCH);
+pub(super) fn even(_: &mut Asm, _: u8, _: u8, _: u8) {
+    unreachable!("with a mask, every other element is gathered")
 }
 
 pub(super) fn byte(asm: &mut Asm, dst: u8, a: u8, number: u8, signed: bool) {
