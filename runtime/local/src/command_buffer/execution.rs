@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::profile::Estimate;
+use super::profile::{Estimate, GroupTime, SharingLevel};
 use super::recording::{Command, Dispatch, LocalCommandProgram, Step};
 use crate::hal::deferred::{ResolvedRange, resolve};
 use crate::hal::host_kernels::{Arguments, Bindings, Grid, KernelTiming, WorkgroupMemory};
@@ -14,29 +14,32 @@ use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_re
 use crate::limits::Limits;
 use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status};
-use crate::task::{Executor, Leader, TiledWork};
+use crate::task::{Executor, Leader, TiledWork, even_cut};
 
-/// A program is shared if its shareable work takes this many times the sharing threshold, since waking workers takes time as well.
-const MIN_SHAREABLE_RATIO: u64 = 8;
+/// Workers are woken for what saves this many times what a shared group has to save, since waking them takes time as well.
+const MIN_WAKE_RATIO: u64 = 8;
 /// Target time of a tile in nanoseconds, so that taking a tile costs little beside running it.
 const TARGET_TILE_TIME: u64 = 2_000;
 /// Tiles for each thread, so that threads that finish early can steal some.
 const TILES_PER_THREAD: u64 = 8;
 /// Most tiles of one dispatch.
 const MAX_TILES: u64 = 1 << 16;
-/// Approximate bytes that a transfer moves in a nanosecond.
-const TRANSFER_SPEED: u64 = 8;
+/// Approximate bytes that a transfer moves in a nanosecond, in a cache.
+const TRANSFER_SPEED: u64 = 32;
 
 /// A command that is ready to run.
 struct ReadyCommand<'a> {
     index: usize,
     kind: ReadyCommandKind<'a>,
+    tiles: u64,
+    /// Its expected time on one thread in nanoseconds, if that is known.
+    time: Option<u64>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "it lives on the stack, next to others of its kind")]
 enum ReadyCommandKind<'a> {
     /// One tile.
-    Transfer(&'a Command),
+    Transfer,
     Dispatch(ReadyDispatch<'a>),
 }
 
@@ -47,27 +50,6 @@ struct ReadyDispatch<'a> {
     /// Workgroups of a tile.
     tile_size: u64,
     bindings: Bindings<'a>,
-}
-
-impl ReadyCommand<'_> {
-    fn tiles(&self) -> u64 {
-        match &self.kind {
-            ReadyCommandKind::Transfer(_) => 1,
-            ReadyCommandKind::Dispatch(ready) => ready.workgroups.div_ceil(ready.tile_size),
-        }
-    }
-
-    /// Its expected time on one thread in nanoseconds, if that is known.
-    fn time(&self) -> Option<u64> {
-        match &self.kind {
-            ReadyCommandKind::Transfer(command) => Some(length(command) / TRANSFER_SPEED),
-            ReadyCommandKind::Dispatch(ready) => {
-                let timing = ready.dispatch.executable.timing(ready.dispatch.function);
-                let each = timing.map_or(Some(0), |timing| timing.nanoseconds())?;
-                Some(ready.workgroups.saturating_mul(each.into()))
-            }
-        }
-    }
 }
 
 /// Executions of a program.
@@ -81,20 +63,33 @@ impl<'p> Execution<'p> {
         // Without an executor the times are not used.
         let measured = executor.is_some() && self.0.profile().count(|| self.estimate(executor).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
-        let executor = executor.filter(|executor| executor.concurrency() > 1);
-        match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
-            Some((executor, None)) => self.run_shared(table, executor, measured)?,
-            Some((executor, Some(estimate)))
-                if estimate.shareable >= MIN_SHAREABLE_RATIO * executor.sharing_threshold() =>
-            {
-                self.run_shared(table, executor, measured)?;
-            }
-            _ => {
-                for index in 0..self.0.steps().len() {
-                    scope::check()?;
-                    self.run_step(index, table, local_memory_limit, measured)?;
+        let run_alone = || {
+            (0..self.0.steps().len()).try_for_each(|index| {
+                scope::check()?;
+                self.run_step(index, table, local_memory_limit, measured)
+            })
+        };
+        match executor.filter(|executor| executor.concurrency() > 1) {
+            None => run_alone()?,
+            Some(executor) => match self.estimate(Some(executor)) {
+                None => self.run_shared(table, executor, SharingLevel::MOST, measured)?,
+                Some(estimate) if estimate.saved[0] < MIN_WAKE_RATIO * least_saved(executor) => run_alone()?,
+                // Whoever has no threshold wants everything to be shared.
+                Some(_) if least_saved(executor) == 0 => {
+                    self.run_shared(table, executor, SharingLevel::MOST, measured)?;
                 }
-            }
+                Some(estimate) => {
+                    let choice = self.0.profile().choose(&estimate);
+                    let start = choice.counts.then(Instant::now);
+                    match choice.level {
+                        SharingLevel::ALONE => run_alone()?,
+                        level => self.run_shared(table, executor, level, measured)?,
+                    }
+                    if let Some(start) = start {
+                        self.0.profile().add(choice.level, start.elapsed());
+                    }
+                }
+            },
         }
         if measured && let Some(estimate) = self.compute_estimate(executor) {
             self.0.profile().set(estimate);
@@ -131,26 +126,39 @@ impl<'p> Execution<'p> {
 
     /// Adds up the times of the commands; none if a kernel was not measured yet.
     fn compute_estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
-        let threshold = executor.map_or(u64::MAX, Executor::sharing_threshold);
-        let mut estimate = Estimate { total: 0, shareable: 0 };
+        let (least, concurrency) =
+            executor.map_or((u64::MAX, 1), |executor| (least_saved(executor), executor.concurrency() as u64));
+        let mut estimate = Estimate { total: 0, saved: Default::default() };
         for group in self.groups() {
-            let (mut time, mut tiles) = (0u64, 0u64);
+            let mut total = 0u64;
             for step in group.1 {
-                let Command::Dispatch(dispatch) = &step.command else {
-                    time = time.saturating_add(length(&step.command) / TRANSFER_SPEED);
-                    tiles = tiles.saturating_add(1);
-                    continue;
+                let time = match &step.command {
+                    Command::Dispatch(dispatch) => dispatch_time(dispatch, recorded_workgroups(dispatch))?,
+                    transfer => transfer_time(transfer),
                 };
-                let workgroups = dispatch.grid.workgroups().unwrap_or(u64::MAX);
-                let sequential = dispatch.executable.is_sequential(dispatch.function);
-                tiles = tiles.saturating_add(if sequential { 1 } else { workgroups });
-                if let Some(timing) = dispatch.executable.timing(dispatch.function) {
-                    time = time.saturating_add(workgroups.saturating_mul(timing.nanoseconds()?.into()));
+                total = total.saturating_add(time);
+            }
+            estimate.total = estimate.total.saturating_add(total);
+            // Programs that are recorded for one run have small groups, whose tiles need not be known.
+            if total < least || total - total / concurrency < least {
+                continue;
+            }
+            let mut group_time = GroupTime::default();
+            for step in group.1 {
+                match &step.command {
+                    Command::Dispatch(dispatch) => {
+                        let workgroups = recorded_workgroups(dispatch);
+                        let tiles = workgroups.div_ceil(tile_size(dispatch, workgroups, concurrency));
+                        group_time.add(dispatch_time(dispatch, workgroups)?, tiles);
+                    }
+                    transfer => group_time.add(transfer_time(transfer), 1),
                 }
             }
-            estimate.total = estimate.total.saturating_add(time);
-            if tiles > 1 && time >= threshold {
-                estimate.shareable = estimate.shareable.saturating_add(time);
+            let saved = group_time.saved(concurrency);
+            for (sum, level) in estimate.saved.iter_mut().zip(SharingLevel::shared()) {
+                if group_time.tiles > 1 && saved >= level.threshold(least) {
+                    *sum = sum.saturating_add(saved);
+                }
             }
         }
         Some(estimate)
@@ -168,20 +176,31 @@ impl<'p> Execution<'p> {
         })
     }
 
-    fn run_shared(&self, table: &[BufferBinding], executor: &Executor, measured: bool) -> Result<()> {
+    fn run_shared(
+        &self,
+        table: &[BufferBinding],
+        executor: &Executor,
+        level: SharingLevel,
+        measured: bool,
+    ) -> Result<()> {
         let lead = executor.lead(true);
         for (first, group) in self.groups() {
             scope::check()?;
             let mut ready_commands: SmallVec<[ReadyCommand; 2]> = SmallVec::new();
             for (offset, step) in group.iter().enumerate() {
                 let index = first + offset;
-                let kind = match &step.command {
-                    Command::Dispatch(dispatch) => self.ready(dispatch, table, executor.concurrency() as u64),
-                    transfer => Ok(ReadyCommandKind::Transfer(transfer)),
+                let ready_command = match &step.command {
+                    Command::Dispatch(dispatch) => self.ready(index, dispatch, table, executor.concurrency() as u64),
+                    transfer => Ok(ReadyCommand {
+                        index,
+                        kind: ReadyCommandKind::Transfer,
+                        tiles: 1,
+                        time: Some(transfer_time(transfer)),
+                    }),
                 };
-                ready_commands.push(ReadyCommand { index, kind: kind.map_err(|status| self.failed(index, status))? });
+                ready_commands.push(ready_command.map_err(|status| self.failed(index, status))?);
             }
-            self.run_group(&ready_commands, table, &lead, executor, measured)?;
+            self.run_group(&ready_commands, table, &lead, executor, level, measured)?;
         }
         Ok(())
     }
@@ -193,26 +212,29 @@ impl<'p> Execution<'p> {
         table: &[BufferBinding],
         lead: &Leader<'_>,
         executor: &Executor,
+        level: SharingLevel,
         measured: bool,
     ) -> Result<()> {
-        let tiles: u64 = ready_commands.iter().map(ReadyCommand::tiles).sum();
-        let time = ready_commands
-            .iter()
-            .try_fold(0u64, |time, ready_command| Some(time.saturating_add(ready_command.time()?)));
-        let (threshold, concurrency) = (executor.sharing_threshold(), executor.concurrency() as u32);
+        let tiles = ready_commands.iter().fold(0u64, |tiles, command| tiles.saturating_add(command.tiles));
+        let time = ready_commands.iter().try_fold(GroupTime::default(), |mut group_time, ready_command| {
+            group_time.add(ready_command.time?, ready_command.tiles);
+            Some(group_time)
+        });
+        let (least, concurrency) = (least_saved(executor), executor.concurrency() as u32);
+        let saved = time.map(|time| time.saved(concurrency.into()));
         let local_memory_limit = executor.local_memory_limit();
         let scope = Scope::current();
         let group =
             CommandGroup { program: *self, ready_commands, table, concurrency, local_memory_limit, measured, scope };
         match u32::try_from(tiles) {
-            Ok(tiles) if tiles > 1 && time.is_none_or(|time| time >= threshold) => {
-                let wake = time.is_some_and(|time| time >= MIN_SHAREABLE_RATIO * threshold);
+            Ok(tiles) if tiles > 1 && saved.is_none_or(|saved| saved >= level.threshold(least)) => {
+                let wake = saved.is_some_and(|saved| saved >= MIN_WAKE_RATIO * least);
                 lead.share(tiles, &group, wake)
             }
             _ => WorkgroupMemory::with(|workgroup_memory| {
-                ready_commands
-                    .iter()
-                    .try_for_each(|ready_command| group.run_ready_command(ready_command, 0..u64::MAX, workgroup_memory))
+                ready_commands.iter().try_for_each(|ready_command| {
+                    group.run_ready_command(ready_command, 0..ready_command.tiles, workgroup_memory)
+                })
             }),
         }
     }
@@ -220,30 +242,22 @@ impl<'p> Execution<'p> {
     /// A dispatch with its bindings and its tile size.
     fn ready<'a>(
         &'a self,
+        index: usize,
         dispatch: &'a Dispatch,
         table: &'a [BufferBinding],
         concurrency: u64,
-    ) -> Result<ReadyCommandKind<'a>> {
+    ) -> Result<ReadyCommand<'a>> {
         let grid = self.grid(dispatch, table)?;
         let workgroups = grid.workgroups()?;
-        let executable = &dispatch.executable;
-        let tile_size = if executable.is_sequential(dispatch.function) {
-            workgroups
-        } else {
-            let nanoseconds = executable.timing(dispatch.function).and_then(KernelTiming::nanoseconds);
-            let worthwhile = nanoseconds.map_or(1, |nanoseconds| TARGET_TILE_TIME / u64::from(nanoseconds.max(1)));
-            let balanced = workgroups / (concurrency * TILES_PER_THREAD);
-            worthwhile.min(balanced).max(workgroups.div_ceil(MAX_TILES))
-        };
+        let tile_size = tile_size(dispatch, workgroups, concurrency);
         let mut bindings = Bindings::default();
         self.bind(dispatch, table, &mut bindings)?;
-        Ok(ReadyCommandKind::Dispatch(ReadyDispatch {
-            dispatch,
-            grid,
-            workgroups,
-            tile_size: tile_size.max(1),
-            bindings,
-        }))
+        Ok(ReadyCommand {
+            index,
+            kind: ReadyCommandKind::Dispatch(ReadyDispatch { dispatch, grid, workgroups, tile_size, bindings }),
+            tiles: workgroups.div_ceil(tile_size),
+            time: dispatch_time(dispatch, workgroups),
+        })
     }
 
     /// Runs one command alone.
@@ -366,15 +380,15 @@ struct CommandGroup<'a> {
 }
 
 impl CommandGroup<'_> {
-    /// Runs the workgroups of a dispatch that exist in the range, or a transfer as a whole.
+    /// Runs some tiles of a command.
     fn run_ready_command(
         &self,
         ready_command: &ReadyCommand,
-        workgroups: Range<u64>,
+        tiles: Range<u64>,
         workgroup_memory: &mut WorkgroupMemory,
     ) -> Result<()> {
         let ready = match &ready_command.kind {
-            ReadyCommandKind::Transfer(_) => {
+            ReadyCommandKind::Transfer => {
                 return self.program.run_step(ready_command.index, self.table, self.local_memory_limit, self.measured);
             }
             ReadyCommandKind::Dispatch(ready) => ready,
@@ -383,7 +397,9 @@ impl CommandGroup<'_> {
         let (grid, bindings, concurrency) = (ready.grid, &ready.bindings, self.concurrency);
         let local_memory_limit = self.local_memory_limit;
         let arguments = Arguments { grid, constants, bindings, concurrency, local_memory_limit };
-        let workgroups = workgroups.start..workgroups.end.min(ready.workgroups);
+        // The tiles are those of the dispatch, so only the end of the last one is beyond its workgroups.
+        let workgroups =
+            tiles.start * ready.tile_size..(tiles.end.saturating_mul(ready.tile_size)).min(ready.workgroups);
         run_timed(ready.dispatch, &arguments, workgroups, workgroup_memory, self.measured)
             .map_err(|status| self.program.failed(ready_command.index, status))
     }
@@ -395,19 +411,69 @@ impl TiledWork for CommandGroup<'_> {
         self.scope.check()?;
         let mut tile = u64::from(tile);
         for ready_command in self.ready_commands {
-            let tiles = ready_command.tiles();
-            if tile < tiles {
-                let tile_size = match &ready_command.kind {
-                    ReadyCommandKind::Transfer(_) => 1,
-                    ReadyCommandKind::Dispatch(ready) => ready.tile_size,
-                };
-                let start = tile * tile_size;
-                return self.run_ready_command(ready_command, start..start + tile_size, workgroup_memory);
+            if tile < ready_command.tiles {
+                return self.run_ready_command(ready_command, tile..tile + 1, workgroup_memory);
             }
-            tile -= tiles;
+            tile -= ready_command.tiles;
         }
         Ok(())
     }
+
+    /// By the expected times of the commands, which may have tiles of quite different length.
+    fn cut(&self, tiles: u32, part: u32, parts: u32) -> u32 {
+        let total = self.ready_commands.iter().try_fold(0u64, |sum, command| sum.checked_add(command.time?));
+        let Some(total) = total.filter(|total| *total > 0 && self.ready_commands.len() > 1) else {
+            return even_cut(tiles, part, parts);
+        };
+        let mut left = total / u64::from(parts.max(1)) * u64::from(part);
+        let mut cut = 0;
+        for command in self.ready_commands {
+            let time = command.time.unwrap_or(0);
+            if left < time {
+                let each = (time / command.tiles.max(1)).max(1);
+                cut += (left / each).min(command.tiles);
+                break;
+            }
+            left -= time;
+            cut += command.tiles;
+        }
+        // At most all tiles, which are counted in 32 bits.
+        cut as u32
+    }
+}
+
+/// The least time in nanoseconds that sharing a group has to save: what two threads save of the smallest group that is worth it.
+fn least_saved(executor: &Executor) -> u64 {
+    executor.sharing_threshold() / 2
+}
+
+/// The workgroups of a dispatch as far as they were recorded: none if the size is read from a buffer.
+fn recorded_workgroups(dispatch: &Dispatch) -> u64 {
+    dispatch.grid.workgroups().unwrap_or(u64::MAX)
+}
+
+/// The expected time of a dispatch on one thread in nanoseconds, if its kernel was measured.
+fn dispatch_time(dispatch: &Dispatch, workgroups: u64) -> Option<u64> {
+    let timing = dispatch.executable.timing(dispatch.function);
+    let each = timing.map_or(Some(0), KernelTiming::nanoseconds)?;
+    Some(workgroups.saturating_mul(each.into()))
+}
+
+/// Workgroups of a tile.
+fn tile_size(dispatch: &Dispatch, workgroups: u64, concurrency: u64) -> u64 {
+    let executable = &dispatch.executable;
+    if executable.is_sequential(dispatch.function) {
+        return workgroups.max(1);
+    }
+    let nanoseconds = executable.timing(dispatch.function).and_then(KernelTiming::nanoseconds);
+    let worthwhile = nanoseconds.map_or(1, |nanoseconds| TARGET_TILE_TIME / u64::from(nanoseconds.max(1)));
+    let balanced = workgroups / (concurrency * TILES_PER_THREAD);
+    worthwhile.min(balanced).max(workgroups.div_ceil(MAX_TILES)).max(1)
+}
+
+/// The expected time of a transfer in nanoseconds.
+fn transfer_time(command: &Command) -> u64 {
+    length(command) / TRANSFER_SPEED
 }
 
 /// The name of a command, for errors.

@@ -24,6 +24,17 @@ use crate::status::{Result, Status};
 pub(crate) trait TiledWork: Sync {
     /// Runs one tile.
     fn run(&self, tile: u32, workgroup_memory: &mut WorkgroupMemory) -> Result<()>;
+
+    /// The first tile after the first `part` of `parts` equal parts of the work, which has `tiles` tiles.
+    fn cut(&self, tiles: u32, part: u32, parts: u32) -> u32 {
+        even_cut(tiles, part, parts)
+    }
+}
+
+/// [`TiledWork::cut`] of tiles that take the same time.
+pub(crate) fn even_cut(tiles: u32, part: u32, parts: u32) -> u32 {
+    // At most the number of tiles, if the part is one of the parts.
+    (u64::from(tiles) * u64::from(part) / u64::from(parts.max(1))) as u32
 }
 
 /// Bit of the gate: helpers may enter.
@@ -123,7 +134,7 @@ impl ForkJoin {
     /// Runs `tiles` tiles together with helpers, and returns when all have completed. The first failure is the outcome; tiles that were not
     /// begun by then are not run. Only the leader calls this. `open` is called once helpers may enter.
     pub(super) fn share(&self, tiles: u32, work: &dyn TiledWork, open: impl FnOnce()) -> Result<()> {
-        self.distribute(tiles);
+        self.distribute(tiles, work);
         self.failed.store(false, Ordering::Relaxed);
         // SAFETY: the lifetime is erased, but only threads that entered through the gate follow the pointer, and before this returns or
         // unwinds `region` closes the gate and waits until all of them have left.
@@ -145,21 +156,20 @@ impl ForkJoin {
         }
     }
 
-    /// Distributes the tiles evenly over the taken seats and the leader's, which gets the remainder.
-    fn distribute(&self, tiles: u32) {
-        let mut shares = self.helpers() as u32 + 1;
-        let mut start = 0;
+    /// Distributes the work evenly over the taken seats and the leader's, which gets the last part.
+    fn distribute(&self, tiles: u32, work: &dyn TiledWork) {
+        let shares = self.helpers() as u32 + 1;
+        let (mut share, mut start) = (0, 0);
         for seat in &self.seats[LEADER + 1..] {
             // A helper may have taken or left a seat since they were counted.
-            let part = if shares > 1 && seat.taken.load(Ordering::Relaxed) {
-                let part = (tiles - start) / shares;
-                shares -= 1;
-                part
+            let end = if share + 1 < shares && seat.taken.load(Ordering::Relaxed) {
+                share += 1;
+                work.cut(tiles, share, shares).clamp(start, tiles)
             } else {
-                0
+                start
             };
-            seat.tiles.set(start..start + part);
-            start += part;
+            seat.tiles.set(start..end);
+            start = end;
         }
         self.seats[LEADER].tiles.set(start..tiles);
     }

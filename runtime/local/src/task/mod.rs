@@ -23,6 +23,6 @@ pub use config::{
     Distribution, Favor, MAX_TOPOLOGIES, Nodes, PerformanceLevel, ProcessorList, TaskConfig, TaskOption, TopologyMode,
 };
 pub(super) use executor::{Executor, Leader, Task};
-pub(super) use fork_join::TiledWork;
+pub(super) use fork_join::{TiledWork, even_cut};
 pub use options::TaskOptions;
 pub use topology::{Caches, Group, MAX_GROUPS, Topology, bind_current_thread};
