@@ -143,7 +143,10 @@ pub mod abi {
 
 /// What runs programs: limits of calls, the tiers, what programs print and trace.
 pub mod interp {
-    // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier.
+    // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier. What is compiled in the background, for
+    // tests and for what measures.
+    #[doc(hidden)]
+    pub use vireo_core::background;
     #[doc(hidden)]
     pub use vireo_core::limits::Dispatch;
     pub use vireo_core::limits::{Limits, Tier};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use vireo::hal::local::task::{Caches, TaskOptions, Topology};
 use vireo::hal::local::{ImportProvider, LocalDevice, NoImports, default_loaders};
 use vireo::hal::{BufferView, Device, ElementType, HeapAllocator, create_device};
-use vireo::interp::{Limits, Poll};
+use vireo::interp::{Limits, Poll, background};
 use vireo::modules::hal::HalModule;
 use vireo::vm::{Context, Function, Module, Ref, Value};
 
@@ -198,6 +198,7 @@ fn count_calls(device: &Arc<dyn Device>, case: &Case, how: How) -> u64 {
     for _ in 0..WARM_UP {
         call();
     }
+    background::wait();
     let before = COUNT.load(Ordering::SeqCst);
     if trace {
         TRACE.store(1, Ordering::SeqCst);
@@ -219,6 +220,7 @@ fn count_typed_calls(device: &Arc<dyn Device>) -> u64 {
     let tensor = BufferView::from_slice(&**device, &[], &[-2.0_f32]).expect("a tensor").into_ref();
     let call = || drop(abs.call(tensor.clone()).expect("the model runs"));
     (0..WARM_UP).for_each(|_| call());
+    background::wait();
     let before = COUNT.load(Ordering::SeqCst);
     (0..COUNTED).for_each(|_| call());
     COUNT.load(Ordering::SeqCst) - before

@@ -6,7 +6,7 @@
 use vireo::asm::assemble;
 use vireo::hal::local::VmvxLoader;
 use vireo::hal::{ExecutableCachingMode, ExecutableLoader};
-use vireo::interp::{Dispatch, Limits, Tier};
+use vireo::interp::{Dispatch, Limits, Tier, background};
 use vireo::vm::{Context, Module, Value};
 use vireo::{Result, vm_module};
 
@@ -155,6 +155,7 @@ vm.func @kernel(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.list<!vm.buffer>, %i0
         let loader = VmvxLoader::default().with_tier(tier);
         let executable_of_tier = loader.load(ExecutableCachingMode::empty(), "vmvx-bytecode-fb", &kernel, &[]);
         let _loaded = executable_of_tier.expect("it loads");
+        background::wait();
         assert_eq!(executable(), before + count, "{tier:?}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use vireo::interp::background;
+
 use crate::arguments::MinTime;
 
 /// Most iterations of a repetition.
@@ -77,6 +79,8 @@ pub fn measure<E>(
     if plan.dry_run {
         return Ok(vec![once]);
     }
+    // What is measured is not the time until kernels are compiled, nor a processor that compiles them.
+    background::wait();
     let start = Instant::now();
     while start.elapsed().as_secs_f64() < plan.warm_up {
         repeat(1, calls, &mut round)?;

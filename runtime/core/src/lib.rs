@@ -3,7 +3,7 @@
 //! - [`status`]: the error of every operation.
 //! - [`limits`]: limits of calls, memory budgets, and the limits in force on a thread.
 //! - [`blocking`]: which threads wait, for devices and their worker pools, and waits within limits; [`timer`]: deadlines of asynchronous tasks;
-//!   [`waker_set`]: what waits for one thing; [`asymmetric_fence`]: fences for locks that mostly one thread takes.
+//!   [`background`]: jobs of a thread of low priority; [`waker_set`]: what waits for one thing; [`asymmetric_fence`]: fences for locks that mostly one thread takes.
 //! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable; [`pages`]: mappings of
 //!   the system.
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
@@ -12,6 +12,7 @@
 //! Users take the crate `vireo`, which has the public part of this. The feature `jit` says that the build has a JIT.
 
 pub mod asymmetric_fence;
+pub mod background;
 pub mod blocking;
 pub mod byte_size;
 pub mod executable_memory;

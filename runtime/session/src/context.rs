@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::function::Function;
 use super::module::{ExportInfo, Module, ModuleKind};
 use super::turns::Turns;
+use crate::background::Urgency;
 use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::TierUp;
@@ -235,6 +236,17 @@ impl Context {
             let _ = tier_up.compile(ordinal as u32);
             done += length;
             progress(done, all);
+        }
+    }
+
+    /// Has all functions of bytecode module `module` compiled in the background, in order. Their code is charged to the call that the thread runs for.
+    #[doc(hidden)]
+    pub fn compile_in_background(&self, module: usize) {
+        let Some(tier_up) = self.0.tier_up(module) else { return };
+        let scope = scope::Scope::current();
+        let memory = scope.limits().and_then(|limits| limits.memory.as_ref());
+        for ordinal in 0..tier_up.module.functions.len() {
+            tier_up.compile_in_background(ordinal as u32, Urgency::Ahead, memory);
         }
     }
 

@@ -25,7 +25,7 @@ mod tests;
 mod turns;
 pub mod typed_function;
 
-use vireo_core::{blocking, limits, status};
+use vireo_core::{background, blocking, limits, status};
 use vireo_module::{bytecode, vmfb};
 use vireo_vm::interp;
 

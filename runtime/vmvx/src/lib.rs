@@ -19,7 +19,7 @@ mod matrix_view;
 mod module;
 
 use vireo_core::status::{Result, Status};
-use vireo_core::{limits, math, status};
+use vireo_core::{background, limits, math, status};
 use vireo_hal as hal;
 use vireo_module::{bytecode, vmfb};
 use vireo_vm::{abi, interp};

@@ -93,6 +93,8 @@ pub enum Dispatch {
     Loop,
     /// Threaded code, whose handlers jump to each other. Without sibling calls a small loop calls one after the other.
     Threaded,
+    /// Threaded code, and machine code for functions once they are compiled in the background: all that are hot.
+    Tiered,
     /// Threaded code, with machine code for all functions.
     Compiled,
     /// One op at a time, each reported to the trace sink.

@@ -2,6 +2,8 @@
 //! instructions by which the interpreter enters it and continues after side exits. The interpreter calls it by the trait `FunctionCompiler`.
 
 #[cfg(test)]
+mod background_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +15,7 @@ use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
 use crate::interp::perf_map;
 use crate::interp::threaded::{
-    CALL_INSTRUCTIONS, FunctionCompiler, Handler, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode,
+    CALL_INSTRUCTIONS, FunctionCompiler, Handler, LeftOut, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode,
     ThreadedInstruction, cold,
 };
 use crate::ir::graph::BlockIndex;
@@ -71,8 +73,11 @@ impl FunctionCompiler for ModuleCode {
         function: &VerifiedFunction,
         code: &ThreadedCode,
         always: bool,
-    ) -> Option<NativeCode> {
-        let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
+    ) -> Result<NativeCode, LeftOut> {
+        let plan = Plan::new(function, module).ok_or(LeftOut::TooLarge)?;
+        if !always && !plan.is_worthwhile() {
+            return Err(LeftOut::NotWorthwhile);
+        }
         self.install(&plan, module, function, code)
     }
 }
@@ -84,7 +89,7 @@ impl ModuleCode {
         module: &BytecodeModule,
         function: &VerifiedFunction,
         code: &ThreadedCode,
-    ) -> Option<NativeCode> {
+    ) -> Result<NativeCode, LeftOut> {
         // For each side exit the threaded instructions to continue at its op and after it, and one for each other resume point.
         let side_exits: Vec<_> = plan.side_exits().collect();
         let resume_points: Vec<_> = plan.resume_points().filter(|resume_point| !resume_point.resumes).collect();
@@ -131,11 +136,11 @@ impl ModuleCode {
         let resumed =
             calls.iter().map(|(position, block, _)| (*block, instructions.at(position + CALL_INSTRUCTIONS) as usize));
         link_targets.resumes.extend(resumed);
-        let machine = plan.compile(&link_targets)?;
+        let machine = plan.compile(&link_targets).ok_or(LeftOut::TooLarge)?;
         // A call whose budget does not have the memory continues without machine code.
         let bytes = (machine.code.len() + count * size_of::<ThreadedInstruction>()) as u64 + CODE_PAGE;
-        let charge = Charge::of_call(bytes, "machine code").ok()?;
-        let base = self.space.add(&machine.code).ok()?;
+        let charge = Charge::of_call(bytes, "machine code").map_err(|_| LeftOut::Budget)?;
+        let base = self.space.add(&machine.code).map_err(|_| LeftOut::Unmappable)?;
         perf_map::note(base, machine.code.len(), || {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
         });
@@ -172,10 +177,10 @@ impl ModuleCode {
         }
         for (index, resume_point) in resume_points.iter().enumerate() {
             let position = side_exits.len() * EXIT_INSTRUCTIONS + index;
-            write(position, ThreadedInstruction::of(handler(resume_point.block)?));
+            write(position, ThreadedInstruction::of(handler(resume_point.block).ok_or(LeftOut::TooLarge)?));
             pcs[position] = resume_point.pc;
             entries[resume_point.pc as usize] = position as u32;
         }
-        Some(NativeCode::new(instructions, pcs, entries, sites, native_entry, charge))
+        Ok(NativeCode::new(instructions, pcs, entries, sites, native_entry, (bytes, charge)))
     }
 }

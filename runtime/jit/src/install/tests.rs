@@ -26,8 +26,8 @@ impl FunctionCompiler for Broken {
         function: &VerifiedFunction,
         code: &ThreadedCode,
         _: bool,
-    ) -> Option<NativeCode> {
-        let Plan { mut graph, .. } = Plan::new(function, module)?;
+    ) -> Result<NativeCode, LeftOut> {
+        let Plan { mut graph, .. } = Plan::new(function, module).ok_or(LeftOut::TooLarge)?;
         let mut lost = 0;
         for block in graph.blocks.indices() {
             let mut nodes = std::mem::take(&mut graph.blocks[block].nodes);

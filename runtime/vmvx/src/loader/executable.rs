@@ -12,7 +12,7 @@ use crate::hal::{
     Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, Progress, report_count,
 };
 use crate::limits::Charge;
-use crate::limits::{Limits, Tier};
+use crate::limits::{Dispatch, Limits, Tier};
 use crate::status::{Result, Status};
 use crate::vm::{Context, ExportInfo, LinkedModules, Module};
 use vireo_core::shard::{Padded, SHARDS, own_shard};
@@ -96,6 +96,8 @@ impl VmvxExecutable {
                 Some(progress) => first.compile_with(OWN_MODULE, report_count(progress)),
                 None => first.compile(OWN_MODULE),
             }
+        } else if limits.dispatch == Dispatch::Tiered {
+            first.compile_in_background(OWN_MODULE);
         }
         // Errors of the constants should show now, not at the first dispatch.
         let idle: [Padded<Mutex<Vec<KernelContext>>>; SHARDS] = Default::default();

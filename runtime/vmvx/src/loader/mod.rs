@@ -12,10 +12,11 @@ use std::sync::Arc;
 pub use executable::VmvxExecutable;
 
 use crate::VmvxModule;
+use crate::background;
 use crate::hal::ExecutableFormat;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader, Progress, report_count};
 use crate::limits::Charge;
-use crate::limits::{Limits, Tier};
+use crate::limits::{Dispatch, Limits, Tier};
 use crate::status::Result;
 use crate::vm::Module;
 use crate::vmfb::Archive;
@@ -40,8 +41,9 @@ impl VmvxLoader {
         VmvxLoader { module: Arc::new(module), ..VmvxLoader::default() }
     }
 
-    /// The same loader with another tier. Kernels run often or long, so with `Auto` they are compiled when they are loaded, as with `Compiled`.
-    /// With `Traced` the interpreter runs them and reports nothing.
+    /// The same loader with another tier. Kernels run often or long, so with `Auto` they are compiled when they are loaded: by another thread, while
+    /// the interpreter may run them already. With `Compiled` loading them takes until they are compiled, and so it does with `Auto` where there is one
+    /// processor only. With `Traced` the interpreter runs them and reports nothing.
     pub fn with_tier(mut self, tier: Tier) -> VmvxLoader {
         self.limits.tier = tier;
         self
@@ -53,7 +55,7 @@ impl VmvxLoader {
     }
 
     /// The same loader, which reports to `progress` how far it has come: each byte of bytecode counts once when it is verified, and once more when
-    /// it is compiled.
+    /// it is compiled, if loading takes until then.
     pub fn with_progress(self, progress: Arc<dyn Progress>) -> VmvxLoader {
         VmvxLoader { progress: Some(progress), ..self }
     }
@@ -79,7 +81,14 @@ impl ExecutableLoader for VmvxLoader {
         let vmvx = Module::native_shared(self.module.clone())?;
         let mut limits = self.limits.clone();
         limits.tier = match limits.tier {
-            Tier::Auto if Tier::Compiled.check().is_ok() => Tier::Compiled,
+            Tier::Auto if Tier::Compiled.check().is_ok() => {
+                if limits.dispatch == Dispatch::Auto && background::is_available() {
+                    limits.dispatch = Dispatch::Tiered;
+                    Tier::Auto
+                } else {
+                    Tier::Compiled
+                }
+            }
             // Tracing is for the program: a kernel runs once for each of many workgroups.
             Tier::Traced => Tier::Interpreter,
             tier => tier,

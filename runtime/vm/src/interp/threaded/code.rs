@@ -1,7 +1,7 @@
 //! [`ThreadedCode`]: the instructions of a function, where they are entered, and the call sites in them. The dispatcher enters and leaves it; the
 //! JIT links its exits to it.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use super::FunctionEntry;
 use super::builder::CodeBuilder;
@@ -141,6 +141,9 @@ impl ThreadedCode {
     /// Lets the call at this instruction call `callee`.
     pub fn resolve(&self, ip: Ip, callee: &ThreadedCode) {
         if let Some(site) = self.site(ip) {
+            site.entry().store(callee.call_entry().cast_mut(), Ordering::Release);
+            // If the callee gets machine code at this moment, either the thread that installs it sees the call, or this one sees the code.
+            fence(Ordering::SeqCst);
             site.entry().store(callee.call_entry().cast_mut(), Ordering::Release);
         }
     }

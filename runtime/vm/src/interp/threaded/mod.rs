@@ -27,6 +27,7 @@ mod pinned_list;
 mod reference_loads;
 mod runtime_ops;
 mod sequences;
+mod tier_up;
 
 use std::sync::OnceLock;
 
@@ -46,11 +47,12 @@ pub use carried_register::{narrow, wide};
 pub use code::{NO_INSTRUCTION, ThreadedCode};
 pub use handlers::{BranchHandlers, branch_handlers, cold, op};
 pub use instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
-pub use native_code::{FunctionCompiler, NativeCode, TierUp};
+pub use native_code::{FunctionCompiler, LeftOut, NativeCode};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::PinnedList;
 pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, out_of_range};
 pub use sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
+pub use tier_up::TierUp;
 
 use carried_register::CarriedRegister;
 use handlers::After;
@@ -482,7 +484,7 @@ impl FunctionEntry {
     /// The entry of a function by calls within these limits; none if the tier-up counts them.
     pub fn new(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
         let code = module.code.code(module, target.module, target.function)?;
-        if native_code::is_counted(limits) && !code.native.is_decided() {
+        if tier_up::is_counted(limits) && !code.native.is_decided() {
             return None;
         }
         code.function_entry()

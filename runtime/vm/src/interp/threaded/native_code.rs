@@ -1,36 +1,32 @@
-//! Machine code as part of a stream, and when functions get it: instructions whose handlers are machine code, the tier-up counter, and the
-//! interface to the compiler.
+//! Machine code as part of a stream: instructions whose handlers are machine code, and the interface to the compiler. `tier_up.rs` decides when
+//! functions get it.
 //!
 //! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it continues at an instruction for
 //! the op that the interpreter executes; the instruction after that one leads back into the code.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+use super::CodeTable;
 use super::code::{NO_INSTRUCTION, ThreadedCode};
 use super::instruction::{CALL_INSTRUCTIONS, Ip, ThreadedCallSite, ThreadedInstruction, instructions_of};
 use super::pinned_list::PinnedList;
-use super::{CodeTable, Machine};
 use crate::bytecode::VerifiedFunction;
 use crate::interp::bound_modules::BytecodeModule;
 use crate::limits::Charge;
-use crate::limits::{Dispatch, Limits, Tier};
-
-/// A function is compiled when its tier-up counter reaches this: it counts entries into the function, and checks of the limits in it.
-const TIER_UP_AT: u32 = 2;
 
 /// The native tier of a function: its tier-up counter, and its machine code once it has some.
 #[derive(Default)]
 pub(super) struct NativeTier {
-    tier_up_counter: AtomicU32,
-    /// None in it if the function cannot be compiled.
-    native: OnceLock<Option<NativeCode>>,
+    pub tier_up_counter: AtomicU32,
+    /// The code, or why there is none.
+    pub native: OnceLock<Result<NativeCode, LeftOut>>,
 }
 
 impl NativeTier {
     #[inline]
     pub fn get(&self) -> Option<&NativeCode> {
-        self.native.get()?.as_ref()
+        self.native.get()?.as_ref().ok()
     }
 
     /// True if the function has been compiled, or never will be.
@@ -51,8 +47,25 @@ pub struct NativeCode {
     sites: PinnedList<ThreadedCallSite>,
     /// The address at which other machine code calls the function, if it may.
     native_entry: Option<usize>,
-    /// Charges the memory of the code to the call.
+    /// Bytes of memory that it takes.
+    bytes: u64,
+    /// Charges them to the call.
     _charge: Charge,
+}
+
+/// Why a function is left to the interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// It does little but what the runtime does for it.
+    NotWorthwhile,
+    /// It has too many ops or values.
+    TooLarge,
+    /// The call that needed it has no memory left for the code, by its budget.
+    Budget,
+    /// The system has no memory for the code.
+    Unmappable,
+    /// The compiler panicked.
+    Panicked,
 }
 
 /// The compiler of the functions of one module. The crate `vireo-jit` implements it; the interpreter knows no more of the JIT than this.
@@ -60,33 +73,34 @@ pub trait FunctionCompiler: Send + Sync {
     /// The functions that are compiled before `function`, because it calls them.
     fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32>;
 
-    /// Compiles a function: `always`, or if that pays. None leaves the function to the interpreter.
+    /// Compiles a function: `always`, or if that pays.
+    ///
+    /// # Errors
+    /// Why the function is left to the interpreter.
     fn compile(
         &self,
         module: &BytecodeModule,
         function: &VerifiedFunction,
         code: &ThreadedCode,
         always: bool,
-    ) -> Option<NativeCode>;
+    ) -> Result<NativeCode, LeftOut>;
 
     /// Lets other machine code call function `ordinal`, whose code is installed.
     fn publish(&self, ordinal: u32, native: &NativeCode);
 }
 
-/// At most so many functions are compiled in one tier-up: the function, its callees, and theirs.
-const MAX_CALLEES: usize = 16;
-
 impl NativeCode {
-    /// Machine code that is entered and left through `instructions`, whose memory `charge` counts.
+    /// Machine code that is entered and left through `instructions`, and takes so many bytes, which are charged.
     pub fn new(
         instructions: PinnedList<ThreadedInstruction>,
         pcs: Vec<u32>,
         entries: Vec<u32>,
         sites: PinnedList<ThreadedCallSite>,
         native_entry: Option<usize>,
-        charge: Charge,
+        (bytes, charge): (u64, Charge),
     ) -> NativeCode {
-        NativeCode { instructions, pcs: pcs.into(), entries: entries.into(), sites, native_entry, _charge: charge }
+        let (pcs, entries) = (pcs.into(), entries.into());
+        NativeCode { instructions, pcs, entries, sites, native_entry, bytes, _charge: charge }
     }
 
     /// The address at which other machine code calls the function, if it may.
@@ -135,8 +149,16 @@ impl ThreadedCallSite {
 }
 
 impl CodeTable {
-    /// Makes all resolved calls of a function enter the machine code that it now has.
-    fn redirect(&self, ordinal: u32, code: &ThreadedCode) {
+    /// The bytes that the machine code of a function takes, or why it is left to the interpreter. None as long as that is not decided.
+    pub fn machine_code(&self, ordinal: usize) -> Option<Result<u64, LeftOut>> {
+        let native = self.functions.get(ordinal)?.get()?.native.native.get()?;
+        Some(native.as_ref().map(|native| native.bytes).map_err(|left_out| *left_out))
+    }
+
+    /// Makes all resolved calls of a function enter the machine code that it now has, and the calls in this code that of their callees.
+    pub(super) fn redirect(&self, ordinal: u32, code: &ThreadedCode) {
+        // Another thread may resolve a call or install code at the same time: one of the two sees what the other has stored.
+        fence(Ordering::SeqCst);
         for caller in self.functions.iter().filter_map(OnceLock::get) {
             let compiled = caller.native.get().map_or(&[][..], |native| native.sites.items());
             for site in caller.sites.items().iter().chain(compiled) {
@@ -145,88 +167,13 @@ impl CodeTable {
                 }
             }
         }
-    }
-}
-
-/// The tier-up policy of a bound module: decides when its functions are compiled, and compiles callees before callers.
-#[derive(Clone, Copy)]
-pub struct TierUp<'a> {
-    /// The module.
-    pub module: &'a BytecodeModule,
-    /// Index of the module in the context's module list.
-    pub index: usize,
-    /// True if functions are compiled when they first run.
-    pub always: bool,
-}
-
-impl TierUp<'_> {
-    /// Compiles a function now, and the small functions that it calls. False if it is left to the interpreter.
-    pub fn compile(self, ordinal: u32) -> bool {
-        let compiler = TierUp { always: true, ..self };
-        compiler.tier_up(ordinal, true, &mut Vec::new());
-        let code = self.module.code.code(self.module, self.index, ordinal as usize);
-        code.is_some_and(|code| code.native.get().is_some())
-    }
-
-    /// Counts a run of a function and compiles it when the counter is full, or `at_once`; its callees before it.
-    #[inline]
-    fn tier_up(self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
-        let TierUp { module, index, always } = self;
-        let at_once = at_once || always;
-        let (function, code) =
-            (module.functions.get(ordinal as usize), module.code.code(module, index, ordinal as usize));
-        let (Some(function), Some(code), Some(compiler)) = (function, code, &module.compiler) else { return };
-        if code.native.native.get().is_some() {
-            return;
-        }
-        // A count of another thread at the same time may be lost, which only delays the compilation.
-        let count = code.native.tier_up_counter.load(Ordering::Relaxed);
-        if count < TIER_UP_AT && !at_once {
-            code.native.tier_up_counter.store(count + 1, Ordering::Relaxed);
-            return;
-        }
-        // Before `get_or_init`, not inside it: two threads that compile functions which call each other would wait for one another.
-        seen.push(ordinal);
-        for callee in compiler.callees(module, function) {
-            if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
-                self.tier_up(callee, true, seen);
+        // They were copied from calls in the interpreter's code when this code was made, and callees may have got code since.
+        for site in code.native.get().map_or(&[][..], |native| native.sites.items()) {
+            let callee = self.functions.get(site.descriptor.function as usize).and_then(OnceLock::get);
+            if let Some(callee) = callee.filter(|_| !site.entry().load(Ordering::Relaxed).is_null()) {
+                site.entry().store(callee.call_entry().cast_mut(), Ordering::Release);
             }
         }
-        let native = code.native.native.get_or_init(|| compiler.compile(module, function, code, always));
-        if let Some(native) = native {
-            module.code.redirect(ordinal, code);
-            // From here on other machine code may call it.
-            compiler.publish(ordinal, native);
-        }
-    }
-}
-
-/// True if the tier-up counts what is called within these limits, or compiles it at once.
-#[inline]
-pub(super) fn is_counted(limits: &Limits) -> bool {
-    match limits.dispatch {
-        Dispatch::Compiled => true,
-        Dispatch::Auto => matches!(limits.tier, Tier::Auto | Tier::Compiled),
-        Dispatch::Loop | Dispatch::Threaded | Dispatch::Traced => false,
-    }
-}
-
-impl Machine<'_> {
-    /// Counts an entry into the running function, or a check of the limits in it, and compiles it when the counter is full.
-    #[inline(never)]
-    pub(super) fn count_for_tier_up(&self) {
-        self.count_function_for_tier_up(self.function.ordinal());
-    }
-
-    /// As `count_for_tier_up`, for a function that is about to be called.
-    #[inline]
-    pub(super) fn count_function_for_tier_up(&self, ordinal: u32) {
-        if !is_counted(self.limits) {
-            return;
-        }
-        let always = self.limits.dispatch == Dispatch::Compiled || self.limits.tier == Tier::Compiled;
-        let compiler = TierUp { module: self.module, index: self.module_index(), always };
-        compiler.tier_up(ordinal, false, &mut Vec::new());
     }
 }
 

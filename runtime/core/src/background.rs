@@ -1,0 +1,299 @@
+//! Background jobs: work that one thread of the process does, at a low priority, while the threads that submit it go on. The JIT compiles
+//! functions in it.
+//!
+//! The thread is started by a job that finds none, and ends when there has been none for a while. Jobs keep nothing alive and hold no lock of
+//! others, so nobody has to wait for them. A fork waits for the job that runs, so that the child finds no lock that a thread holds which it does not
+//! have; what is queued is done in both processes.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How long the thread waits for another job before it ends.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// A job.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Which jobs are done first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// Something runs slowly until the job is done.
+    Needed,
+    /// It may be needed.
+    Ahead,
+}
+
+struct Queue {
+    needed: VecDeque<Job>,
+    ahead: VecDeque<Job>,
+    has_thread: bool,
+    is_running: bool,
+    /// How many [`Hold`]s there are.
+    holds: usize,
+}
+
+impl Queue {
+    fn take(&mut self) -> Option<Job> {
+        if self.holds > 0 {
+            return None;
+        }
+        self.needed.pop_front().or_else(|| self.ahead.pop_front())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.needed.is_empty() && self.ahead.is_empty()
+    }
+}
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue {
+    needed: VecDeque::new(),
+    ahead: VecDeque::new(),
+    has_thread: false,
+    is_running: false,
+    holds: 0,
+});
+/// Notified when there may be a job to do.
+static SUBMITTED: Condvar = Condvar::new();
+/// Notified when a job is done.
+static DONE: Condvar = Condvar::new();
+static IS_ALWAYS_AVAILABLE: AtomicBool = AtomicBool::new(false);
+
+fn lock() -> MutexGuard<'static, Queue> {
+    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether jobs are worthwhile: there are threads, and more than one processor. Otherwise the caller does the work itself.
+pub fn is_available() -> bool {
+    static HAS_PROCESSORS: OnceLock<bool> = OnceLock::new();
+    let has_processors =
+        || cfg!(not(target_family = "wasm")) && thread::available_parallelism().is_ok_and(|count| count.get() > 1);
+    IS_ALWAYS_AVAILABLE.load(Ordering::Relaxed) || *HAS_PROCESSORS.get_or_init(has_processors)
+}
+
+/// Makes jobs available where there is one processor only, for tests.
+pub fn always_available() {
+    IS_ALWAYS_AVAILABLE.store(true, Ordering::Relaxed);
+}
+
+/// Submits a job. It is given back if no thread can be started for it.
+///
+/// # Errors
+/// The job.
+pub fn submit(urgency: Urgency, job: Job) -> Result<(), Job> {
+    let mut queue = lock();
+    if !queue.has_thread {
+        fork::register();
+        if thread::Builder::new().name("vireo-background".into()).spawn(run).is_err() {
+            return Err(job);
+        }
+        queue.has_thread = true;
+    }
+    match urgency {
+        Urgency::Needed => queue.needed.push_back(job),
+        Urgency::Ahead => queue.ahead.push_back(job),
+    }
+    drop(queue);
+    SUBMITTED.notify_one();
+    Ok(())
+}
+
+/// Waits until no job is queued or runs.
+pub fn wait() {
+    let mut queue = lock();
+    while queue.has_thread && (queue.is_running || !queue.is_empty()) {
+        queue = DONE.wait(queue).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Keeps jobs from being begun as long as it lives, for tests.
+#[derive(Debug)]
+pub struct Hold(());
+
+impl Hold {
+    /// Returns once no job runs.
+    pub fn new() -> Hold {
+        let mut queue = lock();
+        queue.holds += 1;
+        drop(wait_for_running(queue));
+        Hold(())
+    }
+}
+
+impl Default for Hold {
+    fn default() -> Hold {
+        Hold::new()
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        lock().holds -= 1;
+        SUBMITTED.notify_one();
+    }
+}
+
+fn wait_for_running(queue: MutexGuard<'static, Queue>) -> MutexGuard<'static, Queue> {
+    let mut queue = queue;
+    while queue.is_running {
+        queue = DONE.wait(queue).unwrap_or_else(PoisonError::into_inner);
+    }
+    queue
+}
+
+/// The thread.
+fn run() {
+    lower_priority();
+    let mut queue = lock();
+    loop {
+        let Some(job) = queue.take() else {
+            let (next, timeout) = SUBMITTED.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner);
+            queue = next;
+            if timeout.timed_out() && queue.is_empty() {
+                queue.has_thread = false;
+                return;
+            }
+            continue;
+        };
+        queue.is_running = true;
+        drop(queue);
+        // The panic hook has reported it. What submits jobs that may panic notices that itself; the thread has others to do.
+        let _ = catch_unwind(AssertUnwindSafe(job));
+        queue = lock();
+        queue.is_running = false;
+        DONE.notify_all();
+    }
+}
+
+/// Lets threads that run programs take precedence, where a priority can be that of a thread. It is low enough that these lose little if there is no idle
+/// processor, and high enough that jobs come to an end then: until they do, programs run more slowly.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    {
+        const NICE: i32 = 5;
+        // Without it the thread has the priority of the others.
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
+}
+
+/// What a fork needs.
+mod fork {
+    /// Lets each fork wait for the job that runs.
+    #[cfg(unix)]
+    pub fn register() {
+        static REGISTERED: std::sync::Once = std::sync::Once::new();
+        // SAFETY: the functions neither unwind nor allocate memory after the fork.
+        REGISTERED.call_once(|| unsafe {
+            // Without memory for it, a fork in the middle of a job is what it is in other programs with threads.
+            libc::pthread_atfork(Some(handlers::prepare), Some(handlers::in_parent), Some(handlers::in_child));
+        });
+    }
+
+    #[cfg(not(unix))]
+    pub fn register() {}
+
+    #[cfg(unix)]
+    mod handlers {
+        use std::cell::Cell;
+        use std::sync::MutexGuard;
+
+        use crate::background::{Queue, lock, wait_for_running};
+
+        thread_local! {
+            /// The lock of the queue, which the thread holds while it forks: nobody can begin a job.
+            static LOCK: Cell<Option<MutexGuard<'static, Queue>>> = const { Cell::new(None) };
+        }
+
+        pub extern "C" fn prepare() {
+            let queue = wait_for_running(lock());
+            // A thread that ends may fork no more than it may begin jobs.
+            let _ = LOCK.try_with(|lock| lock.set(Some(queue)));
+        }
+
+        pub extern "C" fn in_parent() {
+            let _ = LOCK.try_with(Cell::take);
+        }
+
+        pub extern "C" fn in_child() {
+            if let Ok(Some(mut queue)) = LOCK.try_with(Cell::take) {
+                // The next job starts another one.
+                queue.has_thread = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// The tests hold jobs, so there is one at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn needed_jobs_come_first_and_a_panic_ends_only_its_own() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sender, receiver) = mpsc::channel();
+        let hold = Hold::new();
+        let numbered = |number: u32| -> Job {
+            let sender = sender.clone();
+            Box::new(move || sender.send(number).expect("the test waits"))
+        };
+        assert!(submit(Urgency::Ahead, numbered(3)).is_ok());
+        assert!(submit(Urgency::Needed, numbered(1)).is_ok());
+        // Without its hook, which would write to the log of the tests, a panic that is resumed unwinds all the same.
+        assert!(submit(Urgency::Needed, Box::new(|| std::panic::resume_unwind(Box::new(())))).is_ok());
+        assert!(submit(Urgency::Needed, numbered(2)).is_ok());
+        assert!(submit(Urgency::Ahead, numbered(4)).is_ok());
+        assert!(receiver.try_recv().is_err(), "jobs are held");
+        drop(hold);
+        wait();
+        drop(sender);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_child_of_a_fork_does_the_jobs_too() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sender, receiver) = mpsc::channel();
+        let done = move |number: u32| -> Job {
+            let sender = sender.clone();
+            Box::new(move || sender.send(number).expect("the test waits"))
+        };
+        // The thread exists, and a job is queued.
+        assert!(submit(Urgency::Needed, done(0)).is_ok());
+        wait();
+        let hold = Hold::new();
+        assert!(submit(Urgency::Needed, done(1)).is_ok());
+        // SAFETY: the child ends by `_exit`. The locks that it takes are those of this file, which no thread holds while another one forks, and those of
+        // the allocator, which sees to that itself.
+        match unsafe { libc::fork() } {
+            0 => {
+                // SAFETY: these only end the process, the former if it waits for ever.
+                unsafe { libc::alarm(20) };
+                drop(hold);
+                let all = submit(Urgency::Needed, done(2)).is_ok() && {
+                    wait();
+                    receiver.try_iter().eq([0, 1, 2])
+                };
+                // SAFETY: as above.
+                unsafe { libc::_exit(i32::from(!all)) };
+            }
+            child => {
+                let mut status = 0;
+                // SAFETY: the status is written to a variable.
+                assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+                assert_eq!(status, 0);
+                drop(hold);
+                wait();
+                assert!(receiver.try_iter().eq([0, 1]));
+            }
+        }
+    }
+}
