@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vireo::Result;
 use vireo::hal::ExecutionStatistics;
 use vireo::inference::{Function, PreparedCall};
-use vireo::interp::Recorder;
+use vireo::interp::{LeftOut, MachineCode, Recorder};
 use vireo::vm::Value;
 
 use super::program::{Loader, Program};
@@ -16,6 +16,7 @@ use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::suggest::did_you_mean;
+use crate::table::visible;
 use crate::values::Datum;
 
 /// A program with state.
@@ -136,11 +137,34 @@ impl Session {
         let host = (statistics.host_bytes_peak, statistics.host_bytes_allocated, statistics.host_bytes_freed);
         let local = (statistics.device_bytes_peak, statistics.device_bytes_allocated, statistics.device_bytes_freed);
         format!(
-            "Device: {}\n[[ memory statistics ]]\n{}{}",
+            "Device: {}\n[[ memory statistics ]]\n{}{}{}",
             device.id(),
             line("HOST_LOCAL", host.0, host.1, host.2),
-            line("DEVICE_LOCAL", local.0, local.1, local.2)
+            line("DEVICE_LOCAL", local.0, local.1, local.2),
+            self.machine_code()
         )
+    }
+
+    /// How much machine code the modules of the program have, and why some of their functions have none.
+    fn machine_code(&self) -> String {
+        let context = self.session.context();
+        let mut text = String::new();
+        for (index, module) in context.modules().iter().enumerate().filter(|(_, module)| module.archive().is_some()) {
+            let MachineCode { functions, bytes, left_out } = context.machine_code(index);
+            let name = visible(module.name());
+            text += &format!("MACHINE_CODE: {bytes:12}B in {functions} functions of `{name}`\n");
+            let mut reasons: Vec<(LeftOut, usize)> = Vec::new();
+            for (_, why) in left_out {
+                match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+                    Some((_, count)) => *count += 1,
+                    None => reasons.push((why, 1)),
+                }
+            }
+            for (why, count) in reasons {
+                text += &format!("{:>14}left to the interpreter: {count}, because {why}\n", "");
+            }
+        }
+        text
     }
 }
 

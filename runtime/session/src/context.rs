@@ -11,7 +11,7 @@ use super::turns::Turns;
 use crate::background::Urgency;
 use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
-use crate::interp::threaded::TierUp;
+use crate::interp::threaded::{MachineCode, TierUp};
 use crate::interp::{
     self, ContextState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Stderr, Suspended, TraceSink,
     TypedPoll, TypedTarget, ValueTarget,
@@ -218,6 +218,14 @@ impl Context {
         self.0.limits()
     }
 
+    /// The machine code that module number `module` has so far, and which functions the interpreter runs. Nothing for a module in Rust.
+    pub fn machine_code(&self, module: usize) -> MachineCode {
+        match self.0.linked.module_list.modules.get(module) {
+            Some(interp::BoundModule::Bytecode(bytecode)) => bytecode.code.all_machine_code(),
+            _ => MachineCode::default(),
+        }
+    }
+
     /// Compiles all functions of bytecode module `module` now, instead of each when its tier-up counter is full.
     #[doc(hidden)]
     pub fn compile(&self, module: usize) {
@@ -290,7 +298,10 @@ impl Inner {
     /// The tier-up policy that compiles functions of bytecode module `module` at once.
     pub fn tier_up(&self, module: usize) -> Option<TierUp<'_>> {
         match self.linked.module_list.modules.get(module)? {
-            interp::BoundModule::Bytecode(bytecode) => Some(TierUp { module: bytecode, index: module, always: true }),
+            interp::BoundModule::Bytecode(bytecode) => {
+                let code_limit = self.limits.machine_code_bytes;
+                Some(TierUp { module: bytecode, index: module, always: true, code_limit })
+            }
             interp::BoundModule::Native(..) => None,
         }
     }

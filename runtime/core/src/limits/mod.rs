@@ -49,6 +49,8 @@ pub struct Limits {
     pub memory: Option<MemoryBudget>,
     /// The tier that runs programs. Only speed depends on it.
     pub tier: Tier,
+    /// Most bytes of machine code that each module gets. The interpreter runs the functions beyond.
+    pub machine_code_bytes: u64,
     /// How ops are dispatched. Only speed depends on it; tests compare the dispatchers.
     #[doc(hidden)]
     pub dispatch: Dispatch,
@@ -126,6 +128,7 @@ impl Default for Limits {
             fuel: None,
             memory: None,
             tier: Tier::Auto,
+            machine_code_bytes: 64 << 20,
             dispatch: Dispatch::Auto,
             started_at: None,
         }

@@ -68,6 +68,7 @@ impl FunctionCompiler for Marked {
         function: &VerifiedFunction,
         code: &ThreadedCode,
         _: bool,
+        limit: u64,
     ) -> std::result::Result<NativeCode, LeftOut> {
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if let Some(stop) = &self.stop {
@@ -87,7 +88,7 @@ impl FunctionCompiler for Marked {
         }
         assert!(marked > 0);
         let allocation = crate::regalloc::allocate(&graph);
-        self.code.install(&Plan { graph, allocation }, module, function, code)
+        self.code.install(&Plan { graph, allocation }, module, function, code, limit)
     }
 
     fn publish(&self, ordinal: u32, native: &NativeCode) {
@@ -280,4 +281,25 @@ fn a_call_on_the_compiled_tier_does_not_wait_for_the_background() {
     drop(hold);
     background::wait();
     assert_eq!(test.compiled.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn beyond_the_limit_of_the_module_functions_are_left_to_the_interpreter() {
+    let mut test = Test::new(|_| {});
+    test.limits.dispatch = Dispatch::Compiled;
+    assert_eq!(test.count(10), 10 * COMPILED_STEP);
+    let bytes = test.machine_code().unwrap().unwrap();
+    drop(test);
+    for (limit, expected) in [(0, Err(LeftOut::CodeLimit)), (bytes - 1, Err(LeftOut::CodeLimit)), (bytes, Ok(bytes))] {
+        let mut test = Test::new(|_| {});
+        test.limits.machine_code_bytes = limit;
+        for _ in 0..4 {
+            test.count(10);
+        }
+        background::wait();
+        assert_eq!(test.machine_code(), Some(expected), "{limit}");
+        let all = test.module.upgrade().unwrap().code.all_machine_code();
+        assert_eq!((all.functions, all.bytes), if limit < bytes { (0, 0) } else { (1, bytes) });
+        assert_eq!(all.left_out.len(), 1 - all.functions);
+    }
 }

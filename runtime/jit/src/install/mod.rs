@@ -6,7 +6,7 @@ mod background_tests;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::{Plan, SideExitKind};
 use crate::analysis::verify;
@@ -32,6 +32,8 @@ const CODE_PER_OP: usize = 256;
 /// The machine code of a module.
 pub struct ModuleCode {
     space: CodeSpace,
+    /// Bytes that its functions take.
+    bytes: AtomicU64,
     /// The native entry of each function; null for one that has none, or no code yet.
     native_entries: Box<[AtomicUsize]>,
 }
@@ -42,6 +44,7 @@ impl ModuleCode {
         let code = |function: &VerifiedFunction| function.decoded().ops.len() * CODE_PER_OP + page_size();
         ModuleCode {
             space: CodeSpace::new(functions.iter().map(code).sum()),
+            bytes: AtomicU64::new(0),
             native_entries: functions.iter().map(|_| AtomicUsize::new(0)).collect(),
         }
     }
@@ -52,6 +55,18 @@ impl ModuleCode {
             0 => NativeEntry::Pending(variable.as_ptr() as usize),
             address => NativeEntry::Known(address),
         })
+    }
+}
+
+/// Bytes of a module's limit that are given back if there will be no code in them.
+struct Reserved<'a> {
+    used: &'a AtomicU64,
+    bytes: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -73,22 +88,35 @@ impl FunctionCompiler for ModuleCode {
         function: &VerifiedFunction,
         code: &ThreadedCode,
         always: bool,
+        limit: u64,
     ) -> Result<NativeCode, LeftOut> {
+        // Where no function fits, none is compiled to see that.
+        if self.bytes.load(Ordering::Relaxed).saturating_add(CODE_PAGE) > limit {
+            return Err(LeftOut::CodeLimit);
+        }
         let plan = Plan::new(function, module).ok_or(LeftOut::TooLarge)?;
         if !always && !plan.is_worthwhile() {
             return Err(LeftOut::NotWorthwhile);
         }
-        self.install(&plan, module, function, code)
+        self.install(&plan, module, function, code, limit)
     }
 }
 
 impl ModuleCode {
+    /// Reserves bytes for code, of which there are at most `limit`.
+    fn reserve(&self, bytes: u64, limit: u64) -> Result<Reserved<'_>, LeftOut> {
+        let within = |used: u64| used.checked_add(bytes).filter(|used| *used <= limit);
+        let reserved = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        reserved.map(|_| Reserved { used: &self.bytes, bytes }).map_err(|_| LeftOut::CodeLimit)
+    }
+
     fn install(
         &self,
         plan: &Plan,
         module: &BytecodeModule,
         function: &VerifiedFunction,
         code: &ThreadedCode,
+        limit: u64,
     ) -> Result<NativeCode, LeftOut> {
         // For each side exit the threaded instructions to continue at its op and after it, and one for each other resume point.
         let side_exits: Vec<_> = plan.side_exits().collect();
@@ -137,13 +165,15 @@ impl ModuleCode {
             calls.iter().map(|(position, block, _)| (*block, instructions.at(position + CALL_INSTRUCTIONS) as usize));
         link_targets.resumes.extend(resumed);
         let machine = plan.compile(&link_targets).ok_or(LeftOut::TooLarge)?;
-        // A call whose budget does not have the memory continues without machine code.
         let bytes = (machine.code.len() + count * size_of::<ThreadedInstruction>()) as u64 + CODE_PAGE;
+        let reserved = self.reserve(bytes, limit)?;
+        // A call whose budget does not have the memory continues without machine code.
         let charge = Charge::of_call(bytes, "machine code").map_err(|_| LeftOut::Budget)?;
         let base = self.space.add(&machine.code).map_err(|_| LeftOut::Unmappable)?;
         perf_map::note(base, machine.code.len(), || {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
         });
+        std::mem::forget(reserved);
         let native_entry = machine.native_entry.map(|offset| base + offset);
         let handler = |block: BlockIndex| -> Option<Handler> {
             let address = base + machine.entries.get(&block)?;

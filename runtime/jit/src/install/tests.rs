@@ -26,6 +26,7 @@ impl FunctionCompiler for Broken {
         function: &VerifiedFunction,
         code: &ThreadedCode,
         _: bool,
+        limit: u64,
     ) -> Result<NativeCode, LeftOut> {
         let Plan { mut graph, .. } = Plan::new(function, module).ok_or(LeftOut::TooLarge)?;
         let mut lost = 0;
@@ -38,7 +39,7 @@ impl FunctionCompiler for Broken {
         }
         assert!(lost > 0);
         let allocation = crate::regalloc::allocate(&graph);
-        self.0.install(&Plan { graph, allocation }, module, function, code)
+        self.0.install(&Plan { graph, allocation }, module, function, code, limit)
     }
 
     fn publish(&self, ordinal: u32, native: &NativeCode) {

@@ -47,7 +47,7 @@ pub use carried_register::{narrow, wide};
 pub use code::{NO_INSTRUCTION, ThreadedCode};
 pub use handlers::{BranchHandlers, branch_handlers, cold, op};
 pub use instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
-pub use native_code::{FunctionCompiler, LeftOut, NativeCode};
+pub use native_code::{FunctionCompiler, LeftOut, MachineCode, NativeCode};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::PinnedList;
 pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, out_of_range};

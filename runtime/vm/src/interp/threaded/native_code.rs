@@ -4,6 +4,7 @@
 //! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it continues at an instruction for
 //! the op that the interpreter executes; the instruction after that one leads back into the code.
 
+use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -60,6 +61,8 @@ pub enum LeftOut {
     NotWorthwhile,
     /// It has too many ops or values.
     TooLarge,
+    /// The module has as much machine code as it may have.
+    CodeLimit,
     /// The call that needed it has no memory left for the code, by its budget.
     Budget,
     /// The system has no memory for the code.
@@ -68,12 +71,36 @@ pub enum LeftOut {
     Panicked,
 }
 
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LeftOut::NotWorthwhile => "it does little but what the runtime does for it",
+            LeftOut::TooLarge => "it is too large for the compiler",
+            LeftOut::CodeLimit => "the module has as much machine code as it may have",
+            LeftOut::Budget => "the budget of the call had no memory left for the code",
+            LeftOut::Unmappable => "the system has no memory for the code",
+            LeftOut::Panicked => "the compiler panicked",
+        })
+    }
+}
+
+/// The machine code of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineCode {
+    /// How many functions have some.
+    pub functions: usize,
+    /// Bytes of memory that it takes.
+    pub bytes: u64,
+    /// The functions, by ordinal, for which it was decided that the interpreter runs them, and why.
+    pub left_out: Vec<(usize, LeftOut)>,
+}
+
 /// The compiler of the functions of one module. The crate `vireo-jit` implements it; the interpreter knows no more of the JIT than this.
 pub trait FunctionCompiler: Send + Sync {
     /// The functions that are compiled before `function`, because it calls them.
     fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32>;
 
-    /// Compiles a function: `always`, or if that pays.
+    /// Compiles a function: `always`, or if that pays. The module gets at most `limit` bytes of code.
     ///
     /// # Errors
     /// Why the function is left to the interpreter.
@@ -83,6 +110,7 @@ pub trait FunctionCompiler: Send + Sync {
         function: &VerifiedFunction,
         code: &ThreadedCode,
         always: bool,
+        limit: u64,
     ) -> Result<NativeCode, LeftOut>;
 
     /// Lets other machine code call function `ordinal`, whose code is installed.
@@ -153,6 +181,22 @@ impl CodeTable {
     pub fn machine_code(&self, ordinal: usize) -> Option<Result<u64, LeftOut>> {
         let native = self.functions.get(ordinal)?.get()?.native.native.get()?;
         Some(native.as_ref().map(|native| native.bytes).map_err(|left_out| *left_out))
+    }
+
+    /// The machine code of all functions so far.
+    pub fn all_machine_code(&self) -> MachineCode {
+        let mut all = MachineCode::default();
+        for ordinal in 0..self.functions.len() {
+            match self.machine_code(ordinal) {
+                Some(Ok(bytes)) => {
+                    all.functions += 1;
+                    all.bytes += bytes;
+                }
+                Some(Err(left_out)) => all.left_out.push((ordinal, left_out)),
+                None => {}
+            }
+        }
+        all
     }
 
     /// Makes all resolved calls of a function enter the machine code that it now has, and the calls in this code that of their callees.

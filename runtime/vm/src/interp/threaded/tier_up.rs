@@ -34,6 +34,8 @@ pub struct TierUp<'a> {
     pub index: usize,
     /// True if functions are compiled even if that does not pay.
     pub always: bool,
+    /// Most bytes of machine code that the module gets.
+    pub code_limit: u64,
 }
 
 impl TierUp<'_> {
@@ -53,6 +55,7 @@ impl TierUp<'_> {
             index: self.index,
             ordinal,
             always: self.always,
+            code_limit: self.code_limit,
             memory: memory.cloned(),
         };
         if let Err(job) = background::submit(urgency, Box::new(|| job.run())) {
@@ -105,7 +108,7 @@ impl TierUp<'_> {
 
     /// Compiles a function, its callees before it.
     fn compile_with_callees(self, ordinal: u32, seen: &mut Vec<u32>, on_panic: OnPanic) {
-        let TierUp { module, index, always } = self;
+        let TierUp { module, index, always, code_limit } = self;
         let (function, code) =
             (module.functions.get(ordinal as usize), module.code.code(module, index, ordinal as usize));
         let (Some(function), Some(code), Some(compiler)) = (function, code, &module.compiler) else { return };
@@ -119,7 +122,7 @@ impl TierUp<'_> {
                 self.compile_with_callees(callee, seen, on_panic);
             }
         }
-        let compile = || compiler.compile(module, function, code, always);
+        let compile = || compiler.compile(module, function, code, always, code_limit);
         let native = code.native.native.get_or_init(|| match on_panic {
             OnPanic::Unwind => compile(),
             OnPanic::LeaveOut => catch_unwind(AssertUnwindSafe(compile)).unwrap_or(Err(LeftOut::Panicked)),
@@ -147,6 +150,7 @@ struct Job {
     index: usize,
     ordinal: u32,
     always: bool,
+    code_limit: u64,
     memory: Option<MemoryBudget>,
 }
 
@@ -155,7 +159,8 @@ impl Job {
         let Some(module) = self.module.upgrade() else { return };
         // Time and fuel of the call are not what compiles; the memory that the code takes is the call's.
         let _scope = Scope::of(&Limits { memory: self.memory, ..Limits::default() }).enter();
-        let compiler = TierUp { module: &module, index: self.index, always: self.always };
+        let Job { index, always, code_limit, .. } = self;
+        let compiler = TierUp { module: &module, index, always, code_limit };
         compiler.compile_with_callees(self.ordinal, &mut Vec::new(), OnPanic::LeaveOut);
     }
 }
@@ -186,7 +191,8 @@ impl Machine<'_> {
         let index = self.module_index();
         let Some(BoundModule::Bytecode(module)) = self.module_list.modules.get(index) else { return };
         let at_once = self.limits.dispatch == Dispatch::Compiled || self.limits.tier == Tier::Compiled;
-        let compiler = TierUp { module, index, always: at_once || self.limits.dispatch == Dispatch::Tiered };
+        let always = at_once || self.limits.dispatch == Dispatch::Tiered;
+        let compiler = TierUp { module, index, always, code_limit: self.limits.machine_code_bytes };
         compiler.count(ordinal, at_once, self.limits);
     }
 }
