@@ -209,7 +209,7 @@ mod fork {
 
         pub extern "C" fn prepare() {
             let queue = wait_for_running(lock());
-            // A thread that ends may fork no more than it may begin jobs.
+            // In a thread that ends, whose locals are gone, the lock is released here, and the fork goes on without it.
             let _ = LOCK.try_with(|lock| lock.set(Some(queue)));
         }
 
