@@ -184,11 +184,17 @@ fn lowered(used: &[&Primitive]) -> TokenStream {
     let all = Methods::new(instructions(), method);
     let lanes = instructions().filter(|primitive| primitive.lanes() == Some(Lanes::Instructions));
     let lanes = Methods::new(lanes, lanes_method);
+    let wide_lanes = instructions().filter(|primitive| primitive.wide_lanes() == Some(Lanes::Instructions));
+    let wide_lanes = Methods::new(wide_lanes, lanes_method);
     let (methods, lanes_methods) = (all.declarations(), lanes.declarations());
+    let wide_lanes_methods = wide_lanes.declarations();
     let [values, tests, traps, loads, stores] =
         [Form::Value, Form::Test, Form::Trap, Form::Load, Form::Store].map(|wanted| all.arms(|form| form == wanted));
     let lanes_values = lanes.arms(|form| !matches!(form, Form::Load | Form::Store));
     let [lanes_loads, lanes_stores] = [Form::Load, Form::Store].map(|wanted| lanes.arms(|form| form == wanted));
+    let wide_lanes_values = wide_lanes.arms(|form| !matches!(form, Form::Load | Form::Store));
+    let [wide_lanes_loads, wide_lanes_stores] =
+        [Form::Load, Form::Store].map(|wanted| wide_lanes.arms(|form| form == wanted));
     quote! {
         #[doc = " The machine code of primitives: for each one that has instructions, those that compute on the processor what the interpreter's"]
         #[doc = " function of its name does. `of` is the type that a use works on; operands and results are in registers, and an operand that is an"]
@@ -270,6 +276,38 @@ fn lowered(used: &[&Primitive]) -> TokenStream {
             }
         }
 
+        #[doc = " The same where operands or results, or elements, have 64 bits. Those that have 32 bits are in the lower half of a register, and a"]
+        #[doc = " truth has as many bits as the operands that were compared; one that chooses has as many as what it chooses from."]
+        pub(crate) trait LowerWideLanes { #wide_lanes_methods }
+
+        #[doc = " Computes a primitive in all lanes. `dst` may be the register of any operand."]
+        pub(crate) fn wide_lanes<L: LowerWideLanes>(code: &mut L, primitive: Primitive, dst: u8, src: &[u8]) {
+            match (primitive, src) {
+                #wide_lanes_values
+                _ => misused("wide lanes", primitive, src),
+            }
+        }
+
+        #[doc = " Loads lanes."]
+        pub(crate) fn load_wide_lanes<L: LowerWideLanes>(
+            code: &mut L, primitive: Primitive, dst: u8, base: u8, index: Src, number: u8,
+        ) {
+            match primitive {
+                #wide_lanes_loads
+                _ => misused("a load of wide lanes", primitive, &[index]),
+            }
+        }
+
+        #[doc = " Stores lanes."]
+        pub(crate) fn store_wide_lanes<L: LowerWideLanes>(
+            code: &mut L, primitive: Primitive, base: u8, index: Src, src: u8, number: u8,
+        ) {
+            match primitive {
+                #wide_lanes_stores
+                _ => misused("a store of wide lanes", primitive, &[index]),
+            }
+        }
+
         #[doc = " Whoever makes nodes has made one that is not what its primitive is."]
         #[cold]
         fn misused(what: &str, primitive: Primitive, operands: &[impl std::fmt::Debug]) -> ! {
@@ -309,6 +347,21 @@ fn operand_types(primitive: &Primitive) -> TokenStream {
 
 /// No primitive has more.
 const MOST_OPERANDS: usize = 3;
+
+/// Whether a use has operands, a result or elements of 64 bits.
+fn is_wide(primitive: &Primitive) -> TokenStream {
+    let result = primitive.result();
+    let mut all = primitive.params().iter().chain([&result]);
+    match primitive.bytes() {
+        Some(bytes) => {
+            let is_wide = bytes == 8;
+            quote!(#is_wide)
+        }
+        None if all.clone().any(|sig| matches!(sig, Sig::Is(Ty::I64 | Ty::F64))) => quote!(true),
+        None if all.any(|sig| sig.is_open()) => quote!(of.is_wide()),
+        None => quote!(false),
+    }
+}
 
 fn effect(primitive: &Primitive) -> TokenStream {
     match primitive.effect() {
@@ -357,10 +410,15 @@ fn file(used: &[&Primitive]) -> TokenStream {
         let (store, load, of) = (variant(store), variant(load), format_ident!("{of:?}"));
         Some(quote!(Primitive::#store => (Primitive::#load, Scalar::#of),))
     });
-    let lanes = used.iter().filter_map(|primitive| {
-        let (name, lanes) = (variant(primitive), ident(&format!("{:?}", primitive.lanes()?)));
-        Some(quote!(Primitive::#name => Lanes::#lanes,))
-    });
+    let lanes_of = |lanes: &dyn Fn(&Primitive) -> Option<Lanes>| -> TokenStream {
+        let arm = |primitive: &&Primitive| {
+            let (name, lanes) = (variant(primitive), ident(&format!("{:?}", lanes(primitive)?)));
+            Some(quote!(Primitive::#name => Lanes::#lanes,))
+        };
+        used.iter().filter_map(arm).collect()
+    };
+    let (lanes, wide_lanes) = (lanes_of(&Primitive::lanes), lanes_of(&Primitive::wide_lanes));
+    let wide = arms(&is_wide);
     let linear = used.iter().filter_map(|primitive| {
         let (name, linear) = (variant(primitive), ident(&format!("{:?}", primitive.linear()?)));
         Some(quote!(Primitive::#name => Linear::#linear,))
@@ -432,14 +490,23 @@ fn file(used: &[&Primitive]) -> TokenStream {
                 })
             }
 
-            #[doc = " How it is computed in lanes of 32 bits, if it can be; `of` is the type that each lane works on."]
+            #[doc = " Whether an operand or the result has 64 bits, or the elements that it accesses; `of` is the type that this use works on."]
+            pub fn is_wide(self, of: Scalar) -> bool {
+                match self { #wide }
+            }
+
+            #[doc = " How it is computed in lanes, if it can be; `of` is the type that each lane works on."]
             pub fn lanes(self, of: Scalar) -> Option<Lanes> {
-                if of.is_wide() {
-                    return None;
-                }
-                Some(match self {
-                    #(#lanes)*
-                    _ => return None,
+                Some(if self.is_wide(of) {
+                    match self {
+                        #wide_lanes
+                        _ => return None,
+                    }
+                } else {
+                    match self {
+                        #lanes
+                        _ => return None,
+                    }
                 })
             }
 

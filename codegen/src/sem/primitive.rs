@@ -99,7 +99,7 @@ impl Lowering {
         [("instructions", Lowering::Instructions), ("call", Lowering::Call), ("interpreter", Lowering::Interpreter)];
 }
 
-/// How compiled code executes a primitive for several values of 32 bits at once.
+/// How compiled code executes a primitive for several values at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lanes {
     /// By instructions on vectors, of each number of lanes.
@@ -183,6 +183,7 @@ pub(super) struct Definition {
     pub lowering: Lowering,
     pub others: Option<Others>,
     pub lanes: Option<Lanes>,
+    pub wide_lanes: Option<Lanes>,
     pub linear: Option<Linear>,
     pub is_implicit: bool,
     pub examples: Vec<PrimitiveExample>,
@@ -258,6 +259,11 @@ impl Primitive {
     /// How compiled code executes it in several lanes of 32 bits, if it can.
     pub fn lanes(&self) -> Option<Lanes> {
         self.0.lanes
+    }
+
+    /// How compiled code executes it in several lanes where operands or results, or the elements that it accesses, have 64 bits, if it can.
+    pub fn wide_lanes(&self) -> Option<Lanes> {
+        self.0.wide_lanes
     }
 
     /// How it grows with its operands, if that can be said.

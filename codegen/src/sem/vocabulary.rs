@@ -27,6 +27,7 @@ struct RawPrimitive {
     #[serde(default)]
     parts: Vec<String>,
     lanes: Option<String>,
+    wide_lanes: Option<String>,
     linear: Option<String>,
     #[serde(default)]
     implicit: bool,
@@ -136,6 +137,7 @@ impl Reader<'_> {
         let signature = self.signature();
         let effect = self.named("effect", raw.effect.as_deref(), &Effect::NAMED).unwrap_or(Effect::Pure);
         let lanes = self.named("lanes", raw.lanes.as_deref(), &Lanes::NAMED);
+        let wide_lanes = self.named("wide_lanes", raw.wide_lanes.as_deref(), &Lanes::NAMED);
         let linear = self.named("linear", raw.linear.as_deref(), &Linear::NAMED);
         let given = [("lowering", &raw.lowering), ("as", &raw.same_as), ("builder", &raw.builder)];
         let mut given = given.iter().filter(|(_, value)| value.is_some()).map(|(key, _)| *key);
@@ -163,6 +165,7 @@ impl Reader<'_> {
             lowering,
             others: None,
             lanes,
+            wide_lanes,
             linear,
             is_implicit: raw.implicit,
             examples,
@@ -255,13 +258,22 @@ impl Reader<'_> {
         if primitive.lowering() == Lowering::Call && (primitive.home() != Home::Float || effect != Effect::Pure) {
             self.error("lowering", "what is called is a pure function of floats: expected F in its signature");
         }
-        let lanes = match primitive.lanes() {
-            None => None,
-            Some(Lanes::Call) => Some(Lowering::Call),
-            Some(Lanes::Instructions | Lanes::SameBits) => Some(Lowering::Instructions),
-        };
-        if lanes.is_some_and(|lanes| lanes != primitive.lowering()) {
-            self.error("lanes", "compiled code has lanes of what it has instructions for, and calls of what it calls");
+        for (key, lanes) in [("lanes", primitive.lanes()), ("wide_lanes", primitive.wide_lanes())] {
+            let lanes = match lanes {
+                None => None,
+                Some(Lanes::Call) => Some(Lowering::Call),
+                Some(Lanes::Instructions | Lanes::SameBits) => Some(Lowering::Instructions),
+            };
+            if lanes.is_some_and(|lanes| lanes != primitive.lowering()) {
+                self.error(key, "compiled code has lanes of what it has instructions for, and calls of what it calls");
+            }
+        }
+        if primitive.wide_lanes() == Some(Lanes::Call) {
+            self.error("wide_lanes", "functions for all lanes are those of 32 bits");
+        }
+        // What has types of its own has lanes of one size.
+        if !primitive.is_open() && primitive.lanes().is_some() && primitive.wide_lanes().is_some() {
+            self.error("wide_lanes", "only what works on several types has lanes of several sizes");
         }
         if let Some(linear) = primitive.linear() {
             let is_integer = params.iter().chain([&primitive.result()]).all(|sig| *sig == Sig::N);

@@ -12,7 +12,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::hash::{self, Table};
-use crate::ir::types::{Effect, Linear, Scalar, Ty};
+use crate::ir::types::{Effect, Linear, Scalar, Ty, Width};
 use crate::processor::lanes;
 
 /// How a value differs between lanes.
@@ -22,7 +22,7 @@ pub(crate) enum Shape {
     Uniform,
     /// An `i64` that is by this stride more in each lane than in the one before.
     Strided(i64),
-    /// A value of 32 bits for each lane: a vector.
+    /// A value for each lane: a vector.
     Varying,
     /// It depends on the lane before, so it is computed lane by lane.
     Sequential,
@@ -37,6 +37,7 @@ impl Shape {
             (a, b) if a == b => Some(a),
             (Shape::Sequential, _) | (_, Shape::Sequential) => Some(Shape::Sequential),
             _ if is_narrow(of) => Some(Shape::Varying),
+            (Shape::Uniform | Shape::Varying, Shape::Uniform | Shape::Varying) => Some(Shape::Varying),
             _ => None,
         }
     }
@@ -78,6 +79,8 @@ pub(crate) struct Shapes {
     pub moves_stores: bool,
     /// Whether anything becomes a vector.
     pub any: bool,
+    /// Whether some vectors have lanes of 64 bits. Then all of them have as many lanes as those.
+    pub is_wide: bool,
     /// Whether a shape has changed in this pass.
     changed: bool,
 }
@@ -102,6 +105,7 @@ impl Shapes {
             sequential: false,
             moves_stores: false,
             any: false,
+            is_wide: false,
             changed: false,
         };
         shapes.carried = shapes.elements(graph, nest)?;
@@ -262,7 +266,7 @@ impl Shapes {
             _ if all(Shape::Uniform) => Shape::Uniform,
             Kind::Number | Kind::Cast if shapes[0] == Shape::Sequential => Shape::Sequential,
             Kind::Number if shapes[0] == Shape::Varying => Shape::Varying,
-            Kind::Cast if shapes[0] == Shape::Varying && is_narrow(node.ty) => Shape::Varying,
+            Kind::Cast if shapes[0] == Shape::Varying => Shape::Varying,
             _ => return None,
         }))
     }
@@ -271,9 +275,40 @@ impl Shapes {
     fn fits(&self, graph: &Graph, id: NodeId) -> bool {
         match self.get(id) {
             Shape::Varying => true,
-            Shape::Uniform => is_narrow(graph.node(id).ty),
+            Shape::Uniform => matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Truth),
             Shape::Strided(_) | Shape::Sequential | Shape::Unknown => false,
         }
+    }
+
+    /// The largest vectors that the loop may have, where the processor has vectors of `largest`.
+    pub fn largest(&self, largest: Width) -> Width {
+        if self.is_wide { Width::Four } else { largest }
+    }
+
+    /// Whether a node has vectors with lanes of 64 bits, or stores some.
+    fn has_wide_lanes(&self, graph: &Graph, id: NodeId) -> bool {
+        let node = graph.node(id);
+        match node.kind {
+            Kind::Primitive(primitive, of) => {
+                let is_vector = primitive.effect() == Effect::Store || self.of.get(&id) == Some(&Shape::Varying);
+                is_vector && primitive.is_wide(of)
+            }
+            _ => self.of.get(&id) == Some(&Shape::Varying) && node.scalar().is_wide(),
+        }
+    }
+
+    /// Whether a node can be computed where vectors have four lanes.
+    fn fits_four_lanes(&self, graph: &Graph, id: NodeId) -> bool {
+        let node = graph.node(id);
+        let Kind::Primitive(primitive, _) = node.kind else { return true };
+        let is_vector = primitive.effect() == Effect::Store || self.of.get(&id) == Some(&Shape::Varying);
+        !is_vector
+            || match primitive.effect() {
+                Effect::Load | Effect::Store => matches!(primitive.element_shift(), 2 | 3),
+                // Functions are for more lanes.
+                Effect::Call => false,
+                Effect::Pure | Effect::Trap => true,
+            }
     }
 
     /// Checks what depends on the shapes of the whole loop.
@@ -319,7 +354,14 @@ impl Shapes {
             gathers |= is_lanes && primitive.effect() == Effect::Load && self.get(node.args[1]) != Shape::Strided(1);
         });
         (self.gathers, self.calls, self.any, self.moves_stores) = (gathers, calls, any, moves_stores);
-        (fits && any).then_some(self)
+        let mut fits_four = !self.sequential && !self.roles.contains(&Role::Reduction);
+        let mut is_wide = self.carried.iter().any(|(_, carried)| carried.of.is_wide());
+        nest.for_each_node(graph, &mut |id| {
+            is_wide |= self.has_wide_lanes(graph, id);
+            fits_four &= self.fits_four_lanes(graph, id);
+        });
+        self.is_wide = is_wide;
+        (fits && any && (!is_wide || fits_four)).then_some(self)
     }
 }
 

@@ -105,7 +105,7 @@ pub(crate) enum Kind {
     Quotients {
         signed: bool,
     },
-    /// The same value in each lane; half as many if it is an `f64`.
+    /// The same value in each lane; of eight or sixteen lanes half as many if it is an `f64`.
     Splat,
     /// Truth values in lanes as 0 or 1.
     LaneNumbers,
@@ -122,7 +122,7 @@ pub(crate) enum Kind {
     /// A gather: loads the elements at the index plus a displacement, which is the field, plus the offset of each lane, which are the third
     /// operand. All are in elements.
     Gather(Primitive, i32),
-    /// Loads four consecutive elements of every fourth row: those of one row to the first four lanes, those of the fourth row after it to the
+    /// Loads four consecutive elements of 32 bits, or in four lanes of 64, of every fourth row: those of one row to the first four lanes, those of the fourth row after it to the
     /// next four, and so on. The index is that of row 0.
     LoadRows(Primitive, Rows),
     /// Loads one element to each lane: that at the index plus a displacement in elements, which is the field.
@@ -171,6 +171,10 @@ pub(crate) enum Interleave {
     LowPairs,
     /// The last two as a pair: `a2 a3 b2 b3`.
     HighPairs,
+    /// Those of even numbers, in four lanes of 64 bits: `a0 b0 a2 b2`.
+    Even,
+    /// Those of odd numbers: `a1 b1 a3 b3`.
+    Odd,
 }
 
 /// A node of a block, or a constant, which is in no block.

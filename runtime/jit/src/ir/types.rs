@@ -31,12 +31,14 @@ impl Scalar {
     }
 }
 
-/// How many lanes a vector has, each of 32 bits.
+/// How many lanes a vector has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Width {
-    /// Those of AVX2.
+    /// Those of AVX2 of 64 bits; values of 32 bits are in the lower half of a register then.
+    Four,
+    /// Those of AVX2 of 32 bits.
     Eight,
-    /// Those of AVX-512.
+    /// Those of AVX-512 of 32 bits.
     Sixteen,
 }
 
@@ -44,14 +46,18 @@ impl Width {
     /// How many there are.
     pub fn lanes(self) -> u64 {
         match self {
+            Width::Four => 4,
             Width::Eight => 8,
             Width::Sixteen => 16,
         }
     }
 
-    /// Bytes of all of them.
+    /// Bytes of a register of them.
     pub fn bytes(self) -> i32 {
-        4 * self.lanes() as i32
+        match self {
+            Width::Four | Width::Eight => 32,
+            Width::Sixteen => 64,
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes};
 use crate::ir::hash::Table;
-use crate::ir::types::{Effect, Scalar};
+use crate::ir::types::{Effect, Scalar, Width};
 
 use super::replacements::Replacements;
 
@@ -40,7 +40,7 @@ pub(super) fn fold_loads(graph: &mut Graph) {
     }
 }
 
-/// The splats of values of 32 bits that the same block has loaded, with the loads.
+/// The splats of values that the same block has loaded, with the loads: of 32 bits, or of 64 where that is the size of lanes.
 fn splats_of_loads(graph: &Graph, block: BlockIndex) -> Vec<(NodeId, NodeId)> {
     let nodes: &Nodes = &graph.blocks[block].nodes;
     let mut loads: Table<NodeId, ()> = Table::default();
@@ -48,12 +48,17 @@ fn splats_of_loads(graph: &Graph, block: BlockIndex) -> Vec<(NodeId, NodeId)> {
     for id in nodes {
         let node = graph.node(*id);
         match node.kind {
-            Kind::Primitive(primitive, Scalar::I32 | Scalar::F32)
-                if primitive.effect() == Effect::Load && primitive.element_shift() == 2 =>
+            Kind::Primitive(primitive, _)
+                if primitive.effect() == Effect::Load && matches!(primitive.element_shift(), 2 | 3) =>
             {
                 loads.insert(*id, ());
             }
-            Kind::Splat if loads.contains_key(&node.args[0]) => found.push((*id, node.args[0])),
+            Kind::Splat
+                if loads.contains_key(&node.args[0])
+                    && (!node.scalar().is_wide() || node.width() == Some(Width::Four)) =>
+            {
+                found.push((*id, node.args[0]));
+            }
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use crate::ir::types::{Effect, Lanes, Scalar};
 
 /// Whether a vector can be loaded from consecutive elements, or stored there.
 pub(crate) fn can_access(primitive: Primitive) -> bool {
-    // Narrower elements are extended to lanes of 32 bits.
+    // Narrower elements than those of 32 bits are extended to lanes of 32 bits.
     let is_access = matches!(primitive.effect(), Effect::Load | Effect::Store);
     is_access && primitive.lanes(Scalar::I32) == Some(Lanes::Instructions)
 }
@@ -40,11 +40,11 @@ pub(crate) fn can_load_bytes(primitive: Primitive, by: i64) -> bool {
 
 /// Whether two loads and a permutation make a vector of elements that are this far apart.
 pub(crate) fn can_load_even(primitive: Primitive, by: i64) -> bool {
-    can_gather(primitive, by) && by == 2
+    can_gather(primitive, by) && primitive.element_shift() == 2 && by == 2
 }
 
 /// Whether a vector can be gathered from elements that are this far apart.
 pub(crate) fn can_gather(primitive: Primitive, by: i64) -> bool {
-    // One instruction gathers all elements, 32 bits of each.
-    can_access(primitive) && primitive.element_shift() == 2 && (1..1 << 20).contains(&by)
+    // One instruction gathers all elements, 32 or 64 bits of each.
+    can_access(primitive) && matches!(primitive.element_shift(), 2 | 3) && (1..1 << 20).contains(&by)
 }

@@ -79,7 +79,9 @@ impl<'a> Listing<'a> {
         let (of, width) = (self.graph.node(id).scalar(), self.graph.node(id).width());
         match self.allocation.locations[id.index()] {
             Location::None => String::new(),
-            Location::Register(register) if width == Some(Width::Eight) => format!(" in ymm{register}"),
+            Location::Register(register) if matches!(width, Some(Width::Four | Width::Eight)) => {
+                format!(" in ymm{register}")
+            }
             Location::Register(register) if width == Some(Width::Sixteen) => format!(" in zmm{register}"),
             Location::Register(register) if of.is_float() => format!(" in xmm{register}"),
             Location::Register(register) if of.is_wide() => format!(" in {}", NAMES[usize::from(register)]),

@@ -22,7 +22,7 @@ use super::calls::FunctionContext;
 use super::dominators::Dominators;
 use super::origins::Origins;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{BlockIndex, Branch, CompileMode, ExitId, Graph, Kind, NodeId, Part, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, CompileMode, ExitId, Graph, Interleave, Kind, NodeId, Part, Terminator};
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
 
@@ -455,11 +455,23 @@ impl<'a> Checker<'a> {
         let of = |index: usize| node.args.get(index).map(|arg| self.graph.node(*arg).ty);
         let all: Vec<Ty> = (0..node.args.len()).filter_map(of).collect();
         let is_lanes = |ty: Ty| matches!(ty, Ty::Lanes(..));
-        // None, or one of as many lanes.
-        let is_mask = |mask: &[Ty], of: Ty| match mask {
+        // None, or one of as many lanes, which have the size of elements in four lanes.
+        let is_mask = |mask: &[Ty], of: Ty, primitive: Primitive| match mask {
             [] => true,
-            [mask] => is_lanes(*mask) && mask.width() == of.width(),
+            [Ty::Lanes(size, width)] => {
+                Some(*width) == of.width()
+                    && (*width != Width::Four || size.is_wide() == (primitive.element_shift() == 3))
+            }
             _ => false,
+        };
+        // In four lanes all have the sizes that they have in the scalar loop, where a truth has that of what it compares or chooses.
+        let have_sizes = |primitive: Primitive, of: Scalar| {
+            let fits = |(ty, wanted): (&Ty, Ty)| match (ty, wanted) {
+                (Ty::Lanes(own, Width::Four), Ty::Scalar(wanted)) => own.is_wide() == wanted.is_wide(),
+                (Ty::Lanes(own, Width::Four), _) => own.is_wide() == of.is_wide(),
+                _ => true,
+            };
+            all.iter().zip(primitive.operands(of)).all(fits) && fits((&node.ty, primitive.result(of)))
         };
         let fits = match node.kind {
             Kind::Primitive(primitive, of) => {
@@ -467,7 +479,10 @@ impl<'a> Checker<'a> {
             }
             Kind::Lanes(primitive, of) => {
                 let same = all.iter().all(|ty| is_lanes(*ty) && ty.width() == node.ty.width());
-                primitive.lanes(of).is_some() && same && all.len() == primitive.operands(of).count()
+                primitive.lanes(of).is_some()
+                    && same
+                    && have_sizes(primitive, of)
+                    && all.len() == primitive.operands(of).count()
             }
             Kind::Number => node.ty == i32 && all == [Ty::Truth],
             Kind::Low | Kind::High => node.ty == i32 && all == [i64],
@@ -503,17 +518,29 @@ impl<'a> Checker<'a> {
             }
             Kind::GatherBytes(..) => is_lanes(node.ty) && all == [i64, i64, node.ty],
             Kind::Byte(..) => is_lanes(node.ty) && all == [node.ty],
-            Kind::LoadLanes(..) => is_lanes(node.ty) && all.starts_with(&[i64, i64]) && is_mask(&all[2..], node.ty),
-            Kind::Interleave(_) => is_lanes(node.ty) && all == [node.ty, node.ty],
-            Kind::Gather(..) => {
+            Kind::LoadLanes(primitive, _) => {
+                is_lanes(node.ty) && all.starts_with(&[i64, i64]) && is_mask(&all[2..], node.ty, primitive)
+            }
+            Kind::Interleave(which) => {
+                let needs_four = matches!(which, Interleave::Even | Interleave::Odd);
+                let allows_four = !matches!(which, Interleave::Low | Interleave::High);
+                let is_four = node.ty.width() == Some(Width::Four);
+                is_lanes(node.ty)
+                    && all == [node.ty, node.ty]
+                    && if is_four { allows_four && node.scalar().is_wide() } else { !needs_four }
+            }
+            Kind::Gather(primitive, _) => {
                 is_lanes(node.ty)
                     && all.len() > 2
                     && all[..2] == [i64, i64]
                     && is_lanes(all[2])
-                    && is_mask(&all[3..], all[2])
+                    && is_mask(&all[3..], all[2], primitive)
             }
-            Kind::StoreLanes(..) => {
-                let fits = all.len() > 2 && all[..2] == [i64, i64] && is_lanes(all[2]) && is_mask(&all[3..], all[2]);
+            Kind::StoreLanes(primitive, _) => {
+                let fits = all.len() > 2
+                    && all[..2] == [i64, i64]
+                    && is_lanes(all[2])
+                    && is_mask(&all[3..], all[2], primitive);
                 node.ty == Ty::Nothing && fits
             }
             Kind::CountSteps => node.ty == Ty::Nothing && all == [i64],

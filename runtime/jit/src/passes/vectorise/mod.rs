@@ -81,12 +81,13 @@ fn factors(
     surroundings: Surroundings,
     iterations: Option<u64>,
 ) -> SmallVec<[Factor; 4]> {
+    let smallest = largest.min(Width::Eight);
     let all: &[(Width, usize)] = match surroundings {
         // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is twice as long.
-        Surroundings::Unknown if unrolled => &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)],
-        Surroundings::Unknown => &[(largest, 1), (Width::Eight, 1)],
+        Surroundings::Unknown if unrolled => &[(largest, 4), (largest, 2), (smallest, 2), (smallest, 1)],
+        Surroundings::Unknown => &[(largest, 1), (smallest, 1)],
         // The rows do not depend on each other.
-        Surroundings::Jammed { vectors } => &[(largest, vectors), (largest, 1), (Width::Eight, 1)],
+        Surroundings::Jammed { vectors } => &[(largest, vectors), (largest, 1), (smallest, 1)],
     };
     let factor = |width, vectors| Factor { width, vectors, is_masked: false };
     let mut factors: SmallVec<[Factor; 4]> = all.iter().map(|(width, vectors)| factor(*width, *vectors)).collect();
@@ -106,12 +107,11 @@ fn factors(
             is_reached
         });
     }
-    let eight = Width::Eight.lanes();
     match (left, masks) {
         (_, None) | (Some(0), _) => {}
-        (Some(left), _) if left == eight => factors.push(factor(Width::Eight, 1)),
+        (Some(left), _) if left == smallest.lanes() => factors.push(factor(smallest, 1)),
         (Some(left), Some(least)) => {
-            let width = if left < eight { least } else { largest };
+            let width = if left < smallest.lanes() { least } else { largest };
             factors.push(Factor { is_masked: true, ..factor(width, 1) });
         }
         (None, Some(_)) => factors.push(Factor { is_masked: true, ..factor(largest, 1) }),
@@ -126,6 +126,8 @@ struct Candidate {
     rank: (u32, usize),
     blocks: Vec<BlockIndex>,
     nodes: usize,
+    /// The largest vectors that it may have.
+    largest: Width,
 }
 
 /// Vectorises the loops for which that is possible and worthwhile. Whether there was one.
@@ -134,7 +136,7 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let preheaders: Vec<BlockIndex> =
         graph.order.iter().copied().filter(|block| graph.blocks[*block].preheader_exit.is_some()).collect();
     let mut candidates: Vec<Candidate> =
-        preheaders.iter().filter_map(|preheader| Candidate::new(graph, *preheader)).collect();
+        preheaders.iter().filter_map(|preheader| Candidate::new(graph, *preheader, *largest)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
     let mut taken = BlockSet::new(graph);
     let mut count = 0;
@@ -146,8 +148,8 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
-        let is_jammed = unroll_and_jam::jam(graph, &candidate, &preheaders, *largest).is_some();
-        if vectorise(graph, &candidate, *largest, Surroundings::Unknown).is_some() || is_jammed {
+        let is_jammed = unroll_and_jam::jam(graph, &candidate, &preheaders).is_some();
+        if vectorise(graph, &candidate, Surroundings::Unknown).is_some() || is_jammed {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
         }
@@ -156,17 +158,22 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
 }
 
 impl Candidate {
-    fn new(graph: &Graph, preheader: BlockIndex) -> Option<Candidate> {
+    /// The loop after a preheader, on a processor with vectors of `largest`.
+    fn new(graph: &Graph, preheader: BlockIndex, largest: Width) -> Option<Candidate> {
         let nest = LoopNest::parse(graph, preheader)?;
         let mut nodes = 0;
         nest.for_each_node(graph, &mut |_| nodes += 1);
         if nodes > MAX_NODES || graph.blocks[nest.header].header_exit.is_none() {
             return None;
         }
-        if iterations(graph, &nest).is_some_and(|iterations| iterations < Width::Eight.lanes()) {
+        if iterations(graph, &nest).is_some_and(|iterations| iterations < Width::Four.lanes()) {
             return None;
         }
         let shapes = Shapes::new(graph, &nest)?;
+        let largest = shapes.largest(largest);
+        if iterations(graph, &nest).is_some_and(|iterations| iterations < largest.min(Width::Eight).lanes()) {
+            return None;
+        }
         let class = match (shapes.sequential, shapes.calls, shapes.gathers) {
             (false, _, false) => 0,
             (false, _, true) => 1,
@@ -183,7 +190,7 @@ impl Candidate {
                 Item::Loop(_) => None,
             }));
         });
-        Some(Candidate { nest, shapes, rank: (class, loops), blocks, nodes })
+        Some(Candidate { nest, shapes, rank: (class, loops), blocks, nodes, largest })
     }
 }
 
@@ -230,17 +237,18 @@ impl Remainder {
 }
 
 /// Adds guards and vector loops before a loop. None if that is not possible, and nothing that is reached has changed then.
-fn vectorise(graph: &mut Graph, candidate: &Candidate, largest: Width, surroundings: Surroundings) -> Option<()> {
+fn vectorise(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) -> Option<()> {
     let blocks = graph.blocks.len();
-    let made = make(graph, candidate, largest, surroundings);
+    let made = make(graph, candidate, surroundings);
     if made.is_none() {
         graph.blocks.truncate(blocks);
     }
     made
 }
 
-fn make(graph: &mut Graph, candidate: &Candidate, largest: Width, surroundings: Surroundings) -> Option<()> {
+fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) -> Option<()> {
     let Candidate { nest, shapes, nodes, .. } = candidate;
+    let largest = candidate.largest;
     let scalar_loop = Remainder::new(graph, nest)?;
     let (remainder, state) = (scalar_loop.block, scalar_loop.state);
     let checks = graph.add_block();
@@ -348,6 +356,11 @@ mod tests {
             assert_eq!(factors(sixteen, eight, Some(iterations)), expected, "{iterations} iterations");
         }
         assert_eq!((factors(eight, eight, Some(14)), factors(eight, eight, Some(24))), ("8 8m".into(), "16 8".into()));
+        let four = Width::Four;
+        assert_eq!(
+            (factors(four, four, None), factors(four, four, Some(14)), factors(four, four, Some(3))),
+            ("16 8 4 4m".into(), "8 4 4m".into(), "4m".into())
+        );
         // Eight lanes may have no masks.
         assert_eq!(
             (factors(sixteen, sixteen, Some(5)), factors(sixteen, sixteen, Some(24))),
@@ -362,6 +375,7 @@ mod tests {
         assert_eq!(iterations_of(eight, true, None), [32, 16, 8]);
         assert_eq!(iterations_of(sixteen, false, None), [16, 8]);
         assert_eq!(iterations_of(eight, false, None), [8]);
+        assert_eq!(iterations_of(Width::Four, true, None), [16, 8, 4]);
         // Each does what the ones before have left.
         for (iterations, expected) in
             [(7, vec![]), (8, vec![8]), (24, vec![16, 8]), (64, vec![64]), (104, vec![64, 32, 8])]

@@ -17,12 +17,12 @@ impl Emitter<'_> {
         let of_operand = || node.args.iter().find_map(|arg| self.graph.node(*arg).width());
         let Some(width) = node.width().or_else(of_operand) else { unreachable!("{:?} has no lanes", node.kind) };
         match node.kind {
-            Kind::Lanes(primitive, _) => {
+            Kind::Lanes(primitive, of) => {
                 let sources: Vec<u8> =
                     node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
                 match lanes::called(primitive, width) {
                     Some(function) => self.call_lanes(function, width, target, sources[0]),
-                    None => lanes::value(&mut self.asm, width, primitive, target, &sources),
+                    None => lanes::value(&mut self.asm, width, (primitive, of), target, &sources),
                 }
             }
             Kind::Splat => {
@@ -58,7 +58,8 @@ impl Emitter<'_> {
                 // A register to which no operand is reloaded: the first two operands are no vectors.
                 let loaded = VECTOR_LOADED[1];
                 let mask = self.mask(node.args.get(3));
-                lanes::gather(&mut self.asm, width, loaded, from, offsets, (displacement, 2), mask);
+                let displacement = (displacement, primitive.element_shift());
+                lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement, mask);
                 return self.put(id, loaded);
             }
             Kind::GatherBytes(primitive, rows) => {
@@ -101,9 +102,12 @@ impl Emitter<'_> {
                 let (base, index) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
                 lanes::load_rows(&mut self.asm, width, target, base, index, rows);
             }
-            Kind::LoadSplat(_, displacement) => {
+            Kind::LoadSplat(primitive, displacement) => {
                 let (base, index) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
-                lanes::load_splat(&mut self.asm, width, target, base, index, displacement);
+                match primitive.element_shift() {
+                    3 => lanes::load_wide_splat(&mut self.asm, target, base, index, displacement),
+                    _ => lanes::load_splat(&mut self.asm, width, target, base, index, displacement),
+                }
             }
             Kind::Interleave(which) => {
                 let (a, b) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));

@@ -42,7 +42,7 @@ const MAX_VECTORS: u64 = 4;
 fn max_carried(width: Width) -> u64 {
     match width {
         Width::Sixteen => 16,
-        Width::Eight => 8,
+        Width::Four | Width::Eight => 8,
     }
 }
 
@@ -58,7 +58,7 @@ struct Unrolling {
 
 /// Makes a jammed loop, with vectors, if one of the loops around that of the candidate can be jammed and its iterations share vectors.
 /// `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has changed then.
-pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex], largest: Width) -> Option<()> {
+pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<()> {
     if !candidate.nest.is_outer()
         || candidate.shapes.sequential
         || candidate.shapes.calls
@@ -79,9 +79,9 @@ pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockI
         if !shares_vectors(graph, candidate, &rows) {
             continue;
         }
-        let unrolling = unrolling(graph, &outer, candidate, largest)?;
+        let unrolling = unrolling(graph, &outer, candidate)?;
         let (blocks, order) = (graph.blocks.len(), graph.order.clone());
-        let made = make(graph, (&outer, &rows), candidate, unrolling, largest);
+        let made = make(graph, (&outer, &rows), candidate, unrolling);
         if made.is_none() {
             graph.blocks.truncate(blocks);
             graph.order = order;
@@ -112,8 +112,8 @@ fn shares_vectors(graph: &Graph, candidate: &Candidate, rows: &Rows) -> bool {
 }
 
 /// By what to unroll, so that what inner loops carry stays in registers. None if that is nothing.
-fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, largest: Width) -> Option<Unrolling> {
-    let Candidate { nest, shapes, .. } = candidate;
+fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate) -> Option<Unrolling> {
+    let Candidate { nest, shapes, largest, .. } = candidate;
     let (mut carried, mut known) = (1, true);
     nest.for_each_loop(&mut |inner| {
         if inner.header == nest.header {
@@ -131,7 +131,7 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, largest: Wi
     // A gather takes longer than all else, so it is shared by as many rows as possible; and so is a vector if a row has only one.
     let fit = iterations(graph, nest).map_or(MAX_VECTORS, |iterations| iterations / largest.lanes());
     let fit = if shapes.gathers { 1 } else { fit.clamp(1, MAX_VECTORS) };
-    let max_carried = max_carried(largest);
+    let max_carried = max_carried(*largest);
     // Rows of several vectors share what is splat, and consecutive vectors are in few pages.
     let most = (max_carried / carried).min((max_carried / fit).clamp(FEW_ROWS, MAX_ROWS));
     let rows = match iterations(graph, outer) {
@@ -153,7 +153,6 @@ fn make(
     (outer, rows): (&LoopNest, &Rows),
     candidate: &Candidate,
     unrolling: Unrolling,
-    largest: Width,
 ) -> Option<()> {
     let scalar_loop = Remainder::new(graph, outer)?;
     let exit = scalar_loop.exit_of_guards(graph);
@@ -201,8 +200,9 @@ fn make(
     let made: Vec<BlockIndex> = graph.blocks.indices().skip(checks.index()).chain([remainder]).collect();
     graph.order.splice(at + 1..at + 1, made);
 
-    let jammed = Candidate::new(graph, preheader)?;
-    vectorise(graph, &jammed, largest, Surroundings::Jammed { vectors: unrolling.vectors })?;
+    let jammed = Candidate::new(graph, preheader, candidate.largest)?;
+    debug_assert_eq!(jammed.shapes.is_wide, candidate.shapes.is_wide, "rows have the same types");
+    vectorise(graph, &jammed, Surroundings::Jammed { vectors: unrolling.vectors })?;
     graph.blocks[outer.preheader].terminator =
         Terminator::Guarded(Branch { target: checks, ..Branch::default() }, enter);
     graph.blocks[outer.preheader].preheader_exit = None;

@@ -17,14 +17,18 @@ pub(in super::super) fn least_width(graph: &Graph, nest: &LoopNest, shapes: &Sha
     let are_independent = shapes.roles.iter().all(|role| matches!(role, Role::Induction(_) | Role::Steps(_)));
     let (mut are_words, mut are_bytes_apart) = (true, false);
     nest.for_each_node(graph, &mut |id| {
-        // AVX2 has masks for elements of 32 bits only.
+        // AVX2 has masks for elements of 32 and 64 bits only.
         let Some(((_, index), primitive, _)) = access(graph, id) else { return };
         are_words &= primitive.element_shift() == 2;
         // Bytes that are loaded one by one have no masks.
         are_bytes_apart |=
             matches!(shapes.get(index), Shape::Strided(by) if by != 1 && lanes::can_load_bytes(primitive, by));
     });
-    let width = if are_words { Width::Eight } else { Width::Sixteen };
+    let width = match largest {
+        Width::Four => Width::Four,
+        _ if are_words => Width::Eight,
+        _ => Width::Sixteen,
+    };
     let can_mask = nest.is_top_tested && nest.step == 1 && are_independent && !shapes.sequential && !are_bytes_apart;
     (can_mask && width <= largest).then_some(width)
 }
@@ -47,11 +51,14 @@ impl VectorLoop<'_> {
 impl LoopBodyBuilder<'_, '_> {
     /// Masks all lanes but the first `left` ones.
     pub(super) fn mask_beyond(&mut self, left: NodeId) {
-        let i32 = Scalar::I32;
         // Guards have checked that the bound is small.
-        let left = self.add(Kind::Low, Ty::Scalar(i32), &[left]);
+        let left = self.add(Kind::Low, Ty::Scalar(Scalar::I32), &[left]);
         self.left = Some(left);
-        self.mask = Some(self.first_lanes(left));
+        let mask = self.first_lanes(left);
+        self.mask = Some(mask);
+        if self.of.factor.width == Width::Four {
+            self.wide_mask = Some(self.truth_of_size(mask, Scalar::I64));
+        }
     }
 
     /// A mask of so many lanes, the first ones.
@@ -76,9 +83,28 @@ impl LoopBodyBuilder<'_, '_> {
         Some(masks)
     }
 
+    /// A truth value of lanes, with as many bits as those of a type: an integer that is all ones is extended and cut so.
+    pub(super) fn truth_of_size(&mut self, truth: NodeId, of: Scalar) -> NodeId {
+        match (self.graph.node(truth).scalar().is_wide(), of.is_wide()) {
+            (false, true) => {
+                self.add(Kind::Lanes(Primitive::Sext64, Scalar::I64), self.of.lanes_of(Scalar::I64), &[truth])
+            }
+            (true, false) => {
+                self.add(Kind::Lanes(Primitive::Low32, Scalar::I64), self.of.lanes_of(Scalar::I32), &[truth])
+            }
+            _ => truth,
+        }
+    }
+
     /// Adds an access of lanes, with the mask if there is one.
     pub(super) fn access(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
-        match self.mask {
+        let is_wide = match kind {
+            Kind::LoadLanes(primitive, _) | Kind::StoreLanes(primitive, _) | Kind::Gather(primitive, _) => {
+                primitive.element_shift() == 3
+            }
+            _ => false,
+        };
+        match if is_wide { self.wide_mask } else { self.mask } {
             Some(mask) => self.add(kind, ty, &[args, &[mask]].concat()),
             None => self.add(kind, ty, args),
         }

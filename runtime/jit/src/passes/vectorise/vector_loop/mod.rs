@@ -57,6 +57,8 @@ struct LoopBodyBuilder<'a, 'b> {
     mask: Option<NodeId>,
     /// How many lanes it has, as an `i32`.
     left: Option<NodeId>,
+    /// The same with lanes of 64 bits, where there are elements of these.
+    wide_mask: Option<NodeId>,
 }
 
 impl VectorLoop<'_> {
@@ -122,6 +124,7 @@ impl VectorLoop<'_> {
             unrolled: Unrolled::default(),
             mask: None,
             left: None,
+            wide_mask: None,
         };
         let own = builder.graph.blocks[nest.header].parameters.clone();
         let mut at = 0;
@@ -320,6 +323,7 @@ impl LoopBodyBuilder<'_, '_> {
                 let mut all = SmallVec::new();
                 for number in 0..self.of.factor.vectors {
                     let truth = self.vector(node.args[0], number)?;
+                    let truth = self.truth_of_size(truth, Scalar::I32);
                     all.push(self.add(Kind::LaneNumbers, self.of.lanes_of(Scalar::I32), &[truth]));
                 }
                 Value::Vectors(all)
@@ -332,9 +336,13 @@ impl LoopBodyBuilder<'_, '_> {
                 for number in 0..self.of.factor.vectors {
                     let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
                     for arg in &node.args {
-                        args.push(self.vector(*arg, number)?);
+                        let vector = self.vector(*arg, number)?;
+                        let is_truth = self.graph.node(*arg).ty == Ty::Truth;
+                        args.push(if is_truth { self.truth_of_size(vector, of) } else { vector });
                     }
-                    all.push(self.add(Kind::Lanes(primitive, of), self.of.lanes_of(node.scalar()), &args));
+                    // A truth has as many bits as what is compared.
+                    let result = if node.ty == Ty::Truth { of.integer() } else { node.scalar() };
+                    all.push(self.add(Kind::Lanes(primitive, of), self.of.lanes_of(result), &args));
                 }
                 Value::Vectors(all)
             }
@@ -372,6 +380,7 @@ impl LoopBodyBuilder<'_, '_> {
             // With a mask, two loads are fewer accesses than a gather for eight lanes; for sixteen that is not measured.
             Shape::Strided(by)
                 if lanes::can_load_even(primitive, by)
+                    && !self.of.shapes.is_wide
                     && (self.mask.is_none() || self.of.factor.width == Width::Eight) =>
             {
                 let mut args: SmallVec<[NodeId; 3]> = SmallVec::from_slice(&[base, index]);

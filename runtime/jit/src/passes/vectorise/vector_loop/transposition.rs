@@ -11,6 +11,9 @@
 //! rows 3, 7, 11, 15    d0 d1 d2 d3 | h0 h1 h2 h3 | ...        iteration 3     a3 b3 c3 d3 | ...
 //! ```
 //!
+//! A group of four lanes of 64 bits is a whole vector, whose halves are exchanged last: first the even elements of two rows are interleaved,
+//! and the odd ones.
+//!
 //! Four bytes of a row are one number of 32 bits, so a gather has them all, and shifts take them apart.
 //!
 //! The inner loop stores nothing, but for elements that are in registers then, so a load may be made up to three iterations early.
@@ -66,7 +69,9 @@ pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &Loo
         for id in &graph.blocks[*block].nodes {
             let Some(((_, index), primitive, false)) = access(graph, *id) else { continue };
             let is_row = matches!(shapes.get(index), Shape::Strided(by) if by > 1);
-            let can_transpose = matches!(primitive.element_shift(), 0 | 2);
+            // Four elements are as many bytes as a group of four lanes has.
+            let shift = primitive.element_shift();
+            let can_transpose = if shapes.is_wide { shift == 3 } else { matches!(shift, 0 | 2) };
             if is_row && can_transpose && step(graph, &inside, &steps, index) == Some(1) {
                 found.push(*id);
             }
@@ -144,6 +149,14 @@ impl LoopBodyBuilder<'_, '_> {
                 self.add(Kind::LoadRows(primitive, rows), ty, &[base, index])
             });
             let mut interleave = |which, a, b| self.add(Kind::Interleave(which), ty, &[a, b]);
+            if primitive.element_shift() == 3 {
+                for (of_both, first) in [(Interleave::Even, 0), (Interleave::Odd, 1)] {
+                    let (pairs, others) = (interleave(of_both, a, b), interleave(of_both, c, d));
+                    all[first].push(interleave(Interleave::LowPairs, pairs, others));
+                    all[first + 2].push(interleave(Interleave::HighPairs, pairs, others));
+                }
+                continue;
+            }
             for (of_both, first) in [(Interleave::Low, 0), (Interleave::High, 2)] {
                 let (pairs, others) = (interleave(of_both, a, b), interleave(of_both, c, d));
                 all[first].push(interleave(Interleave::LowPairs, pairs, others));

@@ -13,8 +13,11 @@ use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 
 /// Assembles an instruction with lanes in memory: those of vector number `$number` after the element `$index` at `$base`.
 macro_rules! elements {
-    ($asm:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {{
-        let offset = i32::from($number) * Width::Eight.lanes() as i32 * $size;
+    ($asm:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {
+        elements!($asm, Width::Eight.lanes(), $base, $index * $size, $number; [$($before)*] [$($after)*])
+    };
+    ($asm:expr, $lanes:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {{
+        let offset = i32::from($number) * $lanes as i32 * $size;
         match $index {
             Src::Reg(index) => emit!($asm; $($before)* [Rq($base) + Rq(index) * $size + offset] $($after)*),
             Src::Imm(index) => {
@@ -24,6 +27,8 @@ macro_rules! elements {
         }
     }};
 }
+
+pub(super) use elements;
 
 /// Code with vectors of eight lanes.
 pub(super) struct Eight<'a> {
@@ -409,7 +414,7 @@ fn number(asm: &mut Asm, bits: u32) {
     );
 }
 
-fn ones(asm: &mut Asm) {
+pub(super) fn ones(asm: &mut Asm) {
     emit!(asm; vpcmpeqd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH));
 }
 
@@ -607,6 +612,7 @@ pub(super) fn interleave(asm: &mut Asm, dst: u8, a: u8, b: u8, which: Interleave
             // The assembler takes the last two of this instruction the other way round.
             emit!(asm; vshufps Ry(dst), Ry(b), Ry(a), BYTE pairs(which) as i8);
         }
+        Interleave::Even | Interleave::Odd => unreachable!("lanes of 32 bits are interleaved otherwise"),
     }
 }
 

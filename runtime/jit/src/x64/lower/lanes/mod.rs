@@ -1,9 +1,11 @@
 //! Vector instructions on lanes of 32 bits: AVX2 on eight of them, AVX-512 on sixteen, which compute bit for bit what [`super::value`] does for
-//! one value. A truth value is a lane of ones or zeros. `emit/vector_nodes.rs` calls this for each node.
+//! one value; and AVX2 on four lanes of 64 bits. A truth value is a lane of ones or zeros, with as many bits as what it compares.
+//! `emit/vector_nodes.rs` calls this for each node.
 //!
 //! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any operand.
 
 mod eight;
+mod four;
 mod sixteen;
 
 use dynasmrt::DynasmApi;
@@ -15,6 +17,8 @@ use crate::ir::types::Width;
 use crate::math::vector;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use eight::Eight;
+use four::Four;
+pub(crate) use four::load_wide_splat;
 use sixteen::Sixteen;
 
 /// The function of a primitive for all lanes, which are in memory.
@@ -22,19 +26,15 @@ pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::Vecto
     vector::code(primitive.function_of_lanes()?, width.lanes() as usize)
 }
 
-/// Calls a function that is generic in the width of vectors.
-macro_rules! by_width {
-    ($asm:ident, $width:ident, $mask:expr; $function:ident($($arg:ident),*)) => {
-        match $width {
-            Width::Eight => primitive::$function(&mut Eight { asm: $asm, mask: $mask }, $($arg),*),
-            Width::Sixteen => primitive::$function(&mut Sixteen { asm: $asm, mask: $mask }, $($arg),*),
-        }
-    };
-}
-
 /// Computes a primitive in all lanes.
-pub(crate) fn value(asm: &mut Asm, width: Width, primitive: Primitive, dst: u8, src: &[u8]) {
-    by_width!(asm, width, None; lanes(primitive, dst, src));
+pub(crate) fn value(asm: &mut Asm, width: Width, (primitive, of): (Primitive, Scalar), dst: u8, src: &[u8]) {
+    let mask = None;
+    match width {
+        Width::Four if primitive.is_wide(of) => primitive::wide_lanes(&mut Four { asm, mask }, primitive, dst, src),
+        // The four lanes are the lower half of eight.
+        Width::Four | Width::Eight => primitive::lanes(&mut Eight { asm, mask }, primitive, dst, src),
+        Width::Sixteen => primitive::lanes(&mut Sixteen { asm, mask }, primitive, dst, src),
+    }
 }
 
 /// Loads the lanes of vector number `number` from the elements from `index` on. Lanes that a mask leaves out are zero.
@@ -47,7 +47,17 @@ pub(crate) fn load(
     number: u8,
     mask: Option<u8>,
 ) {
-    by_width!(asm, width, mask; load_lanes(primitive, dst, base, index, number));
+    match width {
+        Width::Four if primitive.element_shift() == 3 => {
+            primitive::load_wide_lanes(&mut Four { asm, mask }, primitive, dst, base, index, number);
+        }
+        Width::Four => {
+            debug_assert_eq!(primitive.element_shift(), 2, "narrower elements have no four lanes");
+            four::load_words(asm, dst, (base, index), number, mask);
+        }
+        Width::Eight => primitive::load_lanes(&mut Eight { asm, mask }, primitive, dst, base, index, number),
+        Width::Sixteen => primitive::load_lanes(&mut Sixteen { asm, mask }, primitive, dst, base, index, number),
+    }
 }
 
 /// Stores lanes to the elements from `index` on, but for those that a mask leaves out.
@@ -60,7 +70,17 @@ pub(crate) fn store(
     number: u8,
     mask: Option<u8>,
 ) {
-    by_width!(asm, width, mask; store_lanes(primitive, base, index, src, number));
+    match width {
+        Width::Four if primitive.element_shift() == 3 => {
+            primitive::store_wide_lanes(&mut Four { asm, mask }, primitive, base, index, src, number);
+        }
+        Width::Four => {
+            debug_assert_eq!(primitive.element_shift(), 2, "narrower elements have no four lanes");
+            four::store_words(asm, (base, index), src, number, mask);
+        }
+        Width::Eight => primitive::store_lanes(&mut Eight { asm, mask }, primitive, base, index, src, number),
+        Width::Sixteen => primitive::store_lanes(&mut Sixteen { asm, mask }, primitive, base, index, src, number),
+    }
 }
 
 /// Functions that there are for each width.
@@ -69,6 +89,7 @@ macro_rules! of_width {
         $(#[$doc])*
         pub(crate) fn $name(asm: &mut Asm, width: Width, $($arg: $ty),*) {
             match width {
+                Width::Four => four::$name(asm, $($arg),*),
                 Width::Eight => eight::$name(asm, $($arg),*),
                 Width::Sixteen => sixteen::$name(asm, $($arg),*),
             }
@@ -91,7 +112,7 @@ of_width! {
     sum(dst: u8, src: u8);
     /// Each lane's number times a constant.
     multiples(dst: u8, by: i32);
-    /// Gathers 32 bits for each lane, at `index` plus a displacement plus each of `offsets`, in elements; a shift says how large these are. `dst`
+    /// Gathers an element for each lane, at `index` plus a displacement plus each of `offsets`, in elements; a shift says how large these are. `dst`
     /// is none of the registers of operands. Lanes that a mask leaves out may have any value.
     gather(dst: u8, from: (u8, Src), offsets: u8, displacement: (i32, u8), mask: Option<u8>);
     /// Loads every other element of 32 bits, of vector number `number` of these. Sixteen lanes take those elements of two vectors that `order` says.
@@ -103,7 +124,7 @@ of_width! {
     even(dst: u8, order: u8, second: u8);
     /// Byte number `number` of each lane, extended with its sign or without.
     byte(dst: u8, a: u8, number: u8, signed: bool);
-    /// Loads four elements of 32 bits of every fourth row; element `index` is the first one of row 0.
+    /// Loads four elements, of 32 bits or in four lanes of 64, of every fourth row; element `index` is the first one of row 0.
     load_rows(dst: u8, base: u8, index: u8, rows: Rows);
     /// Loads element `index` plus `displacement`, of 32 bits, to all lanes.
     load_splat(dst: u8, base: u8, index: u8, displacement: i32);
@@ -132,7 +153,8 @@ pub(crate) fn load_bytes(
         separate_bytes(asm, width, rows);
     }
     match width {
-        Width::Eight => eight::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
+        // Of eight bytes, four lanes have no use for the upper half.
+        Width::Four | Width::Eight => eight::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
         Width::Sixteen => sixteen::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
     }
 }
@@ -141,7 +163,7 @@ pub(crate) fn load_bytes(
 fn even_bytes(asm: &mut Asm, width: Width, offset: i32, free: u8) {
     // The second half begins with the last byte of the first, so that nothing beyond the last byte is read.
     match width {
-        Width::Eight => emit!(asm
+        Width::Four | Width::Eight => emit!(asm
             ; vmovq Rx(VECTOR_SCRATCH), QWORD [Rq(SCRATCH) + offset]
             ; vmovq Rx(free), QWORD [Rq(SCRATCH) + offset.wrapping_add(7)]
         ),
@@ -175,6 +197,7 @@ fn separate_bytes(asm: &mut Asm, width: Width, rows: Rows) {
 fn address(asm: &mut Asm, (base, index): (u8, Src), shift: u8) {
     match (index, shift) {
         (Src::Reg(index), 0) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index)]),
+        (Src::Reg(index), 3) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 8]),
         (Src::Reg(index), _) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
         (Src::Imm(index), _) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_shl(shift.into())]),
     }
@@ -183,8 +206,8 @@ fn address(asm: &mut Asm, (base, index): (u8, Src), shift: u8) {
 /// The operand that chooses pairs of lanes: two bits for each, of which the first two are of the first operand.
 fn pairs(which: Interleave) -> u8 {
     match which {
-        Interleave::Low | Interleave::LowPairs => 0b01_00_01_00,
-        Interleave::High | Interleave::HighPairs => 0b11_10_11_10,
+        Interleave::Low | Interleave::LowPairs | Interleave::Even => 0b01_00_01_00,
+        Interleave::High | Interleave::HighPairs | Interleave::Odd => 0b11_10_11_10,
     }
 }
 

@@ -529,6 +529,7 @@ pub(super) fn interleave(asm: &mut Asm, dst: u8, a: u8, b: u8, which: Interleave
         Interleave::LowPairs | Interleave::HighPairs => {
             evex::VSHUFPS.binary_by(asm, dst, a, b, pairs(which));
         }
+        Interleave::Even | Interleave::Odd => unreachable!("lanes of 32 bits are interleaved otherwise"),
     }
 }
 

@@ -118,7 +118,7 @@ fn check(case: &Case, width: Width, random: &mut Random) {
         for (index, register) in registers.iter().enumerate() {
             load(asm, width, *register, index);
         }
-        lanes::value(asm, width, case.primitive, dst, &registers);
+        lanes::value(asm, width, (case.primitive, case.of), dst, &registers);
         store(asm, width, dst);
     });
     for lane in 0..width.lanes() as usize {
@@ -253,7 +253,7 @@ fn lanes_are_stored_as_narrow_elements() {
                     emit!(asm; mov Rd(6), count);
                     lanes::splat(asm, width, Scalar::I32, 4, 6);
                     lanes::multiples(asm, width, 5, 1);
-                    lanes::value(asm, width, Primitive::LtS, 3, &[5, 4]);
+                    lanes::value(asm, width, (Primitive::LtS, Scalar::I32), 3, &[5, 4]);
                     load(asm, width, 2, 0);
                     // The second vector of bytes, and the first one of words, from the fourth element of the result on.
                     let at = (RESULT * lanes * 4) / bytes + 3;
@@ -326,8 +326,8 @@ fn every_other_element_is_loaded() {
                 lanes::multiples(asm, width, even, 2);
                 emit!(asm; mov eax, 4);
                 lanes::splat(asm, width, Scalar::I32, four, 0);
-                lanes::value(asm, width, Primitive::ShrU, four, &[even, four]);
-                lanes::value(asm, width, Primitive::WrappingAdd, order, &[even, four]);
+                lanes::value(asm, width, (Primitive::ShrU, Scalar::I32), four, &[even, four]);
+                lanes::value(asm, width, (Primitive::WrappingAdd, Scalar::I32), order, &[even, four]);
                 // The result may be where the order is.
                 let into = if number == 0 { order } else { upper(width, 3) };
                 lanes::load_even(asm, width, into, (MEMORY, index), order, 13, number);
@@ -425,7 +425,7 @@ fn masks_leave_memory_alone() {
                 emit!(asm; mov Rd(6), count);
                 lanes::splat(asm, width, Scalar::I32, 4, 6);
                 lanes::multiples(asm, width, 5, 1);
-                lanes::value(asm, width, Primitive::LtS, 3, &[5, 4]);
+                lanes::value(asm, width, (Primitive::LtS, Scalar::I32), 3, &[5, 4]);
             };
             let (before, address) = (vectors.memory.clone(), (MEMORY, Src::Imm(0)));
             vectors.run(|asm, width| {

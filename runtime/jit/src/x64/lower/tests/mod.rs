@@ -6,6 +6,7 @@ mod evex;
 mod lanes;
 mod listing;
 mod machine;
+mod wide_lanes;
 
 use super::{
     Asm, Cc, Features, Flags, Src, attempt, constant, has_mask, jump_if, load, load_slot, move_value, select,
