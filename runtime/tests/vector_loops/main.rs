@@ -1,4 +1,4 @@
-//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`, `moves`), which loops become vectors (`shape`), what several
+//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`, `moves`, `wide`), which loops become vectors (`shape`), what several
 //! iterations share (`rows`), loops that divide what they count with (`strips`), and their fuel (`fuel`).
 
 mod fuel;
@@ -11,6 +11,7 @@ mod shape;
 #[path = "../support/skip.rs"]
 mod skip;
 mod strips;
+mod wide;
 
 fn has_lanes(lanes: u8) -> bool {
     #[cfg(target_arch = "x86_64")]

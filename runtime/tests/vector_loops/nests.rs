@@ -13,6 +13,7 @@ use super::moves::moves;
 use super::products::product;
 use super::program::{LENGTH, Random, product_of_strides, program};
 use super::skip::{Need, skipped};
+use super::wide::widened;
 
 /// Which buffer each of the three is, and the numbers.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +67,7 @@ fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (S
     let result = result.map(|values| format!("{values:?}")).unwrap_or_else(|status| status.to_string());
     let result = format!("{result} with {} steps", fuel.used());
     let words = buffers[..3].iter().flat_map(|buffer| {
-        let words: Vec<u32> = buffer
+        let mut words: Vec<u32> = buffer
             .to_vec()
             .chunks_exact(4)
             .map(|word| {
@@ -74,6 +75,12 @@ fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (S
                 if f32::from_bits(bits).is_nan() { f32::NAN.to_bits() } else { bits }
             })
             .collect();
+        // Wherever an `f64` may be.
+        for at in 1..words.len() {
+            if f64::from_bits(u64::from(words[at]) << 32 | u64::from(words[at - 1])).is_nan() {
+                (words[at - 1], words[at]) = (0, 0x7FF8_0000);
+            }
+        }
         words
     });
     (result.replace("-NaN", "NaN"), words.collect())
@@ -173,4 +180,65 @@ fn random_nests_of_narrow_elements_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, narrow: &mut Random| program(random, None, Some(Random(narrow.below(1 << 31))));
     run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+}
+
+#[test]
+fn random_wide_products_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    let write = |random: &mut Random, wide: &mut Random| widened(&product(random), Some(wide));
+    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    run(|random, _| widened(&product(random), None), number("VIREO_FIRST", 0), number("VIREO_NESTS", 60));
+}
+
+#[test]
+fn random_wide_products_of_strides_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    let write = |random: &mut Random, wide: &mut Random| widened(&product_of_strides(random), Some(wide));
+    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 100));
+}
+
+#[test]
+fn random_wide_nests_that_move_their_stores_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    let write = |random: &mut Random, wide: &mut Random| widened(&moves(random), Some(wide));
+    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 100));
+}
+
+#[test]
+fn random_wide_nests_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    let write = |random: &mut Random, wide: &mut Random| widened(&program(random, None, None), Some(wide));
+    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 300));
+}
+
+/// How many of the first programs load or store vectors of 64-bit lanes.
+fn with_wide_lanes(write: fn(&mut Random, &mut Random) -> String, count: u64) -> usize {
+    let has_vectors = |number: &u64| {
+        let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let mut wide = Random(number.wrapping_mul(0xD134_2543_DE82_EF95) | 1);
+        let bytes = assemble(&write(&mut random, &mut wide)).expect("it is a program");
+        let mut module = Module::from_bytes(&bytes).expect("it is a module");
+        module.set_code_shape(CodeShape { max_lanes: 8, ..CodeShape::default() });
+        let Ok(Some(compiled)) = module.compiled(0) else { return false };
+        let is_wide = |text: &str| {
+            ["LoadLanes(Load", "StoreLanes(Store"]
+                .iter()
+                .any(|access| text.contains(&format!("{access}F64")) || text.contains(&format!("{access}I64")))
+        };
+        compiled.parts.iter().any(|part| is_wide(&part.text))
+    };
+    (0..count).filter(has_vectors).count()
+}
+
+#[test]
+fn many_random_nests_have_wide_lanes() {
+    if !has_lanes(8) {
+        return skipped(Need::Processor("avx2"), "there are no vectors of four lanes");
+    }
+    let products = with_wide_lanes(|random, wide| widened(&product(random), Some(wide)), 40);
+    let strides = with_wide_lanes(|random, wide| widened(&product_of_strides(random), Some(wide)), 40);
+    let moved = with_wide_lanes(|random, wide| widened(&moves(random), Some(wide)), 40);
+    let others = with_wide_lanes(|random, wide| widened(&program(random, None, None), Some(wide)), 40);
+    let all = [products, strides, moved, others];
+    assert!(all.iter().all(|count| *count >= 5), "only {all:?} of forty programs");
 }

@@ -6,6 +6,7 @@ use vireo::vm::{Buffer, Context, Module, Obj, Value};
 
 use super::has_lanes;
 use super::skip::{Need, skipped};
+use super::wide::widened;
 
 /// A loop whose test is needed where code is left after it, and nowhere else.
 const TEST_BEHIND: &str = "
@@ -132,6 +133,28 @@ fn rows_are_loaded_and_transposed() {
         assert_eq!((count("LoadRows"), count("Gather")), (4, 2), "{lanes} lanes");
         // What all rows are multiplied by is loaded to all lanes, and no register is splat.
         assert!(count("LoadSplat") >= 6 && count(" = Splat") <= 1, "{lanes} lanes: {} loads", count("LoadSplat"));
+    }
+}
+
+#[test]
+fn wide_rows_are_loaded_and_transposed() {
+    let bytes = assemble(&widened(TRANSPOSED, None)).expect("it is a program");
+    let mut module = Module::from_bytes(&bytes).expect("it is a module");
+    if !has_lanes(8) {
+        skipped(Need::Processor("avx2"), "there are no vectors of four lanes");
+        return;
+    }
+    // Lanes of 64 bits are those of AVX2, whatever else there is.
+    for lanes in [16, 8] {
+        module.set_code_shape(CodeShape { max_lanes: lanes, ..CodeShape::default() });
+        let Ok(Some(compiled)) = module.compiled(0) else {
+            skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+            return;
+        };
+        let count = |what: &str| compiled.parts.iter().filter(|part| part.text.contains(what)).count();
+        assert_eq!((count("LoadRows"), count("Gather"), count("zmm")), (4, 2, 0), "{lanes} lanes");
+        assert!(count("LoadSplat(LoadF64") >= 6 && count(" = Splat") <= 1, "{lanes} lanes: {}", count("LoadSplat"));
+        assert!(count("ymm") > 20, "{lanes} lanes");
     }
 }
 
