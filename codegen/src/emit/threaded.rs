@@ -202,6 +202,13 @@ fn body(op: &Op) -> TokenStream {
         Ending::Fallible => call,
         _ => quote!(#call; Ok(())),
     };
+    let buffer = op.fields.iter().position(|field| field.ty == Some(Type::Buffer)).map(|index| {
+        let index = Literal::usize_unsuffixed(index);
+        quote! {
+            #[inline(always)]
+            fn buffer(operands: &Self::Operands) -> Option<RefReg> { Some(operands.#index) }
+        }
+    });
     let handlers = variants().map(|number| quote!(op::<Self, #number>));
     let test = op.is_test().then(|| {
         let handlers = variants().map(|number| quote!(branch_handlers::<Self, #number>()));
@@ -214,6 +221,8 @@ fn body(op: &Op) -> TokenStream {
         impl OpBody for #name {
             type Operands = (#(#types,)*);
             const HANDLERS: &'static [Handler] = &[#(#handlers),*];
+
+            #buffer
 
             #[inline(always)]
             fn run<F: Frame, const CARRIED: usize>(

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::isa::{Isa, Sequence, SequenceStep};
+use super::isa::{Isa, Sequence, SequenceStep, Type};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 
@@ -66,6 +66,10 @@ fn step(
     let mut wrong = |message: String| diagnostics.error(&entry.origin, message);
     if !op.is_portable() {
         wrong(format!("`{mnemonic}` is not made of primitives, so its handler is not generated"));
+        return None;
+    }
+    if op.result().is_some_and(|field| field.ty.is_some_and(Type::is_ref)) {
+        wrong(format!("`{mnemonic}` writes a reference, but a handler that repeats a sequence keeps its buffer"));
         return None;
     }
     if op.is_test() && index != last {

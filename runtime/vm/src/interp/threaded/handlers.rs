@@ -264,10 +264,10 @@ unsafe extern "C-unwind" fn fused_branch<
 ) -> usize {
     // SAFETY: as in `op`; the distance was written and leads to an instruction of the same function. Where a branch leads to the loop header,
     // the block began with `set_loop_header`, or was entered with the value that it sets.
-    unsafe { test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(ip, slots, cx, carried) }
+    unsafe { test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(ip, slots, cx, carried, None) }
 }
 
-/// Executes a comparison and the branch on it.
+/// Executes a comparison and the branch on it. A branch to the instruction of `again` is one to that handler.
 ///
 /// # Safety
 /// As for a [`Handler`].
@@ -282,6 +282,7 @@ pub(super) unsafe fn test_and_branch<
     slots: *mut u32,
     cx: *mut Machine<'_>,
     carried: CarriedValues,
+    again: Option<(Ip, Handler)>,
 ) -> usize {
     // SAFETY: as in `fused_branch`.
     unsafe {
@@ -298,12 +299,11 @@ pub(super) unsafe fn test_and_branch<
         if TICK_WHEN == TAKEN && !tick(cx) {
             return stop(ip, slots, cx, carried);
         }
-        jump(
-            if TO_LOOP_HEADER { carried.loop_header } else { at_distance(ip, isize::from(*delta)) },
-            slots,
-            cx,
-            carried,
-        )
+        let target = if TO_LOOP_HEADER { carried.loop_header } else { at_distance(ip, isize::from(*delta)) };
+        match again {
+            Some((first, handler)) if target == first => continue_by(handler, target, slots, cx, carried),
+            _ => jump(target, slots, cx, carried),
+        }
     }
 }
 

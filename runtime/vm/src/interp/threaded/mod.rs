@@ -65,6 +65,12 @@ pub trait OpBody {
     /// The handler that reads all operands from slots, then for each value operand the handler that takes that one from the carry.
     const HANDLERS: &'static [Handler];
 
+    /// The operand that is the buffer that the op accesses, if it accesses one.
+    #[inline(always)]
+    fn buffer(_operands: &Self::Operands) -> Option<RefReg> {
+        None
+    }
+
     /// Executes the op. Value operand number `CARRIED`, counted from 1, is the carry; 0 is none.
     ///
     /// # Errors

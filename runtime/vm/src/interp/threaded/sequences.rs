@@ -1,18 +1,23 @@
 //! Handlers that execute several instructions in turn: the sequences of `spec/vm/sequences.yaml`. A jump and the load of the next handler are as
 //! long as most ops, and between the ops of a sequence there is none.
 //!
+//! A sequence that is a whole loop stays in a handler, which keeps the operands of its ops in registers of the processor.
+//!
 //! Each op of a sequence has its instruction, with its own handler, as if it were no part of one; the first has the handler of the sequence, which
 //! reads the operands of those that follow. So code can be entered at any op, and a handler stops at the op that cannot continue.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 
 use super::handlers::{ALWAYS, BranchHandlers, NEVER, TAKEN, jump, registers, stop, test_and_branch};
-use super::instruction::{CarriedValues, Handler, Ip, instructions_of, operands_of};
-use super::{HandlerFrame, OpBody};
-use crate::bytecode::Op;
+use super::instruction::{CarriedValues, FusedBranch, Handler, Ip, instructions_of, operands_of};
+use super::{DiscardedTrap, FusedTestFrame, HandlerFrame, OpBody, Trap};
+use crate::bytecode::{Op, RefReg, Reg};
 use crate::generated::vm::interp::threaded as generated;
 use crate::interp::frame::Frame;
 use crate::interp::machine::Machine;
+use crate::interp::registers::Registers;
+use crate::{Buffer, Ref};
 
 /// An instruction of an op that is made of primitives, when it was emitted.
 #[derive(Clone, Copy)]
@@ -49,6 +54,31 @@ pub(super) fn find(ops: &[EmittedOp]) -> impl Iterator<Item = (usize, Handler)> 
 
 /// Ops that are executed in turn: a [`Step`], or a pair of the first and the others.
 pub trait Steps {
+    /// The operands of the ops.
+    type Operands: Copy;
+
+    /// Copies the operands from the instructions from `ip` on.
+    ///
+    /// # Safety
+    /// As for [`Steps::run`].
+    #[doc(hidden)]
+    unsafe fn operands(ip: Ip) -> Self::Operands;
+
+    /// The instruction after those from `ip` on.
+    #[doc(hidden)]
+    fn end(ip: Ip) -> Ip;
+
+    /// The register of the first buffer that they access, if they access one.
+    #[doc(hidden)]
+    fn buffer(operands: &Self::Operands) -> Option<RefReg>;
+
+    /// As [`Steps::run`], with a copy of the operands.
+    ///
+    /// # Errors
+    /// The instruction that cannot continue.
+    #[doc(hidden)]
+    fn run_with<F: Frame>(operands: &Self::Operands, ip: Ip, frame: &mut F) -> Result<(), Ip>;
+
     /// Executes them, from the instruction at `ip` on, and returns the instruction after them, or that which cannot continue.
     ///
     /// # Safety
@@ -61,18 +91,65 @@ pub trait Steps {
 pub struct Step<B, const CARRIED: usize>(PhantomData<B>);
 
 impl<B: OpBody, const CARRIED: usize> Steps for Step<B, CARRIED> {
+    type Operands = B::Operands;
+
+    #[inline(always)]
+    unsafe fn operands(ip: Ip) -> B::Operands {
+        // SAFETY: the stream put operands of this type into the instruction.
+        unsafe { operands_of::<B::Operands>(ip).read() }
+    }
+
+    #[inline(always)]
+    fn end(ip: Ip) -> Ip {
+        ip.wrapping_add(instructions_of::<B::Operands>())
+    }
+
+    #[inline(always)]
+    fn buffer(operands: &B::Operands) -> Option<RefReg> {
+        B::buffer(operands)
+    }
+
+    #[inline(always)]
+    fn run_with<F: Frame>(operands: &B::Operands, ip: Ip, frame: &mut F) -> Result<(), Ip> {
+        B::run::<F, CARRIED>(frame, operands).map_err(|_| ip)
+    }
+
     #[inline(always)]
     unsafe fn run<F: Frame>(ip: Ip, frame: &mut F) -> Result<Ip, Ip> {
         // SAFETY: the stream put operands of this type into the instruction.
         let operands = unsafe { &*operands_of::<B::Operands>(ip) };
         match B::run::<F, CARRIED>(frame, operands) {
-            Ok(()) => Ok(ip.wrapping_add(instructions_of::<B::Operands>())),
+            Ok(()) => Ok(Self::end(ip)),
             Err(_) => Err(ip),
         }
     }
 }
 
 impl<A: Steps, B: Steps> Steps for (A, B) {
+    type Operands = (A::Operands, B::Operands);
+
+    #[inline(always)]
+    unsafe fn operands(ip: Ip) -> Self::Operands {
+        // SAFETY: the caller's promise.
+        unsafe { (A::operands(ip), B::operands(A::end(ip))) }
+    }
+
+    #[inline(always)]
+    fn end(ip: Ip) -> Ip {
+        B::end(A::end(ip))
+    }
+
+    #[inline(always)]
+    fn buffer(operands: &Self::Operands) -> Option<RefReg> {
+        A::buffer(&operands.0).or(B::buffer(&operands.1))
+    }
+
+    #[inline(always)]
+    fn run_with<F: Frame>(operands: &Self::Operands, ip: Ip, frame: &mut F) -> Result<(), Ip> {
+        A::run_with(&operands.0, ip, frame)?;
+        B::run_with(&operands.1, A::end(ip), frame)
+    }
+
     #[inline(always)]
     unsafe fn run<F: Frame>(ip: Ip, frame: &mut F) -> Result<Ip, Ip> {
         // SAFETY: the caller's promise.
@@ -131,8 +208,142 @@ unsafe extern "C-unwind" fn steps_and_branch<
         let result = S::run(ip, &mut frame);
         let carried = CarriedValues { carry: frame.carry, ..carried };
         match result {
-            Ok(branch) => test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(branch, slots, cx, carried),
+            Ok(branch) => {
+                let again = repeated::<S, B, CARRIED, TICK_WHEN>();
+                let again = again.map(|handler| (ip, handler));
+                test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(branch, slots, cx, carried, again)
+            }
             Err(at) => stop(at, slots, cx, carried),
         }
     }
+}
+
+/// The handler of a sequence that branches back to its first op. None if that is not counted, which such a branch always is.
+fn repeated<S: Steps, B: OpBody, const CARRIED: usize, const TICK_WHEN: usize>() -> Option<Handler> {
+    (TICK_WHEN != NEVER).then_some(repeated_steps::<S, B, CARRIED, TICK_WHEN> as Handler)
+}
+
+/// Executes a sequence again and again as long as the branch at its end leads to its first op, with the operands of all ops, the buffer that they
+/// access and the countdown in registers of the processor. The handler of the sequence jumps here after the first time, so that others need not save registers.
+unsafe extern "C-unwind" fn repeated_steps<S: Steps, B: OpBody, const CARRIED: usize, const TICK_WHEN: usize>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
+    // SAFETY: as in `steps`; the instruction after the sequence is the fused branch.
+    unsafe {
+        let (operands, branch) = (S::operands(ip), S::end(ip));
+        let tested = (*operands_of::<FusedBranch<B::Operands>>(branch)).operands;
+        let frame = HandlerFrame { registers: registers(slots), cx, carry: carried.carry };
+        let Some(mut frame) = RepeatedFrame::new(frame, S::buffer(&operands)) else {
+            return stop(ip, slots, cx, carried);
+        };
+        let mut countdown = (*cx).countdown;
+        // Where the loop ends, and whether it goes on there.
+        let (at, goes_on) = loop {
+            if let Err(at) = S::run_with(&operands, ip, &mut frame) {
+                break (at, false);
+            }
+            if TICK_WHEN == ALWAYS && !take(&mut countdown) {
+                break (branch, false);
+            }
+            let test = HandlerFrame { registers: registers(slots), cx, carry: frame.frame.carry };
+            let mut test = FusedTestFrame { frame: test, result: 0 };
+            let result = B::run::<_, CARRIED>(&mut test, &tested);
+            if result.is_ok() && test.result == 0 {
+                break (branch.wrapping_add(instructions_of::<FusedBranch<B::Operands>>()), true);
+            }
+            if TICK_WHEN == TAKEN && !take(&mut countdown) {
+                break (branch, false);
+            }
+        };
+        (*cx).countdown = countdown;
+        let carried = CarriedValues { carry: frame.frame.carry, ..carried };
+        if goes_on { jump(at, slots, cx, carried) } else { stop(at, slots, cx, carried) }
+    }
+}
+
+/// The frame of a sequence that is executed again and again. Ops of sequences write no references, so the first buffer that they access stays in its
+/// register, and what a buffer says of its memory does not change while a register holds it.
+struct RepeatedFrame<'m> {
+    frame: HandlerFrame<'m>,
+    /// The register of that buffer, and a copy of the object, which is never dropped.
+    buffer: Option<(RefReg, ManuallyDrop<Buffer>)>,
+}
+
+impl<'m> RepeatedFrame<'m> {
+    /// None if the register holds no buffer.
+    #[inline(always)]
+    fn new(frame: HandlerFrame<'m>, buffer: Option<RefReg>) -> Option<RepeatedFrame<'m>> {
+        let buffer = match buffer {
+            Some(register) => {
+                let buffer = frame.buffer(register).ok()?;
+                // SAFETY: the register keeps the object, and the copy is not dropped.
+                Some((register, ManuallyDrop::new(unsafe { std::ptr::read(buffer) })))
+            }
+            None => None,
+        };
+        Some(RepeatedFrame { frame, buffer })
+    }
+}
+
+impl Frame for RepeatedFrame<'_> {
+    type Error = DiscardedTrap;
+
+    #[inline(always)]
+    fn registers(&self) -> &Registers {
+        self.frame.registers()
+    }
+
+    #[inline(always)]
+    fn registers_mut(&mut self) -> &mut Registers {
+        self.frame.registers_mut()
+    }
+
+    #[inline(always)]
+    fn globals(&self) -> &[u8] {
+        self.frame.globals()
+    }
+
+    #[inline(always)]
+    fn globals_mut(&mut self) -> &mut [u8] {
+        self.frame.globals_mut()
+    }
+
+    #[inline(always)]
+    fn carry(&self) -> u64 {
+        self.frame.carry()
+    }
+
+    #[inline(always)]
+    fn set_word(&mut self, reg: Reg, value: u32) {
+        self.frame.set_word(reg, value);
+    }
+
+    #[inline(always)]
+    fn set_wide(&mut self, reg: Reg, value: u64) {
+        self.frame.set_wide(reg, value);
+    }
+
+    #[inline(always)]
+    fn reference(&self, reg: RefReg) -> Option<&Ref> {
+        self.frame.reference(reg)
+    }
+
+    #[inline(always)]
+    fn buffer(&self, reg: RefReg) -> Result<&Buffer, Trap> {
+        match &self.buffer {
+            Some((known, buffer)) if *known == reg => Ok(buffer),
+            _ => self.frame.buffer(reg),
+        }
+    }
+}
+
+/// Counts a backward branch. False if the limits have to be checked.
+#[inline(always)]
+fn take(countdown: &mut u32) -> bool {
+    let left = countdown.checked_sub(1);
+    *countdown = left.unwrap_or(0);
+    left.is_some()
 }
