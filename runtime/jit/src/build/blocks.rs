@@ -40,6 +40,10 @@ impl FunctionBuilder<'_> {
     pub(super) fn begin(&mut self, block: BlockId, header: Option<LoopHeader>) {
         let incoming = std::mem::take(&mut self.incoming[block.index()]);
         let pc = self.pc;
+        if let Some((_, entry)) = self.laid_out_before.take_if(|(before, _)| *before == block) {
+            // It falls through to this block.
+            self.graph.order.push(entry);
+        }
         let reads: SmallVec<[Read; 64]> = SmallVec::from_slice(self.liveness.entry(block));
         if block == BlockId(0) || incoming.is_empty() {
             // Entries of the interpreter: the beginning of the function, and blocks that only branches of the interpreter lead to.
@@ -54,6 +58,7 @@ impl FunctionBuilder<'_> {
                 if header.is_some() {
                     return self.header(block, pc, &reads, vec![first, called], false);
                 }
+                self.inlined_entry();
                 let new = self.open(None);
                 self.graph.order.push(new);
                 return self.merge(new, &reads, &[first, called]);

@@ -23,16 +23,7 @@ impl FunctionBuilder<'_> {
         self.graph.native_entry = Some((entry, self.context.function.ordinal()));
         self.defs.fill(None);
         // Arguments in registers come first: loads of slots may overwrite their registers.
-        for argument in &arguments {
-            if let PassedIn::Register(register) = argument.passed_in {
-                self.passed(Kind::Passed(register), argument.of, argument.slot);
-            }
-        }
-        for argument in &arguments {
-            if argument.passed_in == PassedIn::Slot {
-                self.passed(Kind::Slot(argument.slot), argument.of, argument.slot);
-            }
-        }
+        self.take_arguments(&arguments);
         // Slots that are read and are no arguments have been zeroed.
         for slot in live_ins.iter().flat_map(|one| one.slot..one.slot + one.slots()) {
             if self.defs[usize::from(slot)].is_none() {
@@ -40,6 +31,20 @@ impl FunctionBuilder<'_> {
             }
         }
         Some(Incoming { from: entry, second: false, defs: self.defs.clone() })
+    }
+
+    /// Defines the slots of the arguments of a native call where they are passed.
+    pub(super) fn take_arguments(&mut self, arguments: &[Passed]) {
+        for argument in arguments {
+            if let PassedIn::Register(register) = argument.passed_in {
+                self.passed(Kind::Passed(register), argument.of, argument.slot);
+            }
+        }
+        for argument in arguments {
+            if argument.passed_in == PassedIn::Slot {
+                self.passed(Kind::Slot(argument.slot), argument.of, argument.slot);
+            }
+        }
     }
 
     fn passed(&mut self, kind: Kind, of: Scalar, slot: u16) {

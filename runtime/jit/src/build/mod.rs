@@ -68,6 +68,8 @@ pub(crate) struct FunctionBuilder<'a> {
     incoming: Vec<Vec<Incoming>>,
     /// Blocks that are laid out after all others.
     cold: Vec<BlockIndex>,
+    /// A block that is laid out before the first one of a block of the bytecode.
+    laid_out_before: Option<(BlockId, BlockIndex)>,
     /// For each block of the bytecode that is a loop header, the header in the graph and its parameters.
     headers: Table<BlockId, (BlockIndex, LiveIns)>,
     constant_nodes: Table<(u64, Scalar), NodeId>,
@@ -105,6 +107,7 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
         at_op: BlockLiveness::default(),
         incoming: decoded.blocks.iter().map(|_| Vec::new()).collect(),
         cold: Vec::new(),
+        laid_out_before: None,
         headers: Table::default(),
         constant_nodes: Table::default(),
         recent: vec![None; function.slots()],

@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 use super::FunctionBuilder;
 use super::blocks::Incoming;
 use super::defs::Defs;
-use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
+use crate::bytecode::{BlockId, CallSite, Callee, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{BlockIndex, Branch, ExitId, Kind, NodeId, Passed, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Entry, ExitId, Kind, NodeId, Passed, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a block that is inlined.
@@ -72,6 +72,34 @@ fn entry_terminator(decoded: &Decoded) -> Option<EntryTerminator> {
 }
 
 impl FunctionBuilder<'_> {
+    /// Makes the block at which the function enters itself when the call has executed its first block, if it calls itself so: the first block is
+    /// built once more, for its values, and leads on without a test.
+    pub(super) fn inlined_entry(&mut self) {
+        let (decoded, function) = (self.decoded, self.context.function);
+        let Some(arguments) = self.arguments_if_called.clone() else { return };
+        let is_own =
+            |call: &CallSite| matches!(call.callee, Callee::Function(own) if own.index() as u32 == function.ordinal());
+        if function.reads_unwritten_slots() || !decoded.calls().iter().any(is_own) {
+            return;
+        }
+        let Some(EntryTerminator::CondBranch(_, edges)) = entry_terminator(decoded) else { return };
+        let goes_on = |edge: &EdgeId| returns(decoded, decoded.edge(*edge).target).is_none();
+        let Some(edge) = edges.into_iter().find(goes_on).map(|edge| decoded.edge(edge)) else { return };
+        if edge.target == BlockId(0) || !self.entry_constants.is_reached(edge.target) {
+            return;
+        }
+        let block = self.open(Some(Entry { pc: 0, resumes: false, native: true }));
+        self.take_arguments(&arguments);
+        self.inline_ops(decoded, BlockId(0));
+        for remap in decoded.remaps(edge) {
+            self.defs.copy_within(remap.target.reg().index(), remap.source.reg().index());
+        }
+        self.graph.blocks[block].terminator = Terminator::Jump(Branch::default());
+        self.incoming[edge.target.index()].push(Incoming { from: block, second: false, defs: self.defs.clone() });
+        self.graph.inlined_entry = Some(block);
+        self.laid_out_before = Some((edge.target, block));
+    }
+
     /// Inlines the entry block of a callee, and those after it that return. Wherever that ends, the call has been counted, and its frame was
     /// found to fit.
     pub(super) fn inline_entry_block(

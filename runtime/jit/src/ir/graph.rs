@@ -473,6 +473,8 @@ impl Graph {
     }
 
     /// Adds a block without a terminator. The caller adds it to `order`.
+    /// The block at which the function enters itself when its first block has been inlined in the call.
+    pub inlined_entry: Option<BlockIndex>,
     pub fn add_block(&mut self) -> BlockIndex {
         self.blocks.push(Block {
             entry: None,

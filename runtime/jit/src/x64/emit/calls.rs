@@ -34,6 +34,17 @@ pub(super) fn has_calls(graph: &Graph) -> bool {
         || nodes.any(|id| graph.node(*id).kind == Kind::HasRoom)
 }
 
+/// A return of a function that can be called natively, if no return releases or passes references, or passes results in slots.
+pub(super) fn plain_return(graph: &Graph) -> Option<BlockIndex> {
+    graph.native_entry?;
+    let mut returns = graph.blocks.indexed().filter_map(|(block, _)| match graph.native_terminators.get(block)?.kind {
+        NativeKind::Return { refs, through_frames, .. } => Some((block, refs == 0 && !through_frames)),
+        _ => None,
+    });
+    // All returns of a function are alike.
+    returns.next().and_then(|(block, is_plain)| is_plain.then_some(block))
+}
+
 /// The target of a native call.
 enum Target {
     /// The function itself.
@@ -163,7 +174,11 @@ impl Emitter<'_> {
     fn native_call(&mut self, block: BlockIndex, exit: ExitId, call: &NativeCall, terminator: &NativeTerminator) {
         let own = self.graph.native_entry.filter(|(_, ordinal)| *ordinal == call.callee);
         let target = match own {
-            Some((entry, _)) if self.frame <= MAX_CALLED_FRAME_BYTES => Target::Label(self.labels[entry]),
+            Some((entry, _)) if self.frame <= MAX_CALLED_FRAME_BYTES => {
+                // The caller has executed the first block.
+                let inlined = self.graph.inlined_entry.filter(|_| call.partly_inlined);
+                Target::Label(self.labels[inlined.unwrap_or(entry)])
+            }
             // A listing has no addresses.
             _ => Target::Entry(self.link_targets.functions.get(&call.callee).copied().unwrap_or(NativeEntry::Known(0))),
         };
@@ -271,13 +286,15 @@ impl Emitter<'_> {
         values: &[(NodeId, Passed)],
         (operands, refs, through_frames): (ListId, u16, bool),
     ) {
-        let (frame, base, label) = (self.frame, runtime_layout::NATIVE_BASE, self.asm.ops.new_dynamic_label());
-        // The interpreter has entered this function, so it returns to the interpreter.
-        self.stubs.push(Stub { label, exit, kind: StubKind::Terminator(block) });
-        if frame > 0 {
-            dynasm!(self.asm.ops ; .arch x64 ; lea r11, [rsp + frame] ; cmp r11, [r13 + base] ; je =>label);
-        } else {
-            dynasm!(self.asm.ops ; .arch x64 ; cmp rsp, [r13 + base] ; je =>label);
+        if self.returns.is_none() {
+            // If the interpreter has entered this function, it returns to the interpreter.
+            let (frame, base, label) = (self.frame, runtime_layout::NATIVE_BASE, self.asm.ops.new_dynamic_label());
+            self.stubs.push(Stub { label, exit, kind: StubKind::Terminator(block) });
+            if frame > 0 {
+                dynasm!(self.asm.ops ; .arch x64 ; lea r11, [rsp + frame] ; cmp r11, [r13 + base] ; je =>label);
+            } else {
+                dynasm!(self.asm.ops ; .arch x64 ; cmp rsp, [r13 + base] ; je =>label);
+            }
         }
         if refs > 0 || through_frames {
             let none = self.asm.ops.new_dynamic_label();
@@ -349,6 +366,21 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; sub rsp, frame);
         }
     }
+    /// Emits what a function returns to that the interpreter has entered: it leaves the results where the return of `block` has them, which the
+    /// interpreter then executes.
+    pub(super) fn return_to_interpreter(&mut self, label: DynamicLabel, block: BlockIndex) {
+        dynasm!(self.asm.ops ; .arch x64 ; =>label);
+        let countdown = runtime_layout::COUNTDOWN;
+        dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
+        let graph = self.graph;
+        for (_, passed) in graph.native_terminators.get(block).iter().flat_map(|terminator| &terminator.values) {
+            if let PassedIn::Register(register) = passed.passed_in {
+                lower::store_slot(&mut self.asm, passed.of, SLOTS, i32::from(passed.slot) * 4, register);
+            }
+        }
+        self.jump_to_interpreter(block);
+    }
+
 
     /// Frees the native frame.
     pub(super) fn pop_native_frame(&mut self) {

@@ -119,6 +119,9 @@ struct Emitter<'a> {
     /// The width of the largest vectors, if the function has some.
     lanes: Option<Width>,
 }
+    /// Where the function returns to if the interpreter has entered it, and it can be called natively: a return is the same then in both cases. None
+    /// if a return has to know, because it releases references.
+    returns: Option<(DynamicLabel, BlockIndex)>,
 
 /// Emits the code of a function.
 pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTargets) -> Option<Emitted> {
@@ -146,8 +149,10 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         lanes,
     };
     let mut native_entry = None;
+        returns: None,
     let mut entries = Table::default();
     // Continuations of ops of the runtime are mostly reached from the code itself, so their resume points are emitted out of line.
+    emitter.returns = calls::plain_return(graph).map(|block| (emitter.asm.ops.new_dynamic_label(), block));
     let continuations = graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
         NativeKind::Op(op) => Some(op.continuation),
         NativeKind::Return { .. } | NativeKind::Call(_) => None,
@@ -175,6 +180,8 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         }
         for id in &content.nodes {
             code_offsets.push((emitter.asm.ops.offset().0, Origin::Node(*id)));
+        } else if graph.inlined_entry == Some(*block) {
+            emitter.push_native_frame();
             emitter.node(*id);
         }
         code_offsets.push((emitter.asm.ops.offset().0, Origin::Terminator(*block)));
@@ -196,6 +203,10 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         emitter.emit_failed_access(&failed);
     }
     for block in late_entries {
+    if let Some((label, block)) = emitter.returns {
+        code_offsets.push((emitter.asm.ops.offset().0, Origin::Terminator(block)));
+        emitter.return_to_interpreter(label, block);
+    }
         entries.insert(block, emitter.asm.ops.offset().0);
         code_offsets.push((emitter.asm.ops.offset().0, Origin::ResumePoint(block)));
         emitter.resume_point();
@@ -230,6 +241,11 @@ impl Emitter<'_> {
 
     /// The label of a new stub that takes a side exit.
     fn exit(&mut self, exit: ExitId) -> DynamicLabel {
+        if let Some((label, _)) = self.returns {
+            // A call, so that the processor predicts the return.
+            let body = self.asm.ops.new_dynamic_label();
+            dynasm!(self.asm.ops ; .arch x64 ; call =>body ; jmp =>label ; =>body);
+        }
         let label = self.asm.ops.new_dynamic_label();
         self.stubs.push(Stub { label, exit, kind: StubKind::FailedCheck });
         label

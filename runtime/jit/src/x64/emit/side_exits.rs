@@ -143,6 +143,11 @@ impl Emitter<'_> {
             Some((slot, wide)) => {
                 let of = if wide { Scalar::I64 } else { Scalar::I32 };
                 lower::load_slot(&mut self.asm, of, RCX, SLOTS, i32::from(slot) * 4);
+        self.jump_to_interpreter(block);
+    }
+
+    /// Goes on in the interpreter, at the op at the end of a block. The native stack is as it was when the interpreter entered the code.
+    pub(super) fn jump_to_interpreter(&mut self, block: BlockIndex) {
             }
             None => dynasm!(self.asm.ops ; .arch x64 ; xor ecx, ecx),
         }
