@@ -66,7 +66,8 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
                     (shim, quote!(#ordinal => #call,))
                 })
                 .unzip();
-            implement(&module, &header, &quote!(#(#arms)*), &quote!(#(#shims)*))
+            let (exports, method) = direct_entries(&module);
+            implement(&module, &quote!(#header #method), &quote!(#(#arms)*), &quote!(#(#shims)* #exports))
         }
     };
     let item = &module.item;
@@ -242,6 +243,92 @@ fn call(export: &Export, shim: &TokenStream, adaptor: Option<&abi::Adaptor>, sta
         quote!({ #references let #pattern = #invoke; Ok(::vireo::abi::Step::Return(#value)) })
     };
     quote!(#shim(call, #keep, |#(#given),*| #body))
+}
+
+/// The direct exports of a module, and the method that returns their entries. A generic type has none.
+fn direct_entries(module: &Module) -> (TokenStream, TokenStream) {
+    if !module.item.generics.params.is_empty() {
+        return Default::default();
+    }
+    let exports = module.exports.iter().enumerate().filter_map(|(ordinal, export)| {
+        let name = format_ident!("Direct{ordinal}");
+        let implementation = direct_export(export, &name, &module.item.self_ty, &state_type(module))?;
+        Some((implementation, quote!(#ordinal => ::vireo::abi::DirectEntry::of::<#name>(),)))
+    });
+    let (exports, arms): (Vec<_>, Vec<_>) = exports.unzip();
+    if exports.is_empty() {
+        return Default::default();
+    }
+    let method = quote! {
+        fn direct_entry(&self, ordinal: usize) -> ::core::option::Option<::vireo::abi::DirectEntry> {
+            match ordinal {
+                #(#arms)*
+                _ => ::core::option::Option::None,
+            }
+        }
+    };
+    (quote!(#(#exports)*), method)
+}
+
+/// An export as the direct export `name`, if it takes numbers, returns at most one and never waits.
+fn direct_export(export: &Export, name: &Ident, module: &syn::Type, state: &TokenStream) -> Option<TokenStream> {
+    let signature = &export.signature;
+    if signature.waits || signature.results.len() > 1 {
+        return None;
+    }
+    let (mut integers, mut floats) = (0_usize, 0_usize);
+    let next = |count: &mut usize| std::mem::replace(count, *count + 1);
+    let mut reads = Vec::new();
+    let mut args = Vec::new();
+    for (index, argument) in signature.args.iter().enumerate() {
+        let Shape::One(value) = &argument.shape else { return None };
+        let name = format_ident!("a{index}");
+        let (read, position) = match value.kind? {
+            ValueKind::I32 => (quote!(i32), next(&mut integers)),
+            ValueKind::I64 => (quote!(i64), next(&mut integers)),
+            ValueKind::F32 => (quote!(f32), next(&mut floats)),
+            ValueKind::F64 => (quote!(f64), next(&mut floats)),
+            ValueKind::Ref => return None,
+        };
+        reads.push(quote!(let #name = words.#read(#position);));
+        args.push(convert(argument, &name).1);
+    }
+    let result = format_ident!("result");
+    let bits = match signature.results.first() {
+        None => quote!(0),
+        Some(value) => {
+            let converted = to_shim(value, &result);
+            match value.kind? {
+                ValueKind::I32 => quote!(u64::from((#converted) as u32)),
+                ValueKind::I64 => quote!((#converted) as u64),
+                ValueKind::F32 => quote!(u64::from((#converted).to_bits())),
+                ValueKind::F64 => quote!((#converted).to_bits()),
+                ValueKind::Ref => return None,
+            }
+        }
+    };
+    let (method, takes_state) = (&export.method, signature.takes_state);
+    let state = takes_state.then(|| quote!(::vireo::abi::state::<#state>(_state)?,));
+    let pattern = if signature.results.is_empty() { quote!(()) } else { quote!(#result) };
+    Some(quote! {
+        struct #name;
+        impl ::vireo::abi::DirectExport for #name {
+            type Module = #module;
+            const INTEGERS: usize = #integers;
+            const FLOATS: usize = #floats;
+            const TAKES_STATE: bool = #takes_state;
+            #[inline]
+            fn call(
+                module: &#module,
+                _state: &mut dyn ::core::any::Any,
+                words: &::vireo::abi::DirectWords,
+            ) -> ::vireo::Result<u64> {
+                #(#reads)*
+                let #pattern = module.#method(#state #(#args),*)?;
+                Ok(#bits)
+            }
+        }
+    })
 }
 
 /// The statement that makes an argument of the one of an earlier form, or of nothing.

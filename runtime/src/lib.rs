@@ -139,6 +139,10 @@ pub mod abi {
     // What `#[vm_module]` writes calls of, and tests compare with the specs.
     #[doc(hidden)]
     pub use vireo_vm::abi::{RefArgument, TextArgument, callees, modules, same_name, shims, state};
+    #[doc(hidden)]
+    pub use vireo_vm::interp::{DirectExport, DirectWords};
+    #[doc(hidden)]
+    pub use vireo_vm::native::DirectEntry;
 }
 
 /// What runs programs: limits of calls, the tiers, what programs print and trace.

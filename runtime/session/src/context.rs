@@ -476,7 +476,7 @@ fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
             Some(_) => {}
         }
     }
-    let bound = bytecode.bind(|import, convention| {
+    let bound = bytecode.bind(modules, |import, convention| {
         let target = match import.split() {
             Some((module, function)) => resolve(modules, module, function, convention),
             None => Err(Status::not_found("it has no module name")),

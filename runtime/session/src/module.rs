@@ -87,9 +87,10 @@ pub struct ExportInfo<'a> {
 }
 
 impl VerifiedBytecode {
-    /// The bound module, with the target of each import as `target` resolves it.
+    /// The bound module, with the target of each import as `target` resolves it among `modules`.
     pub fn bind(
         &self,
+        modules: &[Module],
         mut target: impl FnMut(Import<'_>, &Convention) -> Result<Option<interp::ImportTarget>>,
     ) -> Result<interp::BytecodeModule> {
         let archive = &self.archive;
@@ -97,7 +98,11 @@ impl VerifiedBytecode {
         for (import, convention) in archive.imports().zip(&self.imports) {
             let name = import.full_name.to_string();
             let target = target(import, convention)?;
-            imports.push(interp::Import { name, convention: convention.clone(), target });
+            let direct = target.and_then(|target| match &modules.get(target.module)?.0 {
+                ModuleKind::Native(native) => interp::DirectImport::new(&native.module, target).map(Arc::new),
+                ModuleKind::Bytecode(_) => None,
+            });
+            imports.push(interp::Import { name, convention: convention.clone(), target, direct });
         }
         let (global_bytes, global_refs) = archive.globals();
         Ok(interp::BytecodeModule {
@@ -257,7 +262,7 @@ impl Module {
         if let ModuleKind::Bytecode(module) = &self.0
             && let Some(function) = module.functions.get(ordinal)
         {
-            let unbound = module.bind(|_, _| Ok(None))?;
+            let unbound = module.bind(&[], |_, _| Ok(None))?;
             return Ok(vireo_jit::Plan::new(function, &unbound).and_then(|plan| plan.list()));
         }
         Ok(None)
@@ -276,7 +281,7 @@ impl Module {
         if let ModuleKind::Bytecode(module) = &self.0
             && let Some(function) = module.functions.get(ordinal)
         {
-            let unbound = module.bind(|_, _| Ok(None))?;
+            let unbound = module.bind(&[], |_, _| Ok(None))?;
             let attempt = |_| {
                 let start = std::time::Instant::now();
                 let bytes = vireo_jit::Plan::new(function, &unbound)?.code_bytes()?;

@@ -293,6 +293,7 @@ fn program(case: &Case) -> Result<ModuleList, String> {
         name: (*name).to_string(),
         convention,
         target: None,
+        direct: None,
     });
     let module = BytecodeModule {
         compiler: function_compiler(&functions),

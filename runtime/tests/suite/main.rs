@@ -14,6 +14,7 @@ mod compiled_share;
 mod conformance;
 mod constants;
 mod context;
+mod direct_imports;
 mod disassembly;
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), unix))]
 mod elf;

@@ -3,7 +3,7 @@
 //! A call crosses the boundary as two streams in the order of the calling convention: one 64-bit word per `i I f F`, one entry per
 //! `r`. A span `C...D` is one word with the number of tuples, then the tuples. `#[vm_module]` writes this code; few write it by hand.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::mem::MaybeUninit;
 
 use super::object::Ref;
@@ -91,8 +91,36 @@ pub enum Outcome {
     Wait(BoxedWaitSource),
 }
 
+/// Most integers, and most floats, among the arguments of a direct call: the registers of the processor that pass them.
+pub const DIRECT_INTEGERS: usize = 4;
+/// See [`DIRECT_INTEGERS`].
+pub const DIRECT_FLOATS: usize = 4;
+
+/// The function of a direct entry. It takes the machine, the import, then integers and floats, each in their order; a narrower number is in the
+/// lower bits. Those that the export does not have are undefined.
+pub(crate) type DirectFunction =
+    unsafe extern "C" fn(*mut (), *const (), u64, u64, u64, u64, f64, f64, f64, f64) -> DirectResult;
+
+/// What a direct call returns, in two registers.
+#[repr(C)]
+pub(crate) struct DirectResult {
+    /// The result as in [`Call::result_words`].
+    pub bits: u64,
+    /// Zero if the export has failed; the machine says why.
+    pub has_returned: u64,
+}
+
+/// The direct entry of an export: how machine code calls it without a [`Call`]. The export takes numbers, returns at most one, and never waits.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct DirectEntry {
+    pub(crate) function: DirectFunction,
+    /// The type of the module that the function takes.
+    pub(crate) module: TypeId,
+}
+
 /// A module written in Rust. One instance may be in many contexts, each of which has a state of its own.
-pub trait NativeModule: Send + Sync + 'static {
+pub trait NativeModule: Any + Send + Sync {
     /// Name that imports have before the dot.
     fn name(&self) -> &str;
 
@@ -113,4 +141,11 @@ pub trait NativeModule: Send + Sync + 'static {
     /// # Errors
     /// The failures of the export, which become those of the program; `INVALID_ARGUMENT` if the arguments do not match its calling convention.
     fn call(&self, ordinal: usize, state: &mut dyn Any, call: &mut Call) -> Result<Outcome>;
+
+    /// How machine code calls export `ordinal` directly, if it can.
+    #[doc(hidden)]
+    fn direct_entry(&self, ordinal: usize) -> Option<DirectEntry> {
+        let _ = ordinal;
+        None
+    }
 }

@@ -4,13 +4,13 @@
 //! continue with. Values are passed in registers and a call instruction keeps the return address; references are passed in the frames.
 
 use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
-use crate::convention::Kind;
+use crate::convention::{Convention, Kind};
 use crate::interp::BytecodeModule;
 use crate::interp::machine::ArgumentLayout;
 use crate::interp::threaded::offsets;
 use crate::ir::graph::{Passed, PassedIn};
 use crate::ir::types::Scalar;
-use crate::processor::registers::{PASSED, VECTOR_PASSED};
+use crate::processor::registers::{DIRECT, PASSED, VECTOR_DIRECT, VECTOR_PASSED};
 
 /// Bytes of the stack that have to be free after the slots of a caller. Most calls take less, and need no check of their own.
 pub(crate) const STACK_RESERVE: usize = 2048;
@@ -31,7 +31,12 @@ fn scalar(kind: Kind) -> Option<Scalar> {
 
 /// How arguments or results of these kinds are passed, references aside.
 fn passed(kinds: &[Kind]) -> Vec<Passed> {
-    let (mut integers, mut floats) = (PASSED.iter(), VECTOR_PASSED.iter());
+    passed_in(kinds, &PASSED, &VECTOR_PASSED)
+}
+
+/// The same in these registers, as far as there are enough.
+fn passed_in(kinds: &[Kind], integers: &[u8], floats: &[u8]) -> Vec<Passed> {
+    let (mut integers, mut floats) = (integers.iter(), floats.iter());
     let mut layout = ArgumentLayout::default();
     let of_each = kinds.iter().filter_map(|kind| {
         let slot = layout.place(*kind) as u16;
@@ -61,6 +66,23 @@ pub(crate) fn results(function: &VerifiedFunction) -> Vec<Passed> {
     all
 }
 
+/// How the arguments of a direct call are passed; none if they are not numbers that fit into the registers.
+pub(crate) fn direct_arguments(convention: &Convention) -> Option<Vec<Passed>> {
+    let kinds = convention.fixed_args()?;
+    let passed = passed_in(&kinds, &DIRECT, &VECTOR_DIRECT);
+    let all_in_registers = passed.len() == kinds.len() && passed.iter().all(|one| one.passed_in != PassedIn::Slot);
+    all_in_registers.then_some(passed)
+}
+
+/// The type of the result of a direct call, if it has one.
+pub(crate) fn direct_result(convention: &Convention) -> Option<Option<Scalar>> {
+    match convention.results[..] {
+        [] => Some(None),
+        [kind] => scalar(kind).map(Some),
+        _ => None,
+    }
+}
+
 /// The function that a call calls, if it is a plain call of one of the module.
 fn callee(decoded: &Decoded, call: CallId) -> Option<u32> {
     let site = decoded.call(call);
@@ -75,7 +97,7 @@ fn slot_bytes(function: &VerifiedFunction) -> usize {
 }
 
 /// A call that machine code can make itself.
-pub(crate) struct DirectCall<'a> {
+pub(crate) struct ModuleCall<'a> {
     pub callee: &'a VerifiedFunction,
     pub arguments: Vec<Passed>,
     pub results: Vec<Passed>,
@@ -95,7 +117,7 @@ pub(crate) struct FunctionContext<'a> {
 
 impl<'a> FunctionContext<'a> {
     /// A call as a native one, if machine code can make it.
-    pub fn direct_call(&self, call: CallId) -> Option<DirectCall<'a>> {
+    pub fn module_call(&self, call: CallId) -> Option<ModuleCall<'a>> {
         let ordinal = callee(self.function.decoded(), call)?;
         let callee = self.module.functions.get(ordinal as usize)?;
         let lead = offsets::HEADER + callee.refs() * offsets::REFERENCE;
@@ -104,7 +126,7 @@ impl<'a> FunctionContext<'a> {
         let (advance, size) = (advance as u32, (advance + slot_bytes(callee)) as u32);
         let zeroed = if callee.reads_unwritten_slots() { slot_bytes(callee) } else { 0 };
         let (arguments, results) = (arguments(callee)?, results(callee));
-        (zeroed <= MAX_ZEROED_BYTES).then_some(DirectCall {
+        (zeroed <= MAX_ZEROED_BYTES).then_some(ModuleCall {
             callee,
             arguments,
             results,

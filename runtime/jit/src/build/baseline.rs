@@ -151,8 +151,9 @@ impl FunctionBuilder<'_> {
 
     /// Builds an op that the runtime or the interpreter executes, with all definitions flushed.
     fn execute_baseline(&mut self, op: Op) {
+        let direct = self.direct_call(op);
         let exit = self.exit_with(self.defined());
-        self.execute_by_runtime(op, exit);
+        self.execute_by_runtime(op, exit, direct);
         self.forget();
     }
 }

@@ -6,11 +6,13 @@ use smallvec::SmallVec;
 use super::FunctionBuilder;
 use super::blocks::{Incoming, LiveIn, live_ins};
 use super::partial_inlining::Inlined;
-use crate::analysis::calls::{self, DirectCall};
+use crate::analysis::calls::{self, FunctionContext, ModuleCall};
 use crate::analysis::constants::apply;
-use crate::bytecode::{AnyReg, CallId, ListId};
+use crate::bytecode::{AnyReg, CallId, Callee, ListId, Op};
+use crate::interp::lent_references::may_be_lent_to;
 use crate::ir::graph::{
-    Entry, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, SideExitKind, Terminator,
+    DirectCall, Entry, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, SideExitKind,
+    Terminator,
 };
 use crate::ir::types::{Scalar, Ty};
 
@@ -21,8 +23,6 @@ impl FunctionBuilder<'_> {
         let entry = self.open(Some(Entry { pc: 0, resumes: false, native: true }));
         self.graph.order.push(entry);
         self.graph.native_entry = Some((entry, self.context.function.ordinal()));
-        self.defs.fill(None);
-        // Arguments in registers come first: loads of slots may overwrite their registers.
         self.take_arguments(&arguments);
         // Slots that are read and are no arguments have been zeroed.
         for slot in live_ins.iter().flat_map(|one| one.slot..one.slot + one.slots()) {
@@ -35,6 +35,8 @@ impl FunctionBuilder<'_> {
 
     /// Defines the slots of the arguments of a native call where they are passed.
     pub(super) fn take_arguments(&mut self, arguments: &[Passed]) {
+        self.defs.fill(None);
+        // Arguments in registers come first: loads of slots may overwrite their registers.
         for argument in arguments {
             if let PassedIn::Register(register) = argument.passed_in {
                 self.passed(Kind::Passed(register), argument.of, argument.slot);
@@ -77,10 +79,28 @@ impl FunctionBuilder<'_> {
         self.graph.native_terminators.insert(self.current, NativeTerminator { values, kind });
     }
 
+    /// A call of an import that machine code can make directly, with the values that it passes. References that are lent to the frame have to be
+    /// counted before the import runs.
+    pub(super) fn direct_call(&mut self, op: Op) -> Option<(DirectCall, Vec<(NodeId, Passed)>)> {
+        let Op::Call { call } = op else { return None };
+        let site = self.decoded.call(call);
+        let Callee::Import(import) = site.callee else { return None };
+        let FunctionContext { module, function } = self.context;
+        let import = module.imports.get(import.index())?;
+        let direct = import.direct.as_deref().filter(|_| !may_be_lent_to(function))?;
+        let passed = calls::direct_arguments(&import.convention)?;
+        let result = calls::direct_result(&import.convention)?;
+        let (operands, targets) = (self.decoded.list(site.operands), self.decoded.list(site.results));
+        let result = result.zip(targets.first()).map(|(of, target)| (of, target.reg().0));
+        let values = self.values(operands, &passed);
+        let call = DirectCall { import: std::ptr::from_ref(direct) as usize, function: direct.function(), result };
+        Some((call, values))
+    }
+
     /// Builds a native call. False, and nothing is built, if machine code cannot make the call.
     pub(super) fn native_call(&mut self, id: CallId) -> bool {
-        let Some(call) = self.context.direct_call(id) else { return false };
-        let DirectCall { callee, arguments, results, advance, size, zeroed } = call;
+        let Some(call) = self.context.module_call(id) else { return false };
+        let ModuleCall { callee, arguments, results, advance, size, zeroed } = call;
         let site = self.decoded.call(id);
         let (operands, targets) = (self.decoded.list(site.operands), self.decoded.list(site.results));
         let passes_refs = operands.iter().any(|register| register.is_ref());

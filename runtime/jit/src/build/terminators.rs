@@ -8,7 +8,8 @@ use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{Callee, Op};
 use crate::interp::lent_references::may_be_lent_to;
 use crate::ir::graph::{
-    Branch, Entry, ExitId, LentOp, NativeKind, NativeTerminator, RuntimeOp, SideExitKind, Terminator,
+    Branch, DirectCall, Entry, ExitId, LentOp, NativeKind, NativeTerminator, NodeId, Passed, RuntimeOp, SideExitKind,
+    Terminator,
 };
 use crate::vm::list::ListType;
 use crate::vm::{Buffer, Object};
@@ -68,11 +69,12 @@ impl FunctionBuilder<'_> {
         {
             return;
         }
+        let direct = self.direct_call(op);
         // The builder applies the op again when it continues to the next one, which changes nothing.
         apply(self.decoded, &self.liveness, self.pc, &mut self.slot_constants);
         let home = self.live_after();
         let exit = self.exit_for_op(&home);
-        self.execute_by_runtime(op, exit);
+        self.execute_by_runtime(op, exit, direct);
         self.defs.leave(home);
     }
 
@@ -101,7 +103,12 @@ impl FunctionBuilder<'_> {
     }
 
     /// Ends the block with an op that the runtime or the interpreter executes, and begins its continuation.
-    pub(super) fn execute_by_runtime(&mut self, op: Op, exit: ExitId) {
+    pub(super) fn execute_by_runtime(
+        &mut self,
+        op: Op,
+        exit: ExitId,
+        direct: Option<(DirectCall, Vec<(NodeId, Passed)>)>,
+    ) {
         let (from, is_filled) = (self.current, self.is_filled_next(op));
         let called = match op {
             Op::Call { call } | Op::CallVariadic { call } => Some((call, self.decoded.call(call).callee)),
@@ -116,10 +123,10 @@ impl FunctionBuilder<'_> {
         self.graph.order.push(new);
         if !is_inside {
             let (import, lent) = (called.map(|(call, _)| call), self.lent_op(op));
-            let op = RuntimeOp { continuation: new, import, is_filled, lent };
-            self.graph
-                .native_terminators
-                .insert(from, NativeTerminator { values: Vec::new(), kind: NativeKind::Op(op) });
+            let (direct, values) = direct.unzip();
+            let op = RuntimeOp { continuation: new, import, is_filled, lent, direct };
+            let terminator = NativeTerminator { values: values.unwrap_or_default(), kind: NativeKind::Op(op) };
+            self.graph.native_terminators.insert(from, terminator);
         }
     }
 }

@@ -388,6 +388,18 @@ pub(crate) struct RuntimeOp {
     pub is_filled: bool,
     /// How machine code executes it itself in a frame that references are lent to.
     pub lent: Option<LentOp>,
+    /// How machine code executes it itself while the call is not limited.
+    pub direct: Option<DirectCall>,
+}
+
+/// A direct call of an import (`direct_import.rs` of the interpreter), with the values of its terminator as arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirectCall {
+    /// The addresses of the import and of the function that calls it.
+    pub import: usize,
+    pub function: usize,
+    /// The type of the result, and the slot that it goes to.
+    pub result: Option<(Scalar, u16)>,
 }
 
 /// An op that machine code executes if the references of its frame are lent (`lent_references.rs` of the interpreter).
@@ -461,6 +473,8 @@ pub(crate) struct Graph {
     pub native_terminators: NativeTerminators,
     /// The block at which machine code that calls the function enters it, if it may, and the ordinal of the function.
     pub native_entry: Option<(BlockIndex, u32)>,
+    /// The block at which the function enters itself when its first block has been inlined in the call.
+    pub inlined_entry: Option<BlockIndex>,
 }
 
 impl Graph {
@@ -473,8 +487,6 @@ impl Graph {
     }
 
     /// Adds a block without a terminator. The caller adds it to `order`.
-    /// The block at which the function enters itself when its first block has been inlined in the call.
-    pub inlined_entry: Option<BlockIndex>,
     pub fn add_block(&mut self) -> BlockIndex {
         self.blocks.push(Block {
             entry: None,

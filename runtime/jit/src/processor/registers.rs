@@ -14,6 +14,7 @@
 //! ```
 
 use crate::ir::types::Width;
+use crate::vm::native::{DIRECT_FLOATS, DIRECT_INTEGERS};
 
 pub const RAX: u8 = 0;
 pub const RCX: u8 = 1;
@@ -54,6 +55,14 @@ pub const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
 /// Registers of the arguments and results of native calls. None is ever allocated to a value, so they are read and written in any order.
 pub const PASSED: [u8; 3] = LOADED;
 pub const VECTOR_PASSED: [u8; 3] = VECTOR_LOADED;
+
+/// Registers to which the arguments of direct calls are moved first: all those that are never allocated to values, so in any order. From there
+/// they move to the registers of the C convention, by which the values are not needed any more.
+pub const DIRECT: [u8; 4] = [RDX, RCX, RAX, SCRATCH];
+pub const VECTOR_DIRECT: [u8; 4] = [VECTOR_LOADED[0], VECTOR_LOADED[1], VECTOR_LOADED[2], VECTOR_SCRATCH];
+/// The registers of the same arguments in the C convention, after the two of the machine and the import.
+pub const C_DIRECT: [u8; 4] = [RDX, RCX, R8, R9];
+pub const C_VECTOR_DIRECT: [u8; 4] = [0, 1, 2, 3];
 
 /// General registers that are allocated to values.
 pub const GENERAL: [u8; 8] = [RSI, RDI, R8, R9, R10, RBX, RBP, R14];
@@ -106,6 +115,8 @@ const fn divide(sets: &[&[u8]]) -> bool {
 
 const _: () = assert!(divide(&[&GENERAL, &LOADED, &[SCRATCH], &[SLOTS, MACHINE, COUNTDOWN, RSP]]));
 const _: () = assert!(divide(&[&VECTORS, &VECTOR_LOADED, &[VECTOR_SCRATCH]]));
+const _: () = assert!(set(&GENERAL) & set(&DIRECT) == 0 && set(&VECTORS) & set(&VECTOR_DIRECT) == 0);
+const _: () = assert!(DIRECT.len() == DIRECT_INTEGERS && VECTOR_DIRECT.len() == DIRECT_FLOATS);
 const _: () = assert!(set(&GENERAL) & set(&CALLEE_SAVED) == set(&CALLEE_SAVED));
 const _: () = assert!(set(&WIDE_VECTORS) == set(&VECTORS) | 0xFFFF_0000);
 // A C function preserves the registers that hold their values all through the code.

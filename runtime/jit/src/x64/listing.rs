@@ -183,6 +183,7 @@ impl<'a> Listing<'a> {
                                 exit.frame_state.iter().map(|slot_value| (slot_value.slot, slot_value.node)),
                             );
                             let what = match op {
+                                RuntimeOp { direct: Some(_), .. } => "call the import directly",
                                 RuntimeOp { import: Some(_), .. } => "call the import",
                                 RuntimeOp { is_filled: true, .. } => "allocate without zeroing",
                                 RuntimeOp { lent: Some(_), .. } => "use lent references, or call the runtime",

@@ -4,18 +4,20 @@
 use std::collections::HashMap;
 
 use crate::interp::lent_references::offsets as lent;
-use crate::interp::machine::Machine;
+use crate::interp::machine::{self, Machine};
 use crate::interp::threaded::offsets;
 use crate::ir::graph::BlockIndex;
 use crate::vm::offsets as objects;
 
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
 pub(super) use crate::interp::threaded::{
-    allocate, begin_frame, call_import, check_limits, count_many, end_frame, execute, out_of_range,
+    allocate, begin_frame, call_import, check_limits, count_many, end_frame, execute, fail_import, out_of_range,
 };
 
 /// The countdown to the next check of the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;
+/// Whether the limits bound more than sizes, a byte.
+pub(super) const IS_LIMITED: i32 = machine::IS_LIMITED as i32;
 /// The op at which the interpreter continues after a side exit.
 pub(super) const PC: i32 = std::mem::offset_of!(Machine<'_>, pc) as i32;
 /// The address of the value globals of the running module.

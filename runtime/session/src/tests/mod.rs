@@ -77,6 +77,7 @@ fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (
             name: (*name).to_string(),
             convention: parse(convention),
             target: Some(ImportTarget { module: *module, function: *function }),
+            direct: None,
         })
         .collect();
     let import_conventions: Vec<_> = imports.iter().map(|import| import.convention.clone()).collect();

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use super::direct_import::DirectImport;
 use super::ready_call::ReadyCall;
 use super::threaded::CodeTable;
 use super::threaded::FunctionCompiler;
@@ -132,6 +133,8 @@ pub struct Import {
     pub convention: Convention,
     /// The function that it is bound to, which has the same convention. None for an optional import that no module provides.
     pub target: Option<ImportTarget>,
+    /// How machine code calls it without a [`Call`], if it can.
+    pub direct: Option<Arc<DirectImport>>,
 }
 
 /// The function an import is bound to.

@@ -449,7 +449,7 @@ fn clear_after_panic(call: &mut Call) {
 }
 
 #[cold]
-fn no_native_state(target: ImportTarget) -> Status {
+pub(super) fn no_native_state(target: ImportTarget) -> Status {
     Status::internal(format!("module {} has no state of a native module", target.module))
 }
 

@@ -73,6 +73,9 @@ pub struct Machine<'a> {
     pub native_limit: usize,
 }
 
+/// The offset of whether the limits bound more than sizes, a byte, for machine code.
+pub const IS_LIMITED: usize = std::mem::offset_of!(Machine<'_>, is_limited);
+
 impl<'a> Machine<'a> {
     /// A machine that continues with the top frame of `stack`.
     ///

@@ -6,6 +6,7 @@
 mod bound_modules;
 pub mod code_listing;
 pub(crate) mod control;
+mod direct_import;
 pub(crate) mod frame;
 mod helpers;
 mod invocation;
@@ -31,6 +32,8 @@ pub use crate::limits::{Limits, Tier};
 #[doc(hidden)]
 pub use bound_modules::CodeShape;
 pub use code_listing::{CodePart, CompiledFunction};
+#[doc(hidden)]
+pub use direct_import::{DirectExport, DirectImport, DirectWords};
 pub use invocation::Poll;
 pub use perf_map::write_perf_map;
 

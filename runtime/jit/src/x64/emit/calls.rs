@@ -13,11 +13,11 @@ use super::{Emitter, Stub, StubKind};
 use crate::analysis::calls::STACK_RESERVE;
 use crate::bytecode::ListId;
 use crate::ir::graph::{
-    BlockIndex, ExitId, Graph, Kind, LentOp, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn,
-    RuntimeOp,
+    BlockIndex, DirectCall, ExitId, Graph, Kind, LentOp, NativeCall, NativeKind, NativeTerminator, NodeId, Passed,
+    PassedIn, RuntimeOp,
 };
 use crate::ir::types::Scalar;
-use crate::processor::registers::{RAX, SLOTS};
+use crate::processor::registers::{C_DIRECT, C_VECTOR_DIRECT, DIRECT, RAX, SLOTS, VECTOR_DIRECT};
 
 /// Most bytes of frames of nested native calls. Then the interpreter makes the call, and begins with an empty native stack again.
 const MAX_NATIVE_CALL_BYTES: i32 = 8 << 10;
@@ -79,23 +79,24 @@ impl Emitter<'_> {
             NativeKind::Return { operands, refs, through_frames } => {
                 self.native_return(block, exit, &terminator.values, (*operands, *refs, *through_frames));
             }
-            NativeKind::Op(op) => self.runtime_op(block, exit, *op),
+            NativeKind::Op(op) => self.runtime_op(block, exit, *op, &terminator.values),
         }
     }
 
     /// Executes an op without machine code, with its operands in the slots.
-    fn runtime_op(&mut self, block: BlockIndex, exit: ExitId, op: RuntimeOp) {
+    fn runtime_op(&mut self, block: BlockIndex, exit: ExitId, op: RuntimeOp, values: &[(NodeId, Passed)]) {
         if op.import.is_some() {
             self.count(exit);
         }
         self.flush_frame_state(exit);
-        match op.lent {
-            Some(lent) => {
-                let label = self.asm.ops.new_dynamic_label();
-                self.stubs.push(Stub { label, exit, kind: StubKind::NotLent(block, op) });
-                self.lent_op(lent, label);
-            }
-            None => self.call_runtime_op(exit, op),
+        let label = self.asm.ops.new_dynamic_label();
+        if op.lent.is_some() || op.direct.is_some() {
+            self.stubs.push(Stub { label, exit, kind: StubKind::ByRuntime(block, op) });
+        }
+        match (op.lent, op.direct) {
+            (Some(lent), _) => self.lent_op(lent, label),
+            (None, Some(direct)) => self.direct_call(exit, direct, values, label),
+            (None, None) => self.call_runtime_op(exit, op),
         }
         if self.next != Some(op.continuation) {
             let back = self.labels[op.continuation];
@@ -146,8 +147,34 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls the function of the runtime that executes an op, with its operands in the slots, where references are not lent.
-    pub(super) fn op_without_lent(&mut self, exit: ExitId, op: RuntimeOp) {
+    /// Calls an import with its arguments in registers, or jumps to `label` if the call of the program is limited.
+    fn direct_call(&mut self, exit: ExitId, call: DirectCall, values: &[(NodeId, Passed)], label: DynamicLabel) {
+        let (limited, failed) = (runtime_layout::IS_LIMITED, self.asm.ops.new_dynamic_label());
+        self.stubs.push(Stub { label: failed, exit, kind: StubKind::FailedImport });
+        dynasm!(self.asm.ops ; .arch x64 ; cmp BYTE [r13 + limited], 0 ; jne =>label);
+        // Constants of floats pass through a general register.
+        let (floats, integers): (Vec<_>, Vec<_>) = values.iter().copied().partition(|(_, passed)| passed.of.is_float());
+        self.load_registers(&floats);
+        self.load_registers(&integers);
+        for index in 0..floats.len() {
+            lower::move_value(&mut self.asm, Scalar::F64, C_VECTOR_DIRECT[index], VECTOR_DIRECT[index]);
+        }
+        for index in 0..integers.len() {
+            lower::move_value(&mut self.asm, Scalar::I64, C_DIRECT[index], DIRECT[index]);
+        }
+        self.zero_upper_lanes();
+        let (import, function) = (call.import as i64, call.function as i64);
+        dynasm!(self.asm.ops ; .arch x64 ; mov rdi, r13 ; mov rsi, QWORD import ; mov rax, QWORD function);
+        self.call_runtime();
+        dynasm!(self.asm.ops ; .arch x64 ; test edx, edx ; jz =>failed);
+        if let Some((of, slot)) = call.result {
+            let bits = if of.is_wide() { Scalar::I64 } else { Scalar::I32 };
+            lower::store_slot(&mut self.asm, bits, SLOTS, i32::from(slot) * 4, RAX);
+        }
+    }
+
+    /// Calls the function of the runtime that executes an op, with its operands in the slots, where machine code does not execute it itself.
+    pub(super) fn op_by_runtime(&mut self, exit: ExitId, op: RuntimeOp) {
         self.call_runtime_op(exit, op);
         let back = self.labels[op.continuation];
         dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
@@ -339,6 +366,21 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; ret);
     }
 
+    /// Emits what a function returns to that the interpreter has entered: it leaves the results where the return of `block` has them, which the
+    /// interpreter then executes.
+    pub(super) fn return_to_interpreter(&mut self, label: DynamicLabel, block: BlockIndex) {
+        dynasm!(self.asm.ops ; .arch x64 ; =>label);
+        let countdown = runtime_layout::COUNTDOWN;
+        dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
+        let graph = self.graph;
+        for (_, passed) in graph.native_terminators.get(block).iter().flat_map(|terminator| &terminator.values) {
+            if let PassedIn::Register(register) = passed.passed_in {
+                lower::store_slot(&mut self.asm, passed.of, SLOTS, i32::from(passed.slot) * 4, register);
+            }
+        }
+        self.jump_to_interpreter(block);
+    }
+
     /// Moves values to the registers that they are passed in, none of which is the location of another value.
     fn load_registers(&mut self, values: &[(NodeId, Passed)]) {
         for (value, passed) in values {
@@ -366,21 +408,6 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; sub rsp, frame);
         }
     }
-    /// Emits what a function returns to that the interpreter has entered: it leaves the results where the return of `block` has them, which the
-    /// interpreter then executes.
-    pub(super) fn return_to_interpreter(&mut self, label: DynamicLabel, block: BlockIndex) {
-        dynasm!(self.asm.ops ; .arch x64 ; =>label);
-        let countdown = runtime_layout::COUNTDOWN;
-        dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
-        let graph = self.graph;
-        for (_, passed) in graph.native_terminators.get(block).iter().flat_map(|terminator| &terminator.values) {
-            if let PassedIn::Register(register) = passed.passed_in {
-                lower::store_slot(&mut self.asm, passed.of, SLOTS, i32::from(passed.slot) * 4, register);
-            }
-        }
-        self.jump_to_interpreter(block);
-    }
-
 
     /// Frees the native frame.
     pub(super) fn pop_native_frame(&mut self) {

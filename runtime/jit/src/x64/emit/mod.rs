@@ -91,8 +91,11 @@ enum StubKind {
     Terminator(BlockIndex),
     /// The same for a call that has been counted: the interpreter counts it again.
     CountedCall(BlockIndex),
-    /// No references are lent to the frame, so the runtime executes the op at the end of this block, whose operands are in the slots.
-    NotLent(BlockIndex, RuntimeOp),
+    /// Machine code cannot execute the op at the end of this block itself, since no references are lent to the frame or the call is limited. So the
+    /// runtime does, with the operands in the slots.
+    ByRuntime(BlockIndex, RuntimeOp),
+    /// A direct call of an import has failed.
+    FailedImport,
 }
 
 /// Code for an access that has failed its check.
@@ -116,12 +119,12 @@ struct Emitter<'a> {
     frame: i32,
     next: Option<BlockIndex>,
     has_calls: bool,
-    /// The width of the largest vectors, if the function has some.
-    lanes: Option<Width>,
-}
     /// Where the function returns to if the interpreter has entered it, and it can be called natively: a return is the same then in both cases. None
     /// if a return has to know, because it releases references.
     returns: Option<(DynamicLabel, BlockIndex)>,
+    /// The width of the largest vectors, if the function has some.
+    lanes: Option<Width>,
+}
 
 /// Emits the code of a function.
 pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTargets) -> Option<Emitted> {
@@ -146,13 +149,13 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         frame,
         next: None,
         has_calls: calls::has_calls(graph),
+        returns: None,
         lanes,
     };
+    emitter.returns = calls::plain_return(graph).map(|block| (emitter.asm.ops.new_dynamic_label(), block));
     let mut native_entry = None;
-        returns: None,
     let mut entries = Table::default();
     // Continuations of ops of the runtime are mostly reached from the code itself, so their resume points are emitted out of line.
-    emitter.returns = calls::plain_return(graph).map(|block| (emitter.asm.ops.new_dynamic_label(), block));
     let continuations = graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
         NativeKind::Op(op) => Some(op.continuation),
         NativeKind::Return { .. } | NativeKind::Call(_) => None,
@@ -177,11 +180,11 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         if graph.native_entry.is_some_and(|(entry, _)| entry == *block) {
             native_entry = (frame <= calls::MAX_CALLED_FRAME_BYTES).then(|| emitter.asm.ops.offset().0);
             emitter.push_native_frame();
+        } else if graph.inlined_entry == Some(*block) {
+            emitter.push_native_frame();
         }
         for id in &content.nodes {
             code_offsets.push((emitter.asm.ops.offset().0, Origin::Node(*id)));
-        } else if graph.inlined_entry == Some(*block) {
-            emitter.push_native_frame();
             emitter.node(*id);
         }
         code_offsets.push((emitter.asm.ops.offset().0, Origin::Terminator(*block)));
@@ -192,21 +195,23 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
             StubKind::Limits(_) | StubKind::SpeculativeCount(..) | StubKind::CountSteps(..) => {
                 Origin::Limits(stub.exit)
             }
-            StubKind::FailedCheck | StubKind::Terminator(_) | StubKind::CountedCall(_) => Origin::SideExit(stub.exit),
-            StubKind::NotLent(block, _) => Origin::Terminator(block),
+            StubKind::FailedCheck | StubKind::Terminator(_) | StubKind::CountedCall(_) | StubKind::FailedImport => {
+                Origin::SideExit(stub.exit)
+            }
+            StubKind::ByRuntime(block, _) => Origin::Terminator(block),
         };
         code_offsets.push((emitter.asm.ops.offset().0, origin));
         emitter.stub(&stub);
+    }
+    if let Some((label, block)) = emitter.returns {
+        code_offsets.push((emitter.asm.ops.offset().0, Origin::Terminator(block)));
+        emitter.return_to_interpreter(label, block);
     }
     for failed in std::mem::take(&mut emitter.failed_accesses) {
         code_offsets.push((emitter.asm.ops.offset().0, Origin::Node(failed.node)));
         emitter.emit_failed_access(&failed);
     }
     for block in late_entries {
-    if let Some((label, block)) = emitter.returns {
-        code_offsets.push((emitter.asm.ops.offset().0, Origin::Terminator(block)));
-        emitter.return_to_interpreter(label, block);
-    }
         entries.insert(block, emitter.asm.ops.offset().0);
         code_offsets.push((emitter.asm.ops.offset().0, Origin::ResumePoint(block)));
         emitter.resume_point();
@@ -236,16 +241,16 @@ impl Emitter<'_> {
             ; mov r15d, [r13 + countdown]
         );
         self.note_native_stack();
-        self.push_native_frame();
-    }
-
-    /// The label of a new stub that takes a side exit.
-    fn exit(&mut self, exit: ExitId) -> DynamicLabel {
         if let Some((label, _)) = self.returns {
             // A call, so that the processor predicts the return.
             let body = self.asm.ops.new_dynamic_label();
             dynasm!(self.asm.ops ; .arch x64 ; call =>body ; jmp =>label ; =>body);
         }
+        self.push_native_frame();
+    }
+
+    /// The label of a new stub that takes a side exit.
+    fn exit(&mut self, exit: ExitId) -> DynamicLabel {
         let label = self.asm.ops.new_dynamic_label();
         self.stubs.push(Stub { label, exit, kind: StubKind::FailedCheck });
         label

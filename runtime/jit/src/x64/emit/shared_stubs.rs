@@ -27,6 +27,8 @@ pub(crate) enum Shared {
     Import,
     /// The same for an allocation of a buffer that need not be zeroed.
     Allocate,
+    /// Fails the op in `edx`, a direct call of an import, as the machine says.
+    FailedImport,
     /// Fails the call, for an access by the op in `edx` that its range checks did not cover.
     OutOfRange,
 }
@@ -42,6 +44,7 @@ impl Shared {
             Shared::Execute => "call the runtime",
             Shared::Import => "call the import",
             Shared::Allocate => "allocate without zeroing",
+            Shared::FailedImport => "fail at a call of an import",
             Shared::OutOfRange => "fail at an access out of range",
         }
     }
@@ -74,6 +77,7 @@ impl Emitter<'_> {
                 Shared::Execute => self.emit_runtime(runtime_layout::execute as *const () as i64),
                 Shared::Import => self.emit_runtime(runtime_layout::call_import as *const () as i64),
                 Shared::Allocate => self.emit_runtime(runtime_layout::allocate as *const () as i64),
+                Shared::FailedImport => self.emit_failed_import(),
                 Shared::OutOfRange => self.emit_out_of_range(),
             }
         }
@@ -148,6 +152,19 @@ impl Emitter<'_> {
             ; test al, al
             ; ret
         );
+    }
+
+    fn emit_failed_import(&mut self) {
+        let (countdown, stop) = (runtime_layout::COUNTDOWN, self.shared(Shared::Stop));
+        let function = runtime_layout::fail_import as *const () as i64;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov [r13 + countdown], r15d
+            ; mov rdi, r13
+            ; mov rsi, r12
+            ; mov rax, QWORD function
+        );
+        self.call_runtime();
+        dynasm!(self.asm.ops ; .arch x64 ; jmp =>stop);
     }
 
     fn emit_runtime(&mut self, function: i64) {

@@ -98,7 +98,12 @@ impl Emitter<'_> {
                 dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1);
                 return self.exit_to_interpreter(block, stub.exit);
             }
-            StubKind::NotLent(_, op) => return self.op_without_lent(stub.exit, op),
+            StubKind::ByRuntime(_, op) => return self.op_by_runtime(stub.exit, op),
+            StubKind::FailedImport => {
+                let failed = self.shared(Shared::FailedImport);
+                dynasm!(self.asm.ops ; .arch x64 ; mov edx, pc ; jmp =>failed);
+                return;
+            }
             StubKind::Limits(resume) | StubKind::SpeculativeCount(resume, _) => {
                 // Code that falls back finds again that the limit is reached, and notes the op there.
                 let noted = if exit.fallback.is_some() { runtime_layout::NO_OP } else { pc };
@@ -138,16 +143,16 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
         self.pop_native_frame();
         self.unwind();
-        let (instruction, carry) = self.link_targets.threaded_instruction(block);
-        match carry {
-            Some((slot, wide)) => {
-                let of = if wide { Scalar::I64 } else { Scalar::I32 };
-                lower::load_slot(&mut self.asm, of, RCX, SLOTS, i32::from(slot) * 4);
         self.jump_to_interpreter(block);
     }
 
     /// Goes on in the interpreter, at the op at the end of a block. The native stack is as it was when the interpreter entered the code.
     pub(super) fn jump_to_interpreter(&mut self, block: BlockIndex) {
+        let (instruction, carry) = self.link_targets.threaded_instruction(block);
+        match carry {
+            Some((slot, wide)) => {
+                let of = if wide { Scalar::I64 } else { Scalar::I32 };
+                lower::load_slot(&mut self.asm, of, RCX, SLOTS, i32::from(slot) * 4);
             }
             None => dynasm!(self.asm.ops ; .arch x64 ; xor ecx, ecx),
         }

@@ -50,7 +50,7 @@ pub use instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInst
 pub use native_code::{FunctionCompiler, LeftOut, MachineCode, NativeCode};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::PinnedList;
-pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, out_of_range};
+pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, fail_import, out_of_range};
 pub use sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
 pub use tier_up::TierUp;
 

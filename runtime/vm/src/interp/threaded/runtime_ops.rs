@@ -40,6 +40,24 @@ pub unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: 
     cx.execute_for_code(slots, |machine| machine.execute_import_call(slots, pc, CallId(call), false))
 }
 
+/// Fails op `pc` of the frame with these slots: a direct call of an import, which has left the error or the panic in the machine.
+///
+/// # Safety
+/// As for a handler.
+pub unsafe extern "C" fn fail_import(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) {
+    // SAFETY: as in `execute`.
+    let cx = unsafe { &mut *cx };
+    // Of a panic nothing but the frame is noted.
+    cx.continuation = Continuation { slots, ..Continuation::default() };
+    if let Some(status) = cx.failure.take() {
+        cx.execute_for_code(slots, |machine| {
+            let selected = machine.select_frame(slots);
+            machine.pc = pc;
+            machine.after_op(slots, pc, selected.and(Err(status)))
+        });
+    }
+}
+
 /// Checks the limits and starts the countdown again. False if a limit is reached: op `pc` of the frame with these slots has then failed. If `pc`
 /// is no op (`u32::MAX`) the code takes a side exit, and the interpreter finds the limit again, because the countdown stays zero.
 ///
