@@ -53,7 +53,27 @@ vm.global.ref mutable @g0 : !vm.buffer
 vm.global.ref mutable @g1 : !vm.buffer
 vm.global.ref mutable @g2 : !vm.list<!vm.buffer>
 vm.export @kernel
+vm.export @second
 "#;
+
+/// A kernel that is called between dispatches of the first one, in a frame of another size. It comes last.
+const SECOND: &str = "
+vm.func @second(%r0: !vm.buffer, %r1: !vm.list<!vm.buffer>, %i0: i32) -> () {
+^bb0:
+  %i2:3 = vm.const.i64 32
+  %i4 = vm.const.i32.zero
+  %i6:7 = vm.ext.i32.i64.u %i0
+  %r9 = vm.buffer.alloc %i2:3, %i4
+  %r7 = vm.list.get.ref %r1, %i4 : !vm.buffer
+  %i20 = vm.buffer.load.i32 %r9, %i6:7
+  %i20 = vm.add.i32 %i20, %i0
+  vm.buffer.store.i32 %i20, %r9, %i6:7
+  %i20 = vm.buffer.load.i32 %r9, %i6:7
+  vm.buffer.store.i32 %i20, %r7, %i6:7
+  vm.discard.refs %r0, %r1, %r7, %r9
+  vm.return
+}
+";
 
 const KERNEL: &str = "vm.func @kernel(%r0: !vm.buffer, %r1: !vm.list<!vm.buffer>, %i0: i32) -> ()";
 
@@ -67,6 +87,10 @@ const CONSTANTS: &str = "
   %i10:11 = vm.const.i64 64
 ";
 
+fn list_of_buffers() -> List {
+    List::new(ListType::Ref("vm.buffer".to_string()), 0).expect("is empty")
+}
+
 /// What a program did: how each of its dispatches ended, and what was in the buffers after it.
 type Observed = Vec<(String, Vec<Vec<u8>>)>;
 
@@ -78,8 +102,12 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
     let target = context.typed_at::<Parameters, ()>(1, 0).expect("is a kernel");
     let allocate = || Obj::new(Buffer::allocate(64, 0).expect("is small"));
     let (mut own, mut buffers) = (allocate(), [allocate(), allocate(), allocate()]);
-    let list = Obj::new(List::new(ListType::Ref("vm.buffer".to_string()), 0).expect("is empty"));
+    let list = Obj::new(list_of_buffers());
     let mut arguments = Arguments((own.clone(), list.clone(), 0));
+    let other = context.typed_at::<Parameters, ()>(1, text.matches("vm.func ").count() - 1).expect("is a kernel");
+    let (mut other_buffer, other_list) = (allocate(), Obj::new(list_of_buffers()));
+    other_list.assign([&other_buffer].into_iter().map(AsRef::as_ref));
+    let mut other_arguments = Arguments((other_buffer.clone(), other_list.clone(), 0));
     let (mut observed, mut is_whole) = (Vec::new(), true);
     for _ in 0..2 {
         let mut ids = 0..8;
@@ -105,11 +133,21 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
                 Err(_) => ends.push_str("panic;"),
             }
         }
+        let mut ids = 1..4;
+        let next = |arguments: &mut Arguments, _| {
+            let id = ids.next();
+            arguments.0.2 = id.unwrap_or(0);
+            Ok(id.is_some())
+        };
+        // SAFETY: nothing changes the list.
+        let called = unsafe { context.call_each(&other, None, &other_list, &mut other_arguments, next) };
+        assert!(called.is_ok(), "{called:?}\n{text}");
+        assert_eq!(words(&other_buffer.to_vec())[..5], [0, 1, 2, 3, 0], "{text}");
         observed.push((ends, buffers.iter().chain([&own]).map(|buffer| buffer.to_vec()).collect()));
     }
     assert!(is_whole, "a workgroup got a list that another one has changed\n{text}");
-    drop((arguments, list, target, context));
-    for buffer in buffers.iter_mut().chain([&mut own]) {
+    drop((arguments, list, target, other_arguments, other_list, other, context));
+    for buffer in buffers.iter_mut().chain([&mut own, &mut other_buffer]) {
         assert!(buffer.get_mut().is_some(), "a count is left over\n{text}");
     }
     observed
@@ -117,7 +155,7 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
 
 /// What a program with this body does, on every dispatcher.
 fn check(body: &str) -> Observed {
-    let text = format!("{HEADER}{body}");
+    let text = format!("{HEADER}{body}{SECOND}");
     let expected = observe(&text, Dispatch::Loop);
     for dispatch in [Dispatch::Threaded, Dispatch::Compiled] {
         assert_eq!(observe(&text, dispatch), expected, "{dispatch:?}\n{text}");

@@ -189,6 +189,11 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
+    /// Sets the limits of what runs next.
+    pub fn set_limits(&mut self, limits: &'a Limits) {
+        (self.limits, self.is_limited) = (limits, limits.is_armed());
+    }
+
     /// True if the frame on top is of the running function and `frame` has its registers, which are at these slots.
     #[inline]
     pub fn is_running(&self, slots: *mut u32) -> bool {

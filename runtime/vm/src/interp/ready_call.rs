@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::bound_modules::ContextState;
 use super::invocation::Invocation;
-use super::lent_references::{LentList, may_be_lent_to};
+use super::lent_references::LentList;
 use super::machine::{Machine, RunningFrame, lookup};
 use super::registers::Registers;
 use super::stack::{CallStack, Stack};
@@ -74,8 +74,47 @@ impl ReadyCall {
         let running = RunningFrame { index: target.module, module, function, frame };
         let machine = Machine::new(&shared.module_list, running, stack_ref, state, &shared.limits);
         let results = (ListId(u32::MAX), &[][..]);
-        let takes_lent = entry.is_native && may_be_lent_to(function);
+        let takes_lent = entry.is_native && shared.may_be_lent_to;
         Ok(Some(Box::new(ReadyCall { machine, entry, function, takes_lent, frame, results, stack, prepared })))
+    }
+
+    /// Makes it a call of another function, on the same stack and without allocating anything. False if that is not one of the same modules, or
+    /// for a reason for which `new` gives none; nothing has changed then.
+    ///
+    /// # Errors
+    /// As for a call. It must be dropped then.
+    pub fn redirect(&mut self, prepared: &Arc<PreparedCall>, state: &mut ContextState) -> Result<bool> {
+        // SAFETY: what `prepared` holds lives as long as the machine, which has it below.
+        let shared = unsafe { &*Arc::as_ptr(prepared) };
+        let PreparedCall { module_list, target, limits, .. } = shared;
+        let Some((descriptor, zero)) = shared.frame else { return Ok(false) };
+        if !Arc::ptr_eq(module_list, &self.prepared.module_list)
+            || limits.stack_bytes != self.prepared.limits.stack_bytes
+        {
+            return Ok(false);
+        }
+        let (module, function) = lookup(module_list, target.module, target.function)?;
+        let Some(entry) = control::function_entry(module, *target, limits) else { return Ok(false) };
+        self.take(state);
+        self.machine.stack.clear();
+        self.frame = self.machine.stack.push(descriptor, zero)?;
+        self.machine.select_top()?;
+        self.machine.set_limits(limits);
+        self.takes_lent = entry.is_native && shared.may_be_lent_to;
+        (self.entry, self.function, self.results) = (entry, function, (ListId(u32::MAX), &[][..]));
+        // Only now, as the machine had what is in the former one.
+        self.prepared = Arc::clone(prepared);
+        Ok(true)
+    }
+
+    /// Borrows the state, and the stack, for a run.
+    #[inline(always)]
+    fn take(&mut self, state: &mut ContextState) {
+        // SAFETY: the machine uses the references until the call that this is for has ended. The stack has no other user.
+        unsafe {
+            self.machine.state = &mut *std::ptr::from_mut(state);
+            self.machine.stack = &mut *self.stack.0.as_ptr();
+        }
     }
 
     /// True if it is a call of this function.
@@ -103,11 +142,8 @@ impl ReadyCall {
     /// return: `go_on` has to be called then, with the same state still borrowed.
     #[inline(always)]
     pub fn run(&mut self, state: &mut ContextState) -> Option<ListId> {
-        // SAFETY: the machine uses the references in this call and in `go_on` only. The stack has no other user.
-        unsafe {
-            self.machine.state = &mut *std::ptr::from_mut(state);
-            self.machine.stack = &mut *self.stack.0.as_ptr();
-        }
+        // The machine uses the state in this call and in `go_on` only.
+        self.take(state);
         // SAFETY: the entry is that of the function whose frame is the only one on the stack.
         unsafe { self.machine.enter_function(&self.entry, self.frame) };
         match self.machine.exit {

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList};
 use super::invocation::{Invocation, Poll};
-use super::lent_references::LentList;
+use super::lent_references::{LentList, may_be_lent_to};
 use super::machine::{ArgumentLayout, Machine, RunningFrame, lookup};
 use super::ready_call::ReadyCall;
 use super::registers::Registers;
@@ -347,6 +347,8 @@ pub struct PreparedCall {
     pub target: ImportTarget,
     /// The first frame, and whether its slots have to be zeroed; none for a native function.
     pub frame: Option<(FrameDescriptor, bool)>,
+    /// Whether references may be lent to the function.
+    pub may_be_lent_to: bool,
     /// The limits of calls that are made without limits.
     pub limits: Limits,
 }
@@ -372,15 +374,15 @@ impl PreparedCall {
     /// # Errors
     /// `NOT_FOUND` and `INTERNAL` for a target that does not exist.
     pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<PreparedCall> {
-        let frame = match module_list.modules.get(target.module) {
-            Some(BoundModule::Native(..)) => None,
+        let (frame, may_be_lent_to) = match module_list.modules.get(target.module) {
+            Some(BoundModule::Native(..)) => (None, false),
             _ => {
                 let (_, function) = lookup(&module_list, target.module, target.function)?;
                 let descriptor = FrameDescriptor::new(target.module, function, 0, CallId(0));
-                Some((descriptor, function.reads_unwritten_slots()))
+                (Some((descriptor, function.reads_unwritten_slots())), may_be_lent_to(function))
             }
         };
-        Ok(PreparedCall { module_list, target, frame, limits: limits.clone() })
+        Ok(PreparedCall { module_list, target, frame, may_be_lent_to, limits: limits.clone() })
     }
 
     /// The convention of the function.
@@ -448,11 +450,17 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// # Errors
     /// As for a call.
     fn make_ready(&self, state: &mut ContextState) -> Result<()> {
-        if !state.ready.as_ref().is_some_and(|ready| ready.is_of(&self.prepared)) {
+        let mut ready = state.ready.take();
+        let is_ready = match &mut ready {
+            Some(ready) => ready.is_of(&self.prepared) || ready.redirect(&self.prepared, state)?,
+            None => false,
+        };
+        if !is_ready {
             // The stack of the one that was ready is free for this one.
-            state.ready = None;
-            state.ready = ReadyCall::new(&self.prepared, state)?;
+            drop(ready);
+            ready = ReadyCall::new(&self.prepared, state)?;
         }
+        state.ready = ready;
         Ok(())
     }
 
