@@ -4,12 +4,13 @@
 //! copied in and out through raw pointers. A program that shares one buffer between concurrently running contexts can see torn values,
 //! as with any shared memory; nothing else can go wrong, because every bit pattern is a valid byte.
 
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::object::{Obj, Object, Ref};
+use super::object_memory;
 use crate::generated::abi::refs;
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
@@ -102,8 +103,16 @@ impl Buffer {
     /// `RESOURCE_EXHAUSTED` if there is no memory.
     #[doc(hidden)]
     pub fn zeroed(layout: BufferLayout) -> Result<Buffer> {
+        if object_memory::is_recycled(layout.memory) {
+            // SAFETY: it is filled next.
+            let buffer = unsafe { Buffer::uninit(layout) }?;
+            // SAFETY: the buffer is as long as that.
+            unsafe { buffer.data.as_ptr().write_bytes(0, layout.length) };
+            return Ok(buffer);
+        }
+        // The system has zeros, so it may not have to write them. What `free` gives back to it comes from there.
         // SAFETY: the layout's size is at least one.
-        Buffer::from_allocation(layout, unsafe { alloc_zeroed(layout.memory) })
+        Buffer::from_allocation(layout, NonNull::new(unsafe { alloc_zeroed(layout.memory) }))
     }
 
     /// A mutable buffer of uninitialised bytes.
@@ -115,14 +124,13 @@ impl Buffer {
     /// All bytes must be written before any is read.
     #[doc(hidden)]
     pub unsafe fn uninit(layout: BufferLayout) -> Result<Buffer> {
-        // SAFETY: the layout's size is at least one.
-        Buffer::from_allocation(layout, unsafe { alloc(layout.memory) })
+        Buffer::from_allocation(layout, object_memory::try_allocate(layout.memory))
     }
 
-    fn from_allocation(layout: BufferLayout, data: *mut u8) -> Result<Buffer> {
+    fn from_allocation(layout: BufferLayout, data: Option<NonNull<u8>>) -> Result<Buffer> {
         let BufferLayout { memory, length, slack } = layout;
-        let data = NonNull::new(data)
-            .ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
+        let data =
+            data.ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
         // Both are powers of two, so this is a multiple of the alignment, and at most the slack.
         let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % CACHE_LINE } else { 0 };
         // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by that.
@@ -317,7 +325,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         if let Owner::Heap(layout, before, _) = self.owner {
             // SAFETY: the bytes were allocated with exactly this layout, and begin `before` bytes after its start.
-            unsafe { dealloc(self.data.as_ptr().sub(before.into()), layout) };
+            unsafe { object_memory::free(self.data.sub(before.into()), layout) };
         }
     }
 }

@@ -1,18 +1,31 @@
-//! The allocator of heap objects and wait sources: per-thread free lists by size class, because programs make and drop several objects at each
-//! call.
+//! The allocator of heap objects, wait sources and the bytes of buffers: per-thread free lists by size class, because programs make and drop
+//! several objects at each call, and a kernel the buffers that it computes in for each workgroup.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 
-/// Size classes are multiples of this.
+/// Size classes of small blocks are multiples of this, and blocks are aligned to it.
 const GRANULE: usize = 16;
 
-/// Number of size classes; larger blocks come from the system allocator.
-const SIZE_CLASSES: usize = 16;
+/// Number of size classes of small blocks.
+const SMALL_CLASSES: usize = 16;
+
+/// Larger blocks, and those that are aligned to more than a granule, begin at a cache line. Between two powers of two there are four size classes, so
+/// that a block has at most a quarter more bytes than it needs.
+const LINE: usize = 64;
+const CLASSES_PER_OCTAVE: usize = 4;
+/// The first octave begins after this many bytes; up to there the size classes are multiples of a line.
+const FIRST_OCTAVE: usize = LINE * CLASSES_PER_OCTAVE;
+const OCTAVES: usize = 8;
+const LINE_CLASSES: usize = CLASSES_PER_OCTAVE * (1 + OCTAVES);
+/// Still larger blocks come from the system allocator.
+const MAX_BYTES: usize = FIRST_OCTAVE << OCTAVES;
 
 /// Most blocks in the free list of a size class.
 const MAX_FREE_BLOCKS: u32 = 64;
+/// Most bytes in the free lists of all blocks that begin at a cache line.
+const MAX_FREE_BYTES: usize = 256 << 10;
 
 /// A block in a free list.
 struct FreeBlock {
@@ -25,22 +38,50 @@ struct FreeList {
     count: Cell<u32>,
 }
 
-/// The free lists of a thread.
-struct FreeLists([FreeList; SIZE_CLASSES]);
+/// The free lists of a thread, and the bytes in those of blocks that begin at a cache line.
+struct FreeLists([FreeList; SMALL_CLASSES + LINE_CLASSES], Cell<usize>);
 
 thread_local! {
-    static FREE_LISTS: FreeLists = const { FreeLists([const { FreeList { first: Cell::new(null_mut()), count: Cell::new(0) } }; SIZE_CLASSES]) };
+    static FREE_LISTS: FreeLists = const {
+        let empty = [const { FreeList { first: Cell::new(null_mut()), count: Cell::new(0) } }; SMALL_CLASSES + LINE_CLASSES];
+        FreeLists(empty, Cell::new(0))
+    };
 }
 
 /// The size class of a layout, if it has one.
+#[inline]
 const fn size_class(layout: Layout) -> Option<usize> {
-    let index = layout.size().div_ceil(GRANULE).wrapping_sub(1);
-    if index < SIZE_CLASSES && layout.align() <= GRANULE { Some(index) } else { None }
+    let small = layout.size().div_ceil(GRANULE).wrapping_sub(1);
+    if small < SMALL_CLASSES && layout.align() <= GRANULE {
+        return Some(small);
+    }
+    if layout.size() == 0 || layout.size() > MAX_BYTES || layout.align() > LINE {
+        return None;
+    }
+    let index = if layout.size() <= FIRST_OCTAVE {
+        (layout.size() - 1) / LINE
+    } else {
+        let octave = ((layout.size() - 1) / FIRST_OCTAVE).ilog2() as usize;
+        let begin = FIRST_OCTAVE << octave;
+        CLASSES_PER_OCTAVE * (1 + octave) + (layout.size() - 1 - begin) / (begin / CLASSES_PER_OCTAVE)
+    };
+    Some(SMALL_CLASSES + index)
 }
 
 /// The layout of the blocks of a size class.
 const fn layout_of(size_class: usize) -> Layout {
-    match Layout::from_size_align((size_class + 1) * GRANULE, GRANULE) {
+    let (size, alignment) = if size_class < SMALL_CLASSES {
+        ((size_class + 1) * GRANULE, GRANULE)
+    } else {
+        let (octave, step) =
+            ((size_class - SMALL_CLASSES) / CLASSES_PER_OCTAVE, (size_class - SMALL_CLASSES) % CLASSES_PER_OCTAVE + 1);
+        let (begin, unit) = match octave {
+            0 => (0, LINE),
+            _ => (FIRST_OCTAVE << (octave - 1), LINE << (octave - 1)),
+        };
+        (begin + step * unit, LINE)
+    };
+    match Layout::from_size_align(size, alignment) {
         Ok(layout) => layout,
         Err(_) => unreachable!(),
     }
@@ -49,6 +90,12 @@ const fn layout_of(size_class: usize) -> Layout {
 /// Allocates a block, not initialised.
 #[inline]
 pub(super) fn allocate(layout: Layout) -> NonNull<u8> {
+    try_allocate(layout).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// As `allocate`; none if there is no memory. `layout` has at least one byte.
+#[inline]
+pub(super) fn try_allocate(layout: Layout) -> Option<NonNull<u8>> {
     let Some(index) = size_class(layout) else { return allocate_from_system(layout) };
     let reused = FREE_LISTS.try_with(|lists| {
         let list = &lists.0[index];
@@ -56,25 +103,33 @@ pub(super) fn allocate(layout: Layout) -> NonNull<u8> {
         // SAFETY: blocks in a free list are owned by it and hold a `FreeBlock`.
         list.first.set(unsafe { first.as_ref() }.next);
         list.count.set(list.count.get() - 1);
+        if index >= SMALL_CLASSES {
+            lists.1.set(lists.1.get() - layout_of(index).size());
+        }
         Some(first.cast())
     });
     match reused {
-        Ok(Some(block)) => block,
+        Ok(Some(block)) => Some(block),
         // The list is empty, or the thread is at its end.
         _ => allocate_from_system(layout_of(index)),
     }
 }
 
+/// Whether blocks of a layout come from free lists, in which they hold what was in them.
+pub(super) fn is_recycled(layout: Layout) -> bool {
+    size_class(layout).is_some()
+}
+
 #[cold]
-fn allocate_from_system(layout: Layout) -> NonNull<u8> {
-    // SAFETY: callers ask for at least one byte: objects have a header, and `wait_source` rounds up.
-    NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
+fn allocate_from_system(layout: Layout) -> Option<NonNull<u8>> {
+    // SAFETY: callers ask for at least one byte: objects have a header, `wait_source` and buffers round up.
+    NonNull::new(unsafe { alloc(layout) })
 }
 
 /// Frees a block.
 ///
 /// # Safety
-/// It must come from [`allocate`] with the same layout, and nothing may refer to it any more.
+/// It must come from [`allocate`] or [`try_allocate`] with the same layout, and nothing may refer to it any more.
 #[inline]
 pub(super) unsafe fn free(block: NonNull<u8>, layout: Layout) {
     let Some(index) = size_class(layout) else {
@@ -83,7 +138,8 @@ pub(super) unsafe fn free(block: NonNull<u8>, layout: Layout) {
     };
     let is_kept = FREE_LISTS.try_with(|lists| {
         let list = &lists.0[index];
-        if list.count.get() >= MAX_FREE_BLOCKS {
+        let bytes = lists.1.get() + if index >= SMALL_CLASSES { layout_of(index).size() } else { 0 };
+        if list.count.get() >= MAX_FREE_BLOCKS || bytes > MAX_FREE_BYTES {
             return false;
         }
         let block = block.cast::<FreeBlock>();
@@ -91,6 +147,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, layout: Layout) {
         unsafe { block.write(FreeBlock { next: list.first.get() }) };
         list.first.set(block.as_ptr());
         list.count.set(list.count.get() + 1);
+        lists.1.set(bytes);
         true
     });
     if is_kept != Ok(true) {
@@ -120,10 +177,12 @@ mod tests {
     #[test]
     fn memory_comes_back_by_size_and_not_more_than_some() {
         let small = Layout::new::<[u64; 3]>();
-        let large = Layout::new::<[u64; 1000]>();
-        for layout in [small, large] {
-            let blocks: Vec<_> = (0..2 * MAX_FREE_BLOCKS).map(|_| allocate(layout)).collect();
+        let line = Layout::from_size_align(2000, 64).unwrap();
+        let large = Layout::from_size_align(MAX_BYTES + 1, 16).unwrap();
+        for layout in [small, line, large] {
+            let blocks: Vec<_> = (0..3 * MAX_FREE_BLOCKS).map(|_| allocate(layout)).collect();
             for block in &blocks {
+                assert!(block.as_ptr().addr().is_multiple_of(layout.align()));
                 // SAFETY: all of it is ours; it is written to find overlaps under a sanitizer.
                 unsafe { block.write_bytes(0xAA, layout.size()) };
             }
@@ -131,7 +190,7 @@ mod tests {
             blocks.iter().for_each(|block| unsafe { free(*block, layout) });
         }
         let count = |layout| size_class(layout).map(|index| FREE_LISTS.with(|lists| lists.0[index].count.get()));
-        assert_eq!((count(small), count(large)), (Some(MAX_FREE_BLOCKS), None));
+        assert_eq!((count(small), count(line), count(large)), (Some(MAX_FREE_BLOCKS), Some(MAX_FREE_BLOCKS), None));
         let block = allocate(small);
         assert_eq!(count(small), Some(MAX_FREE_BLOCKS - 1));
         // SAFETY: as above.
@@ -140,5 +199,41 @@ mod tests {
         assert_eq!(allocate(other), block, "of the same step");
         // SAFETY: as above.
         unsafe { free(block, other) };
+    }
+
+    #[test]
+    fn free_lists_have_few_bytes() {
+        let layout = Layout::from_size_align(MAX_BYTES, 64).unwrap();
+        let blocks: Vec<_> = (0..9).map(|_| allocate(layout)).collect();
+        // SAFETY: they were allocated with this layout.
+        blocks.iter().for_each(|block| unsafe { free(*block, layout) });
+        FREE_LISTS.with(|lists| {
+            assert_eq!(lists.1.get(), MAX_FREE_BYTES);
+            assert_eq!(lists.0[SMALL_CLASSES + LINE_CLASSES - 1].count.get() as usize, MAX_FREE_BYTES / MAX_BYTES);
+        });
+        let block = allocate(layout);
+        assert_eq!(FREE_LISTS.with(|lists| lists.1.get()), MAX_FREE_BYTES - MAX_BYTES);
+        // SAFETY: as above.
+        unsafe { free(block, layout) };
+    }
+
+    #[test]
+    fn a_block_of_a_size_class_is_large_enough_and_not_much_larger() {
+        for alignment in [1, 16, 64] {
+            for size in 1..=MAX_BYTES + 1 {
+                let layout = Layout::from_size_align(size, alignment).unwrap();
+                let Some(index) = size_class(layout) else {
+                    assert_eq!(size, MAX_BYTES + 1);
+                    continue;
+                };
+                let block = layout_of(index);
+                assert!(block.size() >= size && block.align() >= alignment, "{layout:?}: {block:?}");
+                assert!(block.size() < size + LINE || 4 * block.size() <= 5 * size + 4, "{layout:?}: {block:?}");
+                // The one before is too small.
+                let before = index.checked_sub(1).map(layout_of).filter(|before| before.align() == block.align());
+                assert!(before.is_none_or(|before| before.size() < size), "{layout:?}: {before:?}");
+            }
+        }
+        assert_eq!(size_class(Layout::from_size_align(64, 128).unwrap()), None);
     }
 }
