@@ -336,21 +336,20 @@ vm.func @copies(%r0: !hal.device, %r1: !hal.buffer) -> () {
 "#;
 
 struct Session {
-    policy: SecurityPolicy,
     device: Arc<dyn Device>,
     context: Context,
     buffer: Value,
 }
 
 impl Session {
-    fn new(policy: SecurityPolicy, uri: &str) -> Session {
-        let device = device(&policy, uri);
+    fn new(policy: &SecurityPolicy, uri: &str) -> Session {
+        let device = device(policy, uri);
         let hal = Module::native(HalModule::new(vec![device.clone()])).expect("is in order");
         let bytes = assemble(GREEDY).unwrap_or_else(|error| panic!("{error}"));
         let module = Module::from_bytes(&bytes).expect("is in order");
         let context = Context::with_limits([hal, module], policy.limits.clone()).expect("is initialised");
         let buffer = buffer_from_bytes(&*device, &[0; 64]).expect("is small");
-        Session { policy, device, context, buffer: BufferRefObject::to_ref(buffer).into() }
+        Session { device, context, buffer: BufferRefObject::to_ref(buffer).into() }
     }
 
     fn call(&self, name: &str) -> Result<Vec<Value>> {
@@ -359,13 +358,13 @@ impl Session {
     }
 }
 
-/// Calls a function under each dispatcher, which has to end with this code, soon after the limit.
+/// Calls a function under each dispatcher, which has to end with this code.
 fn fails_with(name: &str, code: StatusCode, limits: impl Fn(&mut Limits), parts: &[&str]) {
     for dispatch in WAYS {
         let mut policy = policy(dispatch);
         limits(&mut policy.limits);
         let memory = policy.limits.memory.clone().expect("is limited");
-        let session = Session::new(policy, "local-sync");
+        let session = Session::new(&policy, "local-sync");
         let error = session.call(name).expect_err("exceeds a limit");
         assert_eq!(error.code(), code, "{name} with {dispatch:?}: {error}");
         let text = error.to_string();
@@ -533,7 +532,7 @@ fn kernels_are_held_to_the_limits() {
             if code == StatusCode::DeadlineExceeded {
                 policy.limits.timeout = Some(Duration::from_millis(50));
             }
-            let session = Session::new(policy, uri);
+            let session = Session::new(&policy, uri);
             let error = dispatch(&session, kernel, grid).expect_err("exceeds a limit");
             assert_eq!(error.code(), code, "{kernel} on {uri}: {error}");
             assert!(error.to_string().contains(part), "{kernel} on {uri}: {error}");
