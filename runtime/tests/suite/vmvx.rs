@@ -138,7 +138,7 @@ fn kernels_run_before_they_are_compiled() {
     let load = || VmvxLoader::default().load(ExecutableCachingMode::empty(), "vmvx-bytecode-fb", &module(PLACES), &[]);
     let hold = background::Hold::new();
     let (executable, dropped) = (load().expect("loads"), load().expect("loads"));
-    // More workgroups than make a kernel hot.
+    // Nobody waits for the jobs that are held.
     let words = || run(&executable, "places", [3, 2, 2], &[100], 12).expect("runs");
     let expected: Vec<_> = (100..112).collect();
     assert_eq!(words(), expected);

@@ -97,6 +97,8 @@ pub enum Dispatch {
     Threaded,
     /// Threaded code, and machine code for functions once they are compiled in the background: all that are hot.
     Tiered,
+    /// The same for kernels, which are compiled in the background ahead, or else by the thread that has run one for long.
+    Kernels,
     /// Threaded code, with machine code for all functions.
     Compiled,
     /// One op at a time, each reported to the trace sink.

@@ -59,7 +59,7 @@ pub(super) fn dispatch(limits: &Limits) -> Dispatch {
 pub fn run(machine: &mut Machine<'_>) -> Result<()> {
     let result = match dispatch(machine.limits) {
         Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
-        Dispatch::Threaded | Dispatch::Tiered | Dispatch::Compiled => threaded::run(machine),
+        Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => threaded::run(machine),
         #[cfg(feature = "trace")]
         Dispatch::Traced => super::traced_dispatcher::run(machine),
         #[cfg(not(feature = "trace"))]
@@ -73,7 +73,9 @@ pub fn run(machine: &mut Machine<'_>) -> Result<()> {
 /// How a function of a module is entered by calls within these limits, if its ops are threaded and the tier-up does not count its calls.
 pub fn function_entry(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
     match dispatch(limits) {
-        Dispatch::Threaded | Dispatch::Tiered | Dispatch::Compiled => FunctionEntry::new(module, target, limits),
+        Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => {
+            FunctionEntry::new(module, target, limits)
+        }
         Dispatch::Auto | Dispatch::Loop | Dispatch::Traced => None,
     }
 }

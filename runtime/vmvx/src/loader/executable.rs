@@ -96,7 +96,7 @@ impl VmvxExecutable {
                 Some(progress) => first.compile_with(OWN_MODULE, report_count(progress)),
                 None => first.compile(OWN_MODULE),
             }
-        } else if limits.dispatch == Dispatch::Tiered {
+        } else if limits.dispatch == Dispatch::Kernels {
             first.compile_in_background(OWN_MODULE);
         }
         // Errors of the constants should show now, not at the first dispatch.

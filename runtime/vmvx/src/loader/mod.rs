@@ -83,7 +83,7 @@ impl ExecutableLoader for VmvxLoader {
         limits.tier = match limits.tier {
             Tier::Auto if Tier::Compiled.check().is_ok() => {
                 if limits.dispatch == Dispatch::Auto && background::is_available() {
-                    limits.dispatch = Dispatch::Tiered;
+                    limits.dispatch = Dispatch::Kernels;
                     Tier::Auto
                 } else {
                     Tier::Compiled
