@@ -133,7 +133,7 @@ fn loading_tells_how_far_it_has_come() {
 }
 
 #[test]
-fn kernels_run_before_they_are_compiled() {
+fn kernels_run_before_the_background_compiles_them() {
     background::always_available();
     let load = || VmvxLoader::default().load(ExecutableCachingMode::empty(), "vmvx-bytecode-fb", &module(PLACES), &[]);
     let hold = background::Hold::new();

@@ -97,7 +97,7 @@ pub enum Dispatch {
     Threaded,
     /// Threaded code, and machine code for functions once they are compiled in the background: all that are hot.
     Tiered,
-    /// The same for kernels, which are compiled in the background ahead, or else by the thread that has run one for long.
+    /// The same for kernels, which are compiled in the background ahead, or else by the thread that runs one first.
     Kernels,
     /// Threaded code, with machine code for all functions.
     Compiled,

@@ -41,8 +41,8 @@ impl VmvxLoader {
         VmvxLoader { module: Arc::new(module), ..VmvxLoader::default() }
     }
 
-    /// The same loader with another tier. Kernels run often or long, so with `Auto` they are compiled when they are loaded: by another thread, while
-    /// the interpreter may run them already. With `Compiled` loading them takes until they are compiled, and so it does with `Auto` where there is one
+    /// The same loader with another tier. Kernels run often or long, so with `Auto` they are compiled when they are loaded: by another thread, and
+    /// by those that run one before. With `Compiled` loading them takes until they are compiled, and so it does with `Auto` where there is one
     /// processor only. With `Traced` the interpreter runs them and reports nothing.
     pub fn with_tier(mut self, tier: Tier) -> VmvxLoader {
         self.limits.tier = tier;

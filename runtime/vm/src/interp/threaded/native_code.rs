@@ -7,7 +7,6 @@
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::time::Instant;
 
 use super::CodeTable;
 use super::code::{NO_INSTRUCTION, ThreadedCode};
@@ -21,8 +20,6 @@ use crate::limits::Charge;
 #[derive(Default)]
 pub(super) struct NativeTier {
     pub tier_up_counter: AtomicU32,
-    /// When the interpreter began to run the function, if it is a kernel.
-    pub since: OnceLock<Instant>,
     /// The code, or why there is none.
     pub native: OnceLock<Result<NativeCode, LeftOut>>,
 }

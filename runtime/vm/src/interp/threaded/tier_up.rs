@@ -3,14 +3,12 @@
 //! A function that the counter finds hot is compiled by the thread of background jobs, if it is not very small and there is a processor for that
 //! thread. The interpreter goes on meanwhile, and enters the code at the next call or at a loop header, when it checks its limits there.
 //!
-//! Kernels are compiled by that thread from when they are loaded. One that runs before it has code is interpreted for a quarter of the time
-//! that it takes to compile it; then the thread that runs it compiles it, or waits for the other thread if that is about it. So little time is lost
-//! where a kernel runs for long, and none where it does not.
+//! Kernels are compiled by that thread from when they are loaded. The thread that runs one which has no code yet compiles it, or waits for the other
+//! thread if that is about it: the interpreter would take far longer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Weak};
 
 use super::Machine;
 use super::native_code::LeftOut;
@@ -23,9 +21,6 @@ use crate::limits::{Dispatch, Limits, MemoryBudget, Tier};
 const TIER_UP_AT: u32 = 2;
 /// The value of the counter of a function that is queued.
 const QUEUED: u32 = u32::MAX;
-
-/// For so long a kernel is interpreted for each of its ops before the thread that runs it compiles it: about a quarter of the time that takes.
-const NANOSECONDS_PER_KERNEL_OP: u64 = 1000;
 
 /// At most so many functions are compiled in one tier-up: the function, its callees, and theirs.
 const MAX_CALLEES: usize = 16;
@@ -83,12 +78,6 @@ impl TierUp<'_> {
             self.compile_with_callees(ordinal, &mut Vec::new(), OnPanic::Unwind);
             return;
         }
-        if limits.dispatch == Dispatch::Kernels {
-            if self.has_run_for_long(ordinal, &code.native.since) {
-                self.compile_with_callees(ordinal, &mut Vec::new(), OnPanic::Unwind);
-            }
-            return;
-        }
         // A count of another thread at the same time may be lost, which only delays the compilation or queues it twice.
         let counter = &code.native.tier_up_counter;
         let count = counter.load(Ordering::Relaxed);
@@ -97,13 +86,6 @@ impl TierUp<'_> {
         } else if count != QUEUED && counter.swap(QUEUED, Ordering::Relaxed) != QUEUED {
             self.begin(ordinal, limits);
         }
-    }
-
-    /// Whether a kernel has been interpreted for as long as it is before it is compiled; `since` is when that began.
-    fn has_run_for_long(self, ordinal: u32, since: &OnceLock<Instant>) -> bool {
-        let ops = self.module.functions.get(ordinal as usize).map_or(0, |function| function.decoded().ops.len());
-        let limit = Duration::from_nanos(NANOSECONDS_PER_KERNEL_OP.saturating_mul(ops as u64));
-        since.get_or_init(Instant::now).elapsed() > limit
     }
 
     /// Compiles a hot function, or queues it for that.
@@ -211,8 +193,9 @@ impl Machine<'_> {
         }
         let index = self.module_index();
         let Some(BoundModule::Bytecode(module)) = self.module_list.modules.get(index) else { return };
-        let at_once = self.limits.dispatch == Dispatch::Compiled || self.limits.tier == Tier::Compiled;
-        let always = at_once || matches!(self.limits.dispatch, Dispatch::Tiered | Dispatch::Kernels);
+        let at_once = matches!(self.limits.dispatch, Dispatch::Kernels | Dispatch::Compiled)
+            || self.limits.tier == Tier::Compiled;
+        let always = at_once || self.limits.dispatch == Dispatch::Tiered;
         let compiler = TierUp { module, index, always, code_limit: self.limits.machine_code_bytes };
         compiler.count(ordinal, at_once, self.limits);
     }
