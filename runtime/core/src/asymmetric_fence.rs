@@ -6,6 +6,12 @@
 //! of the process pass a full barrier (`membarrier` of Linux, since 4.14).
 
 use std::sync::atomic::{Ordering, compiler_fence};
+use std::sync::{Once, OnceLock};
+
+use crate::background::{self, Urgency};
+
+/// Whether the system has what `heavy` needs, once it was asked.
+static IS_SUPPORTED: OnceLock<bool> = OnceLock::new();
 
 /// Keeps the compiler from moving loads and stores across. The processor may, until a thread passes `heavy`.
 #[inline(always)]
@@ -13,22 +19,39 @@ pub fn light() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Whether the system has what `heavy` needs. It is asked once; if other threads run, that takes some milliseconds on some systems.
-#[cfg(target_os = "linux")]
-pub fn is_supported() -> bool {
-    use rustix::thread::{MembarrierCommand, membarrier};
-    use std::sync::OnceLock;
-    static IS_SUPPORTED: OnceLock<bool> = OnceLock::new();
-    *IS_SUPPORTED.get_or_init(|| {
-        // A system may know the command and refuse it to this process, so it is tried.
-        membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
-            && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
-    })
+/// Whether the system is known to have what `heavy` needs. If it was not asked yet, a background job does that: the answer takes some milliseconds where
+/// other threads run.
+pub fn is_ready() -> bool {
+    static ASK: Once = Once::new();
+    if let Some(is_supported) = IS_SUPPORTED.get() {
+        return *is_supported;
+    }
+    ASK.call_once(|| {
+        let ask = || {
+            is_supported();
+        };
+        // Without a thread for it, nobody asks, and the fences are not used.
+        let _ = background::submit(Urgency::Ahead, Box::new(ask));
+    });
+    false
 }
 
-/// Whether the system has what `heavy` needs: only Linux is known to.
-#[cfg(not(target_os = "linux"))]
+/// Whether the system has what `heavy` needs. It is asked once.
 pub fn is_supported() -> bool {
+    *IS_SUPPORTED.get_or_init(ask)
+}
+
+#[cfg(target_os = "linux")]
+fn ask() -> bool {
+    use rustix::thread::{MembarrierCommand, membarrier};
+    // A system may know the command and refuse it to this process, so it is tried.
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+        && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+}
+
+/// Only Linux is known to have it.
+#[cfg(not(target_os = "linux"))]
+fn ask() -> bool {
     false
 }
 

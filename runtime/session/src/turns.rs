@@ -250,7 +250,7 @@ impl<T> Turns<T> {
     /// Gives this thread the lease, and a turn by it, if there is one left and the system has the barrier that is needed to end it.
     #[cold]
     fn lend<'a>(&'a self, mut guard: MutexGuard<'a, Streak>) -> Turn<'a, T> {
-        if guard.thread == 0 || guard.leases == LEASES || !asymmetric_fence::is_supported() {
+        if guard.thread == 0 || guard.leases == LEASES || !asymmetric_fence::is_ready() {
             return self.turn(Right::Lock(guard));
         }
         let lease = Lease::new(guard.thread, guard.leases);
