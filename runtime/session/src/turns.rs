@@ -61,7 +61,7 @@ struct Lease(usize);
 
 impl Lease {
     const fn new(thread: usize, number: usize) -> Lease {
-        Lease(thread * LEASES | number % LEASES)
+        Lease((thread * LEASES) | (number % LEASES))
     }
 
     const fn thread(self) -> usize {
