@@ -198,7 +198,11 @@ fn count_calls(device: &Arc<dyn Device>, case: &Case, how: How) -> u64 {
     for _ in 0..WARM_UP {
         call();
     }
+    // Once the function is compiled, some calls make the next ones ready.
     background::wait();
+    for _ in 0..WARM_UP {
+        call();
+    }
     let before = COUNT.load(Ordering::SeqCst);
     if trace {
         TRACE.store(1, Ordering::SeqCst);
@@ -221,6 +225,7 @@ fn count_typed_calls(device: &Arc<dyn Device>) -> u64 {
     let call = || drop(abs.call(tensor.clone()).expect("the model runs"));
     (0..WARM_UP).for_each(|_| call());
     background::wait();
+    (0..WARM_UP).for_each(|_| call());
     let before = COUNT.load(Ordering::SeqCst);
     (0..COUNTED).for_each(|_| call());
     COUNT.load(Ordering::SeqCst) - before
