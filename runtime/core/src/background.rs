@@ -1,5 +1,5 @@
 //! Background jobs: work that one thread of the process does, at a low priority, while the threads that submit it go on. The JIT compiles
-//! functions in it.
+//! functions in it, and asymmetric fences ask the system whether it supports them.
 //!
 //! The thread is started by a job that finds none, and ends when there has been none for a while. Jobs keep nothing alive and hold no lock of
 //! others, so nobody has to wait for them. A fork waits for the job that runs, so that the child finds no lock that a thread holds which it does not

@@ -25,7 +25,7 @@ const QUEUED: u32 = u32::MAX;
 /// At most so many functions are compiled in one tier-up: the function, its callees, and theirs.
 const MAX_CALLEES: usize = 16;
 
-/// Functions of at most so many ops, without loops and calls, are compiled at once: that takes about as long as to wake the other thread.
+/// Functions of at most so many ops, without loops and calls, are compiled at once: there is little to compile, and another thread would have to wake.
 const SMALL_OPS: usize = 32;
 
 /// The tier-up policy of a bound module: decides when its functions are compiled, and compiles callees before callers.
