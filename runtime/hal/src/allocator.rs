@@ -14,10 +14,14 @@ use super::{
 };
 use crate::heap_bytes::HeapBytes;
 use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
+use crate::pages::{PageMapping, page_size};
 use crate::status::{Result, Status, StatusCode};
 
 /// Alignment of every buffer: a cache line, which vector kernels rely on.
 pub const HEAP_BUFFER_ALIGNMENT: u64 = 64;
+
+/// Buffers of fewer bytes are not mapped.
+const MIN_MAPPED_BYTES: u64 = 64 << 10;
 
 /// Largest alignment that can be asked for.
 const MAX_ALIGNMENT: u64 = 1 << 16;
@@ -36,6 +40,8 @@ pub struct HeapAllocator {
     recycles_blocks: bool,
     /// The budget that all memory is charged to.
     budget: Option<MemoryBudget>,
+    /// Whether large buffers are mapped by the system.
+    maps: bool,
 }
 
 impl HeapAllocator {
@@ -50,7 +56,15 @@ impl HeapAllocator {
     pub fn with_limit(limit: u64) -> HeapAllocator {
         let recycles_blocks = limit == u64::MAX;
         let (counters, blocks) = (Arc::default(), Arc::default());
-        HeapAllocator { limit, limit_lock: Mutex::default(), counters, blocks, recycles_blocks, budget: None }
+        HeapAllocator {
+            limit,
+            limit_lock: Mutex::default(),
+            counters,
+            blocks,
+            recycles_blocks,
+            budget: None,
+            maps: false,
+        }
     }
 
     /// An allocator without a limit that does not use memory of transient buffers again, so that all memory is new and zero.
@@ -61,6 +75,12 @@ impl HeapAllocator {
     /// An allocator whose memory is charged to `budget`, which others may share. No memory is used again: all of it is new and zero.
     pub fn with_budget(budget: MemoryBudget) -> HeapAllocator {
         HeapAllocator { budget: Some(budget), ..HeapAllocator::without_reuse() }
+    }
+
+    /// The same allocator, which maps pages for each large buffer: what nobody writes to takes no memory, and goes back to the system with the
+    /// buffer. Allocating takes longer.
+    pub fn mapped(self) -> HeapAllocator {
+        HeapAllocator { maps: true, ..self }
     }
 
     /// A buffer by value, for callers that store it in an object of their own.
@@ -141,6 +161,14 @@ impl HeapAllocator {
             let owner = Arc::new(AccountedInline { bytes: InlineBytes::new(), _accounted: account() });
             return Ok(Allocated { data: owner.bytes.data(), owner });
         }
+        if self.maps && length >= MIN_MAPPED_BYTES && alignment <= page_size() as u64 {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let pages = PageMapping::reserved(length, "a buffer of a device")?;
+            return Ok(Allocated {
+                data: pages.base(),
+                owner: Arc::new(AccountedPages { _pages: pages, _accounted: account() }),
+            });
+        }
         let bytes = HeapBytes::allocate(length, alignment)?;
         let data = bytes.data();
         Ok(Allocated { data, owner: Arc::new(AccountedBytes { _bytes: bytes, _accounted: account() }) })
@@ -165,6 +193,12 @@ struct AccountedBytes {
     _accounted: Accounted,
 }
 
+/// The same for pages of the system.
+struct AccountedPages {
+    _pages: PageMapping,
+    _accounted: Accounted,
+}
+
 /// The same for a few bytes, stored in the owner itself.
 struct AccountedInline {
     bytes: InlineBytes,
@@ -173,7 +207,7 @@ struct AccountedInline {
 
 /// Whether an owner of memory is one that this allocator makes, so that only the owner knows the address of the memory.
 pub(super) fn is_heap_memory(owner: &(dyn Any + Send + Sync)) -> bool {
-    owner.is::<AccountedBytes>() || owner.is::<AccountedInline>() || owner.is::<Block>()
+    owner.is::<AccountedBytes>() || owner.is::<AccountedPages>() || owner.is::<AccountedInline>() || owner.is::<Block>()
 }
 
 /// The parameters with defaults filled in; INVALID_ARGUMENT for an alignment that cannot be.

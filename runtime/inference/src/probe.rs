@@ -80,7 +80,8 @@ pub fn run(modules: &[Module], accepted: Option<&str>, limits: &Limits) -> Resul
     // The memory of this run is its own: what it takes is not taken from that of sessions.
     let memory = limits.memory.as_ref().map(|memory| MemoryBudget::new(memory.limit()));
     let allocator = memory.clone().map_or_else(HeapAllocator::without_reuse, HeapAllocator::with_budget);
-    let null = null_device_on("null", allocator);
+    // Parameters of many gigabytes take no memory, since nobody reads or writes them.
+    let null = null_device_on("null", allocator.mapped());
     let device: Arc<dyn Device> = Arc::new(Forward(ProbeDevice {
         inner: null.clone(),
         accepted: accepted.map(str::to_string),

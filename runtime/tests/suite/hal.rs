@@ -128,6 +128,33 @@ fn allocators_count_and_limit() {
 }
 
 #[test]
+fn a_mapped_allocator_takes_memory_for_what_is_written() {
+    // More than machines have.
+    const LENGTH: u64 = 1 << 36;
+    let allocator = HeapAllocator::without_reuse().mapped();
+    let buffer = match allocator.allocate_buffer(params(), LENGTH) {
+        Err(status) if usize::BITS < 64 => return assert_eq!(status.code(), StatusCode::ResourceExhausted),
+        result => result.unwrap(),
+    };
+    for offset in [0, LENGTH - 3] {
+        let mut bytes = [1; 3];
+        buffer_read(&*buffer, offset, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 3]);
+        buffer_write(&*buffer, offset, &[5, 6, 7]).unwrap();
+        buffer_read(&*buffer, offset, &mut bytes).unwrap();
+        assert_eq!(bytes, [5, 6, 7]);
+    }
+    let small = allocator.allocate_buffer(params(), 1000).unwrap();
+    assert_eq!(bytes_of(&*small), [0; 1000]);
+    drop((buffer, small));
+    let statistics = allocator.statistics();
+    assert_eq!((statistics.device_bytes_peak, statistics.device_bytes_freed), (LENGTH + 1000, LENGTH + 1000));
+    assert_eq!(code(allocator.allocate_buffer(params(), u64::MAX / 2)), StatusCode::ResourceExhausted);
+    let limited = HeapAllocator::with_limit(1 << 20).mapped();
+    assert_eq!(code(limited.allocate_buffer(params(), LENGTH)), StatusCode::ResourceExhausted);
+}
+
+#[test]
 fn timelines_advance_and_keep_their_first_failure() {
     let semaphore: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(3));
     assert_eq!(semaphore.query().unwrap(), 3);
