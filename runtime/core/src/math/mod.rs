@@ -1,8 +1,9 @@
 //! Elementary functions. The interpreter, machine code and the kernels of `vmvx` call them.
 //!
 //! The functions on `f32` in which kernels spend their time, `exp`, `log`, `tanh` and `erf`, are polynomial approximations. Each is one sequence of
-//! IEEE operations without branches, calls and fused operations, so the interpreter, machine code that calls it for one value, and [`vector`] code
-//! for many give the same bits, on every processor; only the payload of a NaN is unspecified.
+//! IEEE operations without branches and calls, so the interpreter, machine code that calls it for one value, and [`vector`] code
+//! for many give the same bits, on every processor; only the payload of a NaN is unspecified. Vector code fuses products and sums where the
+//! processor can: the same for every `f32`, which a test compares.
 //!
 //! They compute in `f64`, where polynomials of few terms have a relative error of at most 2^-37, and round once, at the end.
 //! Results are at most 0.5001 units in the last place away from the true value: the nearest `f32`, except where the true value is almost
@@ -20,20 +21,20 @@ mod tests;
 
 /// e to the power of x, to 0.5001 units in the last place.
 pub fn exp(x: f32) -> f32 {
-    scalar::exp(x)
+    scalar::exp::<false>(x)
 }
 
 /// The natural logarithm, to 0.5001 units in the last place: negative infinity for zeros, NaN for negative numbers.
 pub fn log(x: f32) -> f32 {
-    scalar::log(x)
+    scalar::log::<false>(x)
 }
 
 /// The hyperbolic tangent, to 0.5001 units in the last place.
 pub fn tanh(x: f32) -> f32 {
-    scalar::tanh(x)
+    scalar::tanh::<false>(x)
 }
 
 /// The error function, to 0.5001 units in the last place.
 pub fn erf(x: f32) -> f32 {
-    scalar::erf(x)
+    scalar::erf::<false>(x)
 }

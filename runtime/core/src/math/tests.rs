@@ -118,12 +118,13 @@ fn compare_lanes(samples: &[f32]) {
     let functions = [(Function::Exp, exp as One), (Function::Log, log), (Function::Tanh, tanh), (Function::Erf, erf)];
     for lanes in [8, 16] {
         for (function, one) in functions {
-            let Some(code) = vector::code(function, lanes) else {
+            if vector::code(function, lanes).is_none() {
                 println!("skipped: this processor has no vectors of {lanes} lanes");
-                continue;
-            };
+            }
             let stride = samples.len() / lanes;
-            for start in 0..stride {
+            for (code, start) in
+                vector::variants(function, lanes).flat_map(|code| (0..stride).map(move |start| (code, start)))
+            {
                 let inputs: Vec<f32> = (0..lanes).map(|lane| samples[start + lane * stride]).collect();
                 let mut outputs = inputs.clone();
                 // SAFETY: there are as many values as lanes.

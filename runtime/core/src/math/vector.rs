@@ -26,21 +26,21 @@ pub type VectorFunction = unsafe extern "sysv64" fn(*mut f32);
 
 /// Vector code of a function for 8 or 16 lanes, if this processor has the instructions: AVX2 for 8, AVX-512F for 16.
 pub fn code(function: Function, lanes: usize) -> Option<VectorFunction> {
-    match lanes {
-        8 if is_x86_feature_detected!("avx2") => Some(match function {
-            Function::Exp => x8::exp,
-            Function::Log => x8::log,
-            Function::Tanh => x8::tanh,
-            Function::Erf => x8::erf,
-        }),
-        16 if is_x86_feature_detected!("avx512f") => Some(match function {
-            Function::Exp => x16::exp,
-            Function::Log => x16::log,
-            Function::Tanh => x16::tanh,
-            Function::Erf => x16::erf,
-        }),
-        _ => None,
-    }
+    variants(function, lanes).next()
+}
+
+/// All vector code that this processor has the instructions for, the fastest first.
+pub(super) fn variants(function: Function, lanes: usize) -> impl Iterator<Item = VectorFunction> {
+    let has_avx2 = lanes == 8 && is_x86_feature_detected!("avx2");
+    let has_avx512 = lanes == 16 && is_x86_feature_detected!("avx512f");
+    let (fused, eight, sixteen): (VectorFunction, VectorFunction, VectorFunction) = match function {
+        Function::Exp => (x8_fused::exp, x8::exp, x16::exp),
+        Function::Log => (x8_fused::log, x8::log, x16::log),
+        Function::Tanh => (x8_fused::tanh, x8::tanh, x16::tanh),
+        Function::Erf => (x8_fused::erf, x8::erf, x16::erf),
+    };
+    let fused = (has_avx2 && is_x86_feature_detected!("fma")).then_some(fused);
+    fused.into_iter().chain(has_avx2.then_some(eight)).chain(has_avx512.then_some(sixteen))
 }
 
 /// # Safety
@@ -58,23 +58,27 @@ unsafe fn each<const LANES: usize>(values: *mut f32, function: impl Fn(f32) -> f
 }
 
 macro_rules! functions {
-    ($($module:ident: $lanes:literal, $feature:literal;)*) => {$(
+    ($($module:ident: $lanes:literal, $features:literal, $fused:literal;)*) => {$(
         #[doc = concat!(" ", $lanes, " lanes.")]
         mod $module {
             use super::{each, scalar};
 
-            functions! { $lanes $feature: exp log tanh erf }
+            functions! { $lanes $features $fused: exp log tanh erf }
         }
     )*};
-    ($lanes:literal $feature:literal: $($name:ident)*) => {$(
+    ($lanes:literal $features:literal $fused:literal: $($name:ident)*) => {$(
         /// # Safety
-        /// As for [`VectorFunction`](super::VectorFunction), and the processor has the feature.
-        #[target_feature(enable = $feature)]
+        /// As for [`VectorFunction`](super::VectorFunction), and the processor has the features.
+        #[target_feature(enable = $features)]
         pub(super) unsafe extern "sysv64" fn $name(values: *mut f32) {
             // SAFETY: the caller's promise.
-            unsafe { each::<$lanes>(values, |x| scalar::$name(x)) }
+            unsafe { each::<$lanes>(values, |x| scalar::$name::<$fused>(x)) }
         }
     )*};
 }
 
-functions! { x8: 8, "avx2"; x16: 16, "avx512f"; }
+functions! {
+    x8: 8, "avx2", false;
+    x8_fused: 8, "avx2,fma", true;
+    x16: 16, "avx512f", false;
+}

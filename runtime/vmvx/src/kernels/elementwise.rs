@@ -74,8 +74,8 @@ unary! {
     NegF32: x => x ^ SIGN;
     CeilF32: x => float(x).ceil().to_bits();
     FloorF32: x => float(x).floor().to_bits();
-    ExpF32: x => scalar::exp(float(x)).to_bits();
-    LogF32: x => scalar::log(float(x)).to_bits();
+    ExpF32: x => scalar::exp::<false>(float(x)).to_bits();
+    LogF32: x => scalar::log::<false>(float(x)).to_bits();
     RsqrtF32: x => (1.0 / float(x).sqrt()).to_bits();
     CtlzI32: x => x.leading_zeros();
 }
