@@ -9,22 +9,27 @@ use crate::generated::vm::jit;
 use crate::ir::bits::Bits;
 use crate::ir::visits::Visits;
 
-/// The lattice value of the 32 bits of a slot.
+/// The lattice value of the 32 bits of a slot: a constant, or one of two numbers that are none. So values meet without branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// No path leads here.
-    Unreached,
-    Constant(u32),
-    Unknown,
-}
+pub(crate) struct Known(u64);
 
 impl Known {
+    /// No path leads here.
+    const UNREACHED: Known = Known(u64::MAX);
+    const UNKNOWN: Known = Known(1 << 32);
+
+    fn of(bits: u32) -> Known {
+        Known(bits.into())
+    }
+
+    /// The constant, if it is one.
+    pub fn constant(self) -> Option<u32> {
+        u32::try_from(self.0).ok()
+    }
+
     fn meet(self, other: Known) -> Known {
-        match (self, other) {
-            (Known::Unreached, known) | (known, Known::Unreached) => known,
-            (a, b) if a == b => a,
-            _ => Known::Unknown,
-        }
+        let met = if self == other || other == Known::UNREACHED { self } else { Known::UNKNOWN };
+        if self == Known::UNREACHED { other } else { met }
     }
 }
 
@@ -42,16 +47,13 @@ impl ConstantSlots {
         self.known.clear();
         self.known.extend_from_slice(entry);
         self.constants = Bits::new(entry.len());
-        let constants = entry.iter().enumerate().filter(|(_, known)| matches!(known, Known::Constant(_)));
+        let constants = entry.iter().enumerate().filter(|(_, known)| known.constant().is_some());
         constants.for_each(|(slot, _)| self.constants.insert(slot));
     }
 
     fn set(&mut self, slot: usize, known: Known) {
         self.known[slot] = known;
-        match known {
-            Known::Constant(_) => self.constants.insert(slot),
-            Known::Unreached | Known::Unknown => self.constants.remove(slot),
-        }
+        self.constants.set(slot, known.constant().is_some());
     }
 }
 
@@ -78,9 +80,9 @@ impl Constants {
     /// None if there is no fixed point after that many passes.
     pub fn new(function: &VerifiedFunction, liveness: &TypedLiveness<'_>) -> Option<Constants> {
         let (decoded, slots) = (function.decoded(), function.slots());
-        let mut entries = vec![Known::Unreached; slots * decoded.blocks.len()];
+        let mut entries = vec![Known::UNREACHED; slots * decoded.blocks.len()];
         // Arguments are unknown, and slots that begin as zeros are taken to be, too.
-        entries[..slots].fill(Known::Unknown);
+        entries[..slots].fill(Known::UNKNOWN);
         let (mut known, mut copied) = (Vec::new(), Vec::new());
         let mut visits = Visits::new(decoded.blocks.len(), decoded.blocks.len());
         for _ in 0..MAX_PASSES {
@@ -91,7 +93,7 @@ impl Constants {
                 }
                 let ops = content.ops.clone();
                 let entry = &entries[block * slots..][..slots];
-                let is_unreached = slots > 0 && entry.iter().all(|known| *known == Known::Unreached);
+                let is_unreached = slots > 0 && entry.iter().all(|known| *known == Known::UNREACHED);
                 if is_unreached || liveness.targets(ops.end - 1).next().is_none() {
                     continue;
                 }
@@ -131,7 +133,7 @@ impl Constants {
 
     /// Whether a path leads to a block. Taken to be true in functions without slots.
     pub fn is_reached(&self, block: BlockId) -> bool {
-        self.slots == 0 || self.entry(block).iter().any(|known| *known != Known::Unreached)
+        self.slots == 0 || self.entry(block).iter().any(|known| *known != Known::UNREACHED)
     }
 
     /// The lattice values at the entry of a block.
@@ -147,11 +149,11 @@ pub(crate) fn apply(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, kn
 
 /// Calls `set` with the slots that an op writes.
 fn changes(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, mut set: impl FnMut(usize, Known)) {
-    liveness.writes(pc).for_each(|slot| set(slot, Known::Unknown));
+    liveness.writes(pc).for_each(|slot| set(slot, Known::UNKNOWN));
     if let Some((of, reg, bits)) = jit::constant(decoded.ops[pc as usize]) {
-        set(reg.index(), Known::Constant(bits as u32));
+        set(reg.index(), Known::of(bits as u32));
         if of.is_wide() {
-            set(reg.index() + 1, Known::Constant((bits >> 32) as u32));
+            set(reg.index() + 1, Known::of((bits >> 32) as u32));
         }
     }
 }

@@ -10,7 +10,7 @@ pub(crate) type Predecessors = SmallVec<[(BlockIndex, usize); 2]>;
 
 /// The incoming edges of each block.
 pub(crate) fn predecessors(graph: &Graph) -> PerBlock<Predecessors> {
-    let mut predecessors = PerBlock::new(graph, Predecessors::new());
+    let mut predecessors: PerBlock<Predecessors> = graph.blocks.iter().map(|_| Predecessors::new()).collect();
     for block in graph.blocks.indices() {
         for (which, branch) in graph.branches(block).iter().enumerate() {
             predecessors[branch.target].push((block, which));

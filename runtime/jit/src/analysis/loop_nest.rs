@@ -65,6 +65,15 @@ impl LoopNest {
         }
     }
 
+    /// How many nodes there are.
+    pub fn count_nodes(&self, graph: &Graph) -> usize {
+        let count = |item: &Item| match item {
+            Item::Nodes(block) => graph.blocks[*block].nodes.len(),
+            Item::Loop(inner) => inner.count_nodes(graph),
+        };
+        self.body.iter().map(count).sum()
+    }
+
     /// Calls `visit` with this loop and all inner ones.
     pub fn for_each_loop<'a>(&'a self, visit: &mut impl FnMut(&'a LoopNest)) {
         visit(self);
@@ -95,7 +104,7 @@ fn parse(graph: &Graph, preheader: BlockIndex, depth: u32, blocks: &mut usize) -
     let mut body = Vec::new();
     let mut block = header;
     let mut found = None;
-    if let Terminator::Branch(test, then, otherwise) = &graph.blocks[header].terminator
+    if let Terminator::Branch(test, [then, otherwise]) = &graph.blocks[header].terminator
         && then.target != header
         && otherwise.target != header
     {
@@ -125,7 +134,7 @@ fn parse(graph: &Graph, preheader: BlockIndex, depth: u32, blocks: &mut usize) -
                 break (branch.args.clone(), test, after);
             }
             (Terminator::Jump(branch), _) if branch.target != header && branch.args.is_empty() => block = branch.target,
-            (Terminator::Branch(test, then, otherwise), None)
+            (Terminator::Branch(test, [then, otherwise]), None)
                 if then.target == header && otherwise.target != header =>
             {
                 break (then.args.clone(), *test, otherwise.target);

@@ -30,13 +30,16 @@ pub(crate) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
     }
 }
 
+/// Blocks of the bytecode that branch to one of them: mostly few.
+type Blocks = SmallVec<[usize; 2]>;
+
 /// The blocks that are loop headers: those that a back edge leads to.
 pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> Vec<Option<LoopHeader>> {
     let count = decoded.blocks.len();
     if !liveness.has_loops() {
         return vec![None; count];
     }
-    let mut latches: Vec<Vec<usize>> = vec![Vec::new(); count];
+    let mut latches: Vec<Blocks> = (0..count).map(|_| Blocks::new()).collect();
     for (index, block) in decoded.blocks.iter().enumerate() {
         let last = block.ops.end - 1;
         for id in native_edges(decoded.ops[last as usize]) {
@@ -52,7 +55,7 @@ pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> V
         return headers;
     }
     let native: Vec<bool> = (0..count).map(|block| is_native(decoded, block)).collect();
-    let mut predecessors: Vec<Vec<usize>> = vec![Vec::new(); count];
+    let mut predecessors: Vec<Blocks> = (0..count).map(|_| Blocks::new()).collect();
     for (index, block) in decoded.blocks.iter().enumerate() {
         for (target, _) in liveness.targets(block.ops.end - 1) {
             predecessors[target.index()].push(index);
@@ -88,7 +91,7 @@ fn is_native(decoded: &Decoded, block: usize) -> bool {
 fn body(
     header: usize,
     latches: &[usize],
-    predecessors: &[Vec<usize>],
+    predecessors: &[Blocks],
     native: &[bool],
     seen: &mut [usize],
 ) -> Option<Vec<usize>> {

@@ -15,7 +15,7 @@ impl Origins {
         for block in blocks {
             let fallbacks = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
             let fallbacks = fallbacks.filter_map(|exit| graph.exits.get(exit.0 as usize)?.fallback.as_ref());
-            for branch in graph.branches(*block).into_iter().chain(fallbacks) {
+            for branch in graph.branches(*block).iter().chain(fallbacks) {
                 let Some(target) = graph.blocks.get(branch.target) else { continue };
                 for (parameter, arg) in target.parameters.iter().zip(&branch.args) {
                     brought.entry(*parameter).or_default().push(*arg);

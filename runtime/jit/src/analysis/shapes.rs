@@ -92,10 +92,8 @@ impl Shapes {
     /// None if the loop cannot be vectorised, or nothing of it would become a vector.
     pub fn new(graph: &Graph, nest: &LoopNest) -> Option<Shapes> {
         let defined = nest.defined(graph);
-        let mut nodes = 0;
-        nest.for_each_node(graph, &mut |_| nodes += 1);
         let mut shapes = Shapes {
-            of: hash::with_room(nodes),
+            of: hash::with_room(nest.count_nodes(graph)),
             roles: roles(graph, nest),
             carried: Vec::new(),
             defined,

@@ -33,17 +33,33 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    fn is_pair(self) -> bool {
+    const ALL: [Read; 6] = [Read::Never, Read::Narrow, Read::Float, Read::Wide, Read::WideFloat, Read::High];
+    /// What two next reads on different paths are together: in a table, since all slots are joined at each edge.
+    const JOINS: [[Read; 6]; 6] = {
+        let mut joins = [[Read::Never; 6]; 6];
+        let mut at = 0;
+        while at < 36 {
+            joins[at / 6][at % 6] = Read::together(Read::ALL[at / 6], Read::ALL[at % 6]);
+            at += 1;
+        }
+        joins
+    };
+
+    const fn is_pair(self) -> bool {
         matches!(self, Read::Wide | Read::WideFloat)
     }
 
-    fn join(self, other: Read) -> Read {
+    const fn together(self, other: Read) -> Read {
         match (self, other) {
             (Read::Never, read) | (read, Read::Never) => read,
-            (a, b) if a == b => a,
+            (a, b) if a as u8 == b as u8 => a,
             (a, b) if a.is_pair() && b.is_pair() => Read::Wide,
             _ => Read::Narrow,
         }
+    }
+
+    fn join(self, other: Read) -> Read {
+        Read::JOINS[self as usize][other as usize]
     }
 }
 
@@ -111,7 +127,12 @@ impl<'a> TypedLiveness<'a> {
         let mut events = Events { function, module, decoded, events: Vec::with_capacity(4 * decoded.ops.len()) };
         let mut ends = Vec::with_capacity(decoded.ops.len());
         for op in &decoded.ops {
+            let start = events.events.len();
             let Ok(()) = verify::visit_operands(*op, &mut events);
+            let own = &mut events.events[start..];
+            if !own.is_sorted_by_key(Event::rank) {
+                own.sort_by_key(Event::rank);
+            }
             ends.push(u32::try_from(events.events.len()).ok()?);
         }
         Some(TypedLiveness { function, events: events.events, ends, entries: Vec::new(), has_loops: false })
@@ -164,40 +185,38 @@ impl<'a> TypedLiveness<'a> {
     /// The transfer function of an op: from the next reads after it to those before it. Calls `changed` with the slots that the op reads or
     /// writes, and their next reads after it.
     pub fn transfer(&self, pc: u32, reads: &mut [Read], mut changed: impl FnMut(usize, Read)) {
-        let events = self.events(pc);
-        for event in events {
-            let Event::Target(block, edge) = event else { continue };
-            let mut join = |others: &[Read]| {
-                reads.iter_mut().zip(others).for_each(|(read, other)| *read = read.join(*other));
-            };
-            match edge.filter(|edge| self.copies_values(*edge)) {
-                Some(edge) => join(&self.across_edge(edge)),
-                None => join(self.entry(*block)),
-            }
-        }
-        let mut set = |slot: usize, read: Read| {
+        let mut set = |reads: &mut [Read], slot: usize, read: Read| {
             if let Some(entry) = reads.get_mut(slot) {
                 changed(slot, std::mem::replace(entry, read));
             }
         };
-        // All reads of an op come before its writes.
-        for event in events {
-            if let Event::Write(index, kind) = event {
-                (*index..index + kind.slots() as usize).for_each(|slot| set(slot, Read::Never));
-            }
-        }
-        for event in events {
-            let Event::Read(index, kind) = event else { continue };
-            let low = match kind {
-                Kind::I32 => Read::Narrow,
-                Kind::F32 => Read::Float,
-                Kind::I64 => Read::Wide,
-                Kind::F64 => Read::WideFloat,
-                Kind::Ref => continue,
-            };
-            set(*index, low);
-            if kind.slots() == 2 {
-                set(index + 1, Read::High);
+        for event in self.events(pc) {
+            match event {
+                Event::Target(block, edge) => {
+                    let mut join = |others: &[Read]| {
+                        reads.iter_mut().zip(others).for_each(|(read, other)| *read = read.join(*other));
+                    };
+                    match edge.filter(|edge| self.copies_values(*edge)) {
+                        Some(edge) => join(&self.across_edge(edge)),
+                        None => join(self.entry(*block)),
+                    }
+                }
+                Event::Write(index, kind) => {
+                    (*index..index + kind.slots() as usize).for_each(|slot| set(reads, slot, Read::Never));
+                }
+                Event::Read(index, kind) => {
+                    let low = match kind {
+                        Kind::I32 => Read::Narrow,
+                        Kind::F32 => Read::Float,
+                        Kind::I64 => Read::Wide,
+                        Kind::F64 => Read::WideFloat,
+                        Kind::Ref => continue,
+                    };
+                    set(reads, *index, low);
+                    if kind.slots() == 2 {
+                        set(reads, index + 1, Read::High);
+                    }
+                }
             }
         }
     }
@@ -234,6 +253,17 @@ enum Event {
     Read(usize, Kind),
     Write(usize, Kind),
     Target(BlockId, Option<EdgeId>),
+}
+
+impl Event {
+    /// Its place among those of its op: liveness goes backwards, so what comes last is first.
+    fn rank(&self) -> u8 {
+        match self {
+            Event::Target(..) => 0,
+            Event::Write(..) => 1,
+            Event::Read(..) => 2,
+        }
+    }
 }
 
 /// Collects the events of ops.

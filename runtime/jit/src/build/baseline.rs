@@ -113,7 +113,7 @@ impl FunctionBuilder<'_> {
         let from = self.current;
         let branches: SmallVec<[Branch; 2]> = edges.iter().map(|edge| self.branch_baseline(*edge)).collect();
         self.graph.blocks[from].terminator = match (test, &branches[..]) {
-            (Some(test), [then, otherwise]) => Terminator::Branch(test, then.clone(), otherwise.clone()),
+            (Some(test), [then, otherwise]) => Terminator::Branch(test, [then.clone(), otherwise.clone()]),
             (_, [only, ..]) => Terminator::Jump(only.clone()),
             (_, []) => Terminator::Open,
         };

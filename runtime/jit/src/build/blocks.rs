@@ -165,8 +165,8 @@ impl FunctionBuilder<'_> {
             let args = if live_ins.is_empty() { Nodes::new() } else { self.arguments(one.from, live_ins, &one.defs) };
             match &mut self.graph.blocks[one.from].terminator {
                 Terminator::Jump(branch) if !one.second => (branch.target, branch.args) = (block, args),
-                Terminator::Branch(_, then, otherwise) => {
-                    let branch = if one.second { otherwise } else { then };
+                Terminator::Branch(_, branches) => {
+                    let branch = &mut branches[usize::from(one.second)];
                     (branch.target, branch.args) = (block, args);
                 }
                 end => *end = Terminator::Jump(Branch { target: block, args, ..Branch::default() }),

@@ -26,12 +26,12 @@ impl FunctionBuilder<'_> {
         // A slot that the op itself writes is not live before it.
         wanted.retain(live);
         self.liveness.reads(self.pc).filter(|slot| live.contains(*slot)).for_each(|slot| wanted.insert(slot));
-        self.add_exit(frame_state(&self.defs, wanted.iter()))
+        self.add_exit(frame_state(&self.defs, wanted.without(&self.defs.home).iter()))
     }
 
     /// An exit at which the interpreter continues at the op being built: its frame state has all live slots.
     pub(super) fn exit_here(&mut self) -> ExitId {
-        self.add_exit(frame_state(&self.defs, self.at_op.before.live.iter()))
+        self.add_exit(frame_state(&self.defs, self.at_op.before.live.without(&self.defs.home).iter()))
     }
 
     /// The exit of a back edge or a call that counts down. If a limit is reached the program ends, so nobody reads a slot.
@@ -54,8 +54,7 @@ impl FunctionBuilder<'_> {
 
 /// The frame state of slots, which are in order. Slots that are in the frame anyway are left out.
 fn frame_state(defs: &Defs, slots: impl Iterator<Item = usize>) -> Vec<SlotValue> {
-    // Most slots are defined, many of them in pairs.
-    let mut frame_state: Vec<SlotValue> = Vec::with_capacity(slots.size_hint().0);
+    let mut frame_state: SmallVec<[SlotValue; 32]> = SmallVec::new();
     for slot in slots {
         let Some(Def { node, part }) = defs.get(slot) else { continue };
         match frame_state.last_mut() {
@@ -68,5 +67,6 @@ fn frame_state(defs: &Defs, slots: impl Iterator<Item = usize>) -> Vec<SlotValue
             _ => frame_state.push(SlotValue { slot: slot as u16, node, part }),
         }
     }
-    frame_state
+    // Exits are kept, so they take no more memory than they need.
+    frame_state.to_vec()
 }

@@ -138,7 +138,7 @@ impl FunctionBuilder<'_> {
             Kind::Number => self.graph.node(condition).args[0],
             _ => self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]),
         };
-        self.graph.blocks[start].terminator = Terminator::Branch(test, Branch::default(), Branch::default());
+        self.graph.blocks[start].terminator = Terminator::Branch(test, [Branch::default(), Branch::default()]);
         let defs = self.defs.clone();
         let (mut returns_early, mut call_branch) = (Vec::new(), None);
         for (index, edge) in edges.into_iter().enumerate() {

@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 use super::FunctionBuilder;
 use super::blocks::{LiveIn, live_in_at};
 use super::defs::Def;
-use crate::analysis::constants::Known;
 use crate::analysis::typed_liveness::is_pair;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Kind, NodeId, Part};
@@ -52,10 +51,7 @@ impl FunctionBuilder<'_> {
 
     /// The constant that is known to be in a slot, or a pair of slots, at the op that is being built.
     pub(super) fn known(&mut self, live_in: LiveIn) -> Option<NodeId> {
-        let at = |slot: usize| match self.slot_constants[slot] {
-            Known::Constant(bits) => Some(u64::from(bits)),
-            _ => None,
-        };
+        let at = |slot: usize| self.slot_constants[slot].constant().map(u64::from);
         let slot = usize::from(live_in.slot);
         let bits = if live_in.of.is_wide() { at(slot)? | at(slot + 1)? << 32 } else { at(slot)? };
         if let Some((known, of, node)) = self.recent[slot]

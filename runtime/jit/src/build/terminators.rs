@@ -31,7 +31,7 @@ impl FunctionBuilder<'_> {
         let test = self.tested(op);
         let branch = Branch::default();
         self.graph.blocks[from].terminator = match test {
-            Some(test) => Terminator::Branch(test, branch.clone(), branch),
+            Some(test) => Terminator::Branch(test, [branch.clone(), branch]),
             None => Terminator::Jump(branch),
         };
         let mut second = (edges.len() > 1).then(|| self.defs.clone());

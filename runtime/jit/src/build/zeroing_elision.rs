@@ -3,7 +3,6 @@
 
 use super::FunctionBuilder;
 use super::defs::Def;
-use crate::analysis::constants::Known;
 use crate::bytecode::{Op, Reg};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
@@ -28,7 +27,7 @@ impl FunctionBuilder<'_> {
             return false;
         }
         let mut begins_at_zero =
-            (index.index()..index.index() + 2).all(|slot| self.slot_constants[slot] == Known::Constant(0));
+            (index.index()..index.index() + 2).all(|slot| self.slot_constants[slot].constant() == Some(0));
         for (of, reg, bits) in following[..between].iter().filter_map(|op| jit::constant(*op)) {
             let written = reg.index()..reg.index() + 1 + usize::from(of.is_wide());
             let overlaps = |other: Reg| written.start < other.index() + 2 && other.index() < written.end;

@@ -281,12 +281,30 @@ pub(crate) enum SideExitKind {
 pub(crate) enum Terminator {
     Jump(Branch),
     /// To the first branch if the truth value holds, else to the second.
-    Branch(NodeId, Branch, Branch),
+    Branch(NodeId, [Branch; 2]),
     /// To the guards of a vector loop. If one fails, the second branch is taken, so its arguments have to be live here.
-    Guarded(Branch, Branch),
+    Guarded([Branch; 2]),
     SideExit(SideExitKind, ExitId),
     /// None yet.
     Open,
+}
+
+impl Terminator {
+    pub fn branches(&self) -> &[Branch] {
+        match self {
+            Terminator::Jump(branch) => std::slice::from_ref(branch),
+            Terminator::Branch(_, branches) | Terminator::Guarded(branches) => branches,
+            Terminator::SideExit(..) | Terminator::Open => &[],
+        }
+    }
+
+    pub fn branches_mut(&mut self) -> &mut [Branch] {
+        match self {
+            Terminator::Jump(branch) => std::slice::from_mut(branch),
+            Terminator::Branch(_, branches) | Terminator::Guarded(branches) => branches,
+            Terminator::SideExit(..) | Terminator::Open => &mut [],
+        }
+    }
 }
 
 /// An entry into machine code: a resume point, or the entry or continuation of a native call.
@@ -537,26 +555,12 @@ impl Graph {
     }
 
     /// The branches of the terminator of a block.
-    pub fn branches(&self, block: BlockIndex) -> SmallVec<[&Branch; 2]> {
-        match &self.blocks[block].terminator {
-            Terminator::Jump(branch) => SmallVec::from_slice(&[branch]),
-            Terminator::Branch(_, then, otherwise) | Terminator::Guarded(then, otherwise) => {
-                SmallVec::from_slice(&[then, otherwise])
-            }
-            Terminator::SideExit(..) | Terminator::Open => SmallVec::new(),
-        }
+    pub fn branches(&self, block: BlockIndex) -> &[Branch] {
+        self.blocks[block].terminator.branches()
     }
 
-    pub fn branches_mut(&mut self, block: BlockIndex) -> SmallVec<[&mut Branch; 2]> {
-        let mut branches = SmallVec::new();
-        match &mut self.blocks[block].terminator {
-            Terminator::Jump(branch) => branches.push(branch),
-            Terminator::Branch(_, then, otherwise) | Terminator::Guarded(then, otherwise) => {
-                branches.extend([then, otherwise])
-            }
-            Terminator::SideExit(..) | Terminator::Open => {}
-        }
-        branches
+    pub fn branches_mut(&mut self, block: BlockIndex) -> &mut [Branch] {
+        self.blocks[block].terminator.branches_mut()
     }
 
     /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value, with the operands of

@@ -4,10 +4,12 @@
 
 use std::collections::HashMap;
 
+pub(crate) use foldhash::fast::RandomState;
+
 /// A table whose order nobody looks at.
-pub(crate) type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+pub(crate) type Table<K, V> = HashMap<K, V, RandomState>;
 
 /// An empty table with room for so many entries.
 pub(crate) fn with_room<K, V>(entries: usize) -> Table<K, V> {
-    Table::with_capacity_and_hasher(entries, foldhash::fast::RandomState::default())
+    Table::with_capacity_and_hasher(entries, RandomState::default())
 }

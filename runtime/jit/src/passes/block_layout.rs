@@ -26,7 +26,7 @@ pub(super) fn lay_out(graph: &mut Graph) {
 fn conditional(graph: &Graph, at: usize) -> Option<(usize, usize)> {
     let depth = |index: usize| graph.blocks[graph.order[index]].depth;
     let around = depth(at);
-    let Terminator::Branch(_, then, otherwise) = &graph.blocks[graph.order[at]].terminator else { return None };
+    let Terminator::Branch(_, [then, otherwise]) = &graph.blocks[graph.order[at]].terminator else { return None };
     let next = graph.order[at + 1];
     let join = match (then.target == next, otherwise.target == next) {
         (true, false) => otherwise.target,

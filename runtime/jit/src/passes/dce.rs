@@ -31,18 +31,10 @@ pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
         }
         match &content.terminator {
             Terminator::SideExit(_, exit) => found.exit(*exit),
-            Terminator::Branch(test, one, other) => {
-                found.node(*test);
-                found.branch(one);
-                found.branch(other);
-            }
-            Terminator::Guarded(one, other) => {
-                found.branch(one);
-                found.branch(other);
-            }
-            Terminator::Jump(branch) => found.branch(branch),
-            Terminator::Open => {}
+            Terminator::Branch(test, _) => found.node(*test),
+            Terminator::Jump(_) | Terminator::Guarded(_) | Terminator::Open => {}
         }
+        content.terminator.branches().iter().for_each(|branch| found.branch(branch));
     }
     loop {
         while let Some(id) = found.pending.pop() {

@@ -115,7 +115,7 @@ fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
     let test = graph.add_node(preheader, LESS, Ty::Truth, &guarded.test);
     let to_guards = Branch { target: guards, ..Branch::default() };
     let skips_header_test = graph.blocks[into.target].nodes.iter().all(|id| graph.node(*id).ty == Ty::Truth);
-    graph.blocks[preheader].terminator = Terminator::Branch(test, to_guards, Branch { skips_header_test, ..into });
+    graph.blocks[preheader].terminator = Terminator::Branch(test, [to_guards, Branch { skips_header_test, ..into }]);
     let at = graph.order.iter().position(|block| *block == preheader);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), guards);
     // The nodes that move have no other uses, so they may be simplified in place.

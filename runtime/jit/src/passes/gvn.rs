@@ -1,14 +1,12 @@
 //! Global value numbering: a node is replaced by one with the same operation and operands in a dominating block. Checks are nodes, so a check
 //! that was made before is removed like any other. It runs before the passes for loops, and again after them.
 
-use std::hash::{Hash, Hasher};
-
-use smallvec::SmallVec;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use super::replacements::Replacements;
 use crate::analysis::dominators::Dominators;
-use crate::ir::graph::{BlockIndex, Graph, Kind, Node, NodeId};
-use crate::ir::hash::{self, Table};
+use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
+use crate::ir::hash::{self, RandomState, Table};
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Whether two nodes of this kind with the same operands have the same value and effect.
@@ -26,40 +24,72 @@ pub(super) fn is_idempotent(kind: Kind) -> bool {
     }
 }
 
-/// The operation, the type and the operands. The type counts since vectors of one value may have different widths.
-#[derive(PartialEq, Eq)]
-struct Key {
-    kind: Kind,
-    ty: Ty,
-    /// No node follows them.
-    operands: [NodeId; MAX_OPERANDS],
-}
-
 /// Most operands of a node that is looked for.
 const MAX_OPERANDS: usize = 4;
 
-impl Key {
-    /// None if there are too many operands.
-    fn of(node: &Node) -> Option<Key> {
-        let mut operands = [NodeId(u32::MAX); MAX_OPERANDS];
-        operands.get_mut(..node.args.len())?.copy_from_slice(&node.args);
-        Some(Key { kind: node.kind, ty: node.ty, operands })
-    }
+/// The nodes that have been numbered: chains of those with the same hash, the last one first. Nodes themselves are the keys.
+struct Numbered {
+    state: RandomState,
+    /// The first node of each chain, by the lower bits of the hash.
+    chains: Vec<u32>,
+    nodes: Vec<NumberedNode>,
 }
 
-impl Hash for Key {
-    /// Leaves out the type, which hardly ever differs, and takes operands two at a time.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let [a, b, c, d] = self.operands.map(|id| u64::from(id.0));
-        self.kind.hash(state);
-        state.write_u64(a | b << 32);
-        state.write_u64(c | d << 32);
+#[derive(Clone, Copy)]
+struct NumberedNode {
+    hash: u32,
+    node: NodeId,
+    block: BlockIndex,
+    /// The next node of the chain.
+    next: u32,
+}
+
+/// The end of a chain.
+const END: u32 = u32::MAX;
+
+impl Numbered {
+    /// With room for so many nodes.
+    fn new(nodes: usize) -> Numbered {
+        let chains = vec![END; nodes.next_power_of_two()];
+        Numbered { state: RandomState::default(), chains, nodes: Vec::with_capacity(nodes) }
+    }
+
+    /// A node with the same operation, type and operands in a block that dominates this one. Adds the node if there is none. The type counts since vectors of
+    /// one value may have different widths; the hash leaves it out, because it hardly ever differs.
+    fn find_or_add(&mut self, graph: &Graph, tree: &Dominators, block: BlockIndex, id: NodeId) -> Option<NodeId> {
+        let node = graph.node(id);
+        let mut operands = [END; MAX_OPERANDS];
+        operands.iter_mut().zip(&node.args).for_each(|(operand, arg)| *operand = arg.0);
+        let [a, b, c, d] = operands.map(u64::from);
+        let mut hasher = self.state.build_hasher();
+        node.kind.hash(&mut hasher);
+        hasher.write_u64(a | b << 32);
+        hasher.write_u64(c | d << 32);
+        let hash = hasher.finish() as u32;
+        let chain = hash as usize & (self.chains.len() - 1);
+        let (mut at, mut candidates) = (self.chains[chain], 0);
+        while let Some(numbered) = self.nodes.get(at as usize) {
+            let other = graph.node(numbered.node);
+            if numbered.hash == hash && other.kind == node.kind && other.ty == node.ty && other.args == node.args {
+                if tree.dominates(numbered.block, block) {
+                    return Some(numbered.node);
+                }
+                candidates += 1;
+                if candidates == MAX_CANDIDATES {
+                    break;
+                }
+            }
+            at = numbered.next;
+        }
+        self.nodes.push(NumberedNode { hash, node: id, block, next: self.chains[chain] });
+        self.chains[chain] = self.nodes.len() as u32 - 1;
+        None
     }
 }
 
 /// Replaces constants with the same bits by one: passes make new ones without looking.
 pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) {
-    let mut constants: Table<(u64, Scalar), NodeId> = Table::default();
+    let mut constants: Table<(u64, Scalar), NodeId> = hash::with_room(64);
     for (index, node) in graph.nodes.iter().enumerate() {
         if let (Kind::Constant(bits), Ty::Scalar(of)) = (node.kind, node.ty) {
             replacements.0[index] = *constants.entry((bits, of)).or_insert(NodeId(index as u32));
@@ -72,25 +102,20 @@ const MAX_CANDIDATES: usize = 32;
 
 /// Numbers the values of a graph, and applies the replacements that were found before, too.
 pub(super) fn number_values(graph: &mut Graph, tree: &Dominators, mut replacements: Replacements) {
-    let nodes = graph.blocks.iter().map(|block| block.nodes.len()).sum();
-    let mut known: Table<Key, SmallVec<[(BlockIndex, NodeId); 1]>> = hash::with_room(nodes);
+    let mut numbered = Numbered::new(graph.blocks.iter().map(|block| block.nodes.len()).sum());
     for block in tree.order() {
         let mut nodes = std::mem::take(&mut graph.blocks[*block].nodes);
         nodes.retain(|id| {
             let node = &mut graph.nodes[id.index()];
             node.args.iter_mut().for_each(|arg| *arg = replacements.get(*arg));
-            if !is_idempotent(node.kind) {
+            if !is_idempotent(node.kind) || node.args.len() > MAX_OPERANDS {
                 return true;
             }
-            let Some(key) = Key::of(node) else { return true };
-            let entry = known.entry(key).or_default();
-            let mut candidates = entry.iter().rev().take(MAX_CANDIDATES);
-            if let Some((_, other)) = candidates.find(|(from, _)| tree.dominates(*from, *block)) {
-                replacements.0[id.index()] = *other;
-                return false;
+            let other = numbered.find_or_add(graph, tree, *block, *id);
+            if let Some(other) = other {
+                replacements.0[id.index()] = other;
             }
-            entry.push((*block, *id));
-            true
+            other.is_none()
         });
         graph.blocks[*block].nodes = nodes;
     }

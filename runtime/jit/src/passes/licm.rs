@@ -10,7 +10,7 @@ use super::gvn::is_idempotent;
 use super::range_check_hoisting::{self, Loop};
 use super::{scalar_promotion, strength_reduction};
 use crate::analysis::dominators::Dominators;
-use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId, Nodes};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId};
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::Ty;
 
@@ -86,17 +86,16 @@ fn move_invariants(
     is_in_each_iteration: bool,
     body: &PerBlock<bool>,
 ) {
-    let nodes = std::mem::take(&mut graph.blocks[block].nodes);
-    let mut kept = Nodes::with_capacity(nodes.len());
-    for id in nodes {
+    let mut nodes = std::mem::take(&mut graph.blocks[block].nodes);
+    nodes.retain(|id| {
+        let id = *id;
         let node = graph.node(id);
         let invariant = is_idempotent(node.kind)
             && node.ty != Ty::Truth
             && node.args.iter().all(|arg| !in_body(graph, block_of, *arg, body))
             && node.exit.is_none_or(|exit| is_in_each_iteration && graph.exit(exit).fallback.is_none());
         if !invariant {
-            kept.push(id);
-            continue;
+            return true;
         }
         if graph.node(id).exit.is_some() {
             graph.nodes[id.index()].exit = Some(exit);
@@ -104,8 +103,9 @@ fn move_invariants(
         // Tests that it uses are emitted where it is.
         block_of[id.index()] = preheader;
         graph.blocks[preheader].nodes.push(id);
-    }
-    graph.blocks[block].nodes = kept;
+        false
+    });
+    graph.blocks[block].nodes = nodes;
 }
 
 /// Whether a value is computed in a loop. A truth value is if its operands are.

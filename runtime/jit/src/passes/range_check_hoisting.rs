@@ -61,9 +61,9 @@ pub(super) fn move_checks(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of:
         if guard.counted.is_top_tested && *block == of.header {
             continue;
         }
-        let nodes = std::mem::take(&mut guard.graph.blocks[*block].nodes);
-        let kept = nodes.into_iter().filter(|id| !guard.hoist(*id)).collect();
-        guard.graph.blocks[*block].nodes = kept;
+        let mut nodes = std::mem::take(&mut guard.graph.blocks[*block].nodes);
+        nodes.retain(|id| !guard.hoist(*id));
+        guard.graph.blocks[*block].nodes = nodes;
     }
     let made = begin..guard.graph.nodes.len() as u32;
     (is_top_tested && !made.is_empty()).then_some(Guarded { preheader: of.preheader, test, made, moved: Vec::new() })
@@ -77,8 +77,8 @@ pub(super) fn is_inside(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>, i
 pub(super) fn counted_loop(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>) -> Option<CountedLoop> {
     let [latch] = of.latches else { return None };
     let (test, is_top_tested) = match (&graph.blocks[*latch].terminator, &graph.blocks[of.header].terminator) {
-        (Terminator::Branch(test, then, _), _) if then.target == of.header => (*test, false),
-        (Terminator::Jump(_), Terminator::Branch(test, then, otherwise))
+        (Terminator::Branch(test, [then, _]), _) if then.target == of.header => (*test, false),
+        (Terminator::Jump(_), Terminator::Branch(test, [then, otherwise]))
             if of.contains(then.target) && !of.contains(otherwise.target) =>
         {
             (*test, true)

@@ -92,7 +92,7 @@ fn store_after_loop(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Loop
     let new = graph.add_block();
     let store = store_of(graph, block_of, kind, args, new);
     let depth = graph.blocks[of.header].depth.saturating_sub(1);
-    let Terminator::Branch(_, _, otherwise) = &mut graph.blocks[of.header].terminator else { return };
+    let Terminator::Branch(_, [_, otherwise]) = &mut graph.blocks[of.header].terminator else { return };
     let onward = std::mem::replace(otherwise, Branch { target: new, ..Branch::default() });
     let block = &mut graph.blocks[new];
     (block.nodes, block.terminator, block.depth) = (smallvec![store], Terminator::Jump(onward), depth);
@@ -104,7 +104,7 @@ fn store_after_loop(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Loop
 /// Whether the loop is a header that tests and a latch without checks, whose only exit is that of its countdown.
 fn is_simple(graph: &Graph, of: &Loop<'_>, latch: BlockIndex) -> bool {
     let is_truth = |id: &NodeId| graph.node(*id).ty == Ty::Truth;
-    let Terminator::Branch(_, then, otherwise) = &graph.blocks[of.header].terminator else { return false };
+    let Terminator::Branch(_, [then, otherwise]) = &graph.blocks[of.header].terminator else { return false };
     graph.blocks[of.header].nodes.iter().all(is_truth)
         && then.target == latch
         && otherwise.limits_exit.is_none()

@@ -6,7 +6,6 @@
 
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes};
-use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Width};
 
 use super::replacements::Replacements;
@@ -43,23 +42,21 @@ pub(super) fn fold_loads(graph: &mut Graph) {
 /// The splats of values that the same block has loaded, with the loads: of 32 bits, or of 64 where that is the size of lanes.
 fn splats_of_loads(graph: &Graph, block: BlockIndex) -> Vec<(NodeId, NodeId)> {
     let nodes: &Nodes = &graph.blocks[block].nodes;
-    let mut loads: Table<NodeId, ()> = Table::default();
+    let is_load = |id: NodeId| match graph.node(id).kind {
+        Kind::Primitive(primitive, _) => {
+            primitive.effect() == Effect::Load && matches!(primitive.element_shift(), 2 | 3)
+        }
+        _ => false,
+    };
     let mut found = Vec::new();
-    for id in nodes {
+    for (index, id) in nodes.iter().enumerate() {
         let node = graph.node(*id);
-        match node.kind {
-            Kind::Primitive(primitive, _)
-                if primitive.effect() == Effect::Load && matches!(primitive.element_shift(), 2 | 3) =>
-            {
-                loads.insert(*id, ());
-            }
-            Kind::Splat
-                if loads.contains_key(&node.args[0])
-                    && (!node.scalar().is_wide() || node.width() == Some(Width::Four)) =>
-            {
-                found.push((*id, node.args[0]));
-            }
-            _ => {}
+        if node.kind == Kind::Splat
+            && (!node.scalar().is_wide() || node.width() == Some(Width::Four))
+            && is_load(node.args[0])
+            && nodes[..index].contains(&node.args[0])
+        {
+            found.push((*id, node.args[0]));
         }
     }
     found

@@ -220,7 +220,7 @@ impl Maker<'_, '_> {
         for (block, arg) in [(self.of.preheader, start), (latch, next)] {
             let header = self.of.header;
             let branches = self.graph.branches_mut(block);
-            branches.into_iter().filter(|branch| branch.target == header).for_each(|branch| branch.args.push(arg));
+            branches.iter_mut().filter(|branch| branch.target == header).for_each(|branch| branch.args.push(arg));
         }
         for block in self.of.body {
             self.graph.blocks[*block].nodes.retain(|id| *id != product.id);

@@ -56,15 +56,26 @@ struct Segment {
     next: u32,
 }
 
+/// The segments of a live range.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    /// Where the first one begins, and where the last one ends.
+    start: u32,
+    end: u32,
+    first: u32,
+    last: u32,
+}
+
+impl Extent {
+    fn has_holes(&self) -> bool {
+        self.first != self.last
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct LiveRange {
     node: NodeId,
-    start: u32,
-    end: u32,
-    /// The first and the last segment, and where the first one begins.
-    first: u32,
-    last: u32,
-    begin: u32,
+    extent: Extent,
     /// The cost of spilling it.
     weight: u64,
     is_vector: bool,
@@ -111,14 +122,9 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
     let Liveness { mut ranges, segments, calls, .. } = liveness;
     if !calls.is_empty() {
         for range in &mut ranges {
-            range.crosses_call = crosses(&calls, &segments, range);
+            range.crosses_call = crosses(&calls, &segments, &range.extent);
         }
     }
-    // Keys and numbers are sorted, which are less to move than live ranges.
-    let mut order: Vec<(u32, NodeId, u32)> =
-        (0..).zip(&ranges).map(|(number, range)| (range.start, range.node, number)).collect();
-    order.sort_unstable();
-    let ranges: Vec<LiveRange> = order.iter().map(|(.., number)| ranges[*number as usize]).collect();
     let allocation = scan(graph, &ranges, &segments);
     #[cfg(debug_assertions)]
     check::check(graph, &live, &allocation.locations);
@@ -126,8 +132,8 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
 }
 
 /// Whether a value is live across a call. The calls are in the order of their positions.
-fn crosses(calls: &[u32], segments: &[Segment], range: &LiveRange) -> bool {
-    let mut at = range.first;
+fn crosses(calls: &[u32], segments: &[Segment], extent: &Extent) -> bool {
+    let mut at = extent.first;
     while at != NONE {
         let segment = segments[at as usize];
         let next = calls.partition_point(|call| *call <= segment.start);
@@ -212,7 +218,7 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
         content.parameters.iter().chain(&content.nodes).for_each(|id| block_of[id.index()] = *block);
     }
     let mut number = vec![NONE; graph.nodes.len()];
-    let (mut values, mut uses) = (Vec::new(), Vec::new());
+    let (mut values, mut uses) = (Vec::with_capacity(graph.nodes.len() / 4), Vec::with_capacity(graph.nodes.len()));
     // Edges to the blocks that exits fall back to.
     let mut fallbacks = Vec::new();
     // The block in which an exit was seen last: many nodes of a block may have one.
@@ -241,7 +247,7 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
             }
         }
         terminator_uses(graph, *block, &mut note);
-        graph.branches(*block).into_iter().filter_map(|branch| branch.limits_exit).for_each(&mut fall_back);
+        graph.branches(*block).iter().filter_map(|branch| branch.limits_exit).for_each(&mut fall_back);
     }
     let words = values.len().div_ceil(64);
     let mut live = LiveInSets { values, words, bits: vec![0; words * graph.blocks.len()] };
@@ -308,11 +314,7 @@ impl Liveness<'_> {
             self.numbers[id.index()] = self.ranges.len() as u32;
             self.ranges.push(LiveRange {
                 node: id,
-                start,
-                end,
-                first: new,
-                last: new,
-                begin: start,
+                extent: Extent { start, end, first: new, last: new },
                 weight,
                 is_vector: self.graph.node(id).is_vector(),
                 crosses_call: false,
@@ -321,18 +323,18 @@ impl Liveness<'_> {
             return;
         }
         let range = &mut self.ranges[number as usize];
-        range.start = range.start.min(start);
-        range.begin = range.start;
-        range.end = range.end.max(end);
         range.weight += weight;
-        let last = &mut self.segments[range.last as usize];
+        let extent = &mut range.extent;
+        extent.start = extent.start.min(start);
+        extent.end = extent.end.max(end);
+        let last = &mut self.segments[extent.last as usize];
         // Blocks come in their order. A value that is live at the end of the one before and in this one has no hole between them.
         if last.end + 1 >= self.begin {
             last.start = last.start.min(start);
             last.end = last.end.max(end);
         } else {
             last.next = new;
-            range.last = new;
+            extent.last = new;
             self.segments.push(segment);
         }
     }
@@ -411,10 +413,10 @@ impl Liveness<'_> {
     }
 }
 
-/// Whether two live ranges overlap. The second begins no earlier than the first, and no later than that ends.
-fn overlap(segments: &[Segment], a: &LiveRange, b: &LiveRange) -> bool {
-    if a.first == a.last && b.first == b.last {
-        return a.begin <= b.end;
+/// Whether two live ranges overlap, of which the first one ends no earlier than the second one begins.
+fn overlap(segments: &[Segment], a: &Extent, b: &Extent) -> bool {
+    if !a.has_holes() && (a.start <= b.start || !b.has_holes()) {
+        return a.start <= b.end;
     }
     let (mut first, mut second) = (segments[a.first as usize], segments[b.first as usize]);
     loop {
@@ -430,28 +432,43 @@ fn overlap(segments: &[Segment], a: &LiveRange, b: &LiveRange) -> bool {
     }
 }
 
+/// A live range whose value is in a register, from the segment that the scan has reached on.
+struct Active {
+    extent: Extent,
+    /// Its number.
+    range: u32,
+    register: u8,
+}
+
 fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation {
+    // Keys and numbers are sorted, which are less to move than live ranges.
+    let mut order: Vec<(u32, NodeId, u32)> =
+        (0..).zip(ranges).map(|(number, range)| (range.extent.start, range.node, number)).collect();
+    order.sort_unstable();
     let mut locations = vec![Location::None; graph.nodes.len()];
     let mut preferences: Vec<Option<u8>> = vec![None; graph.nodes.len()];
-    // The live ranges of values in registers, with these, for each of the two banks.
-    let mut active_of_bank: [Vec<(LiveRange, u8)>; 2] = [Vec::new(), Vec::new()];
+    // The live ranges of values in registers, for each of the two banks.
+    let mut active_of_bank: [Vec<Active>; 2] = [Vec::with_capacity(64), Vec::with_capacity(64)];
     let mut spilled: Vec<LiveRange> = Vec::new();
-    for range in ranges {
+    for (start, _, number) in order {
+        let range = &ranges[number as usize];
         let active = &mut active_of_bank[usize::from(range.is_vector)];
         // A bit for each register that overlapping live ranges have: one of them, and several.
         let (mut taken, mut shared) = (0_u32, 0_u32);
-        active.retain_mut(|(other, register)| {
-            // Segments that end before all live ranges that are left are dropped.
-            while other.first != other.last && segments[other.first as usize].end < range.start {
-                other.first = segments[other.first as usize].next;
-                other.begin = segments[other.first as usize].start;
+        active.retain_mut(|Active { extent, register, .. }| {
+            if extent.end < start {
+                return false;
             }
-            let is_left = other.end >= range.start;
-            if is_left && overlap(segments, other, range) {
+            // Segments that end before all live ranges that are left are dropped.
+            while extent.has_holes() && segments[extent.first as usize].end < start {
+                extent.first = segments[extent.first as usize].next;
+                extent.start = segments[extent.first as usize].start;
+            }
+            if overlap(segments, extent, &range.extent) {
                 shared |= taken & 1 << *register;
                 taken |= 1 << *register;
             }
-            is_left
+            true
         });
         let allowed: &[u8] = match (range.is_vector, range.crosses_call) {
             (false, false) => &GENERAL,
@@ -476,22 +493,24 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
                 preferences[hint.index()] = Some(register);
             }
             locations[range.node.index()] = Location::Register(register);
-            active.push((*range, register));
+            active.push(Active { extent: range.extent, range: number, register });
             continue;
         }
         // The cheapest live range whose register this one may have is spilled.
+        let weight = |other: &Active| ranges[other.range as usize].weight;
         let victim = (0..active.len())
             .filter(|index| {
-                let (other, register) = &active[*index];
-                allowed.contains(register) && shared >> register & 1 == 0 && overlap(segments, other, range)
+                let Active { extent, register, .. } = &active[*index];
+                allowed.contains(register) && shared >> register & 1 == 0 && overlap(segments, extent, &range.extent)
             })
-            .min_by_key(|index| (active[*index].0.weight, Reverse(active[*index].0.end)));
-        match victim.filter(|index| active[*index].0.weight < range.weight) {
+            .min_by_key(|index| (weight(&active[*index]), Reverse(active[*index].extent.end)));
+        match victim.filter(|index| weight(&active[*index]) < range.weight) {
             Some(index) => {
-                let (victim, register) = active.remove(index);
+                let Active { range: victim, register, .. } = active.remove(index);
+                let victim = ranges[victim as usize];
                 locations[range.node.index()] = Location::Register(register);
                 locations[victim.node.index()] = Location::None;
-                active.push((*range, register));
+                active.push(Active { extent: range.extent, range: number, register });
                 spilled.push(victim);
             }
             None => spilled.push(*range),
@@ -505,16 +524,16 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
 /// never overlap partially: the emitter's parallel moves rely on that.
 fn assign_spill_slots(graph: &Graph, mut spilled: Vec<LiveRange>, locations: &mut [Location]) -> u32 {
     let size = |node: NodeId| graph.node(node).width().map_or(1, |width| width.bytes() as usize / SPILL_SLOT_BYTES);
-    spilled.sort_by_key(|range| (range.start, range.node));
+    spilled.sort_by_key(|range| (range.extent.start, range.node));
     // For each size, the position up to which each slot is taken; and the number of the slot of each value.
     let mut ends: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     let mut numbers = Vec::with_capacity(spilled.len());
     for range in &spilled {
         let ends = ends.entry(size(range.node)).or_default();
-        let number = ends.iter().position(|end| *end < range.start).unwrap_or(ends.len());
+        let number = ends.iter().position(|end| *end < range.extent.start).unwrap_or(ends.len());
         match ends.get_mut(number) {
-            Some(end) => *end = range.end,
-            None => ends.push(range.end),
+            Some(end) => *end = range.extent.end,
+            None => ends.push(range.extent.end),
         }
         numbers.push(number);
     }

@@ -150,10 +150,10 @@ impl<'a> Listing<'a> {
     fn terminator(&self, block: BlockIndex) -> String {
         match &self.graph.blocks[block].terminator {
             Terminator::Jump(branch) => format!("to {}", self.branch(branch)),
-            Terminator::Guarded(branch, other) => {
+            Terminator::Guarded([branch, other]) => {
                 format!("to {}, or fall back to {}", self.branch(branch), self.branch(other))
             }
-            Terminator::Branch(test, then, otherwise) => {
+            Terminator::Branch(test, [then, otherwise]) => {
                 let node = self.graph.node(*test);
                 let test = match node.kind {
                     Kind::Primitive(primitive, of) => format!("{primitive:?}.{of:?} {}", self.names(&node.args)),

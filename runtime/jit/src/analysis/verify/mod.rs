@@ -285,7 +285,7 @@ impl<'a> Checker<'a> {
     /// Whether a loop is inside a vector loop, which counts its iterations, too.
     fn is_counted_outside(&self, header: BlockIndex) -> bool {
         self.tree.order().iter().any(|from| {
-            self.graph.branches(*from).into_iter().any(|branch| {
+            self.graph.branches(*from).iter().any(|branch| {
                 let is_around = branch.target != header && self.tree.dominates(branch.target, header);
                 is_around && self.tree.dominates(branch.target, *from) && self.counts_steps(branch.target, header)
             })

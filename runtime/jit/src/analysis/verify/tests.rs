@@ -73,7 +73,7 @@ fn counting() -> Graph {
     let branch = |target, args: &[NodeId]| Branch { target, args: args.iter().copied().collect(), ..Branch::default() };
     graph.blocks[preheader].terminator = Terminator::Jump(branch(header, &[start]));
     let back = Branch { limits_exit: Some(limits), ..branch(header, &[next]) };
-    graph.blocks[header].terminator = Terminator::Branch(test, back, branch(after, &[]));
+    graph.blocks[header].terminator = Terminator::Branch(test, [back, branch(after, &[])]);
     graph.blocks[after].terminator = Terminator::SideExit(SideExitKind::Return, done);
     graph
 }
@@ -118,7 +118,7 @@ fn values_are_there_before_they_are_used() {
     graph.blocks[other].terminator = Terminator::Jump(Branch { target: block(2), ..Branch::default() });
     let test = graph.blocks[block(1)].nodes[1];
     let to = |target| Branch { target, ..Branch::default() };
-    graph.blocks[block(1)].terminator = Terminator::Branch(test, to(other), to(block(2)));
+    graph.blocks[block(1)].terminator = Terminator::Branch(test, [to(other), to(block(2))]);
     let done = exit(&mut graph, &[(1, value)]);
     graph.blocks[block(2)].terminator = Terminator::SideExit(SideExitKind::Return, done);
     fails(&graph, RangeChecks::Exact, "b2: it needs v");

@@ -161,7 +161,7 @@ impl<'a> Copier<'a> {
         if self.in_strip.is_empty() {
             return None;
         }
-        let Terminator::Branch(_, then, _) = &self.graph.blocks[nest.header].terminator else { return None };
+        let Terminator::Branch(_, [then, _]) = &self.graph.blocks[nest.header].terminator else { return None };
         let [header, body] = [nest.header, then.target].map(|block| self.blocks.get(&block).copied());
         let rectangle = match self.row {
             Some((_, columns)) => Some(self.rectangle(columns)?),
@@ -274,8 +274,8 @@ impl<'a> Copier<'a> {
             // The caller ends the header.
             _ if block == self.nest.header => Terminator::Open,
             Terminator::Jump(branch) => Terminator::Jump(self.branch(branch)?),
-            Terminator::Branch(test, then, otherwise) => {
-                Terminator::Branch(self.value(*test)?, self.branch(then)?, self.branch(otherwise)?)
+            Terminator::Branch(test, [then, otherwise]) => {
+                Terminator::Branch(self.value(*test)?, [self.branch(then)?, self.branch(otherwise)?])
             }
             Terminator::Guarded(..) | Terminator::SideExit(..) | Terminator::Open => return None,
         };

@@ -229,7 +229,7 @@ fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>) -> Option<
     let copied = copier.copy()?;
 
     let after = graph.add_block();
-    let latch = graph.branches(copied.latch).first().copied()?.clone();
+    let latch = graph.branches(copied.latch).first()?.clone();
     let limits_exit = graph.exit(latch.limits_exit?).clone();
     let limits_exit = graph.add_exit(limits_exit);
     // Each iteration has counted its back edge, as it does in the original loop, and there are no others.
@@ -258,14 +258,14 @@ fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>) -> Option<
     graph.blocks[after].terminator =
         Terminator::Jump(Branch { target: strips, args: next, limits_exit: Some(limits_exit), ..Branch::default() });
     let test = graph.add_node(copied.header, less, Ty::Truth, &[test.0, test.1]);
-    graph.blocks[copied.header].terminator = Terminator::Branch(test, to(copied.body), to(after));
+    graph.blocks[copied.header].terminator = Terminator::Branch(test, [to(copied.body), to(after)]);
     graph.blocks[strip].terminator =
         Terminator::Jump(Branch { target: copied.header, args: into_strip, ..Branch::default() });
     let test = graph.add_node(strips, less, Ty::Truth, &[test_of_strips.0, test_of_strips.1]);
-    graph.blocks[strips].terminator = Terminator::Branch(test, to(strip), to_original(&current));
+    graph.blocks[strips].terminator = Terminator::Branch(test, [to(strip), to_original(&current)]);
     graph.blocks[checks].terminator =
         Terminator::Jump(Branch { target: strips, args: into_first, ..Branch::default() });
-    graph.blocks[nest.preheader].terminator = Terminator::Guarded(to(checks), to_original(&nest.start));
+    graph.blocks[nest.preheader].terminator = Terminator::Guarded([to(checks), to_original(&nest.start)]);
     graph.blocks[nest.preheader].preheader_exit = None;
     let new = [checks, strips, strip].into_iter().chain(copied.blocks).chain([after, original]);
     let at = graph.order.iter().position(|block| *block == nest.preheader)?;

@@ -1,6 +1,8 @@
 //! Live-outs of a vectorised loop: the values of the loop that are used after it. If they are only parameters of its header, and bases and
 //! lengths of buffers, they can be reconstructed after the vector loops, so that the scalar remainder loop is skipped if no iteration is left.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 
 use crate::analysis::loop_nest::{Item, LoopNest};
@@ -45,12 +47,13 @@ pub(super) fn live_outs(
     if !values.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index())) {
         return None;
     }
-    let mut can_reconstruct = true;
+    let can_reconstruct = Cell::new(true);
     let mut note = |id: NodeId| {
         let is_live_out = defined.contains(id.index());
         if is_live_out && seen.insert_new(id.index()) {
-            can_reconstruct &=
+            let is_known =
                 matches!(graph.node(id).kind, Kind::Base(_) | Kind::Elements(..)) && initial_values.contains_key(&id);
+            can_reconstruct.set(can_reconstruct.get() && is_known);
             values.push(id);
         }
         is_live_out
@@ -83,11 +86,14 @@ pub(super) fn live_outs(
                 exit.fallback.iter().flat_map(|branch| &branch.args).for_each(|arg| uses |= note(*arg));
             }
         });
+        if !can_reconstruct.get() || in_truths {
+            return None;
+        }
         if uses {
             users.push(block);
         }
     }
-    (can_reconstruct && !in_truths).then_some(LiveOuts { values, users })
+    can_reconstruct.get().then_some(LiveOuts { values, users })
 }
 
 /// Calls `visit` with the values that a block uses, but for those of its exits.
@@ -175,7 +181,7 @@ pub(super) fn skip_remainder(
     let last =
         inside.iter().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.exit_block))?;
     let to_new = Branch { target: new, args: outs.clone(), ..Branch::default() };
-    let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.exit_block);
+    let out = graph.branches_mut(last).iter_mut().find(|branch| branch.target == nest.exit_block);
     let out = std::mem::replace(out?, to_new);
     let args = out.args.iter().map(|arg| replaced(*arg)).collect();
     graph.blocks[new].terminator = Terminator::Jump(Branch { args, ..out });
@@ -189,6 +195,6 @@ pub(super) fn skip_remainder(
         graph.blocks[last].terminator = Terminator::Jump(on);
         on = Branch { target: last, ..Branch::default() };
     }
-    graph.blocks[from].terminator = Terminator::Branch(test, again, on);
+    graph.blocks[from].terminator = Terminator::Branch(test, [again, on]);
     Some(new)
 }

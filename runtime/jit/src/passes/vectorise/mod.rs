@@ -138,6 +138,8 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let mut candidates: Vec<Candidate> =
         preheaders.iter().filter_map(|preheader| Candidate::new(graph, *preheader, *largest)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
+    // About as many as the vector loops of one candidate have.
+    graph.nodes.reserve(candidates.iter().map(|candidate| 4 * candidate.nodes).max().unwrap_or(0));
     let mut taken = BlockSet::new(graph);
     let mut count = 0;
     for candidate in candidates {
@@ -161,8 +163,7 @@ impl Candidate {
     /// The loop after a preheader, on a processor with vectors of `largest`.
     fn new(graph: &Graph, preheader: BlockIndex, largest: Width) -> Option<Candidate> {
         let nest = LoopNest::parse(graph, preheader)?;
-        let mut nodes = 0;
-        nest.for_each_node(graph, &mut |_| nodes += 1);
+        let nodes = nest.count_nodes(graph);
         if nodes > MAX_NODES || graph.blocks[nest.header].header_exit.is_none() {
             return None;
         }
@@ -299,7 +300,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) ->
 
     let to_checks = Branch { target: checks, ..Branch::default() };
     graph.blocks[nest.preheader].terminator = match surroundings {
-        Surroundings::Unknown => Terminator::Guarded(to_checks, scalar_loop.enter),
+        Surroundings::Unknown => Terminator::Guarded([to_checks, scalar_loop.enter]),
         Surroundings::Jammed { .. } => Terminator::Jump(to_checks),
     };
     graph.blocks[nest.preheader].preheader_exit = None;

@@ -1,6 +1,7 @@
 //! Branches: jumps, the parallel moves of their arguments, and their count against the limits.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+use smallvec::SmallVec;
 
 use super::super::lower;
 use super::{Emitter, SpeculativeCount, StubKind};
@@ -9,13 +10,19 @@ use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use crate::regalloc::Location;
 
+/// A move that has not been made: the argument, unless it has been set aside, where it is, and the parameter. The bank of a location counts.
+type PendingMove = (Option<NodeId>, (bool, Location), NodeId);
+
+/// Moves of a branch: the argument and the parameter of each.
+pub(super) type Moves = SmallVec<[(NodeId, NodeId); 8]>;
+
 impl Emitter<'_> {
     pub(super) fn terminator(&mut self, block: BlockIndex) {
         match &self.graph.blocks[block].terminator {
             Terminator::Jump(branch) => {
                 let target = &self.graph.blocks[branch.target];
                 let is_test = target.nodes.iter().all(|id| self.graph.node(*id).ty == Ty::Truth);
-                if let Terminator::Branch(test, then, otherwise) = &target.terminator
+                if let Terminator::Branch(test, [then, otherwise]) = &target.terminator
                     && is_test
                     && (branch.limits_exit.is_some() || self.counts_steps(then.target))
                     && self.next != Some(branch.target)
@@ -28,8 +35,8 @@ impl Emitter<'_> {
                 }
                 self.branch(branch, true);
             }
-            Terminator::Guarded(branch, _) => self.branch(branch, true),
-            Terminator::Branch(test, then, otherwise) => self.conditional_branch(*test, then, otherwise),
+            Terminator::Guarded([branch, _]) => self.branch(branch, true),
+            Terminator::Branch(test, [then, otherwise]) => self.conditional_branch(*test, then, otherwise),
             Terminator::SideExit(_, exit) => match self.graph.native_terminators.get(block) {
                 Some(terminator) => self.native_terminator(block, *exit, terminator),
                 None => self.exit_to_interpreter(block, *exit),
@@ -67,7 +74,7 @@ impl Emitter<'_> {
     /// The target of a branch without moves: past a header test that is known to be false, if the edge after that has no moves either.
     fn target_block(&self, branch: &Branch) -> BlockIndex {
         match &self.graph.blocks[branch.target].terminator {
-            Terminator::Branch(_, _, out)
+            Terminator::Branch(_, [_, out])
                 if branch.skips_header_test && out.limits_exit.is_none() && self.moves(out).is_empty() =>
             {
                 out.target
@@ -114,7 +121,7 @@ impl Emitter<'_> {
     }
 
     /// The moves of a branch: each argument that is not in the location of its parameter, and the parameter.
-    pub(super) fn moves(&self, branch: &Branch) -> Vec<(NodeId, NodeId)> {
+    pub(super) fn moves(&self, branch: &Branch) -> Moves {
         let parameters = &self.graph.blocks[branch.target].parameters;
         let pairs = branch.args.iter().copied().zip(parameters.iter().copied());
         let differ = |(arg, parameter): &(NodeId, NodeId)| {
@@ -125,10 +132,10 @@ impl Emitter<'_> {
     }
 
     /// Emits parallel moves.
-    pub(super) fn make_moves(&mut self, moves: Vec<(NodeId, NodeId)>) {
+    pub(super) fn make_moves(&mut self, moves: Moves) {
         // Registers of different banks have the same numbers, so the bank counts.
         let at = |emitter: &Self, id: NodeId| (emitter.graph.node(id).is_vector(), emitter.location(id));
-        let mut pending: Vec<(Option<NodeId>, (bool, Location), NodeId)> = moves
+        let mut pending: SmallVec<[PendingMove; 8]> = moves
             .into_iter()
             .map(|(arg, parameter)| {
                 let source = if self.graph.constant(arg).is_some() { (false, Location::None) } else { at(self, arg) };

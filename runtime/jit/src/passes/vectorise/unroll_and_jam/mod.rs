@@ -192,7 +192,7 @@ fn make(
     let test = graph.add_node(header, truth, Ty::Truth, &[parameters[outer.induction], limit]);
     let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
     graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
-    graph.blocks[header].terminator = Terminator::Branch(test, Branch { target: body, ..Branch::default() }, out);
+    graph.blocks[header].terminator = Terminator::Branch(test, [Branch { target: body, ..Branch::default() }, out]);
     graph.blocks[latch].terminator = Terminator::Jump(Branch { target: header, args: next, ..Branch::default() });
     graph.blocks[exit_block].terminator =
         Terminator::Jump(Branch { target: remainder, args: outs, ..Branch::default() });
@@ -204,7 +204,7 @@ fn make(
     debug_assert_eq!(jammed.shapes.is_wide, candidate.shapes.is_wide, "rows have the same types");
     vectorise(graph, &jammed, Surroundings::Jammed { vectors: unrolling.vectors })?;
     graph.blocks[outer.preheader].terminator =
-        Terminator::Guarded(Branch { target: checks, ..Branch::default() }, enter);
+        Terminator::Guarded([Branch { target: checks, ..Branch::default() }, enter]);
     graph.blocks[outer.preheader].preheader_exit = None;
     Some(())
 }

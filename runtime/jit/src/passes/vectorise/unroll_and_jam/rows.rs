@@ -282,14 +282,14 @@ impl<'a> RowsBuilder<'a> {
             Some((test, body, at, values)) => {
                 self.graph.blocks[latch].terminator = Terminator::Jump(back);
                 self.block = self.graph.add_block();
-                self.graph.blocks[at].terminator = Terminator::Branch(test, to(body), to(self.block));
+                self.graph.blocks[at].terminator = Terminator::Branch(test, [to(body), to(self.block)]);
                 // The header dominates what comes after the loop: what it has is available there, and nothing else of the loop.
                 self.values = values;
             }
             None => {
                 let test = self.test(inner.test)?;
                 self.block = self.graph.add_block();
-                self.graph.blocks[latch].terminator = Terminator::Branch(test, back, to(self.block));
+                self.graph.blocks[latch].terminator = Terminator::Branch(test, [back, to(self.block)]);
             }
         }
         Some(())

@@ -46,10 +46,10 @@ fn nest(rows: u64, columns: u64, factor: Option<u64>) -> Nest {
     let next = integer(&mut graph, inner, Primitive::WrappingAdd, &[column, one]);
     let less = Kind::Primitive(Primitive::LtS, Scalar::I64);
     let again = graph.add_node(inner, less, Ty::Truth, &[next, columns]);
-    graph.blocks[inner].terminator = Terminator::Branch(again, branch(inner, &[next]), branch(latch, &[]));
+    graph.blocks[inner].terminator = Terminator::Branch(again, [branch(inner, &[next]), branch(latch, &[])]);
     let next = integer(&mut graph, latch, Primitive::WrappingAdd, &[row, one]);
     let again = graph.add_node(latch, less, Ty::Truth, &[next, rows]);
-    graph.blocks[latch].terminator = Terminator::Branch(again, branch(outer, &[next]), branch(after, &[]));
+    graph.blocks[latch].terminator = Terminator::Branch(again, [branch(outer, &[next]), branch(after, &[])]);
     Nest { graph, preheader, exit }
 }
 

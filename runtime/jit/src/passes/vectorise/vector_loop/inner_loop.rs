@@ -101,14 +101,14 @@ impl LoopBodyBuilder<'_, '_> {
             Some((test, body, at, values)) => {
                 self.graph.blocks[latch].terminator = Terminator::Jump(back);
                 let into = Branch { target: body, ..Branch::default() };
-                self.graph.blocks[at].terminator = Terminator::Branch(test, into, out);
+                self.graph.blocks[at].terminator = Terminator::Branch(test, [into, out]);
                 // The header dominates the exit: its parameters and nodes are available there, and no others of the loop.
                 self.values = values;
                 self.elements = elements;
             }
             None => {
                 let test = self.scalar(inner.test)?;
-                self.graph.blocks[latch].terminator = Terminator::Branch(test, back, out);
+                self.graph.blocks[latch].terminator = Terminator::Branch(test, [back, out]);
             }
         }
         Some(parameters)

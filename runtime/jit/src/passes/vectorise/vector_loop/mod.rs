@@ -14,7 +14,7 @@ use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Element, Role, Shape, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Rows, Terminator};
-use crate::ir::hash::Table;
+use crate::ir::hash::{self, Table};
 use crate::ir::types::{Effect, Lanes, Scalar, Ty, Width};
 use crate::processor::lanes;
 use transposition::Unrolled;
@@ -115,11 +115,12 @@ impl VectorLoop<'_> {
             _ => steps,
         };
         let uncounted = steps.map(|steps| count(graph, body, steps));
+        let values = hash::with_room(nest.count_nodes(graph));
         let mut builder = LoopBodyBuilder {
             graph,
             of: self,
             block: body,
-            values: Table::default(),
+            values,
             elements: Table::default(),
             unrolled: Unrolled::default(),
             mask: None,
@@ -187,7 +188,7 @@ impl VectorLoop<'_> {
         if let Some(uncounted) = uncounted {
             graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
         }
-        graph.blocks[header].terminator = Terminator::Branch(test, into, out);
+        graph.blocks[header].terminator = Terminator::Branch(test, [into, out]);
         graph.blocks[latch].terminator = Terminator::Jump(Branch { target: header, args: back, ..Branch::default() });
         let mut values = Nodes::new();
         let mut outs = outs.into_iter();
@@ -222,7 +223,7 @@ impl VectorLoop<'_> {
         let branch = |target, args| Branch { target, args, ..Branch::default() };
         graph.blocks[exit_block].terminator = Terminator::Jump(branch(both, values));
         graph.blocks[from].terminator =
-            Terminator::Branch(runs, branch(preheader, Nodes::new()), branch(both, current.into()));
+            Terminator::Branch(runs, [branch(preheader, Nodes::new()), branch(both, current.into())]);
         Some((both, parameters))
     }
 
