@@ -61,7 +61,7 @@ impl FunctionBuilder<'_> {
                 self.inlined_entry();
                 let new = self.open(None);
                 self.graph.order.push(new);
-                return self.merge(new, &reads, &[first, called]);
+                return self.merge(new, &reads, vec![first, called]);
             }
             self.graph.order.push(entry);
             if header.is_some() {
@@ -74,7 +74,7 @@ impl FunctionBuilder<'_> {
         }
         let new = self.open(None);
         self.graph.order.push(new);
-        self.merge(new, &reads, &incoming);
+        self.merge(new, &reads, incoming);
     }
 
     /// Makes the preheader and the header of a loop.
@@ -92,12 +92,12 @@ impl FunctionBuilder<'_> {
         }
         self.parameters(preheader, &live_ins);
         self.define_all(&known);
-        self.connect(preheader, &live_ins, &incoming);
+        self.connect(preheader, &live_ins, &mut incoming);
         // A check that is hoisted to the preheader exits with the frame state at the beginning of the loop.
         self.pc = pc;
         let exit = self.exit_here();
         self.graph.blocks[preheader].preheader_exit = Some(exit);
-        let args = self.arguments(preheader, &live_ins, &self.defs.clone());
+        let args = self.arguments(preheader, &live_ins);
         let header = self.open(None);
         self.graph.order.push(header);
         self.graph.blocks[preheader].terminator =
@@ -110,10 +110,10 @@ impl FunctionBuilder<'_> {
     }
 
     /// Begins a block whose predecessors are `incoming`: slots with different definitions become parameters.
-    pub(super) fn merge(&mut self, block: BlockIndex, reads: &[Read], incoming: &[Incoming]) {
-        if let [only] = incoming {
-            self.defs = only.defs.clone();
-            return self.connect(block, &[], incoming);
+    pub(super) fn merge(&mut self, block: BlockIndex, reads: &[Read], mut incoming: Vec<Incoming>) {
+        if let [only] = &mut incoming[..] {
+            std::mem::swap(&mut self.defs, &mut only.defs);
+            return self.connect(block, &[], &mut incoming);
         }
         let first = &incoming[0].defs;
         let same = |slot: usize| incoming.iter().all(|one| one.defs.same(first, slot));
@@ -122,9 +122,9 @@ impl FunctionBuilder<'_> {
             live_ins.into_iter().partition(|one| (one.slot..one.slot + one.slots()).all(|slot| same(slot.into())));
         self.parameters(block, &differing);
         self.define_all(&known);
-        self.connect(block, &differing, incoming);
+        self.connect(block, &differing, &mut incoming);
         for slot in kept.iter().flat_map(|one| one.slot..one.slot + one.slots()).map(usize::from) {
-            self.defs.copy(slot, first);
+            self.defs.copy(slot, &incoming[0].defs);
         }
     }
 
@@ -159,10 +159,14 @@ impl FunctionBuilder<'_> {
     }
 
     /// Sets the target and the arguments of branches to `block`. The state of the builder is that of `block` before and after.
-    pub(super) fn connect(&mut self, block: BlockIndex, live_ins: &[LiveIn], incoming: &[Incoming]) {
-        let defs = (!live_ins.is_empty()).then(|| self.defs.clone());
+    pub(super) fn connect(&mut self, block: BlockIndex, live_ins: &[LiveIn], incoming: &mut [Incoming]) {
         for one in incoming {
-            let args = if live_ins.is_empty() { Nodes::new() } else { self.arguments(one.from, live_ins, &one.defs) };
+            let mut args = Nodes::new();
+            if !live_ins.is_empty() {
+                std::mem::swap(&mut self.defs, &mut one.defs);
+                args = self.arguments(one.from, live_ins);
+                std::mem::swap(&mut self.defs, &mut one.defs);
+            }
             match &mut self.graph.blocks[one.from].terminator {
                 Terminator::Jump(branch) if !one.second => (branch.target, branch.args) = (block, args),
                 Terminator::Branch(_, branches) => {
@@ -172,16 +176,12 @@ impl FunctionBuilder<'_> {
                 end => *end = Terminator::Jump(Branch { target: block, args, ..Branch::default() }),
             }
         }
-        if let Some(defs) = defs {
-            self.defs = defs;
-        }
         self.select(block);
     }
 
-    /// The arguments of a branch at the end of `from`.
-    fn arguments(&mut self, from: BlockIndex, live_ins: &[LiveIn], defs: &Defs) -> Nodes {
+    /// The arguments of a branch at the end of `from`, from the definitions there.
+    fn arguments(&mut self, from: BlockIndex, live_ins: &[LiveIn]) -> Nodes {
         self.select(from);
-        self.defs = defs.clone();
         live_ins.iter().map(|one| self.read(one.of, Reg(one.slot))).collect()
     }
 }

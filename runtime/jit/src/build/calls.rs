@@ -133,7 +133,7 @@ impl FunctionBuilder<'_> {
         if let Some(None) = call_block {
             let after = self.open(None);
             self.graph.order.push(after);
-            self.merge(after, &reads, &returns_early);
+            self.merge(after, &reads, returns_early);
             self.slot_constants = before;
             return true;
         }
@@ -174,7 +174,7 @@ impl FunctionBuilder<'_> {
         let (unknown, known) = self.unknown(brought.clone());
         self.parameters(after, &unknown);
         self.define_all(&known);
-        self.connect(after, &unknown, &incoming);
+        self.connect(after, &unknown, &mut incoming);
         self.add_slots(&read_later);
 
         // Constants are known after the call, and so need not be written.

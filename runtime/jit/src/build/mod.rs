@@ -120,7 +120,11 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
     builder.graph.nodes.reserve(2 * decoded.ops.len() + 12);
     builder.graph.origins.reserve(2 * decoded.ops.len() + 12);
     builder.graph.exits.reserve(decoded.ops.len());
-    builder.graph.blocks.reserve(decoded.ops.len() / 2 + decoded.blocks.len() + 4);
+    let blocks = decoded.ops.len() / 2 + decoded.blocks.len() + 4;
+    builder.graph.blocks.reserve(blocks);
+    builder.graph.order.reserve(blocks);
+    builder.graph.terminator_ops.reserve(decoded.blocks.len());
+    builder.graph.native_terminators.reserve(decoded.ops.len() / 4);
     if is_baseline {
         builder.build_baseline();
         return (!builder.failed).then_some(builder.graph);

@@ -37,11 +37,6 @@ impl FunctionBuilder<'_> {
         let mut second = (edges.len() > 1).then(|| self.defs.clone());
         for (index, id) in edges.iter().enumerate() {
             let edge = self.decoded.edge(*id);
-            if index > 0
-                && let Some(defs) = second.take()
-            {
-                self.defs = defs;
-            }
             if edge.entry <= self.pc {
                 let exit = self.limits_exit();
                 self.graph.branches_mut(from)[index].limits_exit = Some(exit);
@@ -49,12 +44,21 @@ impl FunctionBuilder<'_> {
             for remap in self.decoded.remaps(edge) {
                 self.copy_slot(remap.target.reg().index(), remap.source.reg().index());
             }
-            let incoming = Incoming { from, second: index == 1, defs: self.defs.clone() };
+            let defs = match second.take() {
+                Some(second) => std::mem::replace(&mut self.defs, second),
+                None => self.defs.clone(),
+            };
+            let incoming = Incoming { from, second: index == 1, defs };
             if edge.entry > self.pc {
-                self.incoming[edge.target.index()].push(incoming);
+                let all = &mut self.incoming[edge.target.index()];
+                if all.is_empty() {
+                    // Most blocks have one, and definitions take some memory.
+                    all.reserve_exact(1);
+                }
+                all.push(incoming);
             } else if let Some((header, live_ins)) = self.headers.get(&edge.target) {
                 let (header, live_ins) = (*header, live_ins.clone());
-                self.connect(header, &live_ins, &[incoming]);
+                self.connect(header, &live_ins, &mut [incoming]);
                 self.select(from);
             } else {
                 self.failed = true;

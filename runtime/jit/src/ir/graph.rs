@@ -290,6 +290,7 @@ pub(crate) enum Terminator {
 }
 
 impl Terminator {
+    /// Its branches, in order.
     pub fn branches(&self) -> &[Branch] {
         match self {
             Terminator::Jump(branch) => std::slice::from_ref(branch),
@@ -351,6 +352,10 @@ pub(crate) struct NativeTerminators(Vec<(BlockIndex, NativeTerminator)>);
 impl NativeTerminators {
     fn find(&self, block: BlockIndex) -> Result<usize, usize> {
         self.0.binary_search_by_key(&block, |(block, _)| *block)
+    }
+
+    pub fn reserve(&mut self, additional: usize) {
+        self.0.reserve(additional);
     }
 
     /// Adds that of a block. Most are added in the order of the blocks.

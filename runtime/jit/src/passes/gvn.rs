@@ -54,8 +54,8 @@ impl Numbered {
         Numbered { state: RandomState::default(), chains, nodes: Vec::with_capacity(nodes) }
     }
 
-    /// A node with the same operation, type and operands in a block that dominates this one. Adds the node if there is none. The type counts since vectors of
-    /// one value may have different widths; the hash leaves it out, because it hardly ever differs.
+    /// A node with the same operation, type and operands in a block that dominates this one. Adds the node if there is none. The type
+    /// counts since vectors of one value may have different widths; the hash leaves it out, because it hardly ever differs.
     fn find_or_add(&mut self, graph: &Graph, tree: &Dominators, block: BlockIndex, id: NodeId) -> Option<NodeId> {
         let node = graph.node(id);
         let mut operands = [END; MAX_OPERANDS];

@@ -48,6 +48,7 @@ fn splats_of_loads(graph: &Graph, block: BlockIndex) -> Vec<(NodeId, NodeId)> {
         }
         _ => false,
     };
+    // Only blocks of vector loops have splats, and those have few nodes.
     let mut found = Vec::new();
     for (index, id) in nodes.iter().enumerate() {
         let node = graph.node(*id);

@@ -142,7 +142,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         locations: &allocation.locations,
         link_targets,
         labels,
-        stubs: Vec::new(),
+        stubs: Vec::with_capacity(graph.exits.len()),
         checked: link_targets.checks_accesses.then(|| Origins::new(graph, &graph.order)),
         failed_accesses: Vec::new(),
         shared: Vec::new(),
@@ -162,7 +162,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
     });
     let (mut is_continuation, mut late_entries) = (BlockSet::new(graph), Vec::new());
     continuations.for_each(|back| is_continuation.insert(back));
-    let mut code_offsets = Vec::with_capacity(graph.nodes.len());
+    let mut code_offsets = Vec::with_capacity(graph.nodes.len() + 2 * graph.blocks.len() + graph.exits.len());
     for (index, block) in graph.order.iter().enumerate() {
         emitter.next = graph.order.get(index + 1).copied();
         let content = &graph.blocks[*block];
