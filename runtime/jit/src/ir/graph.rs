@@ -8,6 +8,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::bits::Bits;
 use super::per_block::PerBlock;
 use super::types::{Effect, Scalar, Ty, Width};
 use crate::bytecode::{CallId, ListId};
@@ -498,9 +499,16 @@ pub(crate) struct Graph {
     pub native_entry: Option<(BlockIndex, u32)>,
     /// The block at which the function enters itself when its first block has been inlined in the call.
     pub inlined_entry: Option<BlockIndex>,
+    /// Loads that are made where their only user is, in a register that is never allocated to a value (`passes/splats.rs`).
+    pub folded: Bits,
 }
 
 impl Graph {
+    /// Whether a load is made where its only user is.
+    pub fn is_folded(&self, id: NodeId) -> bool {
+        self.folded.contains(id.index())
+    }
+
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
@@ -568,11 +576,12 @@ impl Graph {
         self.blocks[block].terminator.branches_mut()
     }
 
-    /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value, with the operands of
-    /// its test, which is emitted where the node is.
+    /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value or a folded load, with the
+    /// operands of that, which is emitted where the node is.
     pub fn for_each_operand(&self, id: NodeId, visit: &mut impl FnMut(NodeId)) {
         for arg in &self.node(id).args {
             match self.node(*arg).ty {
+                _ if self.is_folded(*arg) => self.for_each_operand(*arg, visit),
                 Ty::Truth => self.for_each_operand(*arg, visit),
                 Ty::Scalar(_) | Ty::Lanes(..) => visit(*arg),
                 Ty::Nothing => {}

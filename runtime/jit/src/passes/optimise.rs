@@ -48,6 +48,9 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
         verifier.after("splats", graph, RangeChecks::Skipped);
     }
     dce::remove_dead_nodes(graph, false);
+    if is_vectorised {
+        splats::fold_into_users(graph);
+    }
     block_layout::lay_out(graph);
     verifier.after("block_layout", graph, RangeChecks::Skipped);
 }

@@ -2,10 +2,15 @@
 //!
 //! A product of matrices splats an element for every few vectors that it computes. Copying it from a register takes one of the two units that
 //! multiply and add vectors; a load that splats takes neither. A constant that is added to the index becomes part of the address, so rows that
-//! are computed together need no register each for it. This comes after LICM and GVN, which have found what is computed once.
+//! are computed together need no register each for it. This comes after LICM and GVN, which have found what is computed once. A splat with one user is
+//! then loaded where that is.
+
+use smallvec::SmallVec;
 
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes};
+use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Width};
 
 use super::replacements::Replacements;
@@ -37,6 +42,49 @@ pub(super) fn fold_loads(graph: &mut Graph) {
     if let Some(replacements) = replacements {
         replacements.apply(graph);
     }
+}
+
+/// Marks the splats that one node uses, before anything is stored, as folded: they are loaded where that node is, to a register that holds no other
+/// value. The rows of a product need one register less then. Nodes are neither added nor removed after this.
+pub(super) fn fold_into_users(graph: &mut Graph) {
+    let mut uses: Table<NodeId, u32> = Table::default();
+    for content in graph.blocks.iter() {
+        for id in content.nodes.iter().filter(|id| matches!(graph.node(**id).kind, Kind::LoadSplat(..))) {
+            uses.insert(*id, 0);
+        }
+    }
+    if uses.is_empty() {
+        return;
+    }
+    let mut note = |id: &NodeId| {
+        if let Some(count) = uses.get_mut(id) {
+            *count += 1;
+        }
+    };
+    for block in graph.blocks.indices() {
+        graph.blocks[block].nodes.iter().for_each(|id| graph.node(*id).args.iter().for_each(&mut note));
+        graph.branches(block).iter().for_each(|branch| branch.args.iter().for_each(&mut note));
+    }
+    let fallbacks = graph.exits.iter().filter_map(|exit| exit.fallback.as_ref());
+    fallbacks.for_each(|branch| branch.args.iter().for_each(&mut note));
+    let mut folded = Bits::new(graph.nodes.len());
+    for content in graph.blocks.iter() {
+        // The splats that have been loaded since something was stored.
+        let mut loaded: SmallVec<[NodeId; 16]> = SmallVec::new();
+        for id in &content.nodes {
+            let node = graph.node(*id);
+            match node.kind {
+                Kind::LoadSplat(..) if uses.get(id) == Some(&1) => loaded.push(*id),
+                Kind::StoreLanes(..) => loaded.clear(),
+                Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store => loaded.clear(),
+                Kind::Lanes(primitive, _) if primitive.effect() == Effect::Pure => {
+                    node.args.iter().filter(|arg| loaded.contains(arg)).for_each(|arg| folded.insert(arg.index()));
+                }
+                _ => {}
+            }
+        }
+    }
+    graph.folded = folded;
 }
 
 /// The splats of values that the same block has loaded, with the loads: of 32 bits, or of 64 where that is the size of lanes.

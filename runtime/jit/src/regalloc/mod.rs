@@ -156,9 +156,9 @@ fn positions(graph: &Graph) -> PerBlock<Position> {
     positions
 }
 
-/// Whether a value has a location. Constants and truth values are computed where they are used.
+/// Whether a value has a location. Constants, truth values and folded loads are computed where they are used.
 fn has_location(graph: &Graph, id: NodeId) -> bool {
-    matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Lanes(..)) && graph.constant(id).is_none()
+    matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Lanes(..)) && graph.constant(id).is_none() && !graph.is_folded(id)
 }
 
 /// Calls `visit` with the values that the terminator of a block uses.

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::super::lower;
 use super::{Emitter, SpeculativeCount, StubKind};
-use crate::ir::graph::{BlockIndex, Branch, Kind, NodeId, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use crate::regalloc::Location;
@@ -24,7 +24,7 @@ impl Emitter<'_> {
                 let is_test = target.nodes.iter().all(|id| self.graph.node(*id).ty == Ty::Truth);
                 if let Terminator::Branch(test, [then, otherwise]) = &target.terminator
                     && is_test
-                    && (branch.limits_exit.is_some() || self.counts_steps(then.target))
+                    && (branch.limits_exit.is_some() || self.emitted.contains(branch.target))
                     && self.next != Some(branch.target)
                 {
                     // Loop inversion: the test of a header is emitted again at the back edge.
@@ -81,11 +81,6 @@ impl Emitter<'_> {
             }
             _ => branch.target,
         }
-    }
-
-    /// Whether a block is the body of a vector loop, which begins with its count.
-    fn counts_steps(&self, block: BlockIndex) -> bool {
-        self.graph.blocks[block].nodes.iter().any(|id| self.graph.node(*id).kind == Kind::CountSteps)
     }
 
     pub(super) fn count_branch(&mut self, branch: &Branch) {

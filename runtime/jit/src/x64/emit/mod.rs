@@ -118,6 +118,8 @@ struct Emitter<'a> {
     /// Bytes of the native frame.
     frame: i32,
     next: Option<BlockIndex>,
+    /// The blocks before that one.
+    emitted: BlockSet,
     has_calls: bool,
     /// Where the function returns to if the interpreter has entered it, and it can be called natively: a return is the same then in both cases. None
     /// if a return has to know, because it releases references.
@@ -148,6 +150,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         shared: Vec::new(),
         frame,
         next: None,
+        emitted: BlockSet::new(graph),
         has_calls: calls::has_calls(graph),
         returns: None,
         lanes,
@@ -165,6 +168,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
     let mut code_offsets = Vec::with_capacity(graph.nodes.len() + 2 * graph.blocks.len() + graph.exits.len());
     for (index, block) in graph.order.iter().enumerate() {
         emitter.next = graph.order.get(index + 1).copied();
+        emitter.emitted.insert(*block);
         let content = &graph.blocks[*block];
         code_offsets.push((emitter.asm.ops.offset().0, Origin::Block(*block)));
         if content.entry.is_some_and(|entry| !entry.native) {
@@ -278,6 +282,10 @@ impl Emitter<'_> {
                 }
                 loaded
             }
+            (Location::None, None) if self.graph.is_folded(id) => {
+                self.lanes(id, loaded);
+                loaded
+            }
             // A value without a location has no use.
             (Location::None, None) => loaded,
         }
@@ -376,6 +384,9 @@ impl Emitter<'_> {
             return;
         }
         self.check_access(id);
+        if graph.is_folded(id) {
+            return;
+        }
         let target = self.target(id);
         match node.kind {
             Kind::Constant(_) | Kind::Parameter => {}
