@@ -144,23 +144,20 @@ impl LoopBodyBuilder<'_, '_> {
             return Some(all);
         }
         for number in 0..self.of.factor.vectors as i32 {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|row| {
-                let rows = Rows { stride, first: number * lanes + row };
-                self.add(Kind::LoadRows(primitive, rows), ty, &[base, index])
+            // Two rows are interleaved before the next ones are loaded, so that fewer registers are taken at once.
+            let is_wide = primitive.element_shift() == 3;
+            let which = if is_wide { [Interleave::Even, Interleave::Odd] } else { [Interleave::Low, Interleave::High] };
+            let [first, second] = [0, 2].map(|row| {
+                let [a, b] = [row, row + 1].map(|row| {
+                    let rows = Rows { stride, first: number * lanes + row };
+                    self.add(Kind::LoadRows(primitive, rows), ty, &[base, index])
+                });
+                which.map(|which| self.add(Kind::Interleave(which), ty, &[a, b]))
             });
-            let mut interleave = |which, a, b| self.add(Kind::Interleave(which), ty, &[a, b]);
-            if primitive.element_shift() == 3 {
-                for (of_both, first) in [(Interleave::Even, 0), (Interleave::Odd, 1)] {
-                    let (pairs, others) = (interleave(of_both, a, b), interleave(of_both, c, d));
-                    all[first].push(interleave(Interleave::LowPairs, pairs, others));
-                    all[first + 2].push(interleave(Interleave::HighPairs, pairs, others));
-                }
-                continue;
-            }
-            for (of_both, first) in [(Interleave::Low, 0), (Interleave::High, 2)] {
-                let (pairs, others) = (interleave(of_both, a, b), interleave(of_both, c, d));
-                all[first].push(interleave(Interleave::LowPairs, pairs, others));
-                all[first + 1].push(interleave(Interleave::HighPairs, pairs, others));
+            for (of_both, (one, other)) in first.into_iter().zip(second).enumerate() {
+                let (low, high) = if is_wide { (of_both, of_both + 2) } else { (2 * of_both, 2 * of_both + 1) };
+                all[low].push(self.add(Kind::Interleave(Interleave::LowPairs), ty, &[one, other]));
+                all[high].push(self.add(Kind::Interleave(Interleave::HighPairs), ty, &[one, other]));
             }
         }
         Some(all)
