@@ -67,6 +67,58 @@ vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3:
     assemble(&text).expect("it is a program")
 }
 
+/// `for i in 0..rows * columns { for k in 0..depth { c[q * 64 + r] += a[q * depth + k] * b[k * 64 + r] } }`, where `q = i / columns` and
+/// `r = i % columns`: a tile of a product, of which rows and columns are arguments. The third one is not used.
+fn tile(depth: i64) -> Vec<u8> {
+    let text = format!(
+        "vm.module @m version 0
+vm.type i32
+vm.type f32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @f
+vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64) -> () {{
+^bb0:
+  %i6:7 = vm.mul.i64 %i0:1, %i2:3
+  %i8:9 = vm.const.i64 {depth}
+  %i10:11 = vm.const.i64 0
+  %i12:13 = vm.const.i64 1
+  %i16:17 = vm.const.i64 64
+  vm.br ^bb1()
+^bb1:
+  %i14 = vm.cmp.lt.i64.s %i10:11, %i6:7
+  vm.cond_br %i14, ^bb2(), ^bb6()
+^bb2:
+  %i18:19 = vm.div.i64.s %i10:11, %i2:3
+  %i20:21 = vm.rem.i64.s %i10:11, %i2:3
+  %i22:23 = vm.fma.i64 %i18:19, %i16:17, %i20:21
+  %i24:25 = vm.const.i64 0
+  vm.br ^bb3()
+^bb3:
+  %i14 = vm.cmp.lt.i64.s %i24:25, %i8:9
+  vm.cond_br %i14, ^bb4(), ^bb5()
+^bb4:
+  %i26:27 = vm.fma.i64 %i18:19, %i8:9, %i24:25
+  %i28 = vm.buffer.load.f32 %r1, %i26:27
+  %i26:27 = vm.fma.i64 %i24:25, %i16:17, %i20:21
+  %i29 = vm.buffer.load.f32 %r2, %i26:27
+  %i30 = vm.buffer.load.f32 %r0, %i22:23
+  %i28 = vm.fma.f32 %i28, %i29, %i30
+  vm.buffer.store.f32 %i28, %r0, %i22:23
+  %i24:25 = vm.add.i64 %i24:25, %i12:13
+  vm.br ^bb3()
+^bb5:
+  %i10:11 = vm.add.i64 %i10:11, %i12:13
+  vm.br ^bb1()
+^bb6:
+  vm.return
+}}
+"
+    );
+    assemble(&text).expect("it is a program")
+}
+
 fn module(bytes: &[u8], lanes: u8) -> Module {
     let mut module = Module::from_bytes(bytes).expect("it is a module");
     module.set_code_shape(CodeShape { max_lanes: lanes, ..CodeShape::default() });
@@ -109,23 +161,25 @@ fn rows_share_vectors() {
             skipped(Need::Processor(needed), format_args!("there are no vectors of {lanes} lanes"));
             continue;
         }
-        let Ok(Some(compiled)) = module(&product(Some(8), 64, 16), lanes).compiled(0) else {
-            skipped(Need::Platform("x86_64"), "there is no machine code in this build");
-            return;
-        };
-        // A block with as many products of vectors as four rows have, and a vector for all of them.
-        let (mut products, mut loads, mut shares) = (0, 0, false);
-        for part in &compiled.parts {
-            let text = part.text.as_str();
-            if text.starts_with('b') {
-                shares |= loads > 0 && products >= 4 * loads;
-                (products, loads) = (0, 0);
+        for bytes in [product(Some(8), 64, 16), tile(16)] {
+            let Ok(Some(compiled)) = module(&bytes, lanes).compiled(0) else {
+                skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+                return;
+            };
+            // A block with as many products of vectors as four rows have, and a vector for all of them.
+            let (mut products, mut loads, mut shares) = (0, 0, false);
+            for part in &compiled.parts {
+                let text = part.text.as_str();
+                if text.starts_with('b') {
+                    shares |= loads > 0 && products >= 4 * loads;
+                    (products, loads) = (0, 0);
+                }
+                products += usize::from(text.contains("Lanes(FmulFadd") && text.contains(register));
+                loads += usize::from(text.contains("LoadLanes") && text.contains(register));
             }
-            products += usize::from(text.contains("Lanes(FmulFadd") && text.contains(register));
-            loads += usize::from(text.contains("LoadLanes") && text.contains(register));
-        }
 
-        assert!(shares, "no vector of {lanes} lanes is shared");
+            assert!(shares, "no vector of {lanes} lanes is shared");
+        }
     }
 }
 
@@ -143,6 +197,28 @@ fn rows_are_computed_as_the_interpreter_does() {
                 let (failure, used, _) = call(&bytes, [700, 700, 700], [given, 41, 43], u64::MAX);
                 assert_eq!((failure, used), (None, made * (1 + columns as u64 * 8)), "{made} rows, {columns} columns");
             }
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_tile_are_computed_as_the_interpreter_does() {
+    verify_between_passes();
+    for depth in [1, 5, 8] {
+        let bytes = tile(depth);
+        for rows in [1, 2, 3, 4, 5, 9, 10] {
+            for columns in [1, 7, 8, 9, 17, 41, 64] {
+                let all = (rows * columns * (1 + depth)) as u64;
+                for fuel in [u64::MAX, all, all - 1, all / 2, all / 3] {
+                    let (failure, used, _) = call(&bytes, [700, 700, 700], [rows, columns, 0], fuel);
+                    let what = format!("{rows} rows, {columns} columns, depth {depth}, fuel {fuel}");
+                    assert_eq!((failure.is_some(), used), (fuel < all, fuel.min(all)), "{what}");
+                }
+            }
+        }
+        // Rows that are longer than the distance between two overlap, and wrong numbers trap or do nothing.
+        for (rows, columns) in [(3, 65), (2, 100), (0, 8), (8, 0), (-1, -8), (1 << 40, 1 << 40), (i64::MAX, 2)] {
+            call(&bytes, [700, 700, 700], [rows, columns, 0], 100_000);
         }
     }
 }

@@ -107,9 +107,19 @@ fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
 
 /// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits that nobody uses.
 fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
-    let columns = rectangles::columns(graph, nest);
+    let mut columns = rectangles::columns(graph, nest);
     // A rectangle that is known is one on every path, so nothing is lost if its loops are not long.
     let is_known = columns.is_some_and(|columns| rectangles::is_known(graph, nest, columns));
+    // Rows around inner loops may share vectors, and be computed together then.
+    let is_likely = |columns: &NodeId| nest.is_outer() && !is_known && rectangles::is_likely(graph, nest, *columns);
+    if let Some(likely) = columns.filter(is_likely) {
+        let before = Before::new(graph, nest);
+        if rectangles::split(graph, nest, likely) {
+            return true;
+        }
+        before.restore(graph, nest);
+        columns = None;
+    }
     let mut has_strips = false;
     if !is_known {
         let before = Before::new(graph, nest);

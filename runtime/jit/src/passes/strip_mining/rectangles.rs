@@ -79,20 +79,43 @@ pub(super) fn is_known(graph: &Graph, nest: &LoopNest, columns: NodeId) -> bool 
     is_single && (1..SMALL).contains(&of) && (1..SMALL).contains(&bound) && bound.is_multiple_of(of)
 }
 
+/// Whether the bound of a loop seems to be computed as a multiple of so many columns. Guards check it.
+pub(super) fn is_likely(graph: &Graph, nest: &LoopNest, columns: NodeId) -> bool {
+    let [bound, columns] = [nest.bound, columns].map(|id| source(graph, id));
+    let is_product = graph.node(bound).kind == Kind::Primitive(Primitive::WrappingMul, Scalar::I64);
+    multiple(graph, bound, columns).is_some()
+        || is_product && graph.node(bound).args.iter().any(|arg| source(graph, *arg) == columns)
+}
+
+/// Where a value comes from: that of a parameter, which code may also enter with other ones, from a branch.
+fn source(graph: &Graph, mut id: NodeId) -> NodeId {
+    for _ in 0..MAX_LEVELS {
+        let from = arguments(graph, id).find(|arg| *arg != id);
+        match from.filter(|_| graph.node(id).kind == Kind::Parameter) {
+            Some(from) => id = from,
+            None => break,
+        }
+    }
+    id
+}
+
+/// The arguments of all branches for a parameter.
+fn arguments(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+    let position = |block: BlockIndex| graph.blocks[block].parameters.iter().position(|parameter| *parameter == id);
+    let found = graph.blocks.indices().find_map(|block| Some((block, position(block)?)));
+    let branches = graph.blocks.indices().flat_map(|from| graph.branches(from));
+    branches.filter_map(move |branch| {
+        let (_, index) = found.filter(|(block, _)| branch.target == *block)?;
+        branch.args.get(index).copied()
+    })
+}
+
 /// Whether a value is zero, or a parameter of a block that gets zero from another one: code may also be entered in the middle of a loop.
 fn may_be_zero(graph: &Graph, id: NodeId) -> bool {
     if graph.constant(id).is_some() {
         return graph.constant(id) == Some(0);
     }
-    let parameters = |block: BlockIndex| graph.blocks[block].parameters.iter().position(|parameter| *parameter == id);
-    let Some((block, index)) = graph.blocks.indices().find_map(|block| Some((block, parameters(block)?))) else {
-        return false;
-    };
-    graph
-        .blocks
-        .indices()
-        .flat_map(|from| graph.branches(from))
-        .any(|branch| branch.target == block && branch.args.get(index).and_then(|arg| graph.constant(*arg)) == Some(0))
+    arguments(graph, id).any(|arg| graph.constant(arg) == Some(0))
 }
 
 /// Splits a loop into the rows of a rectangle, and the loop over the rows likewise. Whether that is worthwhile.

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::analysis::loop_nest::{Item, LoopNest, increment};
+use crate::analysis::loop_nest::{Item, LoopNest, addend, increment};
 use crate::analysis::shapes::access;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
@@ -19,6 +19,8 @@ pub(super) struct Rows {
     pub defined: Bits,
     /// Those that are not the same in all iterations.
     varies: Bits,
+    /// Those that differ in a way that is not known. Only side exits need them, and a jammed loop has none.
+    unknown: Bits,
     /// By how much an `i64` is more in each iteration than in the one before, if that is known. It may wrap.
     strides: Table<NodeId, u64>,
 }
@@ -26,11 +28,20 @@ pub(super) struct Rows {
 impl Rows {
     /// None if iterations depend on the ones before, or if all store to one element.
     pub fn new(graph: &Graph, nest: &LoopNest) -> Option<Rows> {
-        let mut rows =
-            Rows { defined: nest.defined(graph), varies: Bits::new(graph.nodes.len()), strides: Table::default() };
+        let [varies, unknown] = [(); 2].map(|()| Bits::new(graph.nodes.len()));
+        let mut rows = Rows { defined: nest.defined(graph), varies, unknown, strides: Table::default() };
         for (parameter, next) in graph.blocks[nest.header].parameters.iter().zip(&nest.next) {
             rows.varies.insert(parameter.index());
-            rows.strides.insert(*parameter, increment(graph, *parameter, *next)?);
+            match increment(graph, *parameter, *next) {
+                Some(stride) => {
+                    rows.strides.insert(*parameter, stride);
+                }
+                // A counter of the iterations of all rows, say, whose number is not known.
+                None => {
+                    addend(graph, *parameter, *next).filter(|by| !rows.defined.contains(by.index()))?;
+                    rows.unknown.insert(parameter.index());
+                }
+            }
         }
         let mut passes = 0;
         while rows.find_varying(graph, nest) {
@@ -47,12 +58,18 @@ impl Rows {
         });
         nest.for_each_node(graph, &mut |id| {
             fits &= access(graph, id).is_none_or(|(.., stores)| !stores || rows.varies(id));
+            fits &= !rows.is_unknown(id) || is_pure_integer(graph.node(id));
         });
         fits.then_some(rows)
     }
 
     pub fn varies(&self, id: NodeId) -> bool {
         self.varies.contains(id.index())
+    }
+
+    /// Whether a value is left out of the jammed loop.
+    fn is_unknown(&self, id: NodeId) -> bool {
+        self.unknown.contains(id.index())
     }
 
     /// Finds values that differ since others do. Whether there was one.
@@ -63,17 +80,21 @@ impl Rows {
                 return;
             }
             for (index, parameter) in graph.blocks[inner.header].parameters.iter().enumerate() {
-                if self.varies(inner.start[index]) || self.varies(inner.next[index]) {
-                    found |= self.varies.insert_new(parameter.index());
-                }
+                let from = [inner.start[index], inner.next[index]];
+                found |= self.note_varying(*parameter, &from);
             }
         });
         nest.for_each_node(graph, &mut |id| {
-            if graph.node(id).args.iter().any(|arg| self.varies(*arg)) {
-                found |= self.varies.insert_new(id.index());
-            }
+            found |= self.note_varying(id, &graph.node(id).args);
         });
         found
+    }
+
+    /// Notes how a value differs that comes from others. Whether that is new.
+    fn note_varying(&mut self, id: NodeId, from: &[NodeId]) -> bool {
+        let mut is_new = from.iter().any(|id| self.varies(*id)) && self.varies.insert_new(id.index());
+        is_new |= from.iter().any(|id| self.is_unknown(*id)) && self.unknown.insert_new(id.index());
+        is_new
     }
 
     /// Finds the strides of the parameters of inner loops and of nodes, which come after those that they are computed from.
@@ -174,7 +195,14 @@ impl<'a> RowsBuilder<'a> {
         self.wanted.0 = header_of_inner;
         let own = self.graph.blocks[nest.header].parameters.clone();
         let mut next = Nodes::new();
-        for (parameter, first) in own.into_iter().zip(first) {
+        for (index, (parameter, first)) in own.into_iter().zip(first).enumerate() {
+            if self.rows.is_unknown(parameter) {
+                let by = addend(self.graph, parameter, nest.next[index])?;
+                let count = self.graph.add_constant(Scalar::I64, self.count);
+                let by = self.integer(Primitive::WrappingMul, &[by, count]);
+                next.push(self.integer(Primitive::WrappingAdd, &[*first, by]));
+                continue;
+            }
             let stride = self.rows.stride(parameter)?;
             let copies = self.with_stride(*first, stride);
             self.values.insert(parameter, copies);
@@ -194,7 +222,11 @@ impl<'a> RowsBuilder<'a> {
             return id;
         }
         let by = self.graph.add_constant(Scalar::I64, by);
-        self.add(Kind::Primitive(Primitive::WrappingAdd, Scalar::I64), Ty::Scalar(Scalar::I64), &[id, by])
+        self.integer(Primitive::WrappingAdd, &[id, by])
+    }
+
+    fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
+        self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
     }
 
     fn add(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
@@ -205,8 +237,8 @@ impl<'a> RowsBuilder<'a> {
         for item in items {
             match item {
                 Item::Nodes(block) => {
-                    let nodes: Nodes =
-                        self.graph.blocks[*block].nodes.iter().copied().filter(|id| *id != test).collect();
+                    let nodes = self.graph.blocks[*block].nodes.iter().copied();
+                    let nodes: Nodes = nodes.filter(|id| *id != test && !self.rows.is_unknown(*id)).collect();
                     let (varying, shared): (Nodes, Nodes) = nodes.into_iter().partition(|id| self.rows.varies(*id));
                     for id in shared {
                         self.node(id, 0)?;
@@ -233,15 +265,17 @@ impl<'a> RowsBuilder<'a> {
         if inner.header == self.wanted.0 {
             self.wanted.1 = Some(self.block);
         }
-        let own = self.graph.blocks[inner.header].parameters.clone();
+        // Each with the index of its start and of its next value.
+        let own = self.graph.blocks[inner.header].parameters.iter().copied().enumerate();
+        let own: SmallVec<[(usize, NodeId); 8]> = own.filter(|(_, id)| !self.rows.is_unknown(*id)).collect();
         let header = self.graph.add_block();
         let mut entering = Nodes::new();
         let mut parameters: Vec<Copies> = Vec::new();
-        for (parameter, start) in own.iter().zip(&inner.start) {
+        for (index, parameter) in &own {
             let ty = self.graph.node(*parameter).ty;
             let mut copies = Copies::new();
             for row in 0..self.computed(*parameter) {
-                entering.push(self.value(*start, row)?);
+                entering.push(self.value(inner.start[*index], row)?);
                 copies.push(self.graph.parameter(header, ty));
             }
             parameters.push(copies);
@@ -251,7 +285,7 @@ impl<'a> RowsBuilder<'a> {
         preheader.preheader_exit = Some(self.exit);
         self.graph.blocks[header].header_exit = Some(self.exit);
         self.block = header;
-        for (parameter, copies) in own.iter().zip(parameters) {
+        for ((_, parameter), copies) in own.iter().zip(parameters) {
             let copies = match self.rows.stride(*parameter) {
                 Some(stride) if self.rows.varies(*parameter) => self.with_stride(copies[0], stride),
                 _ => copies,
@@ -270,9 +304,9 @@ impl<'a> RowsBuilder<'a> {
         }
         self.items(items, inner.test)?;
         let mut back = Nodes::new();
-        for (parameter, next) in own.iter().zip(&inner.next) {
+        for (index, parameter) in &own {
             for row in 0..self.computed(*parameter) {
-                back.push(self.value(*next, row)?);
+                back.push(self.value(inner.next[*index], row)?);
             }
         }
         let latch = self.block;
@@ -333,6 +367,12 @@ impl<'a> RowsBuilder<'a> {
         self.values.entry(id).or_default().push(copy);
         Some(())
     }
+}
+
+/// Whether a node is an `i64` that is computed without an access or a trap.
+fn is_pure_integer(node: &Node) -> bool {
+    let is_pure = matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure);
+    is_pure && node.ty == Ty::Scalar(Scalar::I64)
 }
 
 /// Whether a primitive can be computed for several rows: it cannot trap, and accesses nothing but an element of a buffer.
