@@ -2,7 +2,7 @@
 
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
+use vireo::interp::{CodePart, CodeShape, Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Module, Obj, Value};
 
 use super::has_lanes;
@@ -180,6 +180,25 @@ fn rows_share_vectors() {
 
             assert!(shares, "no vector of {lanes} lanes is shared");
         }
+    }
+}
+
+#[test]
+fn indices_are_added_up_before_the_loop() {
+    verify_between_passes();
+    if !has_lanes(8) {
+        return skipped(Need::Processor("avx2"), "there are no vectors");
+    }
+    for bytes in [product(Some(8), 64, 16), tile(16)] {
+        let Ok(Some(compiled)) = module(&bytes, 8).compiled(0) else {
+            return skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+        };
+        let blocks = compiled.parts.chunk_by(|_, next| !next.begins_block);
+        let count = |block: &[CodePart], what: &str| block.iter().filter(|part| part.text.contains(what)).count();
+        let mut products = blocks.filter(|block| count(block, "Lanes(FmulFadd") >= 8);
+        let block = products.next().expect("there are products of four rows and two vectors");
+        let sums = count(block, "Wrapping");
+        assert!(sums <= 3, "{sums} sums besides the counter and an index of each operand");
     }
 }
 

@@ -1,5 +1,5 @@
 //! Loop-invariant code motion: moves loop-invariant nodes to the preheader, innermost loops first. While it has the body of a loop at hand, it
-//! runs range-check hoisting, scalar promotion and strength reduction on it.
+//! runs range-check hoisting, scalar promotion, and strength reduction or index reduction on it.
 //!
 //! Checks move too. A check that fails in the preheader exits there with the frame state at the beginning of the loop, before anything of
 //! the loop has happened. So it may be made earlier than the program makes it: the interpreter continues at the loop, and finds out what is
@@ -8,7 +8,7 @@
 use super::guard_sinking::Guarded;
 use super::gvn::is_idempotent;
 use super::range_check_hoisting::{self, Loop};
-use super::{scalar_promotion, strength_reduction};
+use super::{index_reduction, scalar_promotion, strength_reduction};
 use crate::analysis::dominators::Dominators;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId};
 use crate::ir::per_block::PerBlock;
@@ -71,7 +71,18 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
                 hoisted.guarded.push(guarded);
             }
             scalar_promotion::promote(graph, &mut block_of, &this);
-            hoisted.products.extend(strength_reduction::reduce(graph, &mut block_of, &this, &is_in_each_iteration));
+            let induction_variables = strength_reduction::induction_variables(graph, &block_of, &this);
+            if induction_variables.is_empty() {
+                continue;
+            }
+            if index_reduction::is_vector_loop(graph, &this)
+                && index_reduction::reduce(graph, &mut block_of, &this, &induction_variables)
+            {
+                continue;
+            }
+            let products =
+                strength_reduction::reduce(graph, &mut block_of, &this, &induction_variables, &is_in_each_iteration);
+            hoisted.products.extend(products);
         }
     }
     hoisted

@@ -20,10 +20,10 @@ const MAX_SUMS: u32 = 4;
 const MAX_VALUES: usize = GENERAL.len() - 1;
 
 /// A parameter of the header that grows by a loop-invariant step.
-struct InductionVariable {
-    parameter: NodeId,
-    start: NodeId,
-    step: NodeId,
+pub(super) struct InductionVariable {
+    pub parameter: NodeId,
+    pub start: NodeId,
+    pub step: NodeId,
 }
 
 /// A product: its node, the number of its induction variable, and the factor.
@@ -38,23 +38,20 @@ pub(super) fn reduce(
     graph: &mut Graph,
     block_of: &mut Vec<BlockIndex>,
     of: &Loop<'_>,
+    induction_variables: &[InductionVariable],
     is_in_each_iteration: &dyn Fn(BlockIndex) -> bool,
 ) -> Vec<(NodeId, NodeId)> {
-    let induction_variables = induction_variables(graph, block_of, of);
-    if induction_variables.is_empty() {
-        return Vec::new();
-    }
-    let mut products = products(graph, block_of, of, &induction_variables, is_in_each_iteration);
+    let mut products = products(graph, block_of, of, induction_variables, is_in_each_iteration);
     products.truncate(MAX_PRODUCTS);
-    while !products.is_empty() && !has_registers(graph, block_of, of, &induction_variables, &products) {
+    while !products.is_empty() && !has_registers(graph, block_of, of, induction_variables, &products) {
         products.pop();
     }
-    let mut maker = Maker { graph, block_of, of, induction_variables: &induction_variables };
+    let mut maker = Maker { graph, block_of, of, induction_variables };
     products.iter().filter_map(|product| Some((product.id, maker.parameter(product)?))).collect()
 }
 
 /// The induction variables of a loop.
-fn induction_variables(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>) -> Vec<InductionVariable> {
+pub(super) fn induction_variables(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>) -> Vec<InductionVariable> {
     let mut induction_variables = Vec::new();
     let (&[latch], Terminator::Jump(entering)) = (of.latches, &graph.blocks[of.preheader].terminator) else {
         return induction_variables;
@@ -158,6 +155,27 @@ fn has_registers(
     induction_variables: &[InductionVariable],
     products: &[Product],
 ) -> bool {
+    let is_product = |id: NodeId| products.iter().any(|product| product.id == id);
+    let (mut values, calls) = needed_values(graph, block_of, of, &is_product);
+    // The step of a product, if the preheader computes it.
+    for product in products {
+        let is_one = graph.constant(induction_variables[product.induction].step) == Some(1);
+        let step = if is_one { product.factor } else { product.id };
+        if graph.constant(step).is_none() && !values.contains(&step) {
+            values.push(step);
+        }
+    }
+    !calls && values.len() + products.len() <= MAX_VALUES
+}
+
+/// The values that are in general registers all through a loop, without those that only nodes need which are left out, and whether the loop has
+/// calls. There are no more than tell that they are too many.
+pub(super) fn needed_values(
+    graph: &Graph,
+    block_of: &[BlockIndex],
+    of: &Loop<'_>,
+    is_left_out: &dyn Fn(NodeId) -> bool,
+) -> (Vec<NodeId>, bool) {
     let mut values: Vec<NodeId> = Vec::new();
     let mut need = |id: NodeId| {
         let node = graph.node(id);
@@ -170,7 +188,7 @@ fn has_registers(
     for block in of.body {
         let content = &graph.blocks[*block];
         content.parameters.iter().for_each(|id| need(*id));
-        for id in content.nodes.iter().filter(|id| !products.iter().any(|product| product.id == **id)) {
+        for id in content.nodes.iter().filter(|id| !is_left_out(**id)) {
             calls |= graph.node(*id).is_call();
             graph.for_each_operand(*id, &mut |operand| {
                 if !is_inside(graph, block_of, of, operand) {
@@ -186,33 +204,34 @@ fn has_registers(
             });
         }
     }
-    // The step of a product, if the preheader computes it.
-    for product in products {
-        let is_one = graph.constant(induction_variables[product.induction].step) == Some(1);
-        if is_one {
-            need(product.factor);
-        } else {
-            need(product.id);
-        }
-    }
-    !calls && values.len() + products.len() <= MAX_VALUES
+    (values, calls)
 }
 
-struct Maker<'a, 'b> {
-    graph: &'a mut Graph,
-    block_of: &'a mut Vec<BlockIndex>,
-    of: &'a Loop<'b>,
-    induction_variables: &'a [InductionVariable],
+/// Adds values to a loop.
+pub(super) struct Maker<'a, 'b> {
+    pub graph: &'a mut Graph,
+    pub block_of: &'a mut Vec<BlockIndex>,
+    pub of: &'a Loop<'b>,
+    pub induction_variables: &'a [InductionVariable],
 }
 
 impl Maker<'_, '_> {
     /// Makes the parameter that replaces a product.
     fn parameter(&mut self, product: &Product) -> Option<NodeId> {
-        let [latch] = *self.of.latches else { return None };
         let width = self.graph.node(product.id).scalar();
         let one = &self.induction_variables[product.induction];
         let step = self.value(Primitive::WrappingMul, width, &[one.step, product.factor]);
         let start = self.initial(one, product.id);
+        let parameter = self.induction_variable(width, start, step)?;
+        for block in self.of.body {
+            self.graph.blocks[*block].nodes.retain(|id| *id != product.id);
+        }
+        Some(parameter)
+    }
+
+    /// Adds a parameter to the loop that begins with one value, and grows by another one in each iteration.
+    pub fn induction_variable(&mut self, width: Scalar, start: NodeId, step: NodeId) -> Option<NodeId> {
+        let [latch] = *self.of.latches else { return None };
         let parameter = self.push(self.of.header, Kind::Parameter, width, &[]);
         self.graph.blocks[self.of.header].parameters.push(parameter);
         let next = self.push(latch, Kind::Primitive(Primitive::WrappingAdd, width), width, &[parameter, step]);
@@ -221,9 +240,6 @@ impl Maker<'_, '_> {
             let header = self.of.header;
             let branches = self.graph.branches_mut(block);
             branches.iter_mut().filter(|branch| branch.target == header).for_each(|branch| branch.args.push(arg));
-        }
-        for block in self.of.body {
-            self.graph.blocks[*block].nodes.retain(|id| *id != product.id);
         }
         Some(parameter)
     }
@@ -243,7 +259,7 @@ impl Maker<'_, '_> {
     }
 
     /// A value in the preheader, simplified.
-    fn value(&mut self, primitive: Primitive, width: Scalar, args: &[NodeId]) -> NodeId {
+    pub fn value(&mut self, primitive: Primitive, width: Scalar, args: &[NodeId]) -> NodeId {
         let bits: SmallVec<[Option<u64>; 3]> = args.iter().map(|arg| self.graph.constant(*arg)).collect();
         let is = |index: usize, number: u64| bits[index] == Some(number);
         let both = || bits.iter().copied().collect::<Option<SmallVec<[u64; 3]>>>();
@@ -253,13 +269,13 @@ impl Maker<'_, '_> {
             Some(Linear::Difference | Linear::ProductAndSum) | None => None,
         };
         if let Some(bits) = known {
-            return self.push(BlockIndex::NONE, Kind::Constant(bits), width, &[]);
+            return self.constant(width, bits);
         }
         match primitive.linear() {
             Some(Linear::Product) if is(0, 1) => return args[1],
             Some(Linear::Product) if is(1, 1) => return args[0],
             Some(Linear::Sum) if is(0, 0) => return args[1],
-            Some(Linear::Sum) if is(1, 0) => return args[0],
+            Some(Linear::Sum | Linear::Difference) if is(1, 0) => return args[0],
             Some(Linear::ProductAndSum) if is(0, 0) || is(1, 0) => return args[2],
             Some(Linear::ProductAndSum) if is(0, 1) => {
                 return self.value(Primitive::WrappingAdd, width, &[args[1], args[2]]);
@@ -272,7 +288,11 @@ impl Maker<'_, '_> {
         node
     }
 
-    fn push(&mut self, block: BlockIndex, kind: Kind, width: Scalar, args: &[NodeId]) -> NodeId {
+    pub fn constant(&mut self, width: Scalar, bits: u64) -> NodeId {
+        self.push(BlockIndex::NONE, Kind::Constant(bits), width, &[])
+    }
+
+    pub fn push(&mut self, block: BlockIndex, kind: Kind, width: Scalar, args: &[NodeId]) -> NodeId {
         let node = Node { kind, ty: Ty::Scalar(width), args: smallvec![], exit: None };
         self.graph.nodes.push(Node { args: SmallVec::from_slice(args), ..node });
         self.block_of.push(block);

@@ -480,6 +480,16 @@ impl LoopBodyBuilder<'_, '_> {
     }
 
     fn add(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+        // The counter of iterations that are made at once grows by one constant.
+        if kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64)
+            && let Some(by) = self.graph.constant(args[1])
+            && let before = self.graph.node(args[0])
+            && before.kind == kind
+            && let (first, Some(more)) = (before.args[0], self.graph.constant(before.args[1]))
+        {
+            let by = self.graph.add_constant(Scalar::I64, by.wrapping_add(more));
+            return self.graph.add_node(self.block, kind, ty, &[first, by]);
+        }
         self.graph.add_node(self.block, kind, ty, args)
     }
 
@@ -489,7 +499,7 @@ impl LoopBodyBuilder<'_, '_> {
     }
 
     fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
-        integer(self.graph, self.block, primitive, args)
+        self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
     }
 
     /// Computes sequential values, one lane after the other. Gives the sequential parameters of the next iteration, and then the elements that
