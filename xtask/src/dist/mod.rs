@@ -2,6 +2,7 @@
 //! here.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
 
 use super::{target, workspace};
@@ -51,9 +52,14 @@ pub fn dist(names: bool) -> Result<(), String> {
     if !names {
         cargo.arg("-Cstrip=symbols");
     }
+    // Cargo links again when a flag changes, but knows nothing of what a script says.
+    let mut contents = DefaultHasher::new();
     for script in flags.scripts {
-        cargo.arg(format!("-Clink-arg={}", workspace().join(script).display()));
+        let script = workspace().join(script);
+        fs::read(&script).map_err(|error| format!("{}: {error}", script.display()))?.hash(&mut contents);
+        cargo.arg(format!("-Clink-arg={}", script.display()));
     }
+    cargo.arg(format!("--cfg=link_scripts=\"{:016x}\"", contents.finish()));
     cargo.env("CARGO_PROFILE_DIST_DEBUG", "none").env("CARGO_ENCODED_RUSTFLAGS", flags.all.join("\x1f"));
     let status = cargo.current_dir(workspace()).status().map_err(|error| format!("cargo: {error}"))?;
     if !status.success() {
