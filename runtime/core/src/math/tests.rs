@@ -151,7 +151,7 @@ fn vector_code_gives_the_same_bits() {
 /// As [`every_value_is_within_the_bound`].
 #[cfg(target_arch = "x86_64")]
 #[test]
-#[ignore = "a minute with optimisation, hours without"]
+#[ignore = "ten minutes with optimisation, hours without"]
 fn vector_code_gives_the_same_bits_for_every_value() {
     const PART: u32 = 1 << 20;
     for part in (0..=u32::MAX).step_by(PART as usize) {

@@ -39,6 +39,7 @@ impl Read {
         let mut joins = [[Read::Never; 6]; 6];
         let mut at = 0;
         while at < 36 {
+            assert!(Read::ALL[at / 6] as usize == at / 6, "the table is indexed by variants");
             joins[at / 6][at % 6] = Read::together(Read::ALL[at / 6], Read::ALL[at % 6]);
             at += 1;
         }
