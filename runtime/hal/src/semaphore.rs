@@ -73,6 +73,9 @@ const _: () = assert!(SEMAPHORE_MAX_VALUE < FAILED);
 /// first increments `waiters` and then reads the payload; a signal first writes the payload and then reads `waiters`. So either the waiter
 /// sees the new payload and does not wait, or the signal sees the waiter, takes the lock under which the waiter did both, and finds it
 /// subscribed or blocked. Neither can miss the other.
+///
+/// It has cache lines of its own, because programs make and signal one at each call, and what other threads read may lie beside it.
+#[repr(align(64))]
 pub struct HostSemaphore {
     /// Only grows; [`FAILED`] is its last value.
     payload: AtomicU64,

@@ -34,7 +34,8 @@ thread_local! {
     static THREAD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A value that one thread at a time may use.
+/// A value that one thread at a time may use. It has cache lines of its own, because what other threads read may lie beside it.
+#[repr(align(64))]
 pub struct Turns<T> {
     /// The last [`Lease`]. It changes only with `lock` held.
     lease: AtomicUsize,

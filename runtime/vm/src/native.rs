@@ -20,8 +20,10 @@ pub struct NativeExport {
     pub convention: &'static str,
 }
 
-/// The arguments of a native call, and the lists for its results. A context reuses one value for all calls, so that they need no allocation.
+/// The arguments of a native call, and the lists for its results. A context reuses one value for all calls, so that they need no allocation. It
+/// has cache lines of its own, because what other threads read may lie beside it.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 pub struct Call {
     /// Value arguments. The upper half of an `i` or `f` is undefined.
     pub words: Vec<u64>,

@@ -5,26 +5,21 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 
-/// Size classes of small blocks are multiples of this, and blocks are aligned to it.
-const GRANULE: usize = 16;
-
-/// Number of size classes of small blocks.
-const SMALL_CLASSES: usize = 16;
-
-/// Larger blocks, and those that are aligned to more than a granule, begin at a cache line. Between two powers of two there are four size classes, so
-/// that a block has at most a quarter more bytes than it needs.
+/// Blocks begin at a cache line and have a multiple of one, because a thread writes to its objects at each call: what other threads read must not lie on
+/// the same lines.
 const LINE: usize = 64;
+/// Between two powers of two there are four size classes, so that a block has at most a quarter more bytes than it needs.
 const CLASSES_PER_OCTAVE: usize = 4;
 /// The first octave begins after this many bytes; up to there the size classes are multiples of a line.
 const FIRST_OCTAVE: usize = LINE * CLASSES_PER_OCTAVE;
 const OCTAVES: usize = 8;
-const LINE_CLASSES: usize = CLASSES_PER_OCTAVE * (1 + OCTAVES);
+const CLASSES: usize = CLASSES_PER_OCTAVE * (1 + OCTAVES);
 /// Still larger blocks come from the system allocator.
 const MAX_BYTES: usize = FIRST_OCTAVE << OCTAVES;
 
 /// Most blocks in the free list of a size class.
-const MAX_FREE_BLOCKS: u32 = 64;
-/// Most bytes in the free lists of all blocks that begin at a cache line.
+const MAX_FREE_BLOCKS: u32 = 128;
+/// Most bytes in the free lists of all blocks that are larger than the first octave.
 const MAX_FREE_BYTES: usize = 256 << 10;
 
 /// A block in a free list.
@@ -38,12 +33,12 @@ struct FreeList {
     count: Cell<u32>,
 }
 
-/// The free lists of a thread, and the bytes in those of blocks that begin at a cache line.
-struct FreeLists([FreeList; SMALL_CLASSES + LINE_CLASSES], Cell<usize>);
+/// The free lists of a thread, and the bytes in those of blocks larger than the first octave.
+struct FreeLists([FreeList; CLASSES], Cell<usize>);
 
 thread_local! {
     static FREE_LISTS: FreeLists = const {
-        let empty = [const { FreeList { first: Cell::new(null_mut()), count: Cell::new(0) } }; SMALL_CLASSES + LINE_CLASSES];
+        let empty = [const { FreeList { first: Cell::new(null_mut()), count: Cell::new(0) } }; CLASSES];
         FreeLists(empty, Cell::new(0))
     };
 }
@@ -51,40 +46,33 @@ thread_local! {
 /// The size class of a layout, if it has one.
 #[inline]
 const fn size_class(layout: Layout) -> Option<usize> {
-    let small = layout.size().div_ceil(GRANULE).wrapping_sub(1);
-    if small < SMALL_CLASSES && layout.align() <= GRANULE {
-        return Some(small);
-    }
     if layout.size() == 0 || layout.size() > MAX_BYTES || layout.align() > LINE {
         return None;
     }
-    let index = if layout.size() <= FIRST_OCTAVE {
-        (layout.size() - 1) / LINE
-    } else {
-        let octave = ((layout.size() - 1) / FIRST_OCTAVE).ilog2() as usize;
-        let begin = FIRST_OCTAVE << octave;
-        CLASSES_PER_OCTAVE * (1 + octave) + (layout.size() - 1 - begin) / (begin / CLASSES_PER_OCTAVE)
-    };
-    Some(SMALL_CLASSES + index)
+    if layout.size() <= FIRST_OCTAVE {
+        return Some((layout.size() - 1) / LINE);
+    }
+    let octave = ((layout.size() - 1) / FIRST_OCTAVE).ilog2() as usize;
+    let begin = FIRST_OCTAVE << octave;
+    Some(CLASSES_PER_OCTAVE * (1 + octave) + (layout.size() - 1 - begin) / (begin / CLASSES_PER_OCTAVE))
 }
 
 /// The layout of the blocks of a size class.
 const fn layout_of(size_class: usize) -> Layout {
-    let (size, alignment) = if size_class < SMALL_CLASSES {
-        ((size_class + 1) * GRANULE, GRANULE)
-    } else {
-        let (octave, step) =
-            ((size_class - SMALL_CLASSES) / CLASSES_PER_OCTAVE, (size_class - SMALL_CLASSES) % CLASSES_PER_OCTAVE + 1);
-        let (begin, unit) = match octave {
-            0 => (0, LINE),
-            _ => (FIRST_OCTAVE << (octave - 1), LINE << (octave - 1)),
-        };
-        (begin + step * unit, LINE)
+    let (octave, step) = (size_class / CLASSES_PER_OCTAVE, size_class % CLASSES_PER_OCTAVE + 1);
+    let (begin, unit) = match octave {
+        0 => (0, LINE),
+        _ => (FIRST_OCTAVE << (octave - 1), LINE << (octave - 1)),
     };
-    match Layout::from_size_align(size, alignment) {
+    match Layout::from_size_align(begin + step * unit, LINE) {
         Ok(layout) => layout,
         Err(_) => unreachable!(),
     }
+}
+
+/// What a block in a free list of this size class counts for [`MAX_FREE_BYTES`].
+const fn counted_bytes(size_class: usize) -> usize {
+    if size_class < CLASSES_PER_OCTAVE { 0 } else { layout_of(size_class).size() }
 }
 
 /// Allocates a block, not initialised.
@@ -103,9 +91,7 @@ pub(super) fn try_allocate(layout: Layout) -> Option<NonNull<u8>> {
         // SAFETY: blocks in a free list are owned by it and hold a `FreeBlock`.
         list.first.set(unsafe { first.as_ref() }.next);
         list.count.set(list.count.get() - 1);
-        if index >= SMALL_CLASSES {
-            lists.1.set(lists.1.get() - layout_of(index).size());
-        }
+        lists.1.set(lists.1.get() - counted_bytes(index));
         Some(first.cast())
     });
     match reused {
@@ -138,7 +124,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, layout: Layout) {
     };
     let is_kept = FREE_LISTS.try_with(|lists| {
         let list = &lists.0[index];
-        let bytes = lists.1.get() + if index >= SMALL_CLASSES { layout_of(index).size() } else { 0 };
+        let bytes = lists.1.get() + counted_bytes(index);
         if list.count.get() >= MAX_FREE_BLOCKS || bytes > MAX_FREE_BYTES {
             return false;
         }
@@ -209,7 +195,7 @@ mod tests {
         blocks.iter().for_each(|block| unsafe { free(*block, layout) });
         FREE_LISTS.with(|lists| {
             assert_eq!(lists.1.get(), MAX_FREE_BYTES);
-            assert_eq!(lists.0[SMALL_CLASSES + LINE_CLASSES - 1].count.get() as usize, MAX_FREE_BYTES / MAX_BYTES);
+            assert_eq!(lists.0[CLASSES - 1].count.get() as usize, MAX_FREE_BYTES / MAX_BYTES);
         });
         let block = allocate(layout);
         assert_eq!(FREE_LISTS.with(|lists| lists.1.get()), MAX_FREE_BYTES - MAX_BYTES);

@@ -20,7 +20,9 @@ use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
 use crate::limits::Charge;
 use crate::status::Result;
 
-/// A call of a bytecode function without limits, before the arguments are written.
+/// A call of a bytecode function without limits, before the arguments are written. It has cache lines of its own, because what other threads read may
+/// lie beside it.
+#[repr(align(64))]
 pub struct ReadyCall {
     /// `'static` stands for the lifetimes of `stack`, of what `prepared` holds, and of the state that the current run sets. No reference leaves
     /// this module with that lifetime.

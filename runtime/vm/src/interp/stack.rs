@@ -123,8 +123,9 @@ impl FrameDescriptor {
     }
 }
 
-/// The frames of an invocation.
+/// The frames of an invocation. It has cache lines of its own, because what other threads read may lie beside it.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Stack {
     memory: Option<StackMapping>,
     /// The slots of the frame on top; null if there is none.
