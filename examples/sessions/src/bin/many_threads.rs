@@ -4,6 +4,7 @@
 //! cargo run --profile dist --package vireo-sessions --bin many_threads -- fixtures/models/mlp.vmfb 2 20000
 //! ```
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -18,30 +19,33 @@ const TURNS: usize = 25;
 /// How many calls a thread takes on at a time.
 const BATCH: usize = 20;
 
-/// Calls a model `calls` times on `threads` threads, and returns the calls per second.
+/// Calls a model `calls` times on `threads` threads, and returns the calls per second, without the time to start and end the threads.
 ///
 /// The threads take their calls from one heap of work, as those of a server do, so that none waits for a slower one at the end.
 fn throughput(model: &Model, threads: usize, calls: usize) -> Result<f64> {
-    // The sessions are made before the clock starts.
     let sessions = (0..threads).map(|_| model.session()).collect::<Result<Vec<Session>>>()?;
     let x = Array2::<f32>::ones((8, 64));
-    let next = AtomicUsize::new(0);
-    let start = Instant::now();
-    thread::scope(|scope| {
-        let run = |session: Session| -> Result<()> {
-            let mut call = session.function("mlp")?.prepare(inputs![&x])?;
+    let (next, ready) = (AtomicUsize::new(0), Barrier::new(threads));
+    let times = thread::scope(|scope| {
+        let run = |session: Session| -> Result<(Instant, Instant)> {
+            let call = session.function("mlp").and_then(|function| function.prepare(inputs![&x]));
+            ready.wait();
+            let (mut call, start) = (call?, Instant::now());
             loop {
                 let first = next.fetch_add(BATCH, Ordering::Relaxed);
                 if first >= calls {
-                    return Ok(());
+                    return Ok((start, Instant::now()));
                 }
                 (first..calls.min(first + BATCH)).try_for_each(|_| call.run())?;
             }
         };
         let threads: Vec<_> = sessions.into_iter().map(|session| scope.spawn(move || run(session))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("calls do not panic"))
+        threads.into_iter().map(|thread| thread.join().expect("calls do not panic")).collect::<Result<Vec<_>>>()
     })?;
-    Ok(calls as f64 / start.elapsed().as_secs_f64())
+    let start = times.iter().map(|(start, _)| *start).min();
+    let end = times.iter().map(|(_, end)| *end).max();
+    let seconds = end.zip(start).map_or(0.0, |(end, start)| (end - start).as_secs_f64());
+    Ok(calls as f64 / seconds)
 }
 
 fn main() -> Result<()> {
