@@ -176,7 +176,8 @@ pub enum ModuleState {
     Native(Box<dyn Any + Send>),
 }
 
-/// A rodata segment in the state of a context.
+/// A rodata segment in the state of a context. It has a cache line of its own, because calls take and give back the spare reference.
+#[repr(align(64))]
 pub struct RodataSegment {
     segment: Ref,
     /// A reference for the next load of the segment: most are passed to native functions that only read them, and counting a reference takes as long
