@@ -1,7 +1,7 @@
 //! Tests that compare the functions with those of larger formats, and vector code with scalar code.
 
 #[cfg(target_arch = "x86_64")]
-use super::vector::{self, Function};
+use super::vector::{self, Function, VectorFunction};
 use super::*;
 
 type One = fn(f32) -> f32;
@@ -112,6 +112,45 @@ fn every_value_is_within_the_bound() {
     }
 }
 
+/// Replaces the values by the results of vector code.
+///
+/// # Safety
+/// The processor must have the instructions of the code, and there must be as many values as lanes.
+#[cfg(target_arch = "x86_64")]
+unsafe fn run(code: VectorFunction, values: &mut [f32]) {
+    use std::arch::x86_64::{_mm256_loadu_ps, _mm256_storeu_ps, _mm512_loadu_ps, _mm512_storeu_ps};
+
+    #[target_feature(enable = "avx2")]
+    unsafe fn eight(code: VectorFunction, values: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match code {
+                VectorFunction::Eight(code) => _mm256_storeu_ps(values, code(_mm256_loadu_ps(values))),
+                VectorFunction::Sixteen(_) => unreachable!("of 8 lanes"),
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    unsafe fn sixteen(code: VectorFunction, values: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match code {
+                VectorFunction::Sixteen(code) => _mm512_storeu_ps(values, code(_mm512_loadu_ps(values))),
+                VectorFunction::Eight(_) => unreachable!("of 16 lanes"),
+            }
+        }
+    }
+
+    // SAFETY: the caller's promise.
+    unsafe {
+        match code {
+            VectorFunction::Eight(_) => eight(code, values.as_mut_ptr()),
+            VectorFunction::Sixteen(_) => sixteen(code, values.as_mut_ptr()),
+        }
+    }
+}
+
 /// The lanes of a vector hold values from all over, so that none can depend on its neighbours.
 #[cfg(target_arch = "x86_64")]
 fn compare_lanes(samples: &[f32]) {
@@ -127,8 +166,8 @@ fn compare_lanes(samples: &[f32]) {
             {
                 let inputs: Vec<f32> = (0..lanes).map(|lane| samples[start + lane * stride]).collect();
                 let mut outputs = inputs.clone();
-                // SAFETY: there are as many values as lanes.
-                unsafe { code(outputs.as_mut_ptr()) };
+                // SAFETY: this processor has what the variant needs, and there are as many values as lanes.
+                unsafe { run(code, &mut outputs) };
                 for (input, output) in inputs.iter().zip(outputs) {
                     let expected = one(*input);
                     assert!(

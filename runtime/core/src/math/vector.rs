@@ -1,6 +1,12 @@
 //! Vector code of the functions on `f32`, for 8 and 16 lanes. Machine code of the JIT calls it.
 
+#![expect(
+    improper_ctypes_definitions,
+    reason = "C compilers pass these types in registers where the processor has them, and so does this one for functions with the feature"
+)]
+
 use std::arch::is_x86_feature_detected;
+use std::arch::x86_64::{__m256, __m512};
 
 use super::scalar;
 
@@ -17,12 +23,25 @@ pub enum Function {
     Erf,
 }
 
-/// Replaces each lane of a vector in memory by the result of the function. As in any function of the calling convention, vector registers are
-/// caller-saved; the upper halves of the lower 16 are zero when it returns.
-///
-/// # Safety
-/// The pointer is to as many `f32` as the function has lanes, and nothing else accesses them during the call. It need not be aligned.
-pub type VectorFunction = unsafe extern "sysv64" fn(*mut f32);
+/// Vector code of a function for 8 or 16 lanes. It takes the vector in the first vector register and returns it there, by the System V calling
+/// convention: all vector registers are caller-saved.
+#[derive(Clone, Copy, Debug)]
+pub enum VectorFunction {
+    /// For 8 lanes.
+    Eight(unsafe extern "sysv64" fn(__m256) -> __m256),
+    /// For 16 lanes.
+    Sixteen(unsafe extern "sysv64" fn(__m512) -> __m512),
+}
+
+impl VectorFunction {
+    /// The address of the code.
+    pub fn address(self) -> usize {
+        match self {
+            VectorFunction::Eight(function) => function as usize,
+            VectorFunction::Sixteen(function) => function as usize,
+        }
+    }
+}
 
 /// Vector code of a function for 8 or 16 lanes, if this processor has the instructions: AVX2 for 8, AVX-512F for 16.
 pub fn code(function: Function, lanes: usize) -> Option<VectorFunction> {
@@ -33,52 +52,45 @@ pub fn code(function: Function, lanes: usize) -> Option<VectorFunction> {
 pub(super) fn variants(function: Function, lanes: usize) -> impl Iterator<Item = VectorFunction> {
     let has_avx2 = lanes == 8 && is_x86_feature_detected!("avx2");
     let has_avx512 = lanes == 16 && is_x86_feature_detected!("avx512f");
-    let (fused, eight, sixteen): (VectorFunction, VectorFunction, VectorFunction) = match function {
-        Function::Exp => (x8_fused::exp, x8::exp, x16::exp),
-        Function::Log => (x8_fused::log, x8::log, x16::log),
-        Function::Tanh => (x8_fused::tanh, x8::tanh, x16::tanh),
-        Function::Erf => (x8_fused::erf, x8::erf, x16::erf),
+    let (fused, eight, sixteen) = match function {
+        Function::Exp => (x8_fused::EXP, x8::EXP, x16::EXP),
+        Function::Log => (x8_fused::LOG, x8::LOG, x16::LOG),
+        Function::Tanh => (x8_fused::TANH, x8::TANH, x16::TANH),
+        Function::Erf => (x8_fused::ERF, x8::ERF, x16::ERF),
     };
     let fused = (has_avx2 && is_x86_feature_detected!("fma")).then_some(fused);
     fused.into_iter().chain(has_avx2.then_some(eight)).chain(has_avx512.then_some(sixteen))
 }
 
-/// # Safety
-/// As for [`VectorFunction`].
-#[inline(always)]
-unsafe fn each<const LANES: usize>(values: *mut f32, function: impl Fn(f32) -> f32) {
-    let values = values.cast::<[f32; LANES]>();
-    // SAFETY: the caller has exclusive access to the values.
-    let mut lanes = unsafe { values.read_unaligned() };
-    for lane in &mut lanes {
-        *lane = function(*lane);
-    }
-    // SAFETY: as above.
-    unsafe { values.write_unaligned(lanes) };
-}
-
 macro_rules! functions {
-    ($($module:ident: $lanes:literal, $features:literal, $fused:literal;)*) => {$(
+    ($($module:ident: $lanes:literal $vector:ident $variant:ident, $features:literal, $fused:literal;)*) => {$(
         #[doc = concat!(" ", $lanes, " lanes.")]
         mod $module {
-            use super::{each, scalar};
+            use super::{$vector, VectorFunction, scalar};
 
-            functions! { $lanes $features $fused: exp log tanh erf }
+            functions! { $lanes $vector $variant $features $fused: exp EXP, log LOG, tanh TANH, erf ERF }
         }
     )*};
-    ($lanes:literal $features:literal $fused:literal: $($name:ident)*) => {$(
+    ($lanes:literal $vector:ident $variant:ident $features:literal $fused:literal: $($name:ident $constant:ident),*) => {$(
+        pub(super) const $constant: VectorFunction = VectorFunction::$variant($name);
+
         /// # Safety
-        /// As for [`VectorFunction`](super::VectorFunction), and the processor has the features.
+        /// The processor has the features.
         #[target_feature(enable = $features)]
-        pub(super) unsafe extern "sysv64" fn $name(values: *mut f32) {
-            // SAFETY: the caller's promise.
-            unsafe { each::<$lanes>(values, |x| scalar::$name::<$fused>(x)) }
+        unsafe extern "sysv64" fn $name(vector: $vector) -> $vector {
+            // SAFETY: a vector has the bits of its lanes.
+            let mut lanes: [f32; $lanes] = unsafe { std::mem::transmute(vector) };
+            for lane in &mut lanes {
+                *lane = scalar::$name::<$fused>(*lane);
+            }
+            // SAFETY: as above.
+            unsafe { std::mem::transmute(lanes) }
         }
     )*};
 }
 
 functions! {
-    x8: 8, "avx2", false;
-    x8_fused: 8, "avx2,fma", true;
-    x16: 16, "avx512f", false;
+    x8: 8 __m256 Eight, "avx2", false;
+    x8_fused: 8 __m256 Eight, "avx2,fma", true;
+    x16: 16 __m512 Sixteen, "avx512f", false;
 }

@@ -124,16 +124,13 @@ impl Emitter<'_> {
         self.put(id, target);
     }
 
-    /// Calls a function for a vector, which it takes in memory.
+    /// Calls a function for a vector, which it takes and returns in the first vector register.
     fn call_lanes(&mut self, function: VectorFunction, width: Width, target: u8, source: u8) {
-        let (function, bytes) = (function as usize as i64, width.bytes());
-        dynasm!(self.asm.ops ; .arch x64 ; sub rsp, bytes);
-        lanes::store_frame(&mut self.asm, width, 0, source);
-        lanes::zero_upper(&mut self.asm);
-        dynasm!(self.asm.ops ; .arch x64 ; mov rdi, rsp ; mov rax, QWORD function);
+        let function = function.address() as i64;
+        lanes::copy(&mut self.asm, width, 0, source);
+        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function);
         self.call_runtime();
-        lanes::load_frame(&mut self.asm, width, target, 0);
-        dynasm!(self.asm.ops ; .arch x64 ; add rsp, bytes);
+        lanes::copy(&mut self.asm, width, target, 0);
     }
 
     /// The mask of an access, if it has one, in a register to which no other operand of it is reloaded.

@@ -21,7 +21,7 @@ use four::Four;
 pub(crate) use four::load_wide_splat;
 use sixteen::Sixteen;
 
-/// The function of a primitive for all lanes, which are in memory.
+/// The function of a primitive for all lanes.
 pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::VectorFunction> {
     vector::code(primitive.function_of_lanes()?, width.lanes() as usize)
 }
