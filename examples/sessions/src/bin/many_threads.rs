@@ -21,7 +21,7 @@ const BATCH: usize = 20;
 
 /// Calls a model `calls` times on `threads` threads, and returns the calls per second, without the time to start and end the threads.
 ///
-/// The threads take their calls from one heap of work, as those of a server do, so that none waits for a slower one at the end.
+/// The threads share the calls, as those of a server do, so that none waits for a slower one at the end.
 fn throughput(model: &Model, threads: usize, calls: usize) -> Result<f64> {
     let sessions = (0..threads).map(|_| model.session()).collect::<Result<Vec<Session>>>()?;
     let x = Array2::<f32>::ones((8, 64));
