@@ -1,7 +1,7 @@
 //! Tests that compare the functions with those of larger formats, and vector code with scalar code.
 
 #[cfg(target_arch = "x86_64")]
-use super::vector::{self, Function, VectorFunction};
+use super::vector::{self, Function, OfVector, VectorFunction};
 use super::*;
 
 type One = fn(f32) -> f32;
@@ -118,35 +118,25 @@ fn every_value_is_within_the_bound() {
 /// The processor must have the instructions of the code, and there must be as many values as lanes.
 #[cfg(target_arch = "x86_64")]
 unsafe fn run(code: VectorFunction, values: &mut [f32]) {
-    use std::arch::x86_64::{_mm256_loadu_ps, _mm256_storeu_ps, _mm512_loadu_ps, _mm512_storeu_ps};
+    use std::arch::x86_64::{__m256, __m512, _mm256_loadu_ps, _mm256_storeu_ps, _mm512_loadu_ps, _mm512_storeu_ps};
 
     #[target_feature(enable = "avx2")]
-    unsafe fn eight(code: VectorFunction, values: *mut f32) {
+    unsafe fn eight(code: OfVector<__m256>, values: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe {
-            match code {
-                VectorFunction::Eight(code) => _mm256_storeu_ps(values, code(_mm256_loadu_ps(values))),
-                VectorFunction::Sixteen(_) => unreachable!("of 8 lanes"),
-            }
-        }
+        unsafe { _mm256_storeu_ps(values, code(_mm256_loadu_ps(values))) }
     }
 
     #[target_feature(enable = "avx512f")]
-    unsafe fn sixteen(code: VectorFunction, values: *mut f32) {
+    unsafe fn sixteen(code: OfVector<__m512>, values: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe {
-            match code {
-                VectorFunction::Sixteen(code) => _mm512_storeu_ps(values, code(_mm512_loadu_ps(values))),
-                VectorFunction::Eight(_) => unreachable!("of 16 lanes"),
-            }
-        }
+        unsafe { _mm512_storeu_ps(values, code(_mm512_loadu_ps(values))) }
     }
 
     // SAFETY: the caller's promise.
     unsafe {
         match code {
-            VectorFunction::Eight(_) => eight(code, values.as_mut_ptr()),
-            VectorFunction::Sixteen(_) => sixteen(code, values.as_mut_ptr()),
+            VectorFunction::Eight(code) => eight(code, values.as_mut_ptr()),
+            VectorFunction::Sixteen(code) => sixteen(code, values.as_mut_ptr()),
         }
     }
 }

@@ -28,10 +28,13 @@ pub enum Function {
 #[derive(Clone, Copy, Debug)]
 pub enum VectorFunction {
     /// For 8 lanes.
-    Eight(unsafe extern "sysv64" fn(__m256) -> __m256),
+    Eight(OfVector<__m256>),
     /// For 16 lanes.
-    Sixteen(unsafe extern "sysv64" fn(__m512) -> __m512),
+    Sixteen(OfVector<__m512>),
 }
+
+/// Code for one type of vectors. The processor must have the instructions of the code.
+pub type OfVector<V> = unsafe extern "sysv64" fn(V) -> V;
 
 impl VectorFunction {
     /// The address of the code.
