@@ -111,6 +111,8 @@ struct Emitter<'a> {
     link_targets: &'a LinkTargets,
     labels: PerBlock<DynamicLabel>,
     stubs: Vec<Stub>,
+    /// The stub of each side exit that checks have taken so far. All of them can use one: a value has one location wherever it is live.
+    failed_checks: Vec<Option<DynamicLabel>>,
     /// What values are computed by, if accesses are checked.
     checked: Option<Origins>,
     failed_accesses: Vec<FailedAccess>,
@@ -145,6 +147,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         link_targets,
         labels,
         stubs: Vec::with_capacity(graph.exits.len()),
+        failed_checks: vec![None; graph.exits.len()],
         checked: link_targets.checks_accesses.then(|| Origins::new(graph, &graph.order)),
         failed_accesses: Vec::new(),
         shared: Vec::new(),
@@ -253,10 +256,14 @@ impl Emitter<'_> {
         self.push_native_frame();
     }
 
-    /// The label of a new stub that takes a side exit.
+    /// The label of the stub that takes a side exit where a check fails.
     fn exit(&mut self, exit: ExitId) -> DynamicLabel {
+        if let Some(label) = self.failed_checks[exit.0 as usize] {
+            return label;
+        }
         let label = self.asm.ops.new_dynamic_label();
         self.stubs.push(Stub { label, exit, kind: StubKind::FailedCheck });
+        self.failed_checks[exit.0 as usize] = Some(label);
         label
     }
 
