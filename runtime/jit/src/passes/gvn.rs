@@ -1,9 +1,10 @@
 //! Global value numbering: a node is replaced by one with the same operation and operands in a dominating block. Checks are nodes, so a check
-//! that was made before is removed like any other. It runs before the passes for loops, and again after them.
+//! that was made before is removed like any other, and so is one that constants make true. It runs before the passes for loops, and again after them.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use super::replacements::Replacements;
+use super::simplify::{Simpler, simplify};
 use crate::analysis::dominators::Dominators;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
 use crate::ir::hash::{self, RandomState, Table};
@@ -87,31 +88,57 @@ impl Numbered {
     }
 }
 
-/// Replaces constants with the same bits by one: passes make new ones without looking.
-pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) {
-    let mut constants: Table<(u64, Scalar), NodeId> = hash::with_room(64);
+/// Constants by their bits and type.
+pub(super) type Constants = Table<(u64, Scalar), NodeId>;
+
+/// Replaces constants with the same bits by one: passes make new ones without looking. Gives those that are left.
+pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) -> Constants {
+    let mut constants: Constants = hash::with_room(64);
     for (index, node) in graph.nodes.iter().enumerate() {
         if let (Kind::Constant(bits), Ty::Scalar(of)) = (node.kind, node.ty) {
             replacements.0[index] = *constants.entry((bits, of)).or_insert(NodeId(index as u32));
         }
     }
+    constants
 }
 
 /// GVN keeps several candidates per key where none dominates the others; at most this many are tested.
 const MAX_CANDIDATES: usize = 32;
 
-/// Numbers the values of a graph, and applies the replacements that were found before, too.
-pub(super) fn number_values(graph: &mut Graph, tree: &Dominators, mut replacements: Replacements) {
+/// Numbers the values of a graph, and applies the replacements that were found before, too. `constants` are some that it has.
+pub(super) fn number_values(
+    graph: &mut Graph,
+    tree: &Dominators,
+    mut replacements: Replacements,
+    mut constants: Constants,
+) {
     let mut numbered = Numbered::new(graph.blocks.iter().map(|block| block.nodes.len()).sum());
     for block in tree.order() {
         let mut nodes = std::mem::take(&mut graph.blocks[*block].nodes);
         nodes.retain(|id| {
+            let id = *id;
             let node = &mut graph.nodes[id.index()];
             node.args.iter_mut().for_each(|arg| *arg = replacements.get(*arg));
             if !is_idempotent(node.kind) || node.args.len() > MAX_OPERANDS {
                 return true;
             }
-            let other = numbered.find_or_add(graph, tree, *block, *id);
+            let node = graph.node(id);
+            let other = match simplify(graph, node.kind, &node.args) {
+                None => numbered.find_or_add(graph, tree, *block, id),
+                Some(Simpler::Holds) => return false,
+                Some(Simpler::Operand(operand)) => Some(operand),
+                Some(Simpler::Constant(of, bits)) => {
+                    // If there is none yet, the node itself becomes the constant, which is in no block.
+                    let constant = *constants.entry((bits, of)).or_insert(id);
+                    if constant == id {
+                        let node = &mut graph.nodes[id.index()];
+                        (node.kind, node.ty) = (Kind::Constant(bits), Ty::Scalar(of));
+                        node.args.clear();
+                        return false;
+                    }
+                    Some(constant)
+                }
+            };
             if let Some(other) = other {
                 replacements.0[id.index()] = other;
             }

@@ -2,7 +2,7 @@
 //!
 //! `optimise` is the pipeline: the plan of a function calls it, and it runs all passes in order. `licm` runs `range_check_hoisting`,
 //! `scalar_promotion`, and `strength_reduction` or `index_reduction`, for each loop. `range_check_hoisting` also has the counted loop and the guard
-//! that the others are written with, and `replacements` replaces uses of nodes for all of them.
+//! that the others are written with, `simplify` knows nodes that constants make trivial, and `replacements` replaces uses of nodes for all of them.
 //!
 //! Passes use `ir`, `analysis` and `processor`. They know nothing of how a graph was built, of registers of values or of machine code.
 
@@ -17,6 +17,7 @@ pub(crate) mod optimise;
 mod range_check_hoisting;
 mod replacements;
 mod scalar_promotion;
+mod simplify;
 mod splats;
 mod strength_reduction;
 mod strip_mining;

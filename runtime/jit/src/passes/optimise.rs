@@ -20,7 +20,7 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     block_parameters::remove_redundant(graph, &predecessors);
     verifier.after("block_parameters", graph, RangeChecks::Exact);
     let tree = Dominators::with_predecessors(graph, predecessors);
-    gvn::number_values(graph, &tree, Replacements::new(graph));
+    gvn::number_values(graph, &tree, Replacements::new(graph), gvn::Constants::default());
     verifier.after("gvn", graph, RangeChecks::Exact);
     // Dead nodes would keep loops from being recognised as simple.
     dce::remove_dead_nodes(graph, true);
@@ -38,9 +38,9 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     let tree = if guard_sinking::sink_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };
     let mut replacements = Replacements::new(graph);
     hoisted.products.iter().for_each(|(product, sum)| replacements.0[product.index()] = *sum);
-    gvn::merge_constants(graph, &mut replacements);
+    let constants = gvn::merge_constants(graph, &mut replacements);
     // Nodes that were hoisted to a preheader may be available there already.
-    gvn::number_values(graph, &tree, replacements);
+    gvn::number_values(graph, &tree, replacements, constants);
     // The replacements of products by loop parameters are applied now, so the graph is whole again.
     verifier.after("licm, guard_sinking and gvn", graph, RangeChecks::Skipped);
     if is_vectorised {
