@@ -124,14 +124,14 @@ fn for_each_exit(graph: &Graph, block: BlockIndex, visit: &mut impl FnMut(ExitId
     }
 }
 
-/// Ends `from`, the block after the last vector loop, with a branch past the remainder loop if no iteration is left, else to it. Gives a new
+/// Ends `from`, the block after the last vector loop, with a branch past the remainder loop if no iteration is left, else to it if there is one. Gives a new
 /// block after both, which has the live-outs as parameters: the loop's parameters are `current` at `from`, and the guards have computed the
 /// others. `counts` tells that the vector loops have counted steps.
 pub(super) fn skip_remainder(
     graph: &mut Graph,
     nest: &LoopNest,
     (from, mut current): (BlockIndex, Nodes),
-    remainder: BlockIndex,
+    remainder: Option<BlockIndex>,
     live_outs: &LiveOuts,
     initial_values: &Table<NodeId, NodeId>,
     counts: bool,
@@ -139,7 +139,7 @@ pub(super) fn skip_remainder(
     let inside = blocks_of(graph, nest);
     let outs = &live_outs.values;
     let counter = current[nest.induction];
-    let again = Branch { target: remainder, args: current.clone(), ..Branch::default() };
+    let again = remainder.map(|target| Branch { target, args: current.clone(), ..Branch::default() });
     for out in &outs[current.len()..] {
         current.push(*initial_values.get(out)?);
     }
@@ -185,8 +185,6 @@ pub(super) fn skip_remainder(
     let out = std::mem::replace(out?, to_new);
     let args = out.args.iter().map(|arg| replaced(*arg)).collect();
     graph.blocks[new].terminator = Terminator::Jump(Branch { args, ..out });
-    let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
-    let test = graph.add_node(from, truth, Ty::Truth, &[counter, nest.bound]);
     let mut on = Branch { target: new, args: current, ..Branch::default() };
     if counts && !nest.is_top_tested {
         // The vector loops have counted a back edge for each iteration, and the last one has none.
@@ -195,6 +193,13 @@ pub(super) fn skip_remainder(
         graph.blocks[last].terminator = Terminator::Jump(on);
         on = Branch { target: last, ..Branch::default() };
     }
-    graph.blocks[from].terminator = Terminator::Branch(test, [again, on]);
+    graph.blocks[from].terminator = match again {
+        Some(again) => {
+            let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+            let test = graph.add_node(from, truth, Ty::Truth, &[counter, nest.bound]);
+            Terminator::Branch(test, [again, on])
+        }
+        None => Terminator::Jump(on),
+    };
     Some(new)
 }

@@ -74,13 +74,14 @@ impl Surroundings {
 
 /// The factors of the vector loops for a loop, of several vectors if it is `unrolled`. Each does what the ones before have left; if there are
 /// `masks`, for vectors of at least so many lanes, nothing is left after the last one. Those that would not run are left out if the number of `iterations` is known.
+/// Gives also whether iterations may be left after all of them.
 fn factors(
     largest: Width,
     unrolled: bool,
     masks: Option<Width>,
     surroundings: Surroundings,
     iterations: Option<u64>,
-) -> SmallVec<[Factor; 4]> {
+) -> (SmallVec<[Factor; 4]>, bool) {
     let smallest = largest.min(Width::Eight);
     let all: &[(Width, usize)] = match surroundings {
         // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is twice as long.
@@ -116,7 +117,8 @@ fn factors(
         }
         (None, Some(_)) => factors.push(Factor { is_masked: true, ..factor(largest, 1) }),
     }
-    factors
+    let leaves_some = masks.is_none() && left != Some(0);
+    (factors, leaves_some)
 }
 
 struct Candidate {
@@ -150,8 +152,10 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
-        let is_jammed = unroll_and_jam::jam(graph, &candidate, &preheaders).is_some();
-        if vectorise(graph, &candidate, Surroundings::Unknown).is_some() || is_jammed {
+        let jammed = unroll_and_jam::jam(graph, &candidate, &preheaders);
+        // Where a jammed loop does everything, the loop that was there runs only if a guard fails, or near a limit.
+        let is_done = jammed.is_some_and(|jammed| jammed.leaves_nothing);
+        if is_done || vectorise(graph, &candidate, Surroundings::Unknown).is_some() || jammed.is_some() {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
         }
@@ -280,16 +284,19 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) ->
     let has_rows = has_rows(graph, candidate);
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
     let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
-    for factor in factors(largest, unrolled, masks, surroundings, iterations) {
+    let (factors, leaves_some) = factors(largest, unrolled, masks, surroundings, iterations);
+    for factor in factors {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
         (from, current) = vector_loop.make(graph, from, &current)?;
     }
     graph.blocks[from].preheader_exit = None;
+    let counts = steps.is_some();
+    // A vector loop that cannot count its steps leaves them to the scalar loop. In a jammed loop, which counts them, it makes all of its iterations.
+    let reached = (leaves_some || counts || outs.is_none()).then_some(remainder);
     let after = match &outs {
         Some(outs) => {
-            let counts = steps.is_some();
-            Some(live_outs::skip_remainder(graph, nest, (from, current), remainder, outs, &initial_values, counts)?)
+            Some(live_outs::skip_remainder(graph, nest, (from, current), reached, outs, &initial_values, counts)?)
         }
         None => {
             graph.blocks[from].terminator =
@@ -314,8 +321,24 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) ->
         let at = graph.order.iter().rposition(|block| inside.contains(*block))?;
         graph.order.insert(at + 1, after);
     }
+    if reached.is_none() {
+        let mut dead = live_outs::blocks_of(graph, nest);
+        dead.insert(remainder);
+        remove_blocks(graph, &dead);
+    }
     debug_assert!(!matches!(shapes.roles[nest.induction], Role::Reduction));
     Some(())
+}
+
+/// Removes blocks that are never reached. They stay in the table, with nothing in them.
+fn remove_blocks(graph: &mut Graph, dead: &BlockSet) {
+    graph.order.retain(|block| !dead.contains(*block));
+    for block in dead.iter() {
+        let content = &mut graph.blocks[block];
+        content.nodes.clear();
+        content.terminator = Terminator::Open;
+        (content.preheader_exit, content.header_exit) = (None, None);
+    }
 }
 
 /// Whether an inner loop loads rows that are transposed: the vectors of four iterations take the registers that more lanes would need.
@@ -333,7 +356,7 @@ mod tests {
     use super::*;
 
     fn iterations_of(largest: Width, unrolled: bool, iterations: Option<u64>) -> Vec<u64> {
-        let factors = factors(largest, unrolled, None, Surroundings::Unknown, iterations);
+        let factors = factors(largest, unrolled, None, Surroundings::Unknown, iterations).0;
         factors.into_iter().map(Factor::iterations).collect()
     }
 
@@ -341,7 +364,8 @@ mod tests {
     fn a_mask_leaves_nothing() {
         let (eight, sixteen) = (Width::Eight, Width::Sixteen);
         let factors = |largest, least, iterations| {
-            let factors = factors(largest, true, Some(least), Surroundings::Unknown, iterations);
+            let (factors, leaves_some) = factors(largest, true, Some(least), Surroundings::Unknown, iterations);
+            assert!(!leaves_some);
             let text = factors.iter().map(|factor| {
                 let mask = if factor.is_masked { "m" } else { "" };
                 format!("{}{mask}", factor.iterations())
@@ -367,6 +391,12 @@ mod tests {
             (factors(sixteen, sixteen, Some(5)), factors(sixteen, sixteen, Some(24))),
             ("16m".into(), "16 8".into())
         );
+    }
+
+    #[test]
+    fn what_is_left_is_known() {
+        let leaves_some = |iterations| factors(Width::Eight, true, None, Surroundings::Unknown, iterations).1;
+        assert_eq!([None, Some(7), Some(24), Some(25)].map(leaves_some), [true, true, false, true]);
     }
 
     #[test]

@@ -56,9 +56,16 @@ struct Unrolling {
     vectors: usize,
 }
 
+/// What a jammed loop does of the loop that it was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Jammed {
+    /// No iteration is left over, if the guards hold.
+    pub leaves_nothing: bool,
+}
+
 /// Makes a jammed loop, with vectors, if one of the loops around that of the candidate can be jammed and its iterations share vectors.
 /// `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has changed then.
-pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<()> {
+pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<Jammed> {
     if !candidate.nest.is_outer()
         || candidate.shapes.sequential
         || candidate.shapes.calls
@@ -86,7 +93,9 @@ pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockI
             graph.blocks.truncate(blocks);
             graph.order = order;
         }
-        return made;
+        let all = iterations(graph, &outer).filter(|_| outer.is_top_tested);
+        let leaves_nothing = all.is_some_and(|all| all.is_multiple_of(unrolling.rows));
+        return made.map(|()| Jammed { leaves_nothing });
     }
     None
 }
