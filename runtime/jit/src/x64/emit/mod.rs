@@ -4,6 +4,7 @@
 //! that convention, and a side exit continues with the next handler in the same way. All slots that the interpreter may read after a side
 //! exit hold what it would have written there.
 
+mod alignment;
 mod branches;
 mod calls;
 mod checked_accesses;
@@ -169,7 +170,11 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
     let (mut is_continuation, mut late_entries) = (BlockSet::new(graph), Vec::new());
     continuations.for_each(|back| is_continuation.insert(back));
     let mut code_offsets = Vec::with_capacity(graph.nodes.len() + 2 * graph.blocks.len() + graph.exits.len());
+    let tops = alignment::innermost_tops(graph);
     for (index, block) in graph.order.iter().enumerate() {
+        if tops.contains(*block) {
+            alignment::align(&mut emitter.asm);
+        }
         emitter.next = graph.order.get(index + 1).copied();
         emitter.emitted.insert(*block);
         let content = &graph.blocks[*block];
