@@ -179,22 +179,106 @@ impl Methods {
     }
 }
 
+/// The trait of the methods for vectors with lanes of one size, and the functions that choose among them.
+struct LanesOf {
+    /// The trait.
+    name: &'static str,
+    docs: &'static [&'static str],
+    /// The functions that compute, load and store.
+    functions: [&'static str; 3],
+    /// What they do, in messages.
+    whats: [&'static str; 3],
+    /// How a primitive is computed in such lanes.
+    lanes: fn(&Primitive) -> Option<Lanes>,
+}
+
+const LANES: [LanesOf; 3] = [
+    LanesOf {
+        name: "LowerLanes",
+        docs: &[
+            " The same for several values of 32 bits in each register, of those that [`Primitive::lanes`] says have instructions. Truths are",
+            " lanes of ones or zeros. Elements follow each other: those of vector number `number` come after the one at `index`.",
+        ],
+        functions: ["lanes", "load_lanes", "store_lanes"],
+        whats: ["lanes", "a load of lanes", "a store of lanes"],
+        lanes: Primitive::lanes,
+    },
+    LanesOf {
+        name: "LowerWideLanes",
+        docs: &[
+            " The same where operands or results, or elements, have 64 bits. Those that have 32 bits are in the lower half of a register, and a",
+            " truth has as many bits as the operands that were compared; one that chooses has as many as what it chooses from.",
+        ],
+        functions: ["wide_lanes", "load_wide_lanes", "store_wide_lanes"],
+        whats: ["wide lanes", "a load of wide lanes", "a store of wide lanes"],
+        lanes: Primitive::wide_lanes,
+    },
+    LanesOf {
+        name: "LowerByteLanes",
+        docs: &[
+            " The same for the lowest bytes of values of 32 bits, of those that [`Primitive::byte_lanes`] says have instructions. Operands that are",
+            " compared are extended in one way: numbers with signs from signed bytes, and those without from others.",
+        ],
+        functions: ["byte_lanes", "load_byte_lanes", "store_byte_lanes"],
+        whats: ["byte lanes", "a load of byte lanes", "a store of byte lanes"],
+        lanes: Primitive::byte_lanes,
+    },
+];
+
+impl LanesOf {
+    fn lowered<'a>(&self, instructions: impl Iterator<Item = &'a Primitive>) -> TokenStream {
+        let own = instructions.filter(|primitive| (self.lanes)(primitive) == Some(Lanes::Instructions));
+        let methods = Methods::new(own, lanes_method);
+        let (name, docs, declarations) = (ident(self.name), self.docs, methods.declarations());
+        let [values, loads, stores] = [
+            methods.arms(|form| !matches!(form, Form::Load | Form::Store)),
+            methods.arms(|form| form == Form::Load),
+            methods.arms(|form| form == Form::Store),
+        ];
+        let [compute, load, store] = self.functions.map(ident);
+        let [no_value, no_load, no_store] = self.whats;
+        quote! {
+            #(#[doc = #docs])*
+            pub(crate) trait #name { #declarations }
+
+            #[doc = " Computes a primitive in all lanes. `dst` may be the register of any operand."]
+            pub(crate) fn #compute<L: #name>(code: &mut L, primitive: Primitive, dst: u8, src: &[u8]) {
+                match (primitive, src) {
+                    #values
+                    _ => misused(#no_value, primitive, src),
+                }
+            }
+
+            #[doc = " Loads lanes."]
+            pub(crate) fn #load<L: #name>(
+                code: &mut L, primitive: Primitive, dst: u8, base: u8, index: Src, number: u8,
+            ) {
+                match primitive {
+                    #loads
+                    _ => misused(#no_load, primitive, &[index]),
+                }
+            }
+
+            #[doc = " Stores lanes."]
+            pub(crate) fn #store<L: #name>(
+                code: &mut L, primitive: Primitive, base: u8, index: Src, src: u8, number: u8,
+            ) {
+                match primitive {
+                    #stores
+                    _ => misused(#no_store, primitive, &[index]),
+                }
+            }
+        }
+    }
+}
+
 fn lowered(used: &[&Primitive]) -> TokenStream {
     let instructions = || used.iter().copied().filter(|primitive| primitive.lowering() == Lowering::Instructions);
     let all = Methods::new(instructions(), method);
-    let lanes = instructions().filter(|primitive| primitive.lanes() == Some(Lanes::Instructions));
-    let lanes = Methods::new(lanes, lanes_method);
-    let wide_lanes = instructions().filter(|primitive| primitive.wide_lanes() == Some(Lanes::Instructions));
-    let wide_lanes = Methods::new(wide_lanes, lanes_method);
-    let (methods, lanes_methods) = (all.declarations(), lanes.declarations());
-    let wide_lanes_methods = wide_lanes.declarations();
+    let methods = all.declarations();
     let [values, tests, traps, loads, stores] =
         [Form::Value, Form::Test, Form::Trap, Form::Load, Form::Store].map(|wanted| all.arms(|form| form == wanted));
-    let lanes_values = lanes.arms(|form| !matches!(form, Form::Load | Form::Store));
-    let [lanes_loads, lanes_stores] = [Form::Load, Form::Store].map(|wanted| lanes.arms(|form| form == wanted));
-    let wide_lanes_values = wide_lanes.arms(|form| !matches!(form, Form::Load | Form::Store));
-    let [wide_lanes_loads, wide_lanes_stores] =
-        [Form::Load, Form::Store].map(|wanted| wide_lanes.arms(|form| form == wanted));
+    let lanes = LANES.map(|lanes| lanes.lowered(instructions()));
     quote! {
         #[doc = " The machine code of primitives: for each one that has instructions, those that compute on the processor what the interpreter's"]
         #[doc = " function of its name does. `of` is the type that a use works on; operands and results are in registers, and an operand that is an"]
@@ -244,69 +328,7 @@ fn lowered(used: &[&Primitive]) -> TokenStream {
             }
         }
 
-        #[doc = " The same for several values of 32 bits in each register, of those that [`Primitive::lanes`] says have instructions. Truths are"]
-        #[doc = " lanes of ones or zeros. Elements follow each other: those of vector number `number` come after the one at `index`."]
-        pub(crate) trait LowerLanes { #lanes_methods }
-
-        #[doc = " Computes a primitive in all lanes. `dst` may be the register of any operand."]
-        pub(crate) fn lanes<L: LowerLanes>(code: &mut L, primitive: Primitive, dst: u8, src: &[u8]) {
-            match (primitive, src) {
-                #lanes_values
-                _ => misused("lanes", primitive, src),
-            }
-        }
-
-        #[doc = " Loads lanes."]
-        pub(crate) fn load_lanes<L: LowerLanes>(
-            code: &mut L, primitive: Primitive, dst: u8, base: u8, index: Src, number: u8,
-        ) {
-            match primitive {
-                #lanes_loads
-                _ => misused("a load of lanes", primitive, &[index]),
-            }
-        }
-
-        #[doc = " Stores lanes."]
-        pub(crate) fn store_lanes<L: LowerLanes>(
-            code: &mut L, primitive: Primitive, base: u8, index: Src, src: u8, number: u8,
-        ) {
-            match primitive {
-                #lanes_stores
-                _ => misused("a store of lanes", primitive, &[index]),
-            }
-        }
-
-        #[doc = " The same where operands or results, or elements, have 64 bits. Those that have 32 bits are in the lower half of a register, and a"]
-        #[doc = " truth has as many bits as the operands that were compared; one that chooses has as many as what it chooses from."]
-        pub(crate) trait LowerWideLanes { #wide_lanes_methods }
-
-        #[doc = " Computes a primitive in all lanes. `dst` may be the register of any operand."]
-        pub(crate) fn wide_lanes<L: LowerWideLanes>(code: &mut L, primitive: Primitive, dst: u8, src: &[u8]) {
-            match (primitive, src) {
-                #wide_lanes_values
-                _ => misused("wide lanes", primitive, src),
-            }
-        }
-
-        #[doc = " Loads lanes."]
-        pub(crate) fn load_wide_lanes<L: LowerWideLanes>(
-            code: &mut L, primitive: Primitive, dst: u8, base: u8, index: Src, number: u8,
-        ) {
-            match primitive {
-                #wide_lanes_loads
-                _ => misused("a load of wide lanes", primitive, &[index]),
-            }
-        }
-
-        #[doc = " Stores lanes."]
-        pub(crate) fn store_wide_lanes<L: LowerWideLanes>(
-            code: &mut L, primitive: Primitive, base: u8, index: Src, src: u8, number: u8,
-        ) {
-            match primitive {
-                #wide_lanes_stores
-                _ => misused("a store of wide lanes", primitive, &[index]),
-            }
-        }
+        #(#lanes)*
 
         #[doc = " Whoever makes nodes has made one that is not what its primitive is."]
         #[cold]
@@ -417,7 +439,8 @@ fn file(used: &[&Primitive]) -> TokenStream {
         };
         used.iter().filter_map(arm).collect()
     };
-    let (lanes, wide_lanes) = (lanes_of(&Primitive::lanes), lanes_of(&Primitive::wide_lanes));
+    let [lanes, wide_lanes, byte_lanes] =
+        [Primitive::lanes, Primitive::wide_lanes, Primitive::byte_lanes].map(|of_size| lanes_of(&of_size));
     let wide = arms(&is_wide);
     let linear = used.iter().filter_map(|primitive| {
         let (name, linear) = (variant(primitive), ident(&format!("{:?}", primitive.linear()?)));
@@ -507,6 +530,14 @@ fn file(used: &[&Primitive]) -> TokenStream {
                         #lanes
                         _ => return None,
                     }
+                })
+            }
+
+            #[doc = " How it is computed in lanes that have the lowest bytes of values of 32 bits, if it can be."]
+            pub fn byte_lanes(self) -> Option<Lanes> {
+                Some(match self {
+                    #byte_lanes
+                    _ => return None,
                 })
             }
 

@@ -184,6 +184,7 @@ pub(super) struct Definition {
     pub others: Option<Others>,
     pub lanes: Option<Lanes>,
     pub wide_lanes: Option<Lanes>,
+    pub byte_lanes: Option<Lanes>,
     pub linear: Option<Linear>,
     pub is_implicit: bool,
     pub examples: Vec<PrimitiveExample>,
@@ -264,6 +265,11 @@ impl Primitive {
     /// How compiled code executes it in several lanes where operands or results, or the elements that it accesses, have 64 bits, if it can.
     pub fn wide_lanes(&self) -> Option<Lanes> {
         self.0.wide_lanes
+    }
+
+    /// How compiled code executes it in lanes that have the lowest bytes of values of 32 bits, if it can.
+    pub fn byte_lanes(&self) -> Option<Lanes> {
+        self.0.byte_lanes
     }
 
     /// How it grows with its operands, if that can be said.

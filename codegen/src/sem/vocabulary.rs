@@ -28,6 +28,7 @@ struct RawPrimitive {
     parts: Vec<String>,
     lanes: Option<String>,
     wide_lanes: Option<String>,
+    byte_lanes: Option<String>,
     linear: Option<String>,
     #[serde(default)]
     implicit: bool,
@@ -138,6 +139,7 @@ impl Reader<'_> {
         let effect = self.named("effect", raw.effect.as_deref(), &Effect::NAMED).unwrap_or(Effect::Pure);
         let lanes = self.named("lanes", raw.lanes.as_deref(), &Lanes::NAMED);
         let wide_lanes = self.named("wide_lanes", raw.wide_lanes.as_deref(), &Lanes::NAMED);
+        let byte_lanes = self.named("byte_lanes", raw.byte_lanes.as_deref(), &Lanes::NAMED);
         let linear = self.named("linear", raw.linear.as_deref(), &Linear::NAMED);
         let given = [("lowering", &raw.lowering), ("as", &raw.same_as), ("builder", &raw.builder)];
         let mut given = given.iter().filter(|(_, value)| value.is_some()).map(|(key, _)| *key);
@@ -166,6 +168,7 @@ impl Reader<'_> {
             others: None,
             lanes,
             wide_lanes,
+            byte_lanes,
             linear,
             is_implicit: raw.implicit,
             examples,
@@ -258,7 +261,12 @@ impl Reader<'_> {
         if primitive.lowering() == Lowering::Call && (primitive.home() != Home::Float || effect != Effect::Pure) {
             self.error("lowering", "what is called is a pure function of floats: expected F in its signature");
         }
-        for (key, lanes) in [("lanes", primitive.lanes()), ("wide_lanes", primitive.wide_lanes())] {
+        let of_sizes = [
+            ("lanes", primitive.lanes()),
+            ("wide_lanes", primitive.wide_lanes()),
+            ("byte_lanes", primitive.byte_lanes()),
+        ];
+        for (key, lanes) in of_sizes {
             let lanes = match lanes {
                 None => None,
                 Some(Lanes::Call) => Some(Lowering::Call),
@@ -268,8 +276,15 @@ impl Reader<'_> {
                 self.error(key, "compiled code has lanes of what it has instructions for, and calls of what it calls");
             }
         }
-        if primitive.wide_lanes() == Some(Lanes::Call) {
-            self.error("wide_lanes", "functions for all lanes are those of 32 bits");
+        for (key, lanes) in &of_sizes[1..] {
+            if *lanes == Some(Lanes::Call) {
+                self.error(key, "functions for all lanes are those of 32 bits");
+            }
+        }
+        // The last iterations of a loop with lanes of bytes are made in those of 32 bits.
+        let has_elements_of_bytes = primitive.bytes().is_none_or(|bytes| bytes == 1);
+        if primitive.byte_lanes().is_some() && (primitive.lanes().is_none() || !has_elements_of_bytes) {
+            self.error("byte_lanes", "what has lanes of bytes has `lanes`, and elements of one byte if it has some");
         }
         // What has types of its own has lanes of one size.
         if !primitive.is_open() && primitive.lanes().is_some() && primitive.wide_lanes().is_some() {

@@ -110,13 +110,15 @@ fn every_primitive_with_instructions_has_a_method() {
     assert_eq!(methods(&trait_named(&text, "LowerLanes")), lanes);
     let wide = names(&|primitive| primitive.wide_lanes() == Some(Lanes::Instructions));
     assert_eq!(methods(&trait_named(&text, "LowerWideLanes")), wide);
+    let bytes = names(&|primitive| primitive.byte_lanes() == Some(Lanes::Instructions));
+    assert_eq!(methods(&trait_named(&text, "LowerByteLanes")), bytes);
     assert!(lowered.len() > 80 && lanes.len() > 50, "{} and {}", lowered.len(), lanes.len());
 }
 
 #[test]
 fn machine_code_that_is_left_out_does_not_compile() {
     let text = generated();
-    let traits = ["Lower", "LowerLanes", "LowerWideLanes"].map(|name| trait_named(&text, name));
+    let traits = ["Lower", "LowerLanes", "LowerWideLanes", "LowerByteLanes"].map(|name| trait_named(&text, name));
     let whole: String = traits.iter().map(|of| implementation(of, &format!("Whole{}", of.ident), None)).collect();
     let Some(output) = compile(&format!("{text}\n{whole}"), "whole_lowering") else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,6 +1,7 @@
 //! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`, `moves`, `wide`), which loops become vectors (`shape`), what several
-//! iterations share (`rows`), loops that divide what they count with (`strips`), and their fuel (`fuel`).
+//! iterations share (`rows`), loops that divide what they count with (`strips`), loops of bytes (`bytes`), and their fuel (`fuel`).
 
+mod bytes;
 mod fuel;
 mod moves;
 mod nests;

@@ -8,6 +8,7 @@ use vireo::asm::assemble;
 use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
+use super::bytes::{self, has_byte_lanes};
 use super::has_lanes;
 use super::moves::moves;
 use super::products::product;
@@ -45,15 +46,20 @@ fn buffers() -> Vec<Obj<Buffer>> {
         Obj::new(Buffer::copy_of(&bytes).expect("there is memory"))
     };
     let mut all: Vec<Obj<Buffer>> = [3, 5, 11].map(fill).into();
-    let offset = 20;
-    let (data, whole) = (all[0].as_ptr(), Arc::new(all[0].clone()));
+    all.push(view(&all[0], 20, true));
+    all
+}
+
+/// What is in a buffer from an offset on.
+pub fn view(of: &Obj<Buffer>, offset: usize, is_mutable: bool) -> Obj<Buffer> {
+    assert!(offset < of.len(), "it is inside");
+    let (data, whole) = (of.as_ptr(), Arc::new(of.clone()));
     // SAFETY: the view holds the buffer, and ends where that does.
     let view = unsafe {
         let data = std::ptr::NonNull::new(data.add(offset)).expect("it is inside");
-        Buffer::from_shared(whole, data, LENGTH as usize * 4 - offset, true)
+        Buffer::from_shared(whole, data, of.len() - offset, is_mutable)
     };
-    all.push(Obj::new(view));
-    all
+    Obj::new(view)
 }
 
 /// What becomes of a call within this fuel: the values by their bits, except that NaNs are alike, the fuel that it used, and memory likewise.
@@ -180,6 +186,22 @@ fn random_nests_of_narrow_elements_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, narrow: &mut Random| program(random, None, Some(Random(narrow.below(1 << 31))));
     run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+}
+
+#[test]
+fn random_nests_of_bytes_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    run(|random, _| bytes::program(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 300));
+}
+
+#[test]
+fn many_random_nests_have_lanes_of_bytes() {
+    if !has_lanes(8) {
+        return skipped(Need::Processor("avx2"), "there are no vectors of bytes");
+    }
+    let text = |number: u64| bytes::program(&mut Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1));
+    let count = (0..100).filter(|number| has_byte_lanes(&text(*number), 8)).count();
+    assert!(count >= 25, "only {count} of a hundred programs");
 }
 
 #[test]

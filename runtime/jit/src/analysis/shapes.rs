@@ -6,6 +6,7 @@
 
 use smallvec::SmallVec;
 
+use super::byte_lanes::ByteLanes;
 use super::carried::Carried;
 use super::loop_nest::{Item, LoopNest, addend, increment};
 use crate::generated::vm::primitive::Primitive;
@@ -81,6 +82,8 @@ pub(crate) struct Shapes {
     pub any: bool,
     /// Whether some vectors have lanes of 64 bits. Then all of them have as many lanes as those.
     pub is_wide: bool,
+    /// What all vectors can be computed by in lanes of 8 bits, if they can.
+    pub bytes: Option<ByteLanes>,
     /// Whether a shape has changed in this pass.
     changed: bool,
 }
@@ -104,6 +107,7 @@ impl Shapes {
             moves_stores: false,
             any: false,
             is_wide: false,
+            bytes: None,
             changed: false,
         };
         shapes.carried = shapes.elements(graph, nest)?;
@@ -352,13 +356,17 @@ impl Shapes {
             gathers |= is_lanes && primitive.effect() == Effect::Load && self.get(node.args[1]) != Shape::Strided(1);
         });
         (self.gathers, self.calls, self.any, self.moves_stores) = (gathers, calls, any, moves_stores);
-        let mut fits_four = !self.sequential && !self.roles.contains(&Role::Reduction);
+        let is_lane_by_lane = !self.sequential && !self.roles.contains(&Role::Reduction);
+        let mut fits_four = is_lane_by_lane;
         let mut is_wide = self.carried.iter().any(|(_, carried)| carried.of.is_wide());
         nest.for_each_node(graph, &mut |id| {
             is_wide |= self.has_wide_lanes(graph, id);
             fits_four &= self.fits_four_lanes(graph, id);
         });
         self.is_wide = is_wide;
+        if fits && is_lane_by_lane {
+            self.bytes = ByteLanes::new(graph, nest, &self);
+        }
         (fits && any && (!is_wide || fits_four)).then_some(self)
     }
 }

@@ -31,11 +31,15 @@ impl Scalar {
     }
 }
 
-/// How many lanes a vector has.
+/// How many lanes a vector has, and of which size. Those of larger registers come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Width {
     /// Those of AVX2 of 64 bits; values of 32 bits are in the lower half of a register then.
     Four,
+    /// Those of half a register of AVX2, of 8 bits: the lowest bytes of values of 32 bits.
+    SixteenBytes,
+    /// Those of AVX2 of 8 bits, likewise.
+    ThirtyTwoBytes,
     /// Those of AVX2 of 32 bits.
     Eight,
     /// Those of AVX-512 of 32 bits.
@@ -48,16 +52,22 @@ impl Width {
         match self {
             Width::Four => 4,
             Width::Eight => 8,
-            Width::Sixteen => 16,
+            Width::Sixteen | Width::SixteenBytes => 16,
+            Width::ThirtyTwoBytes => 32,
         }
     }
 
     /// Bytes of a register of them.
     pub fn bytes(self) -> i32 {
         match self {
-            Width::Four | Width::Eight => 32,
+            Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight => 32,
             Width::Sixteen => 64,
         }
+    }
+
+    /// Whether lanes have 8 bits.
+    pub fn has_bytes(self) -> bool {
+        matches!(self, Width::SixteenBytes | Width::ThirtyTwoBytes)
     }
 }
 

@@ -87,7 +87,8 @@ pub(super) fn fold_into_users(graph: &mut Graph) {
     graph.folded = folded;
 }
 
-/// The splats of values that the same block has loaded, with the loads: of 32 bits, or of 64 where that is the size of lanes.
+/// The splats of values that the same block has loaded, with the loads: of 32 bits, or of 64 where that is the size of lanes. No load
+/// splats a byte.
 fn splats_of_loads(graph: &Graph, block: BlockIndex) -> Vec<(NodeId, NodeId)> {
     let nodes: &Nodes = &graph.blocks[block].nodes;
     let is_load = |id: NodeId| match graph.node(id).kind {
@@ -102,6 +103,7 @@ fn splats_of_loads(graph: &Graph, block: BlockIndex) -> Vec<(NodeId, NodeId)> {
         let node = graph.node(*id);
         if node.kind == Kind::Splat
             && (!node.scalar().is_wide() || node.width() == Some(Width::Four))
+            && !node.width().is_some_and(Width::has_bytes)
             && is_load(node.args[0])
             && nodes[..index].contains(&node.args[0])
         {

@@ -29,13 +29,13 @@ impl Features {
         }
     }
 
-    /// The same without vectors of more than so many lanes.
+    /// The same without vectors of more than so many lanes of 32 bits.
     pub(crate) fn with_lanes(self, most: u8) -> Features {
         let allows = |width: Width| u64::from(most) >= width.lanes();
         Features { avx2: self.avx2 && allows(Width::Eight), avx512: self.avx512 && allows(Width::Sixteen), ..self }
     }
 
-    /// The widths of vectors that there are, the largest first.
+    /// The widths of vectors with lanes of 32 bits that there are, the largest first. Where there is one, there are all of AVX2.
     pub(crate) fn widths(self) -> &'static [Width] {
         match (self.avx2, self.avx512) {
             (true, true) => &[Width::Sixteen, Width::Eight],

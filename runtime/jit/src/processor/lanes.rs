@@ -38,6 +38,11 @@ pub(crate) fn can_load_bytes(primitive: Primitive, by: i64) -> bool {
     can_access(primitive) && primitive.element_shift() == 0 && (1..1 << 20).contains(&by)
 }
 
+/// Whether a vector with lanes of 8 bits can be made of bytes that are this far apart: by one load, or by two of which every other byte is taken.
+pub(crate) fn can_load_byte_lanes(primitive: Primitive, by: i64) -> bool {
+    primitive.byte_lanes() == Some(Lanes::Instructions) && matches!(by, 1 | 2)
+}
+
 /// Whether two loads and a permutation make a vector of elements that are this far apart.
 pub(crate) fn can_load_even(primitive: Primitive, by: i64) -> bool {
     can_gather(primitive, by) && primitive.element_shift() == 2 && by == 2

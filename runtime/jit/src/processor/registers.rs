@@ -79,7 +79,7 @@ pub const WIDE_VECTORS: [u8; 28] =
 pub const fn vectors(width: Option<Width>) -> &'static [u8] {
     match width {
         Some(Width::Sixteen) => &WIDE_VECTORS,
-        Some(Width::Four | Width::Eight) | None => &VECTORS,
+        Some(Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight) | None => &VECTORS,
     }
 }
 

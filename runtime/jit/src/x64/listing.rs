@@ -77,16 +77,17 @@ impl<'a> Listing<'a> {
 
     fn location(&self, id: NodeId) -> String {
         let (of, width) = (self.graph.node(id).scalar(), self.graph.node(id).width());
-        match self.allocation.locations[id.index()] {
-            Location::None => String::new(),
-            Location::Register(register) if matches!(width, Some(Width::Four | Width::Eight)) => {
-                format!(" in ymm{register}")
+        match (self.allocation.locations[id.index()], width) {
+            (Location::None, _) => String::new(),
+            (Location::Register(register), Some(Width::Sixteen)) => format!(" in zmm{register}"),
+            (Location::Register(register), Some(width)) if width.has_bytes() => {
+                format!(" in {} bytes of ymm{register}", width.lanes())
             }
-            Location::Register(register) if width == Some(Width::Sixteen) => format!(" in zmm{register}"),
-            Location::Register(register) if of.is_float() => format!(" in xmm{register}"),
-            Location::Register(register) if of.is_wide() => format!(" in {}", NAMES[usize::from(register)]),
-            Location::Register(register) => format!(" in {}", HALVES[usize::from(register)]),
-            Location::SpillSlot(slot) => format!(" in [rsp+{:#x}]", slot * 8),
+            (Location::Register(register), Some(_)) => format!(" in ymm{register}"),
+            (Location::Register(register), None) if of.is_float() => format!(" in xmm{register}"),
+            (Location::Register(register), None) if of.is_wide() => format!(" in {}", NAMES[usize::from(register)]),
+            (Location::Register(register), None) => format!(" in {}", HALVES[usize::from(register)]),
+            (Location::SpillSlot(slot), _) => format!(" in [rsp+{:#x}]", slot * 8),
         }
     }
 

@@ -52,7 +52,7 @@ impl BoundModule {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct CodeShape {
-    /// Most lanes of a vector.
+    /// Most lanes of a vector, of those with lanes of 32 bits.
     pub max_lanes: u8,
     /// Functions are compiled in baseline mode, with values in memory, as too large functions always are.
     pub baseline: bool,

@@ -455,11 +455,15 @@ impl<'a> Checker<'a> {
         let of = |index: usize| node.args.get(index).map(|arg| self.graph.node(*arg).ty);
         let all: Vec<Ty> = (0..node.args.len()).filter_map(of).collect();
         let is_lanes = |ty: Ty| matches!(ty, Ty::Lanes(..));
-        // None, or one of as many lanes, which have the size of elements in four lanes.
+        // Lanes of 8 bits are those of bytes.
+        let fits_bytes =
+            |primitive: Primitive, ty: Ty| primitive.element_shift() == 0 || !ty.width().is_some_and(Width::has_bytes);
+        // None, or one of as many lanes, which have the size of elements in four lanes; lanes of 8 bits have no masks.
         let is_mask = |mask: &[Ty], of: Ty, primitive: Primitive| match mask {
             [] => true,
             [Ty::Lanes(size, width)] => {
                 Some(*width) == of.width()
+                    && !width.has_bytes()
                     && (*width != Width::Four || size.is_wide() == (primitive.element_shift() == 3))
             }
             _ => false,
@@ -479,10 +483,11 @@ impl<'a> Checker<'a> {
             }
             Kind::Lanes(primitive, of) => {
                 let same = all.iter().all(|ty| is_lanes(*ty) && ty.width() == node.ty.width());
-                primitive.lanes(of).is_some()
-                    && same
-                    && have_sizes(primitive, of)
-                    && all.len() == primitive.operands(of).count()
+                let is_computed = match node.ty.width() {
+                    Some(width) if width.has_bytes() => of == Scalar::I32 && primitive.byte_lanes().is_some(),
+                    _ => primitive.lanes(of).is_some(),
+                };
+                is_computed && same && have_sizes(primitive, of) && all.len() == primitive.operands(of).count()
             }
             Kind::Number => node.ty == i32 && all == [Ty::Truth],
             Kind::Low | Kind::High => node.ty == i32 && all == [i64],
@@ -519,7 +524,10 @@ impl<'a> Checker<'a> {
             Kind::GatherBytes(..) => is_lanes(node.ty) && all == [i64, i64, node.ty],
             Kind::Byte(..) => is_lanes(node.ty) && all == [node.ty],
             Kind::LoadLanes(primitive, _) => {
-                is_lanes(node.ty) && all.starts_with(&[i64, i64]) && is_mask(&all[2..], node.ty, primitive)
+                is_lanes(node.ty)
+                    && all.starts_with(&[i64, i64])
+                    && fits_bytes(primitive, node.ty)
+                    && is_mask(&all[2..], node.ty, primitive)
             }
             Kind::Interleave(which) => {
                 let needs_four = matches!(which, Interleave::Even | Interleave::Odd);
@@ -540,6 +548,7 @@ impl<'a> Checker<'a> {
                 let fits = all.len() > 2
                     && all[..2] == [i64, i64]
                     && is_lanes(all[2])
+                    && fits_bytes(primitive, all[2])
                     && is_mask(&all[3..], all[2], primitive);
                 node.ty == Ty::Nothing && fits
             }

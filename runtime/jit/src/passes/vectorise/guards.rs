@@ -34,7 +34,7 @@ const _: () = assert!(MAX_ITERATIONS * MAX_ITERATIONS < 1 << RECIPROCAL_BITS);
 /// Most inner loops.
 const MAX_INNER_LOOPS: u64 = 16;
 /// Most iterations of the scalar loop in one of a vector loop.
-const MAX_LANES: u64 = 64;
+pub(super) const MAX_LANES: u64 = 64;
 // The steps of an iteration of a vector loop are a positive number of 32 bits: no inner loop takes more of them than all make iterations.
 const _: () = assert!(MAX_LANES * (1 + MAX_INNER_LOOPS * MAX_TOTAL_ITERATIONS) < 1 << 31);
 

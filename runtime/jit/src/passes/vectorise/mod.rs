@@ -72,18 +72,22 @@ impl Surroundings {
     }
 }
 
-/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`. Each does what the ones before have left; if there are
-/// `masks`, for vectors of at least so many lanes, nothing is left after the last one. Those that would not run are left out if the number of `iterations` is known.
-/// Gives also whether iterations may be left after all of them.
+/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`, and with lanes of 8 bits first if it `has_bytes`. Each does
+/// what the ones before have left; if there are `masks`, for vectors of at least so many lanes, nothing is left after the last one. Those that
+/// would not run are left out if the number of `iterations` is known. Gives also whether iterations may be left after all of them.
 fn factors(
     largest: Width,
-    unrolled: bool,
+    (unrolled, has_bytes): (bool, bool),
     masks: Option<Width>,
     surroundings: Surroundings,
     iterations: Option<u64>,
 ) -> (SmallVec<[Factor; 4]>, bool) {
     let smallest = largest.min(Width::Eight);
+    let (half, whole) = (Width::SixteenBytes, Width::ThirtyTwoBytes);
     let all: &[(Width, usize)] = match surroundings {
+        // More vectors would be more iterations than guards allow for.
+        Surroundings::Unknown if has_bytes && unrolled => &[(whole, 2), (whole, 1), (half, 1), (smallest, 1)],
+        Surroundings::Unknown if has_bytes => &[(whole, 1), (half, 1), (smallest, 1)],
         // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is twice as long.
         Surroundings::Unknown if unrolled => &[(largest, 4), (largest, 2), (smallest, 2), (smallest, 1)],
         Surroundings::Unknown => &[(largest, 1), (smallest, 1)],
@@ -93,9 +97,11 @@ fn factors(
     let factor = |width, vectors| Factor { width, vectors, is_masked: false };
     let mut factors: SmallVec<[Factor; 4]> = all.iter().map(|(width, vectors)| factor(*width, *vectors)).collect();
     if masks.is_some() {
-        // One vector with a mask takes as long as one without.
-        factors.retain(|factor| factor.width == largest);
-        factors.push(factor(largest, 1));
+        // One vector with a mask takes as long as one without. Bytes leave less than one.
+        factors.retain(|factor| factor.width == largest || factor.width.has_bytes());
+        if !has_bytes {
+            factors.push(factor(largest, 1));
+        }
     }
     factors.dedup();
     let mut left = iterations;
@@ -284,7 +290,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) ->
     let has_rows = has_rows(graph, candidate);
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
     let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
-    let (factors, leaves_some) = factors(largest, unrolled, masks, surroundings, iterations);
+    let (factors, leaves_some) = factors(largest, (unrolled, shapes.bytes.is_some()), masks, surroundings, iterations);
     for factor in factors {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
@@ -356,7 +362,7 @@ mod tests {
     use super::*;
 
     fn iterations_of(largest: Width, unrolled: bool, iterations: Option<u64>) -> Vec<u64> {
-        let factors = factors(largest, unrolled, None, Surroundings::Unknown, iterations).0;
+        let factors = factors(largest, (unrolled, false), None, Surroundings::Unknown, iterations).0;
         factors.into_iter().map(Factor::iterations).collect()
     }
 
@@ -364,7 +370,8 @@ mod tests {
     fn a_mask_leaves_nothing() {
         let (eight, sixteen) = (Width::Eight, Width::Sixteen);
         let factors = |largest, least, iterations| {
-            let (factors, leaves_some) = factors(largest, true, Some(least), Surroundings::Unknown, iterations);
+            let (factors, leaves_some) =
+                factors(largest, (true, false), Some(least), Surroundings::Unknown, iterations);
             assert!(!leaves_some);
             let text = factors.iter().map(|factor| {
                 let mask = if factor.is_masked { "m" } else { "" };
@@ -395,7 +402,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_known() {
-        let leaves_some = |iterations| factors(Width::Eight, true, None, Surroundings::Unknown, iterations).1;
+        let leaves_some = |iterations| factors(Width::Eight, (true, false), None, Surroundings::Unknown, iterations).1;
         assert_eq!([None, Some(7), Some(24), Some(25)].map(leaves_some), [true, true, false, true]);
     }
 
@@ -412,6 +419,32 @@ mod tests {
             [(7, vec![]), (8, vec![8]), (24, vec![16, 8]), (64, vec![64]), (104, vec![64, 32, 8])]
         {
             assert_eq!(iterations_of(sixteen, true, Some(iterations)), expected, "{iterations} iterations");
+        }
+    }
+
+    #[test]
+    fn bytes_come_first() {
+        let factors = |largest, unrolled, iterations| {
+            let masks = (largest == Width::Sixteen).then_some(largest);
+            let factors = factors(largest, (unrolled, true), masks, Surroundings::Unknown, iterations).0;
+            assert!(factors.iter().all(|factor| factor.iterations() <= guards::MAX_LANES));
+            let text = factors.iter().map(|factor| {
+                let bytes = if factor.width.has_bytes() { "b" } else { "" };
+                let mask = if factor.is_masked { "m" } else { "" };
+                format!("{}{bytes}{mask}", factor.iterations())
+            });
+            text.collect::<Vec<_>>().join(" ")
+        };
+        let (eight, sixteen) = (Width::Eight, Width::Sixteen);
+        assert_eq!(
+            [(eight, true), (eight, false), (sixteen, true)].map(|(largest, many)| factors(largest, many, None)),
+            ["64b 32b 16b 8", "32b 16b 8", "64b 32b 16b 16m"]
+        );
+        for (iterations, with_eight, with_sixteen) in
+            [(8, "8", "8"), (14, "8", "16m"), (16, "16b", "16b"), (46, "32b 8", "32b 16m"), (48, "32b 16b", "32b 16b")]
+        {
+            let both = [eight, sixteen].map(|largest| factors(largest, true, Some(iterations)));
+            assert_eq!(both, [with_eight, with_sixteen], "{iterations} iterations");
         }
     }
 }

@@ -42,7 +42,7 @@ const MAX_VECTORS: u64 = 4;
 fn max_carried(width: Width) -> u64 {
     match width {
         Width::Sixteen => 16,
-        Width::Four | Width::Eight => 8,
+        Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight => 8,
     }
 }
 
@@ -70,6 +70,8 @@ pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockI
         || candidate.shapes.sequential
         || candidate.shapes.calls
         || candidate.shapes.moves_stores
+        // More lanes save more than rows that share vectors.
+        || candidate.shapes.bytes.is_some()
     {
         return None;
     }

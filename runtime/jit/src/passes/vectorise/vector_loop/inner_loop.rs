@@ -39,7 +39,7 @@ impl LoopBodyBuilder<'_, '_> {
             entering.extend_from_slice(&self.elements[element].1);
         }
         let all: Vec<Element> = carried.iter().map(|(element, _)| *element).chain(others).collect();
-        if self.mask.is_none() {
+        if self.mask.is_none() && !self.of.factor.width.has_bytes() {
             self.unrolled.rows = transposable(self.graph, self.of.shapes, inner);
         }
         if !self.unrolled.rows.is_empty() {

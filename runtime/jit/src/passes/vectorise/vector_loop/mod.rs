@@ -316,7 +316,7 @@ impl LoopBodyBuilder<'_, '_> {
                 Value::Scalar(self.add(node.kind, node.ty, &args))
             }
             // Lanes have no type: the vectors stay the same.
-            kind if is_same_bits(kind) => {
+            kind if is_same_bits(kind, self.of.factor.width) => {
                 let all = (0..self.of.factor.vectors).map(|number| self.vector(node.args[0], number));
                 Value::Vectors(all.collect::<Option<_>>()?)
             }
@@ -333,6 +333,10 @@ impl LoopBodyBuilder<'_, '_> {
                 self.divide(&node, lanes::division(primitive, of)?)?
             }
             Kind::Primitive(primitive, of) => {
+                let primitive = match &shapes.bytes {
+                    Some(bytes) if self.of.factor.width.has_bytes() => bytes.primitive(self.graph, id)?,
+                    _ => primitive,
+                };
                 let mut all = SmallVec::new();
                 for number in 0..self.of.factor.vectors {
                     let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
@@ -425,7 +429,9 @@ impl LoopBodyBuilder<'_, '_> {
         let values = (0..self.of.factor.vectors).map(|number| self.vector(node.args[2], number));
         let mut values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
         if let Some((carried, _)) = self.elements.get(&element).cloned() {
-            if let Some(extension) = carried.extension_of(self.graph, node.args[2]) {
+            // A byte is its own extension, and what loads of it give is known.
+            let has_bytes = self.of.factor.width.has_bytes();
+            if let Some(extension) = carried.extension_of(self.graph, node.args[2]).filter(|_| !has_bytes) {
                 let extend = |value: &mut NodeId| *value = self.lanes(extension, &[*value]);
                 values.iter_mut().for_each(extend);
             }
@@ -611,9 +617,10 @@ pub(super) fn count(graph: &mut Graph, body: BlockIndex, steps: NodeId) -> ExitI
 }
 
 /// Whether a node only changes the type of lanes.
-fn is_same_bits(kind: Kind) -> bool {
+fn is_same_bits(kind: Kind, width: Width) -> bool {
     match kind {
         Kind::Cast => true,
+        Kind::Primitive(primitive, _) if width.has_bytes() => primitive.byte_lanes() == Some(Lanes::SameBits),
         Kind::Primitive(primitive, of) => primitive.lanes(of) == Some(Lanes::SameBits),
         _ => false,
     }

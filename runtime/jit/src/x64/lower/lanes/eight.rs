@@ -418,7 +418,7 @@ pub(super) fn ones(asm: &mut Asm) {
     emit!(asm; vpcmpeqd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH));
 }
 
-fn invert(asm: &mut Asm, dst: u8) {
+pub(super) fn invert(asm: &mut Asm, dst: u8) {
     ones(asm);
     emit!(asm; vpxor Ry(dst), Ry(dst), Ry(VECTOR_SCRATCH));
 }

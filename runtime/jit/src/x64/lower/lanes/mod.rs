@@ -1,9 +1,10 @@
 //! Vector instructions on lanes of 32 bits: AVX2 on eight of them, AVX-512 on sixteen, which compute bit for bit what [`super::value`] does for
-//! one value; and AVX2 on four lanes of 64 bits. A truth value is a lane of ones or zeros, with as many bits as what it compares.
+//! one value; AVX2 on four lanes of 64 bits; and AVX2 on bytes. A truth value is a lane of ones or zeros, with as many bits as what it compares.
 //! `emit/vector_nodes.rs` calls this for each node.
 //!
 //! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any operand.
 
+mod bytes;
 mod eight;
 mod four;
 mod sixteen;
@@ -16,6 +17,7 @@ use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
 use crate::math::vector;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
+use bytes::Bytes;
 use eight::Eight;
 use four::Four;
 pub(crate) use four::load_wide_splat;
@@ -34,6 +36,9 @@ pub(crate) fn value(asm: &mut Asm, width: Width, (primitive, of): (Primitive, Sc
         // The four lanes are the lower half of eight.
         Width::Four | Width::Eight => primitive::lanes(&mut Eight { asm, mask }, primitive, dst, src),
         Width::Sixteen => primitive::lanes(&mut Sixteen { asm, mask }, primitive, dst, src),
+        Width::SixteenBytes | Width::ThirtyTwoBytes => {
+            primitive::byte_lanes(&mut Bytes { asm, width }, primitive, dst, src);
+        }
     }
 }
 
@@ -57,6 +62,10 @@ pub(crate) fn load(
         }
         Width::Eight => primitive::load_lanes(&mut Eight { asm, mask }, primitive, dst, base, index, number),
         Width::Sixteen => primitive::load_lanes(&mut Sixteen { asm, mask }, primitive, dst, base, index, number),
+        Width::SixteenBytes | Width::ThirtyTwoBytes => {
+            debug_assert!(mask.is_none(), "bytes have no masks");
+            primitive::load_byte_lanes(&mut Bytes { asm, width }, primitive, dst, base, index, number);
+        }
     }
 }
 
@@ -80,10 +89,14 @@ pub(crate) fn store(
         }
         Width::Eight => primitive::store_lanes(&mut Eight { asm, mask }, primitive, base, index, src, number),
         Width::Sixteen => primitive::store_lanes(&mut Sixteen { asm, mask }, primitive, base, index, src, number),
+        Width::SixteenBytes | Width::ThirtyTwoBytes => {
+            debug_assert!(mask.is_none(), "bytes have no masks");
+            primitive::store_byte_lanes(&mut Bytes { asm, width }, primitive, base, index, src, number);
+        }
     }
 }
 
-/// Functions that there are for each width.
+/// Functions that there are for each width with lanes of 32 or 64 bits.
 macro_rules! of_width {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*);)*) => {$(
         $(#[$doc])*
@@ -92,20 +105,17 @@ macro_rules! of_width {
                 Width::Four => four::$name(asm, $($arg),*),
                 Width::Eight => eight::$name(asm, $($arg),*),
                 Width::Sixteen => sixteen::$name(asm, $($arg),*),
+                Width::SixteenBytes | Width::ThirtyTwoBytes => {
+                    unreachable!(concat!("no loop with lanes of bytes needs `", stringify!($name), "`"))
+                }
             }
         }
     )*};
 }
 
 of_width! {
-    /// Copies lanes.
-    copy(dst: u8, src: u8);
-    /// Splats a value.
-    splat(of: Scalar, dst: u8, src: u8);
     /// Quotients by a divisor whose reciprocal is in all lanes of 64 bits. `free` is no register of an operand.
     quotients(dst: u8, a: u8, reciprocal: u8, free: u8, signed: bool);
-    /// Truth values as 0 or 1.
-    numbers(dst: u8, src: u8);
     /// The value of one lane.
     extract(of: Scalar, dst: u8, src: u8, lane: u8);
     /// The sum of all lanes.
@@ -130,10 +140,51 @@ of_width! {
     load_splat(dst: u8, base: u8, index: u8, displacement: i32);
     /// Lanes of both operands in turn.
     interleave(dst: u8, a: u8, b: u8, which: Interleave);
-    /// Loads lanes from the native frame.
-    load_frame(dst: u8, offset: i32);
-    /// Stores lanes to the native frame.
-    store_frame(offset: i32, src: u8);
+}
+
+/// Copies lanes.
+pub(crate) fn copy(asm: &mut Asm, width: Width, dst: u8, src: u8) {
+    match width {
+        Width::Sixteen => sixteen::copy(asm, dst, src),
+        Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight => eight::copy(asm, dst, src),
+    }
+}
+
+/// Splats a value.
+pub(crate) fn splat(asm: &mut Asm, width: Width, of: Scalar, dst: u8, src: u8) {
+    match width {
+        Width::Four => four::splat(asm, of, dst, src),
+        Width::Eight => eight::splat(asm, of, dst, src),
+        Width::Sixteen => sixteen::splat(asm, of, dst, src),
+        Width::SixteenBytes | Width::ThirtyTwoBytes => bytes::splat(asm, dst, src),
+    }
+}
+
+/// Truth values as 0 or 1.
+pub(crate) fn numbers(asm: &mut Asm, width: Width, dst: u8, src: u8) {
+    match width {
+        Width::Four | Width::Eight => eight::numbers(asm, dst, src),
+        Width::Sixteen => sixteen::numbers(asm, dst, src),
+        Width::SixteenBytes | Width::ThirtyTwoBytes => bytes::numbers(asm, dst, src),
+    }
+}
+
+/// Loads lanes from the native frame.
+pub(crate) fn load_frame(asm: &mut Asm, width: Width, dst: u8, offset: i32) {
+    match width {
+        Width::Sixteen => sixteen::load_frame(asm, dst, offset),
+        Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight => eight::load_frame(asm, dst, offset),
+    }
+}
+
+/// Stores lanes to the native frame.
+pub(crate) fn store_frame(asm: &mut Asm, width: Width, offset: i32, src: u8) {
+    match width {
+        Width::Sixteen => sixteen::store_frame(asm, offset, src),
+        Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight => {
+            eight::store_frame(asm, offset, src);
+        }
+    }
 }
 
 /// Loads one byte of each row, from consecutive rows. `free` is a register for vectors that is free.
@@ -147,6 +198,7 @@ pub(crate) fn load_bytes(
     free: u8,
 ) {
     address(asm, from, 0);
+    debug_assert!(rows.stride == 2 || !width.has_bytes(), "lanes of bytes are loaded at no other stride");
     if rows.stride == 2 {
         even_bytes(asm, width, rows.first.wrapping_mul(2), free);
     } else {
@@ -156,6 +208,7 @@ pub(crate) fn load_bytes(
         // Of eight bytes, four lanes have no use for the upper half.
         Width::Four | Width::Eight => eight::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
         Width::Sixteen => sixteen::extend_bytes(asm, dst, primitive == Primitive::LoadI8s),
+        Width::SixteenBytes | Width::ThirtyTwoBytes => copy(asm, width, dst, VECTOR_SCRATCH),
     }
 }
 
@@ -167,10 +220,11 @@ fn even_bytes(asm: &mut Asm, width: Width, offset: i32, free: u8) {
             ; vmovq Rx(VECTOR_SCRATCH), QWORD [Rq(SCRATCH) + offset]
             ; vmovq Rx(free), QWORD [Rq(SCRATCH) + offset.wrapping_add(7)]
         ),
-        Width::Sixteen => emit!(asm
+        Width::Sixteen | Width::SixteenBytes => emit!(asm
             ; vmovdqu Rx(VECTOR_SCRATCH), [Rq(SCRATCH) + offset]
             ; vmovdqu Rx(free), [Rq(SCRATCH) + offset.wrapping_add(15)]
         ),
+        Width::ThirtyTwoBytes => return bytes::load_even(asm, offset, free),
     }
     emit!(asm
         ; vpsllw Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), BYTE 8

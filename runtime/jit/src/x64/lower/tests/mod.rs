@@ -1,6 +1,7 @@
 //! Assembles every primitive, in many choices of registers and constants, and compares what it computes with the
 //! interpreter's function. Each run also checks that no register changed that must not.
 
+mod byte_lanes;
 mod cases;
 mod evex;
 mod lanes;
