@@ -106,6 +106,9 @@ pub(crate) enum Kind {
     Quotients {
         signed: bool,
     },
+    /// The quotients of the lanes of `i32` and a constant, toward zero: the upper halves of the products with the second operand, which has the
+    /// constant's multiplier in all lanes, and what has to be done to these.
+    ConstantQuotients(ConstantDivision),
     /// The same value in each lane; of eight or sixteen lanes half as many if it is an `f64`.
     Splat,
     /// Truth values in lanes as 0 or 1.
@@ -143,6 +146,20 @@ pub(crate) enum Kind {
     Interleave(Interleave),
     /// Exits unless the frame of a native call fits the stacks, so that the interpreter need not make the call.
     HasRoom,
+}
+
+/// How quotients by a constant follow from the upper halves of products (`passes/vectorise/vector_loop/division.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ConstantDivision {
+    /// The numbers have signs.
+    pub signed: bool,
+    /// The divisor is negative.
+    pub is_negative: bool,
+    /// The multiplier is by 2^32 more than the number that is multiplied, so the dividend is added to the upper half. Without signs, the sum has
+    /// 33 bits.
+    pub adds_dividend: bool,
+    /// By how much the upper half, or the sum, is shifted.
+    pub shift: u8,
 }
 
 /// Rows of elements in a buffer, for a load of every fourth one.

@@ -507,6 +507,10 @@ impl<'a> Checker<'a> {
                 }
                 _ => false,
             },
+            // No instructions of sixteen lanes do it.
+            Kind::ConstantQuotients(_) => {
+                matches!(node.ty, Ty::Lanes(Scalar::I32, Width::Four | Width::Eight)) && all == [node.ty, node.ty]
+            }
             Kind::LaneNumbers => is_lanes(node.ty) && all.len() == 1 && is_lanes(all[0]),
             Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
             Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),

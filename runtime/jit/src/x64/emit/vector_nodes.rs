@@ -34,6 +34,11 @@ impl Emitter<'_> {
                 // No operand is reloaded to the third register.
                 lanes::quotients(&mut self.asm, width, target, number, reciprocal, VECTOR_LOADED[2], signed);
             }
+            Kind::ConstantQuotients(division) => {
+                let (number, multiplier) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
+                // As above.
+                lanes::constant_quotients(&mut self.asm, width, target, number, multiplier, VECTOR_LOADED[2], division);
+            }
             Kind::LaneNumbers => {
                 let source = self.operand(node.args[0], 0);
                 lanes::numbers(&mut self.asm, width, target, source);

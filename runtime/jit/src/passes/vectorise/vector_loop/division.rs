@@ -1,15 +1,22 @@
 //! Divisions of vectors of `i32` by one divisor, which guards have checked.
 //!
-//! The quotient of `a` and `d` is `a` times the reciprocal of `d`, as `f64`, toward zero. The reciprocal is magnified by `1 + 2^-48`, which is more
-//! than all that rounding takes away, so the product is at least `a / d`, and more than that by less than `a / d * 2^-47`. It is below the next
-//! integer: that is at least `1 / d` away if `a / d` is none, and `a` has 32 bits.
+//! If the divisor `d` is a constant, the quotient of `a` and `d` is the upper part of the product of `a` and a multiplier, `2^(32+s) / d` rounded up
+//! (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994). Let the multiplier `m` be such that `m d` is
+//! `2^(32+s) + e`. Then `a m / 2^(32+s)` is the sum of `a / d` and `a e / (d 2^(32+s))`. The second part is less than `1 / d`, so that the next integer
+//! is not reached, if `e` is at most `2^s` and `a` is less than `2^32`; or if `e` is at most `2^(s+1)` and `a` has a sign. A negative one is
+//! rounded down and one is added, so for that `e` must not be zero, and the second part may be `-1 / d`, as it is for the least number.
+//!
+//! Otherwise, and in sixteen lanes, which the encoder of AVX-512 has no such products for, the quotient is `a` times the reciprocal of `d`, as
+//! `f64`, toward zero. The reciprocal is magnified by `1 + 2^-48`, which is more than all that rounding takes away, so the product is at least
+//! `a / d`, and more than that by less than `a / d * 2^-47`. It is below the next integer: that is at least `1 / d` away if `a / d` is none, and
+//! `a` has 32 bits.
 
 use smallvec::SmallVec;
 
 use super::{LoopBodyBuilder, Value};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Kind, Node, NodeId};
-use crate::ir::types::{Scalar, Ty};
+use crate::ir::graph::{ConstantDivision, Kind, Node, NodeId};
+use crate::ir::types::{Scalar, Ty, Width};
 use crate::processor::lanes::Division;
 
 /// What reciprocals are multiplied by.
@@ -20,13 +27,23 @@ impl LoopBodyBuilder<'_, '_> {
     pub(super) fn divide(&mut self, node: &Node, division: Division) -> Option<Value> {
         let Division { signed, remainder } = division;
         let divisor = self.scalar(node.args[1])?;
-        let reciprocal = self.reciprocal(divisor, signed);
-        let (floats, numbers) = (self.of.lanes_of(Scalar::F64), self.of.lanes_of(Scalar::I32));
-        let reciprocal = self.add(Kind::Splat, floats, &[reciprocal]);
+        let numbers = self.of.lanes_of(Scalar::I32);
+        let constant = self.graph.constant(divisor).filter(|_| self.of.factor.width != Width::Sixteen);
+        let (kind, factor) = match constant.and_then(|bits| multiplication(bits as u32, signed)) {
+            Some((division, multiplier)) => {
+                let multiplier = self.graph.add_constant(Scalar::I32, multiplier.into());
+                (Kind::ConstantQuotients(division), self.add(Kind::Splat, numbers, &[multiplier]))
+            }
+            None => {
+                let reciprocal = self.reciprocal(divisor, signed);
+                let floats = self.of.lanes_of(Scalar::F64);
+                (Kind::Quotients { signed }, self.add(Kind::Splat, floats, &[reciprocal]))
+            }
+        };
         let mut all = SmallVec::new();
         for number in 0..self.of.factor.vectors {
             let dividend = self.vector(node.args[0], number)?;
-            let mut value = self.add(Kind::Quotients { signed }, numbers, &[dividend, reciprocal]);
+            let mut value = self.add(kind, numbers, &[dividend, factor]);
             if remainder {
                 let divisor = self.vector(node.args[1], number)?;
                 value = self.lanes(Primitive::WrappingMul, &[value, divisor]);
@@ -55,12 +72,32 @@ impl LoopBodyBuilder<'_, '_> {
     }
 }
 
+/// How to divide by a constant, and the lower half of the multiplier. None for 0, 1 and -1.
+fn multiplication(divisor: u32, signed: bool) -> Option<(ConstantDivision, u32)> {
+    let is_negative = signed && (divisor as i32) < 0;
+    let magnitude = u128::from(if is_negative { divisor.wrapping_neg() } else { divisor });
+    if magnitude < 2 {
+        return None;
+    }
+    // The multiplier is less than 2^33, and with signs less than 2^32, as the least shift is at most that of the next power of two.
+    for shift in 0..=32_u8 {
+        let power = 1_u128 << (32 + shift);
+        let multiplier = if signed { power / magnitude + 1 } else { power.div_ceil(magnitude) };
+        if multiplier * magnitude - power <= 1_u128 << (shift + u8::from(signed)) {
+            // What is multiplied is a number with a sign or without.
+            let adds_dividend = multiplier >> if signed { 31 } else { 32 } != 0;
+            return Some((ConstantDivision { signed, is_negative, adds_dividend, shift }, multiplier as u32));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
-    use super::MAGNIFIED;
+    use super::*;
 
-    #[test]
-    fn quotients_are_exact() {
+    /// The numbers at the edges of what instructions do, and some others.
+    fn numbers() -> Vec<u32> {
         let edges =
             [0_u32, 1, 2, 3, 5, 7, 10, 641, 65_535, 65_536, 65_537, 6_700_417, 0x7FFF_FFFE, 0x7FFF_FFFF, 1 << 31];
         let mut numbers: Vec<u32> = edges.iter().flat_map(|edge| [*edge, edge.wrapping_neg(), !edge]).collect();
@@ -69,12 +106,54 @@ mod tests {
             random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
             numbers.push((random >> shift) as u32);
         }
+        numbers
+    }
+
+    /// Dividends for a divisor: multiples of it, and what is next to them, are closest to an integer.
+    fn dividends(numbers: &[u32], divisor: u32) -> Vec<u32> {
+        let near = numbers.iter().map(|number| number / divisor * divisor);
+        let near = near.flat_map(|number| [number, number.wrapping_add(1), number.wrapping_sub(1)]);
+        numbers.iter().copied().chain(near).collect()
+    }
+
+    /// What the node computes.
+    fn quotient(a: u32, (division, multiplier): (ConstantDivision, u32)) -> u32 {
+        let ConstantDivision { signed, is_negative, adds_dividend, shift } = division;
+        if !signed {
+            let upper = (u64::from(a) * u64::from(multiplier)) >> 32;
+            return ((upper + if adds_dividend { u64::from(a) } else { 0 }) >> shift) as u32;
+        }
+        let upper = ((i64::from(a as i32) * i64::from(multiplier as i32)) >> 32) as i32;
+        let sum = if adds_dividend { upper.wrapping_add(a as i32) } else { upper };
+        let rounded = (sum >> shift) + i32::from(sum < 0);
+        if is_negative { rounded.wrapping_neg() as u32 } else { rounded as u32 }
+    }
+
+    #[test]
+    fn quotients_by_constants_are_exact() {
+        let numbers = numbers();
+        let divisors = numbers.iter().copied().chain(2..3000).filter(|divisor| *divisor != 0);
+        for divisor in divisors.flat_map(|divisor| [divisor, divisor.wrapping_neg()]) {
+            let [signed, unsigned] = [true, false].map(|signed| multiplication(divisor, signed));
+            assert_eq!((signed.is_some(), unsigned.is_some()), (divisor.wrapping_add(1) > 2, divisor > 1), "{divisor}");
+            let magnitude = divisor.min(divisor.wrapping_neg());
+            for a in dividends(&numbers, divisor).into_iter().chain(dividends(&numbers, magnitude)) {
+                if let Some(signed) = signed {
+                    let expected = (a as i32).wrapping_div(divisor as i32);
+                    assert_eq!(quotient(a, signed) as i32, expected, "{} / {}", a as i32, divisor as i32);
+                }
+                if let Some(unsigned) = unsigned {
+                    assert_eq!(quotient(a, unsigned), a / divisor, "{a} / {divisor}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quotients_are_exact() {
+        let numbers = numbers();
         for divisor in numbers.iter().copied().filter(|divisor| *divisor != 0) {
-            // Multiples of the divisor, and what is next to them, are closest to an integer.
-            let near = numbers.iter().map(|number| number / divisor * divisor);
-            let near: Vec<u32> =
-                near.flat_map(|number| [number, number.wrapping_add(1), number.wrapping_sub(1)]).collect();
-            for dividend in numbers.iter().chain(&near).copied() {
+            for dividend in dividends(&numbers, divisor) {
                 let product = f64::from(dividend) * (1.0 / f64::from(divisor) * MAGNIFIED);
                 assert_eq!(product.trunc(), f64::from(dividend / divisor), "{dividend} / {divisor}");
                 let (dividend, divisor) = (dividend as i32, divisor as i32);

@@ -5,6 +5,7 @@
 //! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any operand.
 
 mod bytes;
+mod constant_division;
 mod eight;
 mod four;
 mod sixteen;
@@ -13,7 +14,7 @@ use dynasmrt::DynasmApi;
 
 use super::{Asm, Primitive, Scalar, Src, emit};
 use crate::generated::vm::primitive;
-use crate::ir::graph::{Interleave, Rows};
+use crate::ir::graph::{ConstantDivision, Interleave, Rows};
 use crate::ir::types::Width;
 use crate::math::vector;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
@@ -157,6 +158,24 @@ pub(crate) fn splat(asm: &mut Asm, width: Width, of: Scalar, dst: u8, src: u8) {
         Width::Eight => eight::splat(asm, of, dst, src),
         Width::Sixteen => sixteen::splat(asm, of, dst, src),
         Width::SixteenBytes | Width::ThirtyTwoBytes => bytes::splat(asm, dst, src),
+    }
+}
+
+/// Quotients by a constant, whose multiplier is in all lanes. `free` is no register of an operand.
+pub(crate) fn constant_quotients(
+    asm: &mut Asm,
+    width: Width,
+    dst: u8,
+    a: u8,
+    multiplier: u8,
+    free: u8,
+    division: ConstantDivision,
+) {
+    match width {
+        Width::Four | Width::Eight => constant_division::quotients(asm, dst, a, multiplier, free, division),
+        Width::Sixteen | Width::SixteenBytes | Width::ThirtyTwoBytes => {
+            unreachable!("{width:?} lanes are divided in another way, or not at all")
+        }
     }
 }
 

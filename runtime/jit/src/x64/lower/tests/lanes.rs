@@ -8,7 +8,7 @@ use super::cases::{Case, cases};
 use super::machine::{Code, State};
 use super::{Features, Random};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Interleave, Rows};
+use crate::ir::graph::{ConstantDivision, Interleave, Rows};
 use crate::ir::types::Width;
 use crate::ir::types::{Lanes, Scalar, Ty};
 
@@ -177,6 +177,47 @@ fn lanes_are_added_up() {
         });
         let sum = values.iter().fold(0_u32, |sum, value| sum.wrapping_add(*value));
         assert!(vectors.lanes(RESULT).iter().all(|value| *value == sum), "{width:?}");
+    }
+}
+
+#[test]
+fn quotients_by_constants_are_upper_halves_of_products() {
+    let mut random = Random(19);
+    // 7, -7, 10 and 2 with signs, and 7, 10 and 641 without.
+    let divisions = [
+        (7_u32, true, false, true, 2, 0x9249_2493_u32),
+        (7_u32.wrapping_neg(), true, true, true, 2, 0x9249_2493),
+        (10, true, false, false, 2, 0x6666_6667),
+        (2, true, false, true, 0, 0x8000_0001),
+        (7, false, false, true, 3, 0x2492_4925),
+        (10, false, false, false, 3, 0xCCCC_CCCD),
+        (641, false, false, false, 0, 0x0066_3D81),
+    ];
+    for width in widths().iter().copied().filter(|width| *width == Width::Eight) {
+        for (divisor, signed, is_negative, adds_dividend, shift, multiplier) in divisions {
+            let division = ConstantDivision { signed, is_negative, adds_dividend, shift };
+            for _ in 0..60 {
+                let [dst, a, factor] = [(); 3].map(|()| random.of(&REGISTERS[..14]));
+                if a == factor {
+                    continue;
+                }
+                let mut vectors = Vectors::new(width);
+                let values: Vec<u32> = (0..8).map(|_| random.value(Scalar::I32) as u32).collect();
+                vectors.lanes(0).copy_from_slice(&values);
+                vectors.lanes(1).fill(multiplier);
+                vectors.run(|asm, width| {
+                    load(asm, width, a, 0);
+                    load(asm, width, factor, 1);
+                    lanes::constant_quotients(asm, width, dst, a, factor, 14, division);
+                    store(asm, width, dst);
+                });
+                for (value, actual) in values.into_iter().zip(vectors.lanes(RESULT)) {
+                    let expected =
+                        if signed { (value as i32).wrapping_div(divisor as i32) as u32 } else { value / divisor };
+                    assert_eq!(*actual, expected, "{value} / {divisor} by {division:?}");
+                }
+            }
+        }
     }
 }
 
