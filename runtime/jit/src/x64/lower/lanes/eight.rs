@@ -19,7 +19,10 @@ macro_rules! elements {
     ($asm:expr, $lanes:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {{
         let offset = i32::from($number) * $lanes as i32 * $size;
         match $index {
-            Src::Reg(index) => emit!($asm; $($before)* [Rq($base) + Rq(index) * $size + offset] $($after)*),
+            Src::Reg(index) => match i8::try_from(offset) {
+                Ok(offset) => emit!($asm; $($before)* [BYTE Rq($base) + Rq(index) * $size + offset] $($after)*),
+                Err(_) => emit!($asm; $($before)* [DWORD Rq($base) + Rq(index) * $size + offset] $($after)*),
+            },
             Src::Imm(index) => {
                 let offset = index.wrapping_mul($size).wrapping_add(offset);
                 emit!($asm; $($before)* [Rq($base) + offset] $($after)*)
