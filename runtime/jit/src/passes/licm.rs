@@ -3,14 +3,14 @@
 //!
 //! Checks move too. A check that fails in the preheader exits there with the frame state at the beginning of the loop, before anything of
 //! the loop has happened. So it may be made earlier than the program makes it: the interpreter continues at the loop, and finds out what is
-//! wrong, or that nothing is.
+//! wrong, or that nothing is. Guards of an inner vector loop that a buffer is there and may be written move, too: if one fails, an access inside would.
 
 use super::guard_sinking::Guarded;
 use super::gvn::is_idempotent;
 use super::range_check_hoisting::{self, Loop};
 use super::{index_reduction, scalar_promotion, strength_reduction};
 use crate::analysis::dominators::Dominators;
-use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId, Terminator};
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::Ty;
 
@@ -53,8 +53,12 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
             let is_in_each_iteration = |block: BlockIndex| latches.iter().all(|latch| tree.dominates(block, *latch));
             let mut after_test = Vec::new();
             for block in inside.iter().copied() {
-                let (is_in_each_iteration, moved) = (is_in_each_iteration(block), graph.blocks[preheader].nodes.len());
-                move_invariants(graph, &mut block_of, block, preheader, exit, is_in_each_iteration, &body);
+                let moved = graph.blocks[preheader].nodes.len();
+                let made = InEachIteration {
+                    checks: is_in_each_iteration(block),
+                    guards: is_in_each_iteration(before_guards(graph, tree, block)),
+                };
+                move_invariants(graph, &mut block_of, block, preheader, exit, made, &body);
                 if block != header {
                     after_test.extend_from_slice(&graph.blocks[preheader].nodes[moved..]);
                 }
@@ -88,23 +92,47 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
     hoisted
 }
 
+/// Whether each iteration makes the checks of a block.
+#[derive(Clone, Copy)]
+struct InEachIteration {
+    checks: bool,
+    /// The same for guards that fall back to a scalar loop, but for those before them.
+    guards: bool,
+}
+
+/// The block before all guards that end in this one, if it has guards.
+fn before_guards(graph: &Graph, tree: &Dominators, mut block: BlockIndex) -> BlockIndex {
+    while let [(from, 0)] = tree.predecessors[block].as_slice()
+        && matches!(graph.blocks[*from].terminator, Terminator::Guarded(_))
+    {
+        block = *from;
+    }
+    block
+}
+
 fn move_invariants(
     graph: &mut Graph,
     block_of: &mut [BlockIndex],
     block: BlockIndex,
     preheader: BlockIndex,
     exit: ExitId,
-    is_in_each_iteration: bool,
+    made: InEachIteration,
     body: &PerBlock<bool>,
 ) {
     let mut nodes = std::mem::take(&mut graph.blocks[block].nodes);
     nodes.retain(|id| {
         let id = *id;
         let node = graph.node(id);
+        // The address and the length of a buffer are loaded fast, and a register for them in all of the loop is missing inside.
+        let stays = made.guards && !made.checks && matches!(node.kind, Kind::Base(_) | Kind::Elements(..));
         let invariant = is_idempotent(node.kind)
             && node.ty != Ty::Truth
+            && !stays
             && node.args.iter().all(|arg| !in_body(graph, block_of, *arg, body))
-            && node.exit.is_none_or(|exit| is_in_each_iteration && graph.exit(exit).fallback.is_none());
+            && node.exit.is_none_or(|exit| match graph.exit(exit).fallback {
+                None => made.checks,
+                Some(_) => made.guards && matches!(node.kind, Kind::IsBuffer(_) | Kind::IsMutable(_)),
+            });
         if !invariant {
             return true;
         }
