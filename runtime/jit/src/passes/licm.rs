@@ -3,7 +3,8 @@
 //!
 //! Checks move too. A check that fails in the preheader exits there with the frame state at the beginning of the loop, before anything of
 //! the loop has happened. So it may be made earlier than the program makes it: the interpreter continues at the loop, and finds out what is
-//! wrong, or that nothing is. Guards of an inner vector loop that a buffer is there and may be written move, too: if one fails, an access inside would.
+//! wrong, or that nothing is. The guards of an inner vector loop that ask whether a buffer is there and may be written move, too: where one
+//! of them fails, an access inside the loop traps.
 
 use super::guard_sinking::Guarded;
 use super::gvn::is_idempotent;
@@ -92,15 +93,16 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
     hoisted
 }
 
-/// Whether each iteration makes the checks of a block.
+/// What each iteration of a loop makes of a block.
 #[derive(Clone, Copy)]
 struct InEachIteration {
+    /// Its checks.
     checks: bool,
-    /// The same for guards that fall back to a scalar loop, but for those before them.
+    /// Its guards, which fall back to a scalar loop, if no other guard before them has failed.
     guards: bool,
 }
 
-/// The block before all guards that end in this one, if it has guards.
+/// The block from which a block of guards is entered, past other blocks of guards before it; any other block is its own.
 fn before_guards(graph: &Graph, tree: &Dominators, mut block: BlockIndex) -> BlockIndex {
     while let [(from, 0)] = tree.predecessors[block].as_slice()
         && matches!(graph.blocks[*from].terminator, Terminator::Guarded(_))
@@ -123,7 +125,7 @@ fn move_invariants(
     nodes.retain(|id| {
         let id = *id;
         let node = graph.node(id);
-        // The address and the length of a buffer are loaded fast, and a register for them in all of the loop is missing inside.
+        // The address and the length of a buffer are loaded fast, while registers that hold them in all of the loop would be missing in the inner one.
         let stays = made.guards && !made.checks && matches!(node.kind, Kind::Base(_) | Kind::Elements(..));
         let invariant = is_idempotent(node.kind)
             && node.ty != Ty::Truth

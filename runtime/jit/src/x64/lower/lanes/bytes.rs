@@ -4,7 +4,7 @@
 use dynasmrt::DynasmApi;
 
 use super::super::{Asm, Src, emit};
-use super::eight::{copy, elements, invert, ones};
+use super::eight::{bitwise, copy, elements, invert, ones};
 use crate::generated::vm::primitive::LowerByteLanes;
 use crate::ir::types::Width;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
@@ -64,22 +64,7 @@ impl LowerByteLanes for Bytes<'_> {
         emit!(self.asm; vpaddb Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
     }
 
-    fn not(&mut self, dst: u8, a: u8) {
-        ones(self.asm);
-        emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
-    }
-
-    fn and(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpand Ry(dst), Ry(a), Ry(b));
-    }
-
-    fn or(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpor Ry(dst), Ry(a), Ry(b));
-    }
-
-    fn xor(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(b));
-    }
+    bitwise!();
 
     fn abs_wrapping(&mut self, dst: u8, a: u8) {
         emit!(self.asm; vpabsb Ry(dst), Ry(a));

@@ -31,7 +31,29 @@ macro_rules! elements {
     }};
 }
 
-pub(super) use elements;
+/// The methods for bits, whose instructions are the same for lanes of each size.
+macro_rules! bitwise {
+    () => {
+        fn not(&mut self, dst: u8, a: u8) {
+            ones(self.asm);
+            emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+        }
+
+        fn and(&mut self, dst: u8, a: u8, b: u8) {
+            emit!(self.asm; vpand Ry(dst), Ry(a), Ry(b));
+        }
+
+        fn or(&mut self, dst: u8, a: u8, b: u8) {
+            emit!(self.asm; vpor Ry(dst), Ry(a), Ry(b));
+        }
+
+        fn xor(&mut self, dst: u8, a: u8, b: u8) {
+            emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(b));
+        }
+    };
+}
+
+pub(super) use {bitwise, elements};
 
 /// Code with vectors of eight lanes.
 pub(super) struct Eight<'a> {
@@ -71,22 +93,7 @@ impl LowerLanes for Eight<'_> {
         emit!(self.asm; vpmulld Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpaddd Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
     }
 
-    fn not(&mut self, dst: u8, a: u8) {
-        ones(self.asm);
-        emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
-    }
-
-    fn and(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpand Ry(dst), Ry(a), Ry(b));
-    }
-
-    fn or(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpor Ry(dst), Ry(a), Ry(b));
-    }
-
-    fn xor(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(b));
-    }
+    bitwise!();
 
     fn shl(&mut self, dst: u8, a: u8, b: u8) {
         amounts(self.asm, b);

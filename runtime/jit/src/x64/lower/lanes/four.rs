@@ -10,7 +10,7 @@ use super::super::float::Predicate;
 use super::super::round::Mode;
 use super::super::{Asm, Scalar, Src, emit};
 use super::eight::copy;
-use super::eight::{self, elements, ones};
+use super::eight::{self, bitwise, elements, ones};
 pub(super) use super::eight::{byte, load_splat, multiples, quotients};
 use crate::generated::vm::primitive::LowerWideLanes;
 use crate::ir::graph::{Interleave, Rows};
@@ -80,22 +80,7 @@ impl LowerWideLanes for Four<'_> {
         emit!(self.asm; vpaddq Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
     }
 
-    fn not(&mut self, dst: u8, a: u8) {
-        ones(self.asm);
-        emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
-    }
-
-    fn and(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpand Ry(dst), Ry(a), Ry(b));
-    }
-
-    fn or(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpor Ry(dst), Ry(a), Ry(b));
-    }
-
-    fn xor(&mut self, dst: u8, a: u8, b: u8) {
-        emit!(self.asm; vpxor Ry(dst), Ry(a), Ry(b));
-    }
+    bitwise!();
 
     fn shl(&mut self, dst: u8, a: u8, b: u8) {
         amounts(self.asm, b);

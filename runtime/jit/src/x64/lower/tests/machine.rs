@@ -97,3 +97,14 @@ impl Code {
         after
     }
 }
+
+/// Runs code with vectors of AVX2. A register has the address of `memory`.
+pub(super) fn run_vectors<T>(memory: &mut [T], register: u8, body: impl FnOnce(&mut Asm)) {
+    let code = Code::new(Features::detect(), |asm, _| {
+        body(asm);
+        emit!(asm; vzeroupper);
+    });
+    let mut state = State::new();
+    state.general[usize::from(register)] = memory.as_mut_ptr() as u64;
+    code.call(&mut state);
+}

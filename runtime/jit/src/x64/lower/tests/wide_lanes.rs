@@ -5,7 +5,7 @@ use dynasmrt::DynasmApi;
 use super::super::lanes;
 use super::super::{Asm, Src, emit};
 use super::cases::{Case, cases};
-use super::machine::{Code, State};
+use super::machine::run_vectors;
 use super::{Features, Random};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Interleave, Rows};
@@ -28,13 +28,7 @@ fn has_vectors() -> bool {
 }
 
 fn run(memory: &mut [u64], body: impl FnOnce(&mut Asm)) {
-    let code = Code::new(Features::detect(), |asm, _| {
-        body(asm);
-        emit!(asm; vzeroupper);
-    });
-    let mut state = State::new();
-    state.general[usize::from(MEMORY)] = memory.as_mut_ptr() as u64;
-    code.call(&mut state);
+    run_vectors(memory, MEMORY, body);
 }
 
 /// Loads vector number `operand` in memory, each of which has room for four lanes of 64 bits.
