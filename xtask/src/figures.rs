@@ -85,6 +85,7 @@ fn fill(template: &str, machine: &str, figures: &BTreeMap<String, Figure>) -> Re
         let shown = match form {
             "faster" => times(1.0 / figure.ratio),
             "ratio" => format!("{:.2}", figure.ratio),
+            "percent" if figure.ratio == 0.0 => "none".to_string(),
             // One of two hundred is not none.
             "percent" if figure.ratio < 0.01 => format!("{:.1} %", 100.0 * figure.ratio),
             "percent" => format!("{:.0} %", 100.0 * figure.ratio),
@@ -140,14 +141,16 @@ mod tests {
             ("a.b".to_string(), figure(0.0185)),
             ("c, d".to_string(), figure(0.9712)),
             ("e".to_string(), figure(0.005)),
+            ("f".to_string(), figure(0.0)),
         ]);
         let filled = fill(
-            "{faster a.b} {faster c, d} {ratio c, d} {percent a.b} {percent e}: {measured}.",
+            "{faster a.b} {faster c, d} {ratio c, d} {percent a.b} {percent e} {percent f}: {measured}.",
             "a server",
             &figures,
         );
         let expected =
-            "54x 1.03x 0.97 2 % 0.5 %: these figures were measured on 2026-11-23 at commit abc (a server).".to_string();
+            "54x 1.03x 0.97 2 % 0.5 % none: these figures were measured on 2026-11-23 at commit abc (a server)."
+                .to_string();
         assert_eq!(filled, Ok(expected));
         for (template, problem) in [
             ("{faster x}", "no figure `x`"),
