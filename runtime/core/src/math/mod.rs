@@ -20,21 +20,25 @@ pub mod vector;
 mod tests;
 
 /// e to the power of x, to 0.5001 units in the last place.
+#[inline]
 pub fn exp(x: f32) -> f32 {
-    scalar::exp::<false>(x)
+    scalar::exp(f64::from(x)) as f32
 }
 
 /// The natural logarithm, to 0.5001 units in the last place: negative infinity for zeros, NaN for negative numbers.
+#[inline]
 pub fn log(x: f32) -> f32 {
-    scalar::log::<false>(x)
+    scalar::log(f64::from(x)) as f32
 }
 
 /// The hyperbolic tangent, to 0.5001 units in the last place.
+#[inline]
 pub fn tanh(x: f32) -> f32 {
-    scalar::tanh::<false>(x)
+    scalar::tanh(f64::from(x)) as f32
 }
 
 /// The error function, to 0.5001 units in the last place.
+#[inline]
 pub fn erf(x: f32) -> f32 {
-    scalar::erf::<false>(x)
+    scalar::erf(f64::from(x)) as f32
 }

@@ -1,12 +1,16 @@
-//! The functions on one value, without branches and calls, so that the compiler vectorises a loop over them. [`super::vector`] has such loops.
+//! The functions on one number, or on several at once ([`Floats`]), without branches and calls, so that the compiler vectorises a loop over them.
+//! They take numbers of an `f32`, and their result is to be rounded to one. [`super::vector`] has vectors of them.
 //!
 //! Coefficients are minimax: they have the least maximum of the relative error on the interval that is given with them, rounded to `f64`.
 
 use std::f64::consts::{LN_2, LOG2_E};
+use std::ops::{Add, Div, Mul, Sub};
 
 /// Bits of the mantissa of an `f64`.
-const MANTISSA_BITS: u32 = 52;
+pub(super) const MANTISSA_BITS: u32 = 52;
 const EXPONENT_BIAS: f64 = 1023.0;
+/// The natural logarithm of 2 to 45 bits, so that its product with an exponent of an `f32` is exact.
+const SHORT_LN_2: f64 = f64::from_bits(LN_2.to_bits() & (u64::MAX << 8));
 /// Adding it to a small number rounds that to an integer, which is then in the low bits.
 const ROUND: f64 = (3u64 << (MANTISSA_BITS - 1)) as f64;
 /// An integer in its low bits makes it a float larger by that integer.
@@ -66,93 +70,197 @@ const ERF: [[f64; 8]; 2] = [
     ],
 ];
 
+/// The sign alone.
+const SIGN: f64 = -0.0;
 /// From here on the nearest `f32` is 1.
 const ERF_IS_ONE: f64 = 3.93;
 /// From here on the nearest `f32` is 1.
 const TANH_IS_ONE: f64 = 10.0;
 
-/// A product and a sum, which are rounded once if `FUSED`. Where the functions use it, that changes no result: which of their operations are
-/// fused was chosen by trying every `f32`.
+/// One number, or several that are computed with at once.
+pub trait Floats: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
+    /// This number everywhere.
+    fn all(value: f64) -> Self;
+
+    /// A product with `factor` and a sum, which some round once, others twice. Where the functions use it, that changes no result: which of their
+    /// operations do was chosen by trying every `f32`.
+    fn multiply_add(self, factor: Self, summand: Self) -> Self;
+
+    /// `then` where the number is less than `other`, else `otherwise`, also for a NaN.
+    fn if_less(self, other: Self, then: Self, otherwise: Self) -> Self;
+
+    /// The smaller number. A NaN stays one.
+    fn at_most(self, limit: f64) -> Self;
+
+    /// The larger number. A NaN stays one.
+    fn at_least(self, limit: f64) -> Self;
+
+    /// The sum of the bits, as an integer.
+    fn add_bits(self, bits: Self) -> Self;
+
+    /// The difference of the bits, as an integer.
+    fn subtract_bits(self, bits: Self) -> Self;
+
+    /// The bits that both have.
+    fn and(self, bits: Self) -> Self;
+
+    /// The bits that either has.
+    fn or(self, bits: Self) -> Self;
+
+    /// The lowest bits as the exponent: moves them by the bits of a mantissa.
+    fn bits_to_exponent(self) -> Self;
+
+    /// The exponent, and the sign, as the lowest bits.
+    fn exponent_to_bits(self) -> Self;
+}
+
+impl Floats for f64 {
+    #[inline(always)]
+    fn all(value: f64) -> f64 {
+        value
+    }
+
+    #[inline(always)]
+    fn multiply_add(self, factor: f64, summand: f64) -> f64 {
+        self * factor + summand
+    }
+
+    #[inline(always)]
+    fn if_less(self, other: f64, then: f64, otherwise: f64) -> f64 {
+        if self < other { then } else { otherwise }
+    }
+
+    #[inline(always)]
+    fn at_most(self, limit: f64) -> f64 {
+        if self > limit { limit } else { self }
+    }
+
+    #[inline(always)]
+    fn at_least(self, limit: f64) -> f64 {
+        if self < limit { limit } else { self }
+    }
+
+    #[inline(always)]
+    fn add_bits(self, bits: f64) -> f64 {
+        f64::from_bits(self.to_bits().wrapping_add(bits.to_bits()))
+    }
+
+    #[inline(always)]
+    fn subtract_bits(self, bits: f64) -> f64 {
+        f64::from_bits(self.to_bits().wrapping_sub(bits.to_bits()))
+    }
+
+    #[inline(always)]
+    fn and(self, bits: f64) -> f64 {
+        f64::from_bits(self.to_bits() & bits.to_bits())
+    }
+
+    #[inline(always)]
+    fn or(self, bits: f64) -> f64 {
+        f64::from_bits(self.to_bits() | bits.to_bits())
+    }
+
+    #[inline(always)]
+    fn bits_to_exponent(self) -> f64 {
+        f64::from_bits(self.to_bits() << MANTISSA_BITS)
+    }
+
+    #[inline(always)]
+    fn exponent_to_bits(self) -> f64 {
+        f64::from_bits(self.to_bits() >> MANTISSA_BITS)
+    }
+}
+
+/// Two terms of a polynomial, from the coefficient of this number on. A closure would not be compiled for the features of the function that it
+/// becomes part of.
 #[inline(always)]
-fn multiply_add<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
-    if FUSED { a.mul_add(b, c) } else { a * b + c }
+fn linear<F: Floats>(c: &[f64], index: usize, x: F) -> F {
+    F::all(c[index + 1]).multiply_add(x, F::all(c[index]))
 }
 
 /// A polynomial with 8 coefficients, lowest first, in Estrin's scheme, which has the shortest dependency chain.
 #[inline(always)]
-fn polynomial<const FUSED: bool>(c: &[f64; 8], x: f64) -> f64 {
-    let linear = |index: usize| multiply_add::<FUSED>(c[index + 1], x, c[index]);
+fn polynomial<F: Floats>(c: &[f64; 8], x: F) -> F {
     let x2 = x * x;
-    let x4 = x2 * x2;
-    let low = multiply_add::<FUSED>(linear(2), x2, linear(0));
-    let high = multiply_add::<FUSED>(linear(6), x2, linear(4));
-    multiply_add::<FUSED>(high, x4, low)
+    let low = linear(c, 2, x).multiply_add(x2, linear(c, 0, x));
+    let high = linear(c, 6, x).multiply_add(x2, linear(c, 4, x));
+    high.multiply_add(x2 * x2, low)
 }
 
-/// Range reduction: exp(x) = power * (1 + rest), with the nearest power of two. |x| is below 700.
+/// Range reduction: exp(x) is a power of two times 1 + r * quotient. Gives what has to be added to the bits of a number to multiply it with that
+/// power, the nearest one, and r and the quotient. |x| is below 700.
 #[inline(always)]
-fn split_exp<const FUSED: bool>(x: f64) -> (f64, f64) {
-    let shifted = multiply_add::<FUSED>(x, LOG2_E, ROUND);
-    let r = x - (shifted - ROUND) * LN_2;
-    let power = f64::from_bits((shifted.to_bits() << MANTISSA_BITS).wrapping_add(1f64.to_bits()));
-    (power, r * polynomial::<FUSED>(&EXP_M1, r))
+fn split_exp<F: Floats>(x: F) -> (F, F, F) {
+    let shifted = x.multiply_add(F::all(LOG2_E), F::all(ROUND));
+    let r = (shifted - F::all(ROUND)).multiply_add(F::all(-SHORT_LN_2), x);
+    (shifted.bits_to_exponent(), r, polynomial(&EXP_M1, r))
 }
 
 /// See [`super::exp`].
 #[inline(always)]
-pub fn exp<const FUSED: bool>(x: f32) -> f32 {
-    let x = f64::from(x);
-    // Beyond these the result is infinite or zero. A NaN stays one.
-    let x = if x > 90.0 { 90.0 } else { x };
-    let x = if x < -110.0 { -110.0 } else { x };
-    let (power, rest) = split_exp::<FUSED>(x);
-    ((1.0 + rest) * power) as f32
+pub fn exp<F: Floats>(x: F) -> F {
+    // Beyond these the result is infinite or zero. The bits that are added to a NaN are zeros.
+    let (power, r, quotient) = split_exp(x.at_most(90.0).at_least(-110.0));
+    r.multiply_add(quotient, F::all(1.0)).add_bits(power)
 }
 
 /// See [`super::log`].
 #[inline(always)]
-pub fn log<const FUSED: bool>(x: f32) -> f32 {
-    const EXPONENT: u64 = u64::MAX << MANTISSA_BITS;
-    const SQRT_HALF: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
+pub fn log<F: Floats>(x: F) -> F {
+    const EXPONENT: f64 = f64::from_bits(u64::MAX << MANTISSA_BITS);
+    const SQRT_HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
+    const ONE_OVER_SQRT_HALF: f64 = f64::from_bits(1f64.to_bits() - SQRT_HALF.to_bits());
     // x is a power of two, times what lies between the square roots of 1/2 and 2. Every x above 0 is a normal f64. The result
     // for other values is replaced at the end.
-    let bits = f64::from(x).to_bits();
-    let shifted = bits.wrapping_add(1f64.to_bits() - SQRT_HALF);
-    let exponent = f64::from_bits(shifted >> MANTISSA_BITS | INTEGER.to_bits()) - (INTEGER + EXPONENT_BIAS);
-    let f = f64::from_bits(bits.wrapping_sub(shifted & EXPONENT).wrapping_add(1f64.to_bits())) - 1.0;
+    let shifted = x.add_bits(F::all(ONE_OVER_SQRT_HALF));
+    let exponent = shifted.exponent_to_bits().or(F::all(INTEGER)) - F::all(INTEGER + EXPONENT_BIAS);
+    let f = x.subtract_bits(shifted.and(F::all(EXPONENT))).add_bits(F::all(1.0)) - F::all(1.0);
 
     let c = &LOG_1P;
     let f2 = f * f;
     let f4 = f2 * f2;
-    let linear = |index: usize| multiply_add::<FUSED>(c[index + 1], f, c[index]);
-    let cubic = |index: usize| multiply_add::<FUSED>(linear(index + 2), f2, linear(index));
-    let low = multiply_add::<FUSED>(cubic(4), f4, cubic(0));
-    let high = multiply_add::<FUSED>(linear(12), f4, cubic(8));
-    let quotient = multiply_add::<FUSED>(high, f4 * f4, low);
-    let result = multiply_add::<FUSED>(f, quotient, exponent * LN_2) as f32;
+    let first = linear(c, 2, f).multiply_add(f2, linear(c, 0, f));
+    let second = linear(c, 6, f).multiply_add(f2, linear(c, 4, f));
+    let third = linear(c, 10, f).multiply_add(f2, linear(c, 8, f));
+    let low = second.multiply_add(f4, first);
+    let high = linear(c, 12, f).multiply_add(f4, third);
+    let quotient = high.multiply_add(f4 * f4, low);
+    let result = f.multiply_add(quotient, exponent * F::all(LN_2));
 
-    let result = if x == f32::INFINITY { f32::INFINITY } else { result };
-    let other = if x == 0.0 { f32::NEG_INFINITY } else { f32::NAN };
-    if x > 0.0 { result } else { other }
+    // Infinity is its own logarithm, that of zero is negative infinity, and a NaN is none of these.
+    let (zero, infinity) = (F::all(0.0), F::all(f64::INFINITY));
+    let result = x.if_less(infinity, result, x);
+    zero.if_less(x, result, x.if_less(zero, F::all(f64::NAN), x - infinity))
 }
 
 /// See [`super::tanh`].
 #[inline(always)]
-pub fn tanh<const FUSED: bool>(x: f32) -> f32 {
-    let a = f64::from(x.abs());
-    let a = if a > TANH_IS_ONE { TANH_IS_ONE } else { a };
-    let (power, rest) = split_exp::<FUSED>(2.0 * a);
+pub fn tanh<F: Floats>(x: F) -> F {
+    let a = without_sign(x).at_most(TANH_IS_ONE);
+    let (power, r, quotient) = split_exp(a + a);
+    let power = F::all(1.0).add_bits(power);
     // exp(2a) - 1, without cancellation: where a is small the power is 1.
-    let exp_m1 = multiply_add::<FUSED>(power, rest, power - 1.0);
-    ((exp_m1 / (exp_m1 + 2.0)) as f32).copysign(x)
+    let exp_m1 = power.multiply_add(r * quotient, power - F::all(1.0));
+    with_sign_of(exp_m1 / (exp_m1 + F::all(2.0)), x)
 }
 
 /// See [`super::erf`].
 #[inline(always)]
-pub fn erf<const FUSED: bool>(x: f32) -> f32 {
-    let a = f64::from(x.abs());
-    let a = if a > ERF_IS_ONE { ERF_IS_ONE } else { a };
+pub fn erf<F: Floats>(x: F) -> F {
+    let a = without_sign(x).at_most(ERF_IS_ONE);
     let square = a * a;
-    let quotient = polynomial::<FUSED>(&ERF[0], square) / polynomial::<FUSED>(&ERF[1], square);
-    ((a * quotient) as f32).copysign(x)
+    let quotient = polynomial(&ERF[0], square) / polynomial(&ERF[1], square);
+    with_sign_of(a * quotient, x)
+}
+
+/// The absolute value.
+#[inline(always)]
+fn without_sign<F: Floats>(x: F) -> F {
+    x.and(F::all(f64::from_bits(!SIGN.to_bits())))
+}
+
+/// A number without a sign, with that of another one.
+#[inline(always)]
+fn with_sign_of<F: Floats>(x: F, sign: F) -> F {
+    x.or(sign.and(F::all(SIGN)))
 }

@@ -1,7 +1,7 @@
 //! Tests that compare the functions with those of larger formats, and vector code with scalar code.
 
 #[cfg(target_arch = "x86_64")]
-use super::vector::{self, Function, OfVector, VectorFunction};
+use super::vector::{self, Function, OfVector, PairFunction, VectorFunction};
 use super::*;
 
 type One = fn(f32) -> f32;
@@ -141,32 +141,60 @@ unsafe fn run(code: VectorFunction, values: &mut [f32]) {
     }
 }
 
+/// As [`run`], for the values of two vectors of 8 lanes.
+#[cfg(target_arch = "x86_64")]
+unsafe fn run_pair(code: PairFunction, values: &mut [f32]) {
+    use std::arch::x86_64::{_mm256_loadu_ps, _mm256_storeu_ps};
+
+    #[target_feature(enable = "avx2")]
+    unsafe fn two(code: usize, values: *mut f32) {
+        // SAFETY: the caller's promise; the code has the convention for all but the second vector.
+        unsafe {
+            let (mut a, mut b) = (_mm256_loadu_ps(values), _mm256_loadu_ps(values.add(8)));
+            std::arch::asm!("call {code}", code = in(reg) code, inout("ymm0") a, inout("ymm1") b, clobber_abi("sysv64"));
+            _mm256_storeu_ps(values, a);
+            _mm256_storeu_ps(values.add(8), b);
+        }
+    }
+
+    // SAFETY: the caller's promise.
+    unsafe { two(code.address(), values.as_mut_ptr()) }
+}
+
 /// The lanes of a vector hold values from all over, so that none can depend on its neighbours.
 #[cfg(target_arch = "x86_64")]
 fn compare_lanes(samples: &[f32]) {
     let functions = [(Function::Exp, exp as One), (Function::Log, log), (Function::Tanh, tanh), (Function::Erf, erf)];
-    for lanes in [8, 16] {
-        for (function, one) in functions {
+    for (function, one) in functions {
+        for lanes in [8, 16] {
             if vector::code(function, lanes).is_none() {
                 println!("skipped: this processor has no vectors of {lanes} lanes");
             }
-            let stride = samples.len() / lanes;
-            for (code, start) in
-                vector::variants(function, lanes).flat_map(|code| (0..stride).map(move |start| (code, start)))
-            {
-                let inputs: Vec<f32> = (0..lanes).map(|lane| samples[start + lane * stride]).collect();
-                let mut outputs = inputs.clone();
-                // SAFETY: this processor has what the variant needs, and there are as many values as lanes.
-                unsafe { run(code, &mut outputs) };
-                for (input, output) in inputs.iter().zip(outputs) {
-                    let expected = one(*input);
-                    assert!(
-                        output.to_bits() == expected.to_bits() || output.is_nan() && expected.is_nan(),
-                        "{function:?} of {:#010x} in {lanes} lanes: {output:e} instead of {expected:e}",
-                        input.to_bits()
-                    );
-                }
-            }
+            // SAFETY: this processor has what the variants need, and there are as many values as lanes.
+            vector::variants(function, lanes)
+                .for_each(|code| compare(samples, lanes, function, one, |values| unsafe { run(code, values) }));
+        }
+        // SAFETY: as above.
+        vector::pair_variants(function)
+            .for_each(|code| compare(samples, 16, function, one, |values| unsafe { run_pair(code, values) }));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn compare(samples: &[f32], lanes: usize, function: Function, one: One, run: impl Fn(&mut [f32])) {
+    let stride = samples.len() / lanes;
+    let mut outputs = vec![0.0; lanes];
+    for start in 0..stride {
+        let input = |lane: usize| samples[start + lane * stride];
+        outputs.iter_mut().enumerate().for_each(|(lane, value)| *value = input(lane));
+        run(&mut outputs);
+        for (lane, output) in outputs.iter().enumerate() {
+            let expected = one(input(lane));
+            assert!(
+                output.to_bits() == expected.to_bits() || output.is_nan() && expected.is_nan(),
+                "{function:?} of {:#010x} in {lanes} lanes: {output:e} instead of {expected:e}",
+                input(lane).to_bits()
+            );
         }
     }
 }

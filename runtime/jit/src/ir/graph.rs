@@ -101,6 +101,8 @@ pub(crate) enum Kind {
     UncountStep,
     /// A primitive in each lane.
     Lanes(Primitive, Scalar),
+    /// A function in each lane, which the next node calls, for its own vector and for this one (`passes/call_pairing.rs`).
+    FirstOfPair(Primitive, Scalar),
     /// The quotients of the lanes of `i32` and one divisor, toward zero, with signs or without. The second operand has its magnified
     /// reciprocal in half as many lanes of `f64` (`passes/vectorise/vector_loop/division.rs`).
     Quotients {

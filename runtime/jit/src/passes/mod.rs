@@ -8,6 +8,7 @@
 
 mod block_layout;
 mod block_parameters;
+mod call_pairing;
 pub(crate) mod dce;
 mod guard_sinking;
 mod gvn;

@@ -1,8 +1,10 @@
 //! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops strip mining, vectorisation, LICM with the passes for each loop,
-//! guard sinking, GVN again, splats of loads, DCE and block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
+//! guard sinking, GVN again, splats of loads, DCE, call pairing and block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
 
 use super::replacements::Replacements;
-use super::{block_layout, block_parameters, dce, guard_sinking, gvn, licm, splats, strip_mining, vectorise};
+use super::{
+    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, licm, splats, strip_mining, vectorise,
+};
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
 use crate::ir::graph::Graph;
@@ -49,6 +51,7 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     }
     dce::remove_dead_nodes(graph, false);
     if is_vectorised {
+        call_pairing::pair_calls(graph);
         splats::fold_into_users(graph);
     }
     block_layout::lay_out(graph);

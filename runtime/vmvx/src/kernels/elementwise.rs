@@ -3,7 +3,7 @@
 
 use super::simd_level::SimdLevel;
 use crate::interp::prim::Trap;
-use crate::math::scalar;
+use crate::math;
 use crate::matrix_view::CheckedMatrix;
 
 /// Elements of a piece.
@@ -74,8 +74,8 @@ unary! {
     NegF32: x => x ^ SIGN;
     CeilF32: x => float(x).ceil().to_bits();
     FloorF32: x => float(x).floor().to_bits();
-    ExpF32: x => scalar::exp::<false>(float(x)).to_bits();
-    LogF32: x => scalar::log::<false>(float(x)).to_bits();
+    ExpF32: x => math::exp(float(x)).to_bits();
+    LogF32: x => math::log(float(x)).to_bits();
     RsqrtF32: x => (1.0 / float(x).sqrt()).to_bits();
     CtlzI32: x => x.leading_zeros();
 }

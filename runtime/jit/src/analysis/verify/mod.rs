@@ -22,7 +22,9 @@ use super::calls::FunctionContext;
 use super::dominators::Dominators;
 use super::origins::Origins;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{BlockIndex, Branch, CompileMode, ExitId, Graph, Interleave, Kind, NodeId, Part, Terminator};
+use crate::ir::graph::{
+    BlockIndex, Branch, CompileMode, ExitId, Graph, Interleave, Kind, Node, NodeId, Part, Terminator,
+};
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
 
@@ -243,6 +245,16 @@ impl<'a> Checker<'a> {
         }
         for (position, id) in (1..).zip(content.nodes.iter().copied()) {
             self.node(id, (block, position))?;
+            let node = self.graph.node(id);
+            if let Kind::FirstOfPair(primitive, of) = node.kind {
+                let second = content.nodes.get(position).map(|next| self.graph.node(*next));
+                let is_second = |second: &&Node| {
+                    second.kind == Kind::Lanes(primitive, of) && second.ty == node.ty && !second.args.contains(&id)
+                };
+                if second.filter(is_second).is_none() {
+                    return problem(block, id, "the next node is not the second one of the pair");
+                }
+            }
         }
         let end = (block, content.nodes.len() + 1);
         match &content.terminator {
@@ -481,7 +493,7 @@ impl<'a> Checker<'a> {
             Kind::Primitive(primitive, of) => {
                 node.ty == primitive.result(of) && all.iter().copied().eq(primitive.operands(of))
             }
-            Kind::Lanes(primitive, of) => {
+            Kind::Lanes(primitive, of) | Kind::FirstOfPair(primitive, of) => {
                 let same = all.iter().all(|ty| is_lanes(*ty) && ty.width() == node.ty.width());
                 let is_computed = match node.ty.width() {
                     Some(width) if width.has_bytes() => of == Scalar::I32 && primitive.byte_lanes().is_some(),

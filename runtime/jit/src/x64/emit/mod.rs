@@ -129,6 +129,8 @@ struct Emitter<'a> {
     returns: Option<(DynamicLabel, BlockIndex)>,
     /// The width of the largest vectors, if the function has some.
     lanes: Option<Width>,
+    /// The node before, if it and this one are a pair of calls.
+    first_of_pair: Option<NodeId>,
 }
 
 /// Emits the code of a function.
@@ -158,6 +160,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         has_calls: calls::has_calls(graph),
         returns: None,
         lanes,
+        first_of_pair: None,
     };
     emitter.returns = calls::plain_return(graph).map(|block| (emitter.asm.ops.new_dynamic_label(), block));
     let mut native_entry = None;
@@ -497,6 +500,7 @@ impl Emitter<'_> {
                 self.check_room(0, label);
             }
             Kind::Primitive(primitive, of) => self.primitive(id, primitive, of),
+            Kind::FirstOfPair(..) => self.first_of_pair = Some(id),
             _ => self.lanes(id, target),
         }
     }

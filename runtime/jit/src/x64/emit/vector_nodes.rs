@@ -9,6 +9,7 @@ use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::Width;
 use crate::math::vector::VectorFunction;
 use crate::processor::registers::{VECTOR_LOADED, VECTOR_SCRATCH};
+use crate::regalloc::Location;
 
 impl Emitter<'_> {
     pub(super) fn lanes(&mut self, id: NodeId, target: u8) {
@@ -20,6 +21,9 @@ impl Emitter<'_> {
             Kind::Lanes(primitive, of) => {
                 let sources: Vec<u8> =
                     node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
+                if let Some(first) = self.first_of_pair.take() {
+                    return self.call_pair(primitive, width, first, id);
+                }
                 match lanes::called(primitive, width) {
                     Some(function) => self.call_lanes(function, width, target, sources[0]),
                     None => lanes::value(&mut self.asm, width, (primitive, of), target, &sources),
@@ -136,6 +140,31 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function);
         self.call_runtime();
         lanes::copy(&mut self.asm, width, target, 0);
+    }
+
+    /// Calls a function for two vectors, which it takes and returns in the first two vector registers. Since nothing is between the two nodes, the
+    /// vector of the first one is still where that one found it.
+    fn call_pair(&mut self, primitive: Primitive, width: Width, first: NodeId, second: NodeId) {
+        let Some(function) = lanes::called_for_pair(primitive) else { unreachable!("{primitive:?} has a function") };
+        let [one, other] = [first, second].map(|id| self.graph.node(id).args[0]);
+        let is_overwritten = self.location(other) == Location::Register(0);
+        if is_overwritten {
+            lanes::copy(&mut self.asm, width, VECTOR_SCRATCH, 0);
+        }
+        let one = self.fetch(one, 0);
+        lanes::copy(&mut self.asm, width, 0, one);
+        let other = if is_overwritten { VECTOR_SCRATCH } else { self.fetch(other, 1) };
+        lanes::copy(&mut self.asm, width, 1, other);
+        let function = function.address() as i64;
+        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function);
+        self.call_runtime();
+        let mut result = 1;
+        if self.location(first) == Location::Register(result) {
+            lanes::copy(&mut self.asm, width, VECTOR_SCRATCH, result);
+            result = VECTOR_SCRATCH;
+        }
+        self.put(first, 0);
+        self.put(second, result);
     }
 
     /// The mask of an access, if it has one, in a register to which no other operand of it is reloaded.

@@ -29,6 +29,11 @@ pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::Vecto
     vector::code(primitive.function_of_lanes()?, width.lanes() as usize)
 }
 
+/// The function of a primitive for all lanes of two vectors.
+pub(crate) fn called_for_pair(primitive: Primitive) -> Option<vector::PairFunction> {
+    vector::pair_code(primitive.function_of_lanes()?)
+}
+
 /// Computes a primitive in all lanes.
 pub(crate) fn value(asm: &mut Asm, width: Width, (primitive, of): (Primitive, Scalar), dst: u8, src: &[u8]) {
     let mask = None;
