@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use vireo::interp::CodeShape;
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
@@ -50,7 +51,11 @@ fn modules(path: &Path) -> Vec<(bool, Module)> {
     let Some(archive) = module.archive() else { return Vec::new() };
     let segments = archive.rodata().filter_map(|segment| archive.bytes().get(segment.range));
     let kernels = segments.filter_map(|bytes| Archive::from_bytes(bytes).ok());
-    let kernels: Vec<_> = kernels.filter_map(|archive| Module::from_archive(archive).ok()).collect();
+    let mut kernels: Vec<_> = kernels.filter_map(|archive| Module::from_archive(archive).ok()).collect();
+    // As the loader of kernels does.
+    kernels
+        .iter_mut()
+        .for_each(|kernel| kernel.set_code_shape(CodeShape { osr_entries: false, ..CodeShape::default() }));
     std::iter::once((false, module)).chain(kernels.into_iter().map(|module| (true, module))).collect()
 }
 

@@ -200,7 +200,7 @@ impl Module {
         Ok(Module(ModuleKind::Native(Arc::new(ParsedNative { module, conventions, names }))))
     }
 
-    /// Restricts the machine code of the module. It has no effect once the module has been cloned.
+    /// Chooses the machine code of the module. It has no effect once the module has been cloned.
     #[doc(hidden)]
     pub fn set_code_shape(&mut self, shape: CodeShape) {
         if let ModuleKind::Bytecode(module) = &mut self.0

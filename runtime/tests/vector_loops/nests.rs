@@ -106,7 +106,8 @@ fn run(write: fn(&mut Random, &mut Random) -> String, first: u64, count: u64) {
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
         let context = |max_lanes| {
             let mut module = Module::from_bytes(&bytes).expect("it is a module");
-            module.set_code_shape(CodeShape { max_lanes, ..CodeShape::default() });
+            let osr_entries = number.is_multiple_of(2);
+            module.set_code_shape(CodeShape { max_lanes, osr_entries, ..CodeShape::default() });
             Context::new([module]).expect("it imports nothing")
         };
         let interpreted = context(0);

@@ -158,6 +158,29 @@ fn wide_rows_are_loaded_and_transposed() {
     }
 }
 
+/// Without OSR entries the outer loop begins at a known number, so nothing is left for vectors of a mask, and nobody enters in the middle.
+#[test]
+fn kernels_have_no_osr_entries() {
+    if !has_lanes(8) {
+        skipped(Need::Processor("avx2"), "there are no vectors of eight lanes");
+        return;
+    }
+    let bytes = assemble(RECTANGLE).expect("it is a program");
+    let parts = |osr_entries| {
+        let mut module = Module::from_bytes(&bytes).expect("it is a module");
+        module.set_code_shape(CodeShape { max_lanes: 8, osr_entries, ..CodeShape::default() });
+        let compiled = module.compiled(0).expect("it is compiled")?;
+        let entries = compiled.parts.iter().filter(|part| part.text.contains("entered at op")).count();
+        Some((entries, compiled.parts.len()))
+    };
+    let (Some((entered, many)), Some((once, few))) = (parts(true), parts(false)) else {
+        skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+        return;
+    };
+    assert_eq!((entered, once), (2, 1));
+    assert!(few < many, "{few} parts instead of {many}");
+}
+
 /// `for i in 0..256 { q = i / 16; r = i % 16; for k in 0..3 { out[r * 16 + q] += a[r * 20 + q + k] } }`, whose columns are consecutive and whose
 /// rows are inside.
 const RECTANGLE: &str = "

@@ -70,7 +70,8 @@ impl FunctionBuilder<'_> {
             return;
         }
         if let Some(header) = header {
-            return self.header(block, pc, &reads, incoming, header == LoopHeader::OsrEntry);
+            let may_be_entered = header == LoopHeader::OsrEntry && self.context.module.shape.osr_entries;
+            return self.header(block, pc, &reads, incoming, may_be_entered);
         }
         let new = self.open(None);
         self.graph.order.push(new);

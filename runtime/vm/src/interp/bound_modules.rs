@@ -48,7 +48,7 @@ impl BoundModule {
     }
 }
 
-/// Restrictions of the JIT, for tests that compare its code. Only speed depends on them.
+/// What machine code the JIT makes of a module. Only speed depends on it.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct CodeShape {
@@ -56,11 +56,14 @@ pub struct CodeShape {
     pub max_lanes: u8,
     /// Functions are compiled in baseline mode, with values in memory, as too large functions always are.
     pub baseline: bool,
+    /// The interpreter may enter machine code at loop headers. Kernels have their machine code before they run, and without other entries, more
+    /// values are known to be constants in their loops.
+    pub osr_entries: bool,
 }
 
 impl Default for CodeShape {
     fn default() -> CodeShape {
-        CodeShape { max_lanes: u8::MAX, baseline: false }
+        CodeShape { max_lanes: u8::MAX, baseline: false, osr_entries: true }
     }
 }
 

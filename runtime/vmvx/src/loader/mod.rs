@@ -20,6 +20,7 @@ use crate::limits::{Dispatch, Limits, Tier};
 use crate::status::Result;
 use crate::vm::Module;
 use crate::vmfb::Archive;
+use vireo_vm::interp::CodeShape;
 
 /// Bytes of memory that are charged for each byte of a module, which is larger once it is decoded.
 const MEMORY_PER_BYTE: u64 = 16;
@@ -101,6 +102,10 @@ impl ExecutableLoader for VmvxLoader {
         };
         let executable = Archive::from_bytes(data)
             .and_then(verify)
+            .map(|mut module| {
+                module.set_code_shape(CodeShape { osr_entries: false, ..CodeShape::default() });
+                module
+            })
             .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits, progress, charge))
             .map_err(|status| status.context(format!("executable `{format}`")))?;
         Ok(Arc::new(executable))

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::super::iterations;
 use super::transposition::{UNROLLED, Unrolled, transposable};
 use super::{LoopBodyBuilder, Value};
 use crate::analysis::carried::Carried;
@@ -42,13 +43,19 @@ impl LoopBodyBuilder<'_, '_> {
         if self.mask.is_none() && !self.of.factor.width.has_bytes() {
             self.unrolled.rows = transposable(self.graph, self.of.shapes, inner);
         }
+        let mut leaves_some = true;
         if !self.unrolled.rows.is_empty() {
             let outside = self.values.clone();
             entering = self.iterations(inner, entering, &all, UNROLLED)?;
             self.unrolled = Unrolled::default();
-            self.values = outside;
+            leaves_some = iterations(self.graph, inner).is_none_or(|count| !count.is_multiple_of(UNROLLED));
+            if leaves_some {
+                self.values = outside;
+            }
         }
-        self.iterations(inner, entering, &all, 1)?;
+        if leaves_some {
+            self.iterations(inner, entering, &all, 1)?;
+        }
         for (element, Carried { store, .. }) in carried {
             let (_, values) = self.elements.remove(&element)?;
             let (base, index) = (self.base(inner, element.0)?, self.scalar(element.1)?);
