@@ -53,9 +53,7 @@ fn modules(path: &Path) -> Vec<(bool, Module)> {
     let kernels = segments.filter_map(|bytes| Archive::from_bytes(bytes).ok());
     let mut kernels: Vec<_> = kernels.filter_map(|archive| Module::from_archive(archive).ok()).collect();
     // As the loader of kernels does.
-    kernels
-        .iter_mut()
-        .for_each(|kernel| kernel.set_code_shape(CodeShape { osr_entries: false, ..CodeShape::default() }));
+    kernels.iter_mut().for_each(|kernel| kernel.set_code_shape(CodeShape::KERNELS));
     std::iter::once((false, module)).chain(kernels.into_iter().map(|module| (true, module))).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Executables in portable bytecode: finds them in the read-only data of a module, for `vireo dump --jit`.
 
+use vireo::interp::CodeShape;
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
@@ -28,11 +29,12 @@ pub fn executables(archive: &Archive) -> Result<Vec<Executable>, Failure> {
         budget -= bytes.len();
         let Ok(executable) = Archive::from_bytes(bytes) else { continue };
         let summary = summarize(&executable);
-        let module = Module::from_archive(executable).map_err(|status| {
+        let mut module = Module::from_archive(executable).map_err(|status| {
             let name = visible(&summary.name);
             let message = format!("cannot load the executable `{name}` in vm.rodata[{segment}]");
             Failure::new(Exit::LoadFailure, message).because(status)
         })?;
+        module.set_code_shape(CodeShape::KERNELS);
         found.push(Executable { segment, module, summary });
     }
     Ok(found)

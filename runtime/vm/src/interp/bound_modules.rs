@@ -61,9 +61,14 @@ pub struct CodeShape {
     pub osr_entries: bool,
 }
 
+impl CodeShape {
+    /// That of kernels.
+    pub const KERNELS: CodeShape = CodeShape { max_lanes: u8::MAX, baseline: false, osr_entries: false };
+}
+
 impl Default for CodeShape {
     fn default() -> CodeShape {
-        CodeShape { max_lanes: u8::MAX, baseline: false, osr_entries: true }
+        CodeShape { osr_entries: true, ..CodeShape::KERNELS }
     }
 }
 

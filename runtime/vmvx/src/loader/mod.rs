@@ -103,7 +103,7 @@ impl ExecutableLoader for VmvxLoader {
         let executable = Archive::from_bytes(data)
             .and_then(verify)
             .map(|mut module| {
-                module.set_code_shape(CodeShape { osr_entries: false, ..CodeShape::default() });
+                module.set_code_shape(CodeShape::KERNELS);
                 module
             })
             .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits, progress, charge))
