@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::direct_import::DirectImport;
@@ -202,6 +203,13 @@ impl RodataSegment {
     #[inline]
     pub fn load(&mut self) -> Ref {
         self.spare.take().unwrap_or_else(|| self.segment.clone())
+    }
+
+    /// A copy of the reference to the segment that is not counted. It is good for as long as the state lives.
+    #[inline]
+    pub fn lend(&self) -> ManuallyDrop<Ref> {
+        // SAFETY: the copy is not dropped.
+        ManuallyDrop::new(unsafe { std::ptr::read(&self.segment) })
     }
 
     /// Takes a reference that is not needed any more, if it is one to the segment; else it is dropped.

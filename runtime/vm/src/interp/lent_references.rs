@@ -3,8 +3,10 @@
 //! The arguments of a ready call are lent, and so are elements that machine code reads from a lent list ([`LentList`]), while
 //! [`LentReferences`] says so. Only machine code runs meanwhile, and of the ops that write reference registers it executes those in
 //! [`offsets`] itself. For those that make a new reference, such as an allocation, it calls the runtime, and the frame owns what is in that register
-//! ([`LentReferences::own`]). Everything else that could keep, move or release a reference is done by the runtime, which first counts all
+//! ([`LentReferences::own`]); data of the module, which lives as long, it lends ([`LentReferences::lend`]). Everything else that could keep, move or release a reference is done by the runtime, which first counts all
 //! references of the frame ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to again.
+
+use std::mem::ManuallyDrop;
 
 use super::registers::Registers;
 use super::stack::header_of;
@@ -165,6 +167,17 @@ impl LentReferences {
         can_own
     }
 
+    /// Puts a reference to a register of the frame that is not counted, instead of what is there.
+    ///
+    /// # Safety
+    /// The object lives until nothing is lent.
+    pub unsafe fn lend(&mut self, index: usize, reference: ManuallyDrop<Ref>) {
+        self.discard(index);
+        // SAFETY: `begin` got a frame with so many references, and the verifier found the register in it. It is null.
+        let mut registers = unsafe { Registers::new(self.slots, 0, self.refs as usize) };
+        *registers.reference_mut(index) = Some(ManuallyDrop::into_inner(reference));
+    }
+
     #[inline(never)]
     fn release_owned(&mut self) {
         (0..u64::BITS as usize).for_each(|index| {
@@ -255,6 +268,11 @@ mod tests {
                 assert!(lent.own(index) && registers.reference(index).is_none());
             }
             assert_eq!(Arc::strong_count(owned_count), 2);
+            // One that is lent takes the place of one that is owned, and is counted like the others.
+            let object = Ref::new(Counted(Arc::new(())));
+            // SAFETY: the object lives until all are counted.
+            unsafe { lent.lend(OWNED[2], ManuallyDrop::new(std::ptr::read(&raw const object))) };
+            assert_eq!(Arc::strong_count(owned_count), 1);
             lent.keep();
         });
     }

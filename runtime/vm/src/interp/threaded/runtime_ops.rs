@@ -106,8 +106,8 @@ pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc:
 }
 
 impl Machine<'_> {
-    /// Executes an op. References stay lent to the frame if the op only discards some, or makes a new one: most kernels with memory of their own
-    /// do no more.
+    /// Executes an op. References stay lent to the frame if the op only discards some, makes a new one, or loads one to data of the module, which
+    /// is lent, too: most kernels with memory of their own do no more.
     fn execute_op(&mut self, slots: *mut u32, pc: usize) -> After {
         if self.lent.is_lent() {
             let code = self.code();
@@ -116,7 +116,14 @@ impl Machine<'_> {
                     code.list(refs).iter().for_each(|reg| self.lent.discard(reg.ref_reg().index()));
                     return After::Next;
                 }
-                Op::BufferAlloc { result, .. } | Op::ConstRefRodata { result, .. } if self.lent.own(result.index()) => {
+                Op::ConstRefRodata { rodata, result } => {
+                    if let Some(segment) = self.rodata(rodata).map(|segment| segment.lend()) {
+                        // SAFETY: the segment is in the state, which outlives the call.
+                        unsafe { self.lent.lend(result.index(), segment) };
+                        return After::Next;
+                    }
+                }
+                Op::BufferAlloc { result, .. } if self.lent.own(result.index()) => {
                     return self.execute_as_is(slots, pc);
                 }
                 _ => {}
