@@ -104,7 +104,7 @@ fn eight_variants(function: Function) -> impl Iterator<Item = (OfVector<__m256>,
 #[derive(Clone, Copy)]
 struct Vectors<const COUNT: usize, const FUSED: bool>([__m256d; COUNT]);
 
-/// Functions of vectors by that for one. They compute nothing but what the intrinsics do.
+/// Computes an expression of intrinsics for each of some vectors in turn.
 macro_rules! each {
     ($first:ident $(, $other:ident)* => $value:expr) => {{
         let mut result = $first;
