@@ -231,7 +231,7 @@ impl Node {
         self.ty.width()
     }
 
-    /// Whether its code calls a function, which preserves callee-saved registers only.
+    /// Whether its code calls a function, which preserves callee-saved registers only. The first one of a pair is called by the next node.
     pub fn is_call(&self) -> bool {
         matches!(self.kind, Kind::Primitive(primitive, _) | Kind::Lanes(primitive, _) if primitive.effect() == Effect::Call)
     }

@@ -19,11 +19,11 @@ impl Emitter<'_> {
         let Some(width) = node.width().or_else(of_operand) else { unreachable!("{:?} has no lanes", node.kind) };
         match node.kind {
             Kind::Lanes(primitive, of) => {
-                let sources: Vec<u8> =
-                    node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
                 if let Some(first) = self.first_of_pair.take() {
                     return self.call_pair(primitive, width, first, id);
                 }
+                let sources: Vec<u8> =
+                    node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
                 match lanes::called(primitive, width) {
                     Some(function) => self.call_lanes(function, width, target, sources[0]),
                     None => lanes::value(&mut self.asm, width, (primitive, of), target, &sources),
