@@ -158,6 +158,57 @@ fn wide_rows_are_loaded_and_transposed() {
     }
 }
 
+/// `sum[0] = 0; for i in 0..256 { sum[0] += exp(a[i]) }`: without an OSR entry, the base of the sum is known before the loop.
+const SUM: &str = "
+vm.module @m version 0
+vm.type f32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @f
+vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer) -> () {
+^bb0:
+  %i0:1 = vm.const.i64 256
+  %i2:3 = vm.const.i64 1
+  %i4:5 = vm.const.i64.zero
+  %i6:7 = vm.const.i64.zero
+  %i8 = vm.const.f32.zero
+  vm.buffer.store.f32 %i8, %r0, %i4:5
+  vm.br ^bb1()
+^bb1:
+  %i8 = vm.cmp.lt.i64.s %i6:7, %i0:1
+  vm.cond_br %i8, ^bb2(), ^bb3()
+^bb2:
+  %i8 = vm.buffer.load.f32 %r1, %i6:7
+  %i9 = vm.buffer.load.f32 %r0, %i4:5
+  %i8 = vm.exp.f32 %i8
+  %i9 = vm.add.f32 %i8, %i9
+  vm.buffer.store.f32 %i9, %r0, %i4:5
+  %i6:7 = vm.add.i64 %i6:7, %i2:3
+  vm.br ^bb1()
+^bb3:
+  vm.return
+}
+";
+
+#[test]
+fn a_sum_that_is_stored_before_the_loop_becomes_vectors() {
+    if !has_lanes(8) {
+        skipped(Need::Processor("avx2"), "there are no vectors of eight lanes");
+        return;
+    }
+    for osr_entries in [true, false] {
+        let mut module = Module::from_bytes(&assemble(SUM).expect("it is a program")).expect("it is a module");
+        module.set_code_shape(CodeShape { max_lanes: 8, osr_entries, ..CodeShape::default() });
+        let Ok(Some(compiled)) = module.compiled(0) else {
+            skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+            return;
+        };
+        let calls = compiled.parts.iter().filter(|part| part.text.contains("Lanes(Exp")).count();
+        assert!(calls > 0, "OSR entries: {osr_entries}");
+    }
+}
+
 /// Without OSR entries the outer loop begins at a known number, so nothing is left for vectors of a mask, and nobody enters in the middle.
 #[test]
 fn kernels_have_no_osr_entries() {

@@ -245,11 +245,20 @@ impl VectorLoop<'_> {
     /// The base of the buffer of an element that the loop itself carries, and the index.
     fn element_address(&self, graph: &Graph, element: Element) -> Option<(NodeId, NodeId)> {
         let (register, index) = element;
-        let bases = self.initial_values.iter().filter(|(id, _)| graph.node(**id).kind == Kind::Base(register));
-        // Any of them will do: GVN makes them one node.
-        let base = bases.map(|(_, first)| *first).min()?;
-        let index = if self.shapes.defined.contains(index.index()) { *self.initial_values.get(&index)? } else { index };
-        Some((base, index))
+        let mut base = None;
+        self.nest.for_each_node(graph, &mut |id| {
+            // Any of them will do: GVN makes them one node.
+            if let Some(((own, _), ..)) = access(graph, id)
+                && own == register
+            {
+                base.get_or_insert(graph.node(id).args[0]);
+            }
+        });
+        // What the loop does not compute is there before it: another access before the loop may have the same base.
+        let first = |id: NodeId| {
+            if self.shapes.defined.contains(id.index()) { self.initial_values.get(&id).copied() } else { Some(id) }
+        };
+        Some((first(base?)?, first(index)?))
     }
 
     fn load_element(
