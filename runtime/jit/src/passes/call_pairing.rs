@@ -8,7 +8,7 @@ use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::types::{Effect, Width};
 use crate::math::vector;
 
-/// Marks the first node of each pair, and moves the second one behind it. Nothing may come between them after this.
+/// Marks the first node of each pair, and moves the second one after it. Later passes leave nothing between them.
 pub(super) fn pair_calls(graph: &mut Graph) {
     for block in graph.blocks.indices() {
         let mut calls = graph.blocks[block].nodes.iter().filter(|id| is_for_pairs(graph, **id));
