@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::profile::{Estimate, GroupTime, SharingLevel};
 use super::recording::{Command, Dispatch, LocalCommandProgram, Step};
 use crate::hal::deferred::{ResolvedRange, resolve};
-use crate::hal::host_kernels::{Arguments, Bindings, Grid, KernelTiming, WorkgroupMemory};
+use crate::hal::host_kernels::{Arguments, Bindings, FloatState, Grid, KernelTiming, WorkgroupMemory};
 use crate::hal::transfer::check_range;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
 use crate::limits::Limits;
@@ -64,6 +64,8 @@ impl<'p> Execution<'p> {
         let measured = executor.is_some() && self.0.profile().count(|| self.estimate(executor).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
         let run_alone = || {
+            // Once for all kernels, which find it as they expect it.
+            let _float_state = FloatState::for_kernels();
             (0..self.0.steps().len()).try_for_each(|index| {
                 scope::check()?;
                 self.run_step(index, table, local_memory_limit, measured)
