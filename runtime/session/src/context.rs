@@ -19,6 +19,7 @@ use crate::interp::{
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
+use vireo_vm::interp::lent_references::LendableList;
 use vireo_vm::{List, Obj, Value};
 
 /// Most functions that an error message lists.
@@ -153,22 +154,22 @@ impl Context {
     }
 
     /// Calls a function again and again, one call after the other, without other calls in between unless one waits: within limits that have
-    /// started already and are in force on this thread, or without any. `next` prepares the arguments of each call, until it returns false. It is
-    /// told whether `list`, which is one of the arguments, may have been changed since.
+    /// started already and are in force on this thread, or without any. `next` prepares the arguments of each call, until it returns false. It
+    /// gets the list, which is one of the arguments, if that may have been changed since it has been lent last: see [`LendableList`].
     ///
     /// # Errors
     /// As [`Function::call`], and those of `next`. No further call is made then.
     ///
     /// # Safety
-    /// Nothing changes the list but the program, and `next` if it is told that something may have changed it.
+    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed it.
     #[doc(hidden)]
     pub unsafe fn call_each<P: PassedList + Clone, A: AsRef<P>>(
         &self,
         target: &TypedTarget<P, ()>,
         limits: Option<&Limits>,
-        list: &Obj<List>,
+        list: &mut LendableList,
         arguments: &mut A,
-        mut next: impl FnMut(&mut A, bool) -> Result<bool>,
+        mut next: impl FnMut(&mut A, Option<&Obj<List>>) -> Result<bool>,
     ) -> Result<()> {
         let inner = &*self.0;
         let _blocking = Blocking::enter();
@@ -176,7 +177,8 @@ impl Context {
             let mut state = inner.state.take_within(limits.unwrap_or(&inner.limits))?;
             let suspended = match limits {
                 Some(limits) => loop {
-                    if !next(arguments, true)? {
+                    list.forget_elements();
+                    if !next(arguments, list.changed())? {
                         break None;
                     }
                     if let TypedPoll::Suspended(suspended) =

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{Dispatch, LendableList, Limits};
 use vireo::vm::list::ListType;
 use vireo::vm::{Buffer, Context, List, Module, Obj, Ref};
 use vireo::{Result, Status, StatusCode, vm_module};
@@ -108,15 +108,16 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
     let (mut other_buffer, other_list) = (allocate(), Obj::new(list_of_buffers()));
     other_list.assign([&other_buffer].into_iter().map(AsRef::as_ref));
     let mut other_arguments = Arguments((other_buffer.clone(), other_list.clone(), 0));
+    let (mut lendable, mut other_lendable) = (LendableList::new(list.clone()), LendableList::new(other_list.clone()));
     let (mut observed, mut is_whole) = (Vec::new(), true);
     for _ in 0..2 {
         let mut ids = 0..8;
         let mut ends = String::new();
         while !ids.is_empty() {
-            let next = |arguments: &mut Arguments, is_changed: bool| {
+            let next = |arguments: &mut Arguments, changed: Option<&Obj<List>>| {
                 let Some(id) = ids.next() else { return Ok(false) };
                 arguments.0.2 = id;
-                if is_changed {
+                if let Some(list) = changed {
                     list.assign(buffers.iter().map(AsRef::as_ref));
                 }
                 let is_at = |(index, buffer): (usize, &Obj<Buffer>)| {
@@ -125,8 +126,8 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
                 is_whole &= list.len() == buffers.len() && buffers.iter().enumerate().all(is_at);
                 Ok(true)
             };
-            // SAFETY: `next` changes the list if it may have been changed, and nothing else does.
-            let called = || unsafe { context.call_each(&target, None, &list, &mut arguments, next) };
+            // SAFETY: `next` changes the list if it may have been changed. Nothing else does, as the other function keeps no reference.
+            let called = || unsafe { context.call_each(&target, None, &mut lendable, &mut arguments, next) };
             match catch_unwind(AssertUnwindSafe(called)) {
                 Ok(Ok(())) => ends.push_str("done;"),
                 Ok(Err(status)) => ends.push_str(&format!("{status};")),
@@ -134,19 +135,19 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
             }
         }
         let mut ids = 1..4;
-        let next = |arguments: &mut Arguments, _| {
+        let next = |arguments: &mut Arguments, _: Option<&Obj<List>>| {
             let id = ids.next();
             arguments.0.2 = id.unwrap_or(0);
             Ok(id.is_some())
         };
         // SAFETY: nothing changes the list.
-        let called = unsafe { context.call_each(&other, None, &other_list, &mut other_arguments, next) };
+        let called = unsafe { context.call_each(&other, None, &mut other_lendable, &mut other_arguments, next) };
         assert!(called.is_ok(), "{called:?}\n{text}");
         assert_eq!(words(&other_buffer.to_vec())[..5], [0, 1, 2, 3, 0], "{text}");
         observed.push((ends, buffers.iter().chain([&own]).map(|buffer| buffer.to_vec()).collect()));
     }
     assert!(is_whole, "a workgroup got a list that another one has changed\n{text}");
-    drop((arguments, list, target, other_arguments, other_list, other, context));
+    drop((arguments, lendable, list, target, other_arguments, other_lendable, other_list, other, context));
     for buffer in buffers.iter_mut().chain([&mut own, &mut other_buffer]) {
         assert!(buffer.get_mut().is_some(), "a count is left over\n{text}");
     }

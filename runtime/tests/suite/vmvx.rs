@@ -47,6 +47,18 @@ fn run(
     constants: &[u32],
     words: usize,
 ) -> Result<Vec<u32>> {
+    run_with(executable, kernel, grid, constants, words, 1)
+}
+
+/// As `run`, with so many bindings of the same words.
+fn run_with(
+    executable: &Arc<dyn Executable>,
+    kernel: &str,
+    grid: [u32; 3],
+    constants: &[u32],
+    words: usize,
+    bindings: usize,
+) -> Result<Vec<u32>> {
     let device = super::device();
     let buffer = device.allocator().allocate_buffer(BufferParams::default(), words as u64 * 4)?;
     let binding = BufferRef { buffer: Some(buffer.clone()), slot: 0, offset: 0, length: WHOLE_BUFFER };
@@ -57,7 +69,8 @@ fn run(
         dynamic_workgroup_local_memory: 0,
     };
     let (function, flags) = (executable.lookup_function(kernel)?, DispatchFlags::empty());
-    device.queue_dispatch(QueueAffinity::ANY, &[], &[], executable, function, &config, constants, &[binding], flags)?;
+    let bindings = vec![binding; bindings];
+    device.queue_dispatch(QueueAffinity::ANY, &[], &[], executable, function, &config, constants, &bindings, flags)?;
     let mut bytes = vec![0; words * 4];
     buffer_read(&*buffer, 0, &mut bytes)?;
     Ok(bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("a word"))).collect())
@@ -245,6 +258,61 @@ vm.func @__deinit() -> () {
     assert_eq!(run(&executable, "lengths", [1, 1, 1], &[], 3).expect("runs"), [12, 0, 0]);
     // Its de-initialiser writes to nothing.
     drop(executable);
+}
+
+#[test]
+fn a_kernel_gets_its_bindings_whatever_became_of_its_list() {
+    // A kernel that keeps its list if a constant says so, and stores a constant to the binding that another one names. A second kernel puts
+    // its constants in their place in the list that was kept, or fails after that.
+    let text = r#"
+vm.global.ref mutable @list : !vm.list<!vm.buffer>
+vm.export @store
+vm.func @store KERNEL -> () {
+^bb0:
+  %i10:11 = vm.const.i64.zero
+  %i12:13 = vm.const.i64 1
+  %i14:15 = vm.const.i64 2
+  %i20 = vm.buffer.load.i32 %r1, %i10:11
+  %i21 = vm.buffer.load.i32 %r1, %i12:13
+  %i22 = vm.buffer.load.i32 %r1, %i14:15
+  vm.cond_br %i20, ^bb1(), ^bb2()
+^bb1:
+  vm.global.store.ref %r2, .refs[0] : !vm.list<!vm.buffer>
+  vm.br ^bb2()
+^bb2:
+  %r3 = vm.list.get.ref %r2, %i21 : !vm.buffer
+  vm.buffer.store.i32 %i22, %r3, %i10:11
+  vm.discard.refs %r2, %r3
+  vm.return
+}
+vm.export @replace
+vm.func @replace KERNEL -> () {
+^bb0:
+  %i0 = vm.const.i32.zero
+  %i2:3 = vm.const.i64.zero
+  %r3 = vm.global.load.ref .refs[0] : !vm.list<!vm.buffer>
+  vm.list.set.ref %r3, %i0, %r1
+  %i0 = vm.buffer.load.i32 %r1, %i2:3
+  vm.discard.refs %r3
+  vm.return
+}
+"#;
+    let executable = load(text, &[]).expect("loads");
+    let store = |constants: [u32; 3], bindings: usize| {
+        run_with(&executable, "store", [1, 1, 1], &constants, 1, bindings).map(|words| words[0])
+    };
+    for round in 0..3 {
+        assert_eq!(store([0, 0, 10 + round], 1).expect("runs"), 10 + round);
+        assert_eq!(store([1, 0, 20 + round], 1).expect("runs"), 20 + round);
+        // Nothing has changed the list that was kept, so its elements are known.
+        assert_eq!(store([0, 0, 30 + round], 1).expect("runs"), 30 + round);
+        let replaced = run(&executable, "replace", [1, 1, 1], if round == 1 { &[] } else { &[1] }, 1);
+        assert_eq!(replaced.is_ok(), round != 1, "{replaced:?}");
+        assert_eq!(store([0, 0, 40 + round], 1).expect("runs"), 40 + round);
+        // Another number of bindings.
+        assert_eq!(store([0, 1, 50 + round], 2).expect("runs"), 50 + round);
+        assert_eq!(store([0, 1, 60 + round], 1).expect_err("has one binding").code(), StatusCode::OutOfRange);
+    }
 }
 
 #[test]

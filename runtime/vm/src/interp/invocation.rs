@@ -8,7 +8,7 @@ use super::registers::Registers;
 use super::stack::{CallStack, FrameDescriptor};
 use super::{Exit, control};
 use crate::bytecode::CallId;
-use crate::convention::{Convention, Kind};
+use crate::convention::{Argument, Convention, Kind};
 use crate::limits::Charge;
 use crate::limits::Limits;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
@@ -202,30 +202,33 @@ pub(super) fn in_native_frame(module: &dyn NativeModule, target: ImportTarget, s
 }
 
 /// Fails if `args` are not those of `convention`.
+#[inline]
 pub(super) fn check_arguments(convention: &Convention, args: &[Value]) -> Result<()> {
+    let is_taken = |(argument, value): (&Argument, &Value)| argument.kind() == Some(kind_of(value));
+    match convention.args.iter().zip(args).position(|pair| !is_taken(pair)) {
+        None if convention.args.len() == args.len() => Ok(()),
+        index => Err(mismatch(convention, args, index.unwrap_or_default())),
+    }
+}
+
+/// Why `args` are not those of `convention`. If there are as many of them, the one at `index` differs.
+#[cold]
+fn mismatch(convention: &Convention, args: &[Value], index: usize) -> Status {
     if convention.is_variadic() {
-        return Err(Status::unimplemented(format!(
+        return Status::unimplemented(format!(
             "a call of a variadic function `{convention}` from outside of a program"
-        )));
+        ));
     }
     if convention.args.len() != args.len() {
-        return Err(Status::invalid_argument(format!(
+        return Status::invalid_argument(format!(
             "the function takes {} arguments (`{convention}`), {} are given",
             convention.args.len(),
             args.len()
-        )));
+        ));
     }
-    for (index, (argument, value)) in convention.args.iter().zip(args).enumerate() {
-        let kind = argument.kind().unwrap_or(Kind::Ref);
-        if kind != kind_of(value) {
-            return Err(Status::invalid_argument(format!(
-                "argument {index} is {}, expected `{}` of `{convention}`",
-                value.type_name(),
-                kind.letter()
-            )));
-        }
-    }
-    Ok(())
+    let expected = convention.args[index].first_letter();
+    let given = args[index].type_name();
+    Status::invalid_argument(format!("argument {index} is {given}, expected `{expected}` of `{convention}`"))
 }
 
 fn kind_of(value: &Value) -> Kind {

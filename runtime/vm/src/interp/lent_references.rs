@@ -38,6 +38,13 @@ pub struct LentList {
     count: u32,
 }
 
+/// A list of buffers that is lent to calls of one function after the other, and its elements, as long as nothing can have changed them.
+#[derive(Debug)]
+pub struct LendableList {
+    list: Obj<List>,
+    pub(super) known: Option<LentList>,
+}
+
 /// The layout of lent references, for machine code.
 ///
 /// It reads element `i` of a list without the runtime if the register of the list holds `LIST`, and `i` is below `COUNT`; the result is lent.
@@ -63,6 +70,35 @@ pub fn may_be_lent_to(function: &VerifiedFunction) -> bool {
     let takes_any = convention.fixed_args().is_some_and(|kinds| kinds.contains(&Kind::Ref));
     let calls_any = function.decoded().calls().iter().any(|call| matches!(call.callee, Callee::Function(_)));
     takes_any && convention.results.is_empty() && !calls_any && !function.reads_unwritten_slots()
+}
+
+// SAFETY: the elements that are known are those of its list, which is `Send`.
+unsafe impl Send for LendableList {}
+
+impl LendableList {
+    /// A list that anything may have changed.
+    pub fn new(list: Obj<List>) -> LendableList {
+        LendableList { list, known: None }
+    }
+
+    /// The list, if something may have changed it since it has been lent last.
+    #[inline(always)]
+    pub fn changed(&self) -> Option<&Obj<List>> {
+        self.known.is_none().then_some(&self.list)
+    }
+
+    /// Something may have changed the list, other than the calls that it was lent to.
+    pub fn forget_elements(&mut self) {
+        self.known = None;
+    }
+
+    /// Looks at its elements, if something may have changed them.
+    #[inline(always)]
+    pub(super) fn look_at_elements(&mut self) {
+        if self.known.is_none() {
+            self.known = LentList::new(&self.list);
+        }
+    }
 }
 
 impl LentList {

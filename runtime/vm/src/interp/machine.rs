@@ -178,15 +178,22 @@ impl<'a> Machine<'a> {
         let (Some(header), Some(frame)) = (self.stack.header(), self.stack.registers()) else {
             return Err(Status::internal("the stack has no frame"));
         };
-        let (module, function) = (header.descriptor.module as usize, header.descriptor.function as usize);
-        self.frame = frame;
-        (self.module, self.function) = lookup(self.module_list, module, function)?;
-        self.running = BoundFunction::new(module, self.function);
-        if module != self.module_index {
-            self.module_index = module;
+        let index = header.descriptor.module as usize;
+        let (module, function) = lookup(self.module_list, index, header.descriptor.function as usize)?;
+        self.select(RunningFrame { index, module, function, frame });
+        Ok(())
+    }
+
+    /// Makes the frame on top of the stack the running one.
+    #[inline(always)]
+    pub(super) fn select(&mut self, running: RunningFrame<'a>) {
+        let RunningFrame { index, module, function, frame } = running;
+        (self.module, self.function, self.frame) = (module, function, frame);
+        self.running = BoundFunction::new(index, function);
+        if index != self.module_index {
+            self.module_index = index;
             self.select_globals();
         }
-        Ok(())
     }
 
     /// Sets the limits of what runs next.

@@ -64,7 +64,7 @@ impl ReadyCall {
         let PreparedCall { target, limits, .. } = &**prepared;
         let Some((descriptor, zero)) = prepared.frame else { return Ok(None) };
         let (module, _) = lookup(&prepared.module_list, target.module, target.function)?;
-        let Some(entry) = control::function_entry(module, *target, limits) else { return Ok(None) };
+        let Some(entry) = prepared.entry(module) else { return Ok(None) };
         let mut stack = CallStack::new(limits.stack_bytes, Charge::default());
         let frame = stack.push(descriptor, zero)?;
         let stack = ReadyStack(stack.into_raw());
@@ -96,11 +96,11 @@ impl ReadyCall {
             return Ok(false);
         }
         let (module, function) = lookup(module_list, target.module, target.function)?;
-        let Some(entry) = control::function_entry(module, *target, limits) else { return Ok(false) };
+        let Some(entry) = shared.entry(module) else { return Ok(false) };
         self.take(state);
         self.machine.stack.clear();
         self.frame = self.machine.stack.push(descriptor, zero)?;
-        self.machine.select_top()?;
+        self.machine.select(RunningFrame { index: target.module, module, function, frame: self.frame });
         self.machine.set_limits(limits);
         self.takes_lent = entry.is_native && shared.may_be_lent_to;
         (self.entry, self.function, self.results) = (entry, function, (ListId(u32::MAX), &[][..]));

@@ -6,17 +6,18 @@
 //! polled like any other.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList};
+use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleList};
 use super::invocation::{Invocation, Poll};
-use super::lent_references::{LentList, may_be_lent_to};
+use super::lent_references::{LendableList, LentList, may_be_lent_to};
 use super::machine::{ArgumentLayout, Machine, RunningFrame, lookup};
 use super::ready_call::ReadyCall;
 use super::registers::Registers;
 use super::stack::{CallStack, FrameDescriptor};
+use super::threaded::FunctionEntry;
 use super::{Exit, control};
 use crate::bytecode::{AnyReg, CallId};
 use crate::convention::{Convention, Kind};
@@ -345,10 +346,14 @@ pub struct TypedTarget<P, R> {
 pub struct PreparedCall {
     pub module_list: Arc<ModuleList>,
     pub target: ImportTarget,
+    /// The convention of the function.
+    pub convention: Convention,
     /// The first frame, and whether its slots have to be zeroed; none for a native function.
     pub frame: Option<(FrameDescriptor, bool)>,
     /// Whether references may be lent to the function.
     pub may_be_lent_to: bool,
+    /// How it is entered, once it has machine code, which it keeps.
+    native_entry: OnceLock<FunctionEntry>,
     /// The limits of calls that are made without limits.
     pub limits: Limits,
 }
@@ -374,29 +379,35 @@ impl PreparedCall {
     /// # Errors
     /// `NOT_FOUND` and `INTERNAL` for a target that does not exist.
     pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<PreparedCall> {
-        let (frame, may_be_lent_to) = match module_list.modules.get(target.module) {
-            Some(BoundModule::Native(..)) => (None, false),
+        let (convention, frame, may_be_lent_to) = match module_list.modules.get(target.module) {
+            Some(BoundModule::Native(module, conventions)) => {
+                let convention = conventions.get(target.function).ok_or_else(|| {
+                    Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
+                })?;
+                (convention.clone(), None, false)
+            }
             _ => {
                 let (_, function) = lookup(&module_list, target.module, target.function)?;
                 let descriptor = FrameDescriptor::new(target.module, function, 0, CallId(0));
-                (Some((descriptor, function.reads_unwritten_slots())), may_be_lent_to(function))
+                let frame = (descriptor, function.reads_unwritten_slots());
+                (function.convention().clone(), Some(frame), may_be_lent_to(function))
             }
         };
-        Ok(PreparedCall { module_list, target, frame, may_be_lent_to, limits: limits.clone() })
+        let (limits, native_entry) = (limits.clone(), OnceLock::new());
+        Ok(PreparedCall { module_list, target, convention, frame, may_be_lent_to, native_entry, limits })
     }
 
-    /// The convention of the function.
-    ///
-    /// # Errors
-    /// As [`PreparedCall::new`].
-    pub fn convention(&self) -> Result<&Convention> {
-        let PreparedCall { module_list, target, .. } = self;
-        match module_list.modules.get(target.module) {
-            Some(BoundModule::Native(module, conventions)) => conventions.get(target.function).ok_or_else(|| {
-                Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
-            }),
-            _ => Ok(lookup(module_list, target.module, target.function)?.1.convention()),
+    /// How the function is entered, as [`control::function_entry`] says.
+    #[inline]
+    pub fn entry(&self, module: &BytecodeModule) -> Option<FunctionEntry> {
+        if let Some(entry) = self.native_entry.get() {
+            return Some(*entry);
         }
+        let entry = control::function_entry(module, self.target, &self.limits)?;
+        if entry.is_native {
+            return Some(*self.native_entry.get_or_init(|| entry));
+        }
+        Some(entry)
     }
 
     /// Counts a call that was not ready, and makes the next one ready after many of them; `at_once` if there is no other that is ready.
@@ -421,7 +432,7 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// target that does not exist.
     pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<TypedTarget<P, R>> {
         let prepared = PreparedCall::new(module_list, target, limits)?;
-        check_types::<P, R>(prepared.convention()?)?;
+        check_types::<P, R>(&prepared.convention)?;
         Ok(TypedTarget { prepared: Arc::new(prepared), types: PhantomData })
     }
 
@@ -512,33 +523,32 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
 impl<P: PassedList + Clone> TypedTarget<P, ()> {
     /// Calls the function again and again, as [`TypedTarget::call_ready`], until `next` returns false or a call is suspended, which is returned.
     ///
-    /// `next` prepares the arguments of each call. It is told whether the list, which is one of them, may have been changed since it has run
-    /// last, as a call may do, and before the first call.
+    /// `next` prepares the arguments of each call. It gets the list, which is one of them, if that may have been changed since it has been lent
+    /// last. Calls do that, but not those that leave the elements known: these keep no reference, and change nothing but the bytes of buffers.
     ///
     /// # Errors
     /// As for a call, and those of `next`.
     ///
     /// # Safety
-    /// Nothing changes the list but the program, and `next` if it is told that something may have changed it.
+    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed it.
     pub unsafe fn call_each<A: AsRef<P>>(
         &self,
         state: &mut ContextState,
-        list: &Obj<List>,
+        list: &mut LendableList,
         arguments: &mut A,
-        next: &mut impl FnMut(&mut A, bool) -> Result<bool>,
+        next: &mut impl FnMut(&mut A, Option<&Obj<List>>) -> Result<bool>,
     ) -> Result<Option<Suspended<'_>>> {
         self.make_ready(state)?;
-        let (mut lent, mut is_changed) = (None, true);
-        while next(arguments, is_changed)? {
-            if is_changed {
-                lent = LentList::new(list);
-            }
+        while next(arguments, list.changed())? {
+            list.look_at_elements();
+            // They are known again only if the call leaves them as they are.
+            let lent = list.known.take();
             // SAFETY: the caller's promise; the list is lent again after it may have been changed.
-            is_changed = match unsafe { self.call_lent(state, arguments.as_ref(), lent.as_ref()) }? {
-                None => false,
-                Some(TypedPoll::Done(())) => true,
+            match unsafe { self.call_lent(state, arguments.as_ref(), lent.as_ref()) }? {
+                None => list.known = lent,
+                Some(TypedPoll::Done(())) => {}
                 Some(TypedPoll::Suspended(suspended)) => return Ok(Some(*suspended)),
-            };
+            }
         }
         Ok(None)
     }
@@ -547,7 +557,7 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
     /// list as it was.
     ///
     /// # Safety
-    /// The list is one of the arguments, and only the program has changed it since `lent` was made.
+    /// The list is one of the arguments, and nothing has changed it since `lent` was made.
     #[inline]
     unsafe fn call_lent(
         &self,

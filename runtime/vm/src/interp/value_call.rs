@@ -37,7 +37,7 @@ impl ValueTarget {
         args: &[Value],
         results: &mut Vec<Value>,
     ) -> Result<TypedPoll<'_, ()>> {
-        let convention = self.0.convention()?;
+        let convention = &self.0.convention;
         check_arguments(convention, args)?;
         let Some(mut ready) = state.ready.take_if(|ready| ready.is_of(&self.0)) else {
             return self.call_unready(state, args, results);

@@ -47,10 +47,13 @@ pub struct VmvxExecutable {
     linked: LinkedModules,
     limits: Limits,
     /// Idle contexts, by the shard of the thread that used them last. There are as many contexts as threads ever ran workgroups at once.
-    idle: [Padded<Mutex<Vec<KernelContext>>>; SHARDS],
+    idle: [Idle; SHARDS],
     /// The charge for the memory of the module.
     _charge: Charge,
 }
+
+/// Idle contexts of a shard, in boxes: each dispatch takes one and puts it back.
+type Idle = Padded<Mutex<Vec<Box<KernelContext>>>>;
 
 /// The constants of the executable and the function that takes them.
 #[derive(Debug)]
@@ -100,8 +103,8 @@ impl VmvxExecutable {
             first.compile_in_background(OWN_MODULE);
         }
         // Errors of the constants should show now, not at the first dispatch.
-        let idle: [Padded<Mutex<Vec<KernelContext>>>; SHARDS] = Default::default();
-        push(&idle[own_shard()], constants.kernel_context(first)?);
+        let idle: [Idle; SHARDS] = Default::default();
+        push(&idle[own_shard()], Box::new(constants.kernel_context(first)?));
         Ok(VmvxExecutable { name, kernels, constants, linked, limits, idle, _charge: charge })
     }
 
@@ -122,7 +125,7 @@ impl VmvxExecutable {
         let (before, from_own) = self.idle.split_at(own);
         let mut kernel_context = match from_own.iter().chain(before).find_map(pop) {
             Some(kernel_context) => kernel_context,
-            None => self.constants.kernel_context(self.linked.context(self.limits.clone())?)?,
+            None => Box::new(self.constants.kernel_context(self.linked.context(self.limits.clone())?)?),
         };
         let result = run(&mut kernel_context);
         push(&self.idle[own], kernel_context);
@@ -131,11 +134,11 @@ impl VmvxExecutable {
 }
 
 /// Takes an idle context.
-fn pop(Padded(idle): &Padded<Mutex<Vec<KernelContext>>>) -> Option<KernelContext> {
+fn pop(Padded(idle): &Idle) -> Option<Box<KernelContext>> {
     idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
 }
 
-fn push(Padded(idle): &Padded<Mutex<Vec<KernelContext>>>, kernel_context: KernelContext) {
+fn push(Padded(idle): &Idle, kernel_context: Box<KernelContext>) {
     idle.lock().unwrap_or_else(PoisonError::into_inner).push(kernel_context);
 }
 

@@ -13,6 +13,7 @@ use crate::vm::{Buffer, Context, List, Obj, Object};
 use vireo_vm::abi::callees::{KernelArgumentList, KernelArguments, SetConstantsArgumentList, SetConstantsArguments};
 use vireo_vm::buffer::Loan;
 use vireo_vm::interp::TypedTarget;
+use vireo_vm::interp::lent_references::LendableList;
 
 /// Workgroups between two checks of the limits.
 const LIMITS_INTERVAL: u32 = 256;
@@ -20,17 +21,25 @@ const LIMITS_INTERVAL: u32 = 256;
 /// A context in which one thread at a time runs kernels. Its objects are made once, so running a kernel allocates nothing.
 pub(super) struct KernelContext {
     lent: LentBuffers,
-    arguments: KernelArguments,
-    list: Obj<List>,
     /// The kernels that have run, by their ordinals.
     kernels: Vec<Option<Kernel>>,
+    /// How often a kernel may have kept references to its arguments, or changed lists that an earlier one has kept.
+    changes: u64,
     /// The limits of the last run, if it had some.
     last_limits: Option<Arc<Limits>>,
     // Dropped last: its de-initialisers may use buffers that the program kept, which are empty by then.
     context: Context,
 }
 
-type Kernel = TypedTarget<KernelArgumentList, ()>;
+/// A kernel that has run, with its arguments.
+struct Kernel {
+    target: TypedTarget<KernelArgumentList, ()>,
+    arguments: KernelArguments,
+    list: LendableList,
+    /// The number of bindings in the list, and the number of changes when it was made.
+    bindings: usize,
+    changes: u64,
+}
 
 /// The buffers that kernels get. Only code in this context can have references to them.
 struct LentBuffers {
@@ -96,10 +105,15 @@ impl KernelContext {
     /// Takes a context in which nothing else runs.
     pub fn new(context: Context) -> Result<KernelContext> {
         let lent = LentBuffers { local_memory: Loan::default(), constants: Loan::default(), bindings: Vec::new() };
+        Ok(KernelContext { lent, kernels: Vec::new(), changes: 0, last_limits: None, context })
+    }
+
+    fn kernel(&self, module: usize, kernel: usize) -> Result<Kernel> {
+        let target = self.context.typed_at(module, kernel)?;
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
-        let (memory, constants) = (lent.local_memory.object().clone(), lent.constants.object().clone());
+        let (memory, constants) = (self.lent.local_memory.object().clone(), self.lent.constants.object().clone());
         let arguments = KernelArguments::new(memory, constants, list.clone());
-        Ok(KernelContext { lent, arguments, list, kernels: Vec::new(), last_limits: None, context })
+        Ok(Kernel { target, arguments, list: LendableList::new(list), bindings: 0, changes: self.changes })
     }
 
     /// Calls the function that takes the constants of the executable.
@@ -122,30 +136,39 @@ impl KernelContext {
     /// # Safety
     /// The workgroup memory must have its size and be used by nothing else.
     pub unsafe fn run(&mut self, module: usize, kernel: usize, workgroups: Workgroups<'_>) -> Result<()> {
+        if self.kernels.get(kernel).is_none_or(Option::is_none) {
+            let first = self.kernel(module, kernel)?;
+            self.kernels.resize_with(self.kernels.len().max(kernel + 1), || None);
+            self.kernels[kernel] = Some(first);
+        }
+        let KernelContext { lent, kernels, changes, last_limits, context } = self;
+        let Some(Kernel { target, arguments, list, bindings: listed, changes: known }) = &mut kernels[kernel] else {
+            unreachable!("it was made above");
+        };
         let grid = workgroups.arguments.grid;
         let count = workgroups.arguments.bindings.pointers().len();
         // SAFETY: bindings and constants live as long as the arguments of the dispatch, and so does the workgroup memory.
-        unsafe { self.lent.begin(&workgroups) };
-        let loan_guard = LoanGuard(&mut self.lent);
-        self.arguments.set_workgroup_size(grid.size.map(|size| size.max(1) as i32));
-        self.arguments.set_workgroup_count(grid.count.map(|count| count as i32));
+        unsafe { lent.begin(&workgroups) };
+        let loan_guard = LoanGuard(lent);
+        arguments.set_workgroup_size(grid.size.map(|size| size.max(1) as i32));
+        arguments.set_workgroup_count(grid.count.map(|count| count as i32));
         let _float_state = FloatState::for_kernels();
-        let started = scope::start_again(self.context.limits(), &mut self.last_limits);
+        let started = scope::start_again(context.limits(), last_limits);
         let limits = started.as_ref().map(|started| &*started.limits);
         // A workgroup without loops checks no limits itself.
         let mut counter = limits.map(|limits| StepCounter::new(limits, LIMITS_INTERVAL));
-        if self.kernels.len() <= kernel {
-            self.kernels.resize(kernel + 1, None);
-        }
-        let kernel = match &mut self.kernels[kernel] {
-            Some(kernel) => &*kernel,
-            none => none.insert(self.context.typed_at(module, kernel)?),
-        };
         // Counting and running workgroups stop at an error.
         let (running, mut left) = (Cell::new(None), workgroups.range.end.saturating_sub(workgroups.range.start));
         let mut position = grid.position(workgroups.range.start);
         let bindings = &loan_guard.0.bindings[..count];
-        let next = |arguments: &mut KernelArguments, is_changed: bool| {
+        // A kernel that kept the list may have passed it to another one, which changed it.
+        if *listed != count || known != changes {
+            list.forget_elements();
+        }
+        let mut has_run = false;
+        let next = |arguments: &mut KernelArguments, changed: Option<&Obj<List>>| {
+            *changes += u64::from(has_run && changed.is_some());
+            has_run = true;
             if left == 0 {
                 return Ok(false);
             }
@@ -159,20 +182,23 @@ impl KernelContext {
             arguments.set_workgroup_id([x as i32, y as i32, z as i32]);
             running.set(Some(position));
             position = grid.next(position);
-            if is_changed {
-                // The kernel before may have done that.
-                self.list.assign(bindings.iter().map(|loan| loan.object().as_ref()));
+            if let Some(list) = changed {
+                list.assign(bindings.iter().map(|loan| loan.object().as_ref()));
             }
             Ok(true)
         };
-        // SAFETY: the list belongs to this context, whose program runs on this thread only; `next` changes it if it is told so.
-        let called = unsafe { self.context.call_each(kernel, limits, &self.list, &mut self.arguments, next) };
+        // SAFETY: the list belongs to this context, whose program runs on this thread only; `next` changes it if it gets it. The elements are
+        // known only if no kernel has done anything since that could have changed them.
+        let called = unsafe { context.call_each(target, limits, list, arguments, next) };
+        // That includes what a kernel has done before it failed.
+        *changes += u64::from(list.changed().is_some());
+        (*listed, *known) = (count, *changes);
         called.map_err(|status| match running.get() {
             Some(position) => in_workgroup(status, position),
             None => status,
         })?;
         drop(counter);
-        self.last_limits = started.map(|started| started.limits);
+        *last_limits = started.map(|started| started.limits);
         Ok(())
     }
 }

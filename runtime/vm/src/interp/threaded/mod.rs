@@ -486,6 +486,11 @@ pub struct FunctionEntry {
     pub is_native: bool,
 }
 
+// SAFETY: it is read-only, and leads to the code of a function, which all threads that run its module share.
+unsafe impl Send for FunctionEntry {}
+// SAFETY: as above.
+unsafe impl Sync for FunctionEntry {}
+
 impl FunctionEntry {
     /// The entry of a function by calls within these limits; none if the tier-up counts them.
     pub fn new(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::handlers::After;
 use super::{Continuation, Machine};
 use crate::bytecode::{CallId, Op};
+use crate::interp::helpers::Helpers;
 use crate::status::Status;
 
 /// Executes op `pc` of the frame with these slots. False if the code must not continue after the op; `cx.continuation` then says where
@@ -123,13 +124,27 @@ impl Machine<'_> {
                         return After::Next;
                     }
                 }
-                Op::BufferAlloc { result, .. } if self.lent.own(result.index()) => {
-                    return self.execute_as_is(slots, pc);
+                Op::BufferAlloc { length, alignment, result } if self.lent.own(result.index()) => {
+                    // References are lent only to the outermost frame, and it is the running one.
+                    debug_assert_eq!(self.frame.slots(), slots);
+                    let (length, alignment) = (self.frame.wide(length), self.frame.word(alignment.index()));
+                    return match self.buffer_alloc(length as i64, alignment as i32, result) {
+                        Ok(()) => After::Next,
+                        Err(status) => self.fail_op(slots, pc, status),
+                    };
                 }
                 _ => {}
             }
         }
         self.execute(slots, pc)
+    }
+
+    /// Fails an op of the frame with these slots.
+    #[cold]
+    fn fail_op(&mut self, slots: *mut u32, pc: usize, status: Status) -> After {
+        let selected = self.select_slots(slots);
+        self.pc = pc;
+        self.after_op(slots, pc, selected.and(Err(status)))
     }
 
     /// Executes an op on behalf of machine code, through which no panic may unwind: it is caught here, and `run_threaded` resumes it.
