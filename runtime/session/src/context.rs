@@ -19,7 +19,7 @@ use crate::interp::{
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
-use vireo_vm::interp::lent_references::LendableList;
+use vireo_vm::interp::lent_references::LendableObjects;
 use vireo_vm::{List, Obj, Value};
 
 /// Most functions that an error message lists.
@@ -155,7 +155,7 @@ impl Context {
 
     /// Calls a function again and again, one call after the other, without other calls in between unless one waits: within limits that have
     /// started already and are in force on this thread, or without any. `next` prepares the arguments of each call, until it returns false. It
-    /// gets the list, which is one of the arguments, if that may have been changed since it has been lent last: see [`LendableList`].
+    /// gets the list, which is one of the arguments, if that may have been changed since it has been lent last: see [`LendableObjects`].
     ///
     /// # Errors
     /// As [`Function::call`], and those of `next`. No further call is made then.
@@ -167,7 +167,7 @@ impl Context {
         &self,
         target: &TypedTarget<P, ()>,
         limits: Option<&Limits>,
-        list: &mut LendableList,
+        list: &mut LendableObjects,
         arguments: &mut A,
         mut next: impl FnMut(&mut A, Option<&Obj<List>>) -> Result<bool>,
     ) -> Result<()> {
@@ -293,7 +293,7 @@ impl Context {
 
 impl Inner {
     /// The limits of calls that are made without limits.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &Arc<Limits> {
         &self.limits
     }
 

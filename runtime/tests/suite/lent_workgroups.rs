@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, LendableList, Limits};
+use vireo::interp::{Dispatch, LendableObjects, Limits};
 use vireo::vm::list::ListType;
 use vireo::vm::{Buffer, Context, List, Module, Obj, Ref};
 use vireo::{Result, Status, StatusCode, vm_module};
@@ -108,7 +108,8 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
     let (mut other_buffer, other_list) = (allocate(), Obj::new(list_of_buffers()));
     other_list.assign([&other_buffer].into_iter().map(AsRef::as_ref));
     let mut other_arguments = Arguments((other_buffer.clone(), other_list.clone(), 0));
-    let (mut lendable, mut other_lendable) = (LendableList::new(list.clone()), LendableList::new(other_list.clone()));
+    let (mut lendable, mut other_lendable) =
+        (LendableObjects::new(list.clone()), LendableObjects::new(other_list.clone()));
     let (mut observed, mut is_whole) = (Vec::new(), true);
     for _ in 0..2 {
         let mut ids = 0..8;
@@ -220,6 +221,67 @@ fn buffers_of_a_workgroup_are_its_own() {
         assert_eq!(ends, "done;");
         assert_eq!(words(&buffers[0])[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(words(&buffers[1])[..8], [0x0302_0100; 8]);
+    }
+}
+
+#[test]
+fn an_op_allocates_another_buffer_each_time() {
+    // In a loop, and with another length in each workgroup: a workgroup finds zeros, and those with odd numbers keep a buffer, which is as it was
+    // left when later ones have allocated theirs.
+    let observed = check(&format!(
+        "{KERNEL} {{
+^bb0:{CONSTANTS}
+  %r2 = vm.list.get.ref %r1, %i1 : !vm.buffer
+  %i5 = vm.const.i32.zero
+  %i9 = vm.const.i32 12
+  %i12:13 = vm.const.i64.zero
+  %i14:15 = vm.const.i64 4
+  %i16:17 = vm.const.i64 1
+  %i18:19 = vm.add.i64 %i6:7, %i16:17
+  %i18:19 = vm.mul.i64 %i18:19, %i14:15
+  %i24 = vm.const.i32 100
+  %i24 = vm.mul.i32 %i24, %i0
+  %i25 = vm.const.i32.zero
+  vm.br ^bb1()
+^bb1:
+  %r3 = vm.buffer.alloc %i10:11, %i1
+  %r4 = vm.buffer.alloc %i18:19, %i1
+  %i20 = vm.buffer.load.i32 %r3, %i12:13
+  %i25 = vm.add.i32 %i25, %i20
+  %i20 = vm.buffer.load.i32 %r4, %i6:7
+  %i25 = vm.add.i32 %i25, %i20
+  %i5 = vm.add.i32 %i5, %i2
+  %i20 = vm.add.i32 %i24, %i5
+  vm.buffer.store.i32 %i20, %r3, %i12:13
+  vm.buffer.store.i32 %i20, %r4, %i6:7
+  %i20 = vm.cmp.lt.i32.s %i5, %i9
+  vm.cond_br %i20, ^bb1(), ^bb2()
+^bb2:
+  %i20 = vm.buffer.load.i32 %r3, %i12:13
+  %i25 = vm.add.i32 %i25, %i20
+  %i20 = vm.const.i32 5
+  %i20 = vm.cmp.lt.i32.s %i20, %i0
+  vm.cond_br %i20, ^bb3(), ^bb4()
+^bb3:
+  %r5 = vm.global.load.ref .refs[0] : !vm.buffer
+  %i25 = vm.buffer.load.i32 %r5, %i12:13
+  vm.br ^bb4()
+^bb4:
+  vm.buffer.store.i32 %i25, %r2, %i6:7
+  %i20 = vm.and.i32 %i0, %i2
+  vm.cond_br %i20, ^bb5(), ^bb6()
+^bb5:
+  vm.global.store.ref %r3, .refs[0] : !vm.buffer
+  vm.br ^bb6()
+^bb6:
+  vm.discard.refs %r1, %r2, %r3, %r4
+  vm.return
+}}
+"
+    ));
+    for (ends, buffers) in observed {
+        assert_eq!(ends, "done;");
+        assert_eq!(words(&buffers[0])[..8], [12, 112, 212, 312, 412, 512, 512, 512]);
     }
 }
 

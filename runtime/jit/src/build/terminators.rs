@@ -96,6 +96,10 @@ impl FunctionBuilder<'_> {
                 let (list, index, result) = (narrow(list.index())?, narrow(index.index())?, narrow(result.index())?);
                 LentOp::Get { list, index, result }
             }
+            Op::ConstRefRodata { rodata, result } => {
+                self.context.module.rodata.get(rodata.index())?;
+                LentOp::Data { rodata: narrow(rodata.index())?, result: narrow(result.index())? }
+            }
             Op::DiscardRefs { refs } => {
                 let mut bits =
                     self.decoded.list(refs).iter().map(|reg| 1_u64.checked_shl(reg.ref_reg().index() as u32));

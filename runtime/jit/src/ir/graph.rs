@@ -450,6 +450,8 @@ pub(crate) struct DirectCall {
 pub(crate) enum LentOp {
     /// It reads an element of the lent list, whose index is in a slot.
     Get { list: u16, index: u16, result: u16 },
+    /// It loads a reference to data of the module.
+    Data { rodata: u16, result: u16 },
     /// It makes registers null: those whose bits are set.
     Discard(u64),
 }

@@ -40,6 +40,9 @@ pub(super) const LENT_ELEMENTS: i32 = LENT + lent::ELEMENTS as i32;
 pub(super) const LENT_COUNT: i32 = LENT + lent::COUNT as i32;
 /// The bits of the registers that the frame owns all the same.
 pub(super) const LENT_OWNED: i32 = LENT + lent::OWNED as i32;
+/// The address of the references to data of the module, and the distance between them.
+pub(super) const LENT_DATA: i32 = LENT + lent::DATA as i32;
+pub(super) const LENT_DATA_STRIDE: i32 = lent::DATA_STRIDE as i32;
 
 /// The vtable in the header of an object, by which its type is known.
 pub(super) const VTABLE: i32 = objects::VTABLE as i32;

@@ -186,8 +186,9 @@ pub enum ModuleState {
 }
 
 /// A rodata segment in the state of a context. It has a cache line of its own, because calls take and give back the spare reference.
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct RodataSegment {
+    /// The first field: machine code loads it from there.
     segment: Ref,
     /// A reference for the next load of the segment: most are passed to native functions that only read them, and counting a reference takes as long
     /// as twenty other instructions.

@@ -2,18 +2,20 @@
 //!
 //! The arguments of a ready call are lent, and so are elements that machine code reads from a lent list ([`LentList`]), while
 //! [`LentReferences`] says so. Only machine code runs meanwhile, and of the ops that write reference registers it executes those in
-//! [`offsets`] itself. For those that make a new reference, such as an allocation, it calls the runtime, and the frame owns what is in that register
-//! ([`LentReferences::own`]); data of the module, which lives as long, it lends ([`LentReferences::lend`]). Everything else that could keep, move or release a reference is done by the runtime, which first counts all
-//! references of the frame ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to again.
+//! [`offsets`] itself. For those that make a new reference it calls the runtime. Data of the module, which lives as long, it lends
+//! ([`LentReferences::lend`]), and small buffers that the function allocates, which are kept for its next call ([`KeptBuffer`]). The frame owns
+//! larger ones ([`LentReferences::own`]). Everything else that could keep, move or release a reference is done by the runtime, which first
+//! counts all references of the frame ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to again.
 
 use std::mem::ManuallyDrop;
 
+use super::bound_modules::RodataSegment;
 use super::registers::Registers;
 use super::stack::header_of;
 use crate::bytecode::{Callee, VerifiedFunction};
 use crate::convention::Kind;
 use crate::list::List;
-use crate::{Obj, Ref};
+use crate::{Buffer, Obj, Ref};
 
 /// The references that are lent to the outermost frame of a machine.
 #[derive(Debug)]
@@ -27,6 +29,10 @@ pub struct LentReferences {
     owned: u64,
     /// The slots of the frame.
     slots: *mut u32,
+    /// The buffers that are kept for allocations of the function.
+    buffers: *mut Vec<KeptBuffer>,
+    /// The data of the module.
+    data: *const RodataSegment,
 }
 
 /// A list of buffers and its elements, as long as the list is not changed.
@@ -38,19 +44,35 @@ pub struct LentList {
     count: u32,
 }
 
-/// A list of buffers that is lent to calls of one function after the other, and its elements, as long as nothing can have changed them.
+/// What is lent to calls of one function after the other: a list of buffers, with its elements as long as nothing can have changed them, and the
+/// buffers that the function allocates.
 #[derive(Debug)]
-pub struct LendableList {
+pub struct LendableObjects {
     list: Obj<List>,
     pub(super) known: Option<LentList>,
+    pub(super) buffers: Vec<KeptBuffer>,
 }
+
+/// A buffer that an op of a function allocates in each call. It is lent to the frame, unless the program has kept a reference to it.
+#[derive(Debug)]
+pub struct KeptBuffer {
+    pc: usize,
+    length: u64,
+    alignment: u32,
+    buffer: Obj<Buffer>,
+}
+
+/// Most buffers that are kept for a function, and most bytes of one: what a workgroup computes in, not what it computes.
+const MAX_KEPT: usize = 8;
+const MAX_KEPT_BYTES: u64 = 16 << 10;
 
 /// The layout of lent references, for machine code.
 ///
 /// It reads element `i` of a list without the runtime if the register of the list holds `LIST`, and `i` is below `COUNT`; the result is lent.
-/// It makes a register null, without releasing what was in it, if `COUNT` is not zero. The register that it writes must not be one of `OWNED`.
+/// If `COUNT` is not zero, it makes a register null, without releasing what was in it, and loads references to data of the module at `DATA`, which
+/// are lent, too. The register that it writes must not be one of `OWNED`.
 pub mod offsets {
-    use super::{LentList, LentReferences};
+    use super::{LentList, LentReferences, RodataSegment};
 
     const LENT: usize = std::mem::offset_of!(LentReferences, list);
     /// Offset of the reference to the list.
@@ -61,6 +83,10 @@ pub mod offsets {
     pub const COUNT: usize = std::mem::offset_of!(LentReferences, count);
     /// Offset of the bits of registers that are counted, least significant byte first.
     pub const OWNED: usize = std::mem::offset_of!(LentReferences, owned);
+    /// Offset of the address of the references to data of the module.
+    pub const DATA: usize = std::mem::offset_of!(LentReferences, data);
+    /// The distance between them.
+    pub const DATA_STRIDE: usize = size_of::<RodataSegment>();
 }
 
 /// Whether references may be lent to a function: it does not pass them to functions of the module, whose frames machine code builds, and it returns
@@ -73,12 +99,12 @@ pub fn may_be_lent_to(function: &VerifiedFunction) -> bool {
 }
 
 // SAFETY: the elements that are known are those of its list, which is `Send`.
-unsafe impl Send for LendableList {}
+unsafe impl Send for LendableObjects {}
 
-impl LendableList {
+impl LendableObjects {
     /// A list that anything may have changed.
-    pub fn new(list: Obj<List>) -> LendableList {
-        LendableList { list, known: None }
+    pub fn new(list: Obj<List>) -> LendableObjects {
+        LendableObjects { list, known: None, buffers: Vec::new() }
     }
 
     /// The list, if something may have changed it since it has been lent last.
@@ -118,16 +144,26 @@ impl LentReferences {
         refs: 0,
         owned: 0,
         slots: std::ptr::null_mut(),
+        buffers: std::ptr::null_mut(),
+        data: std::ptr::null(),
     };
 
-    /// Lends a list to a frame whose reference registers are null or lent.
+    /// Lends a list, buffers for allocations, and the data of the module to a frame whose reference registers are null or lent.
     ///
     /// # Safety
-    /// The frame has these slots and so many references. Until nothing is lent, only machine code uses it, all objects that are lent live, and
-    /// the list is not changed.
+    /// The frame has these slots and so many references. Until nothing is lent, only machine code uses it, all objects that are lent live, the list is
+    /// not changed, and nothing else uses `buffers`.
     #[inline(always)]
-    pub unsafe fn begin(&mut self, list: &LentList, slots: *mut u32, refs: u32) {
-        *self = LentReferences { list: *list, count: list.count, refs, owned: 0, slots };
+    pub unsafe fn begin(
+        &mut self,
+        list: &LentList,
+        buffers: &mut Vec<KeptBuffer>,
+        data: &[RodataSegment],
+        slots: *mut u32,
+        refs: u32,
+    ) {
+        let (count, data) = (list.count, data.as_ptr());
+        *self = LentReferences { list: *list, count, refs, owned: 0, slots, buffers, data };
     }
 
     /// Makes the references of the frame null, if they are still lent.
@@ -214,6 +250,42 @@ impl LentReferences {
         *registers.reference_mut(index) = Some(ManuallyDrop::into_inner(reference));
     }
 
+    /// Lends the buffer that op `pc` has allocated before, with what is in it. None if there is none as long and aligned, and if the program has
+    /// kept it. The op always writes to the same register, so a frame that has moved no reference has no other one to the buffer.
+    pub fn lend_buffer(&mut self, pc: usize, length: u64, alignment: u32, index: usize) -> Option<&Buffer> {
+        // SAFETY: `begin` got them, and only this uses them.
+        let buffers = unsafe { &mut *self.buffers };
+        let place = buffers.iter().position(|kept| kept.pc == pc)?;
+        let kept = &mut buffers[place];
+        if (kept.length, kept.alignment) != (length, alignment) || kept.buffer.get_mut().is_none() {
+            // The register may hold it.
+            self.discard(index);
+            buffers.swap_remove(place);
+            return None;
+        }
+        // SAFETY: the copy is lent. Buffers are kept until the function is not called any more.
+        let (reference, buffer) = unsafe { (std::ptr::read(kept.buffer.as_ref()), &*kept.buffer.as_mut_ptr()) };
+        // SAFETY: as above.
+        unsafe { self.lend(index, ManuallyDrop::new(reference)) };
+        Some(buffer)
+    }
+
+    /// Keeps the buffer in a register that the frame owns, which op `pc` has allocated, and lends it from here on.
+    pub fn keep_buffer(&mut self, pc: usize, length: u64, alignment: u32, index: usize) {
+        // SAFETY: `begin` got them, and only this uses them.
+        let buffers = unsafe { &mut *self.buffers };
+        if length > MAX_KEPT_BYTES || buffers.len() >= MAX_KEPT {
+            return;
+        }
+        // SAFETY: as in `discard`.
+        let mut registers = unsafe { Registers::new(self.slots, 0, self.refs as usize) };
+        let Some(Ok(buffer)) = registers.reference_mut(index).take().map(Ref::cast::<Buffer>) else { return };
+        self.owned &= !(1 << index);
+        // SAFETY: the copy is lent, as in `lend_buffer`.
+        *registers.reference_mut(index) = Some(unsafe { std::ptr::read(buffer.as_ref()) });
+        buffers.push(KeptBuffer { pc, length, alignment, buffer });
+    }
+
     #[inline(never)]
     fn release_owned(&mut self) {
         (0..u64::BITS as usize).for_each(|index| {
@@ -252,10 +324,10 @@ mod tests {
         let mut stack = Stack::new(1 << 14, Charge::default());
         let descriptor = FrameDescriptor { module: 0, function: 0, pc: 0, call: CallId(0), slots: 4, refs: REFS };
         let mut registers = stack.push(descriptor, true).unwrap();
-        let mut lent = LentReferences::NONE;
+        let (mut lent, mut buffers) = (LentReferences::NONE, Vec::new());
         let list = LentList { list: std::ptr::null(), elements: std::ptr::null(), count: 1 };
         // SAFETY: the frame has so many references, and `ours` lives as long as what is lent.
-        unsafe { lent.begin(&list, registers.slots(), REFS) };
+        unsafe { lent.begin(&list, &mut buffers, &[], registers.slots(), REFS) };
         for index in LENT {
             // SAFETY: the copy is lent, so nobody releases it.
             *registers.reference_mut(index) = Some(unsafe { std::ptr::read(&raw const ours) });

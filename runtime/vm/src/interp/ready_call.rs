@@ -7,24 +7,24 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::bound_modules::ContextState;
+use super::bound_modules::{ContextState, ModuleList, ModuleState};
 use super::invocation::Invocation;
-use super::lent_references::LentList;
+use super::lent_references::{KeptBuffer, LentList};
 use super::machine::{Machine, RunningFrame, lookup};
 use super::registers::Registers;
-use super::stack::{CallStack, Stack};
+use super::stack::{CallStack, FrameDescriptor, Stack};
 use super::threaded::FunctionEntry;
 use super::typed_call::{PassedList, PreparedCall, TypedPoll};
 use super::{Exit, control};
 use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
-use crate::limits::Charge;
+use crate::limits::{Charge, Limits};
 use crate::status::Result;
 
 /// A call of a bytecode function without limits, before the arguments are written. It has cache lines of its own, because what other threads read may
 /// lie beside it.
 #[repr(align(64))]
 pub struct ReadyCall {
-    /// `'static` stands for the lifetimes of `stack`, of what `prepared` holds, and of the state that the current run sets. No reference leaves
+    /// `'static` stands for the lifetimes of `stack`, of `module_list` and `limits`, and of the state that the current run sets. No reference leaves
     /// this module with that lifetime.
     machine: Machine<'static>,
     entry: FunctionEntry,
@@ -35,10 +35,16 @@ pub struct ReadyCall {
     frame: Registers,
     /// The list of the results of the last run, and its registers: a function with one return always returns the same.
     results: (ListId, &'static [AnyReg]),
+    /// What it is a call of: the number of the prepared call, the index of the module, the outermost frame, and whether its slots have to be zeroed.
+    id: u64,
+    module: usize,
+    descriptor: FrameDescriptor,
+    zero: bool,
     /// Dropped after the machine, which refers to it.
     stack: ReadyStack,
-    /// Dropped last: the function and the limits are in it.
-    prepared: Arc<PreparedCall>,
+    /// Dropped last: the function is in it.
+    module_list: Arc<ModuleList>,
+    limits: Arc<Limits>,
 }
 
 /// The stack of a ready call.
@@ -61,51 +67,61 @@ impl ReadyCall {
     /// As for a call.
     #[cold]
     pub fn new(prepared: &Arc<PreparedCall>, state: &mut ContextState) -> Result<Option<Box<ReadyCall>>> {
-        let PreparedCall { target, limits, .. } = &**prepared;
+        let PreparedCall { id, module_list, target, limits, may_be_lent_to, .. } = &**prepared;
         let Some((descriptor, zero)) = prepared.frame else { return Ok(None) };
-        let (module, _) = lookup(&prepared.module_list, target.module, target.function)?;
+        let (module, _) = lookup(module_list, target.module, target.function)?;
         let Some(entry) = prepared.entry(module) else { return Ok(None) };
         let mut stack = CallStack::new(limits.stack_bytes, Charge::default());
         let frame = stack.push(descriptor, zero)?;
         let stack = ReadyStack(stack.into_raw());
-        let prepared = Arc::clone(prepared);
-        // SAFETY: `prepared` and `stack` live as long as the machine, by the order of the fields. The state is replaced by each run.
-        let (shared, stack_ref, state) =
-            unsafe { (&*Arc::as_ptr(&prepared), &mut *stack.0.as_ptr(), &mut *std::ptr::from_mut(state)) };
-        let (module, function) = lookup(&shared.module_list, target.module, target.function)?;
+        let (module_list, limits) = (Arc::clone(module_list), Arc::clone(limits));
+        // SAFETY: all of them live as long as the machine, by the order of the fields. The state is replaced by each run.
+        let (shared_list, shared_limits, stack_ref, state) = unsafe {
+            let (list, limits) = (&*Arc::as_ptr(&module_list), &*Arc::as_ptr(&limits));
+            (list, limits, &mut *stack.0.as_ptr(), &mut *std::ptr::from_mut(state))
+        };
+        let (module, function) = lookup(shared_list, target.module, target.function)?;
         let running = RunningFrame { index: target.module, module, function, frame };
-        let machine = Machine::new(&shared.module_list, running, stack_ref, state, &shared.limits);
-        let results = (ListId(u32::MAX), &[][..]);
-        let takes_lent = entry.is_native && shared.may_be_lent_to;
-        Ok(Some(Box::new(ReadyCall { machine, entry, function, takes_lent, frame, results, stack, prepared })))
+        let machine = Machine::new(shared_list, running, stack_ref, state, shared_limits);
+        Ok(Some(Box::new(ReadyCall {
+            machine,
+            entry,
+            function,
+            takes_lent: entry.is_native && *may_be_lent_to,
+            frame,
+            results: (ListId(u32::MAX), &[][..]),
+            id: *id,
+            module: target.module,
+            descriptor,
+            zero,
+            stack,
+            module_list,
+            limits,
+        })))
     }
 
-    /// Makes it a call of another function, on the same stack and without allocating anything. False if that is not one of the same modules, or
-    /// for a reason for which `new` gives none; nothing has changed then.
+    /// Makes it a call of another function, on the same stack and without allocating anything. False if that is not one of the same modules and
+    /// within the same limits, or for a reason for which `new` gives none; nothing has changed then.
     ///
     /// # Errors
     /// As for a call. It must be dropped then.
     pub fn redirect(&mut self, prepared: &Arc<PreparedCall>, state: &mut ContextState) -> Result<bool> {
-        // SAFETY: what `prepared` holds lives as long as the machine, which has it below.
-        let shared = unsafe { &*Arc::as_ptr(prepared) };
-        let PreparedCall { module_list, target, limits, .. } = shared;
-        let Some((descriptor, zero)) = shared.frame else { return Ok(false) };
-        if !Arc::ptr_eq(module_list, &self.prepared.module_list)
-            || limits.stack_bytes != self.prepared.limits.stack_bytes
-        {
+        let PreparedCall { id, module_list, target, limits, may_be_lent_to, .. } = &**prepared;
+        let Some((descriptor, zero)) = prepared.frame else { return Ok(false) };
+        if !Arc::ptr_eq(module_list, &self.module_list) || !Arc::ptr_eq(limits, &self.limits) {
             return Ok(false);
         }
-        let (module, function) = lookup(module_list, target.module, target.function)?;
-        let Some(entry) = shared.entry(module) else { return Ok(false) };
+        // SAFETY: the list lives as long as the machine.
+        let shared_list: &'static ModuleList = unsafe { &*Arc::as_ptr(&self.module_list) };
+        let (module, function) = lookup(shared_list, target.module, target.function)?;
+        let Some(entry) = prepared.entry(module) else { return Ok(false) };
         self.take(state);
-        self.machine.stack.clear();
-        self.frame = self.machine.stack.push(descriptor, zero)?;
+        // SAFETY: a ready call has one frame, whose references are null.
+        self.frame = unsafe { self.machine.stack.replace_frame(descriptor, zero) }?;
         self.machine.select(RunningFrame { index: target.module, module, function, frame: self.frame });
-        self.machine.set_limits(limits);
-        self.takes_lent = entry.is_native && shared.may_be_lent_to;
+        self.takes_lent = entry.is_native && *may_be_lent_to;
         (self.entry, self.function, self.results) = (entry, function, (ListId(u32::MAX), &[][..]));
-        // Only now, as the machine had what is in the former one.
-        self.prepared = Arc::clone(prepared);
+        (self.id, self.module, self.descriptor, self.zero) = (*id, target.module, descriptor, zero);
         Ok(true)
     }
 
@@ -122,7 +138,7 @@ impl ReadyCall {
     /// True if it is a call of this function.
     #[inline(always)]
     pub fn is_of(&self, prepared: &Arc<PreparedCall>) -> bool {
-        Arc::ptr_eq(&self.prepared, prepared)
+        self.id == prepared.id
     }
 
     /// The outermost frame, for the arguments and the results.
@@ -160,13 +176,19 @@ impl ReadyCall {
         self.takes_lent
     }
 
-    /// As `run`, with arguments that are lent together with a list. True if the function has returned and the runtime has done nothing for it, so
+    /// As `run`, with arguments that are lent together with a list, and with buffers for its allocations. True if the function has returned and the runtime has done nothing for it, so
     /// the call is ready again. Otherwise the frame has references of its own, as after `run`: see [`ReadyCall::returned`].
     ///
     /// # Safety
     /// The call is ready and takes lent arguments. They and the elements of the list live, and only the program changes the list.
     #[inline(always)]
-    pub unsafe fn run_lent<P: PassedList>(&mut self, state: &mut ContextState, params: &P, list: &LentList) -> bool {
+    pub unsafe fn run_lent<P: PassedList>(
+        &mut self,
+        state: &mut ContextState,
+        params: &P,
+        list: &LentList,
+        buffers: &mut Vec<KeptBuffer>,
+    ) -> bool {
         /// Lets the frame own its references if handlers unwind.
         struct Running<'a>(&'a mut ReadyCall);
 
@@ -176,12 +198,15 @@ impl ReadyCall {
             }
         }
 
-        let Some((descriptor, _)) = &self.prepared.frame else { return false };
-        let (mut frame, refs) = (self.frame, descriptor.refs);
+        let (mut frame, refs) = (self.frame, self.descriptor.refs);
+        let data = match state.modules.get(self.module) {
+            Some(ModuleState::Bytecode { rodata, .. }) => &rodata[..],
+            _ => &[],
+        };
         // SAFETY: the registers are null. These copies are not counted; either `end` forgets them, or `keep` counts them.
         unsafe { params.lend(&mut frame) };
         // SAFETY: the entry is machine code of a function to which references may be lent. The rest is the caller's promise.
-        unsafe { self.machine.lent.begin(list, frame.slots(), refs) };
+        unsafe { self.machine.lent.begin(list, buffers, data, frame.slots(), refs) };
         let running = Running(self);
         let has_returned = running.0.run(state).is_some();
         let is_untouched = has_returned && running.0.machine.lent.end();
@@ -204,10 +229,8 @@ impl ReadyCall {
         let slots = self.frame.slots();
         // SAFETY: it is the outermost frame, and the function has returned, so there is none above it.
         unsafe { self.machine.stack.set_top(slots) };
-        if let Some((descriptor, zero)) = &self.prepared.frame
-            && (descriptor.refs > 0 || *zero)
-        {
-            self.machine.stack.renew_top(*zero);
+        if self.descriptor.refs > 0 || self.zero {
+            self.machine.stack.renew_top(self.zero);
         }
         self.machine.exit = None;
         // If the loop dispatcher has run an op in another frame, it has selected that one.
@@ -234,8 +257,8 @@ impl ReadyCall {
         let poll = ready.machine.suspension()?;
         let ReadyCall { machine, stack, .. } = ready;
         drop(machine);
-        let invocation =
-            Invocation::suspended(&*prepared.module_list, prepared.target, stack.into_call_stack(), &prepared.limits);
+        let (module_list, limits) = (&*prepared.module_list, &*prepared.limits);
+        let invocation = Invocation::suspended(module_list, prepared.target, stack.into_call_stack(), limits);
         Ok(TypedPoll::Suspended(Box::new((invocation, poll))))
     }
 }

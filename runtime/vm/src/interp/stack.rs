@@ -245,6 +245,18 @@ impl Stack {
         Ok(registers_of(slots, &descriptor))
     }
 
+    /// Pops the only frame and pushes another one, as `push` does.
+    ///
+    /// # Safety
+    /// All references of the frame are null.
+    #[inline]
+    pub unsafe fn replace_frame(&mut self, descriptor: FrameDescriptor, zero: bool) -> Result<Registers> {
+        debug_assert!(self.pending.is_none() && self.headers().count() == 1);
+        // Nothing has to be released.
+        self.top = std::ptr::null_mut();
+        self.push(descriptor, zero)
+    }
+
     /// Makes the frame on top as it was pushed: its references are null, and its slots are zero if `zero`.
     pub fn renew_top(&mut self, zero: bool) {
         let Some(header) = self.header() else { return };

@@ -6,13 +6,14 @@
 //! polled like any other.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleList};
 use super::invocation::{Invocation, Poll};
-use super::lent_references::{LendableList, LentList, may_be_lent_to};
+use super::lent_references::{KeptBuffer, LendableObjects, LentList, may_be_lent_to};
 use super::machine::{ArgumentLayout, Machine, RunningFrame, lookup};
 use super::ready_call::ReadyCall;
 use super::registers::Registers;
@@ -344,6 +345,8 @@ pub struct TypedTarget<P, R> {
 
 /// What all calls of a function have in common.
 pub struct PreparedCall {
+    /// No other prepared call of the process has this number.
+    pub id: u64,
     pub module_list: Arc<ModuleList>,
     pub target: ImportTarget,
     /// The convention of the function.
@@ -355,7 +358,7 @@ pub struct PreparedCall {
     /// How it is entered, once it has machine code, which it keeps.
     native_entry: OnceLock<FunctionEntry>,
     /// The limits of calls that are made without limits.
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
 }
 
 /// How far a typed call came.
@@ -378,7 +381,8 @@ impl PreparedCall {
     ///
     /// # Errors
     /// `NOT_FOUND` and `INTERNAL` for a target that does not exist.
-    pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<PreparedCall> {
+    pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Arc<Limits>) -> Result<PreparedCall> {
+        static CALLS: AtomicU64 = AtomicU64::new(0);
         let (convention, frame, may_be_lent_to) = match module_list.modules.get(target.module) {
             Some(BoundModule::Native(module, conventions)) => {
                 let convention = conventions.get(target.function).ok_or_else(|| {
@@ -393,8 +397,8 @@ impl PreparedCall {
                 (function.convention().clone(), Some(frame), may_be_lent_to(function))
             }
         };
-        let (limits, native_entry) = (limits.clone(), OnceLock::new());
-        Ok(PreparedCall { module_list, target, convention, frame, may_be_lent_to, native_entry, limits })
+        let (id, limits, native_entry) = (CALLS.fetch_add(1, Ordering::Relaxed), Arc::clone(limits), OnceLock::new());
+        Ok(PreparedCall { id, module_list, target, convention, frame, may_be_lent_to, native_entry, limits })
     }
 
     /// How the function is entered, as [`control::function_entry`] says.
@@ -430,7 +434,7 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// # Errors
     /// `INVALID_ARGUMENT` with the argument or result that differs, `UNIMPLEMENTED` for variadic functions, and `NOT_FOUND` and `INTERNAL` for a
     /// target that does not exist.
-    pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<TypedTarget<P, R>> {
+    pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Arc<Limits>) -> Result<TypedTarget<P, R>> {
         let prepared = PreparedCall::new(module_list, target, limits)?;
         check_types::<P, R>(&prepared.convention)?;
         Ok(TypedTarget { prepared: Arc::new(prepared), types: PhantomData })
@@ -531,21 +535,22 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
     ///
     /// # Safety
     /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed it.
+    /// The objects are lent to calls of this function only.
     pub unsafe fn call_each<A: AsRef<P>>(
         &self,
         state: &mut ContextState,
-        list: &mut LendableList,
+        lendable: &mut LendableObjects,
         arguments: &mut A,
         next: &mut impl FnMut(&mut A, Option<&Obj<List>>) -> Result<bool>,
     ) -> Result<Option<Suspended<'_>>> {
         self.make_ready(state)?;
-        while next(arguments, list.changed())? {
-            list.look_at_elements();
+        while next(arguments, lendable.changed())? {
+            lendable.look_at_elements();
             // They are known again only if the call leaves them as they are.
-            let lent = list.known.take();
+            let lent = lendable.known.take();
             // SAFETY: the caller's promise; the list is lent again after it may have been changed.
-            match unsafe { self.call_lent(state, arguments.as_ref(), lent.as_ref()) }? {
-                None => list.known = lent,
+            match unsafe { self.call_lent(state, arguments.as_ref(), lent.as_ref(), &mut lendable.buffers) }? {
+                None => lendable.known = lent,
                 Some(TypedPoll::Done(())) => {}
                 Some(TypedPoll::Suspended(suspended)) => return Ok(Some(*suspended)),
             }
@@ -564,13 +569,14 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         state: &mut ContextState,
         params: &P,
         lent: Option<&LentList>,
+        buffers: &mut Vec<KeptBuffer>,
     ) -> Result<Option<TypedPoll<'_, ()>>> {
         let is_ready = |ready: &mut Box<ReadyCall>| ready.takes_lent() && ready.is_of(&self.prepared);
         let Some((lent, mut ready)) = lent.and_then(|lent| Some((lent, state.ready.take_if(is_ready)?))) else {
             return self.call_ready(state, params.clone()).map(Some);
         };
         // SAFETY: the caller's promise. `params` keep the arguments, and the list its elements.
-        let is_untouched = unsafe { ready.run_lent(state, params, lent) };
+        let is_untouched = unsafe { ready.run_lent(state, params, lent, buffers) };
         if !is_untouched && !ready.returned() {
             return ready.go_on(&self.prepared, state, <()>::load).map(Some);
         }

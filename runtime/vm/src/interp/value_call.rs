@@ -21,7 +21,7 @@ impl ValueTarget {
     ///
     /// # Errors
     /// `INTERNAL` for a target that does not exist.
-    pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Limits) -> Result<ValueTarget> {
+    pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Arc<Limits>) -> Result<ValueTarget> {
         Ok(ValueTarget(Arc::new(PreparedCall::new(module_list, target, limits)?)))
     }
 
@@ -67,7 +67,7 @@ impl ValueTarget {
         results: &mut Vec<Value>,
     ) -> Result<TypedPoll<'_, ()>> {
         let PreparedCall { module_list, target, limits, .. } = &*self.0;
-        let mut invocation = Invocation::new(&**module_list, *target, args, limits)?;
+        let mut invocation = Invocation::new(&**module_list, *target, args, &**limits)?;
         invocation.return_into(std::mem::take(results));
         match invocation.poll(state)? {
             Poll::Done(values) => *results = values,

@@ -1,7 +1,7 @@
 //! The executable in portable bytecode ([`VmvxExecutable`]): its kernels, and contexts to run them in. The loader makes it, and devices run it.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::kernel_context::{KernelContext, Workgroups};
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
@@ -46,14 +46,16 @@ pub struct VmvxExecutable {
     /// The kernels' module, linked.
     linked: LinkedModules,
     limits: Limits,
-    /// Idle contexts, by the shard of the thread that used them last. There are as many contexts as threads ever ran workgroups at once.
-    idle: [Idle; SHARDS],
+    /// Contexts, by the shard of the thread that has used them last, which holds the lock while it does. There are as many as threads ever ran
+    /// workgroups at once.
+    contexts: [Slot; SHARDS],
+    /// Idle contexts of threads that found all slots in use.
+    spare: Mutex<Vec<KernelContext>>,
     /// The charge for the memory of the module.
     _charge: Charge,
 }
 
-/// Idle contexts of a shard, in boxes: each dispatch takes one and puts it back.
-type Idle = Padded<Mutex<Vec<Box<KernelContext>>>>;
+type Slot = Padded<Mutex<Option<KernelContext>>>;
 
 /// The constants of the executable and the function that takes them.
 #[derive(Debug)]
@@ -103,9 +105,10 @@ impl VmvxExecutable {
             first.compile_in_background(OWN_MODULE);
         }
         // Errors of the constants should show now, not at the first dispatch.
-        let idle: [Idle; SHARDS] = Default::default();
-        push(&idle[own_shard()], Box::new(constants.kernel_context(first)?));
-        Ok(VmvxExecutable { name, kernels, constants, linked, limits, idle, _charge: charge })
+        let mut contexts: [Slot; SHARDS] = Default::default();
+        contexts[own_shard()] = Padded(Mutex::new(Some(constants.kernel_context(first)?)));
+        let spare = Mutex::default();
+        Ok(VmvxExecutable { name, kernels, constants, linked, limits, contexts, spare, _charge: charge })
     }
 
     fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
@@ -121,25 +124,46 @@ impl VmvxExecutable {
 
     /// Calls `run` with an idle context, rather with one that this thread has used: it need not be fetched from another processor.
     fn with_kernel_context<R>(&self, run: impl FnOnce(&mut KernelContext) -> Result<R>) -> Result<R> {
-        let own = own_shard();
-        let (before, from_own) = self.idle.split_at(own);
-        let mut kernel_context = match from_own.iter().chain(before).find_map(pop) {
-            Some(kernel_context) => kernel_context,
-            None => Box::new(self.constants.kernel_context(self.linked.context(self.limits.clone())?)?),
+        let (before, from_own) = self.contexts.split_at(own_shard());
+        let free = || from_own.iter().chain(before).filter_map(lock);
+        let Some(mut slot) = free().find(|slot| slot.is_some()).or_else(|| free().next()) else {
+            return self.with_spare_context(run);
         };
+        match &mut *slot {
+            Some(kernel_context) => run(kernel_context),
+            none => run(none.insert(self.kernel_context()?)),
+        }
+    }
+
+    #[cold]
+    fn with_spare_context<R>(&self, run: impl FnOnce(&mut KernelContext) -> Result<R>) -> Result<R> {
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = spare().pop();
+        let mut kernel_context = found.map_or_else(|| self.kernel_context(), Ok)?;
         let result = run(&mut kernel_context);
-        push(&self.idle[own], kernel_context);
+        spare().push(kernel_context);
         result
+    }
+
+    #[cold]
+    fn kernel_context(&self) -> Result<KernelContext> {
+        self.constants.kernel_context(self.linked.context(self.limits.clone())?)
     }
 }
 
-/// Takes an idle context.
-fn pop(Padded(idle): &Idle) -> Option<Box<KernelContext>> {
-    idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
-}
-
-fn push(Padded(idle): &Idle, kernel_context: Box<KernelContext>) {
-    idle.lock().unwrap_or_else(PoisonError::into_inner).push(kernel_context);
+/// Locks a slot, if no thread uses it.
+fn lock(Padded(slot): &Slot) -> Option<MutexGuard<'_, Option<KernelContext>>> {
+    match slot.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::WouldBlock) => None,
+        Err(TryLockError::Poisoned(poisoned)) => {
+            // The context is not used again after a panic.
+            slot.clear_poison();
+            let mut guard = poisoned.into_inner();
+            *guard = None;
+            Some(guard)
+        }
+    }
 }
 
 impl Constants {

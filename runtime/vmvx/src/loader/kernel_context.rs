@@ -13,7 +13,7 @@ use crate::vm::{Buffer, Context, List, Obj, Object};
 use vireo_vm::abi::callees::{KernelArgumentList, KernelArguments, SetConstantsArgumentList, SetConstantsArguments};
 use vireo_vm::buffer::Loan;
 use vireo_vm::interp::TypedTarget;
-use vireo_vm::interp::lent_references::LendableList;
+use vireo_vm::interp::lent_references::LendableObjects;
 
 /// Workgroups between two checks of the limits.
 const LIMITS_INTERVAL: u32 = 256;
@@ -35,7 +35,7 @@ pub(super) struct KernelContext {
 struct Kernel {
     target: TypedTarget<KernelArgumentList, ()>,
     arguments: KernelArguments,
-    list: LendableList,
+    list: LendableObjects,
     /// The number of bindings in the list, and the number of changes when it was made.
     bindings: usize,
     changes: u64,
@@ -113,7 +113,7 @@ impl KernelContext {
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
         let (memory, constants) = (self.lent.local_memory.object().clone(), self.lent.constants.object().clone());
         let arguments = KernelArguments::new(memory, constants, list.clone());
-        Ok(Kernel { target, arguments, list: LendableList::new(list), bindings: 0, changes: self.changes })
+        Ok(Kernel { target, arguments, list: LendableObjects::new(list), bindings: 0, changes: self.changes })
     }
 
     /// Calls the function that takes the constants of the executable.

@@ -110,13 +110,9 @@ impl Emitter<'_> {
         match op {
             LentOp::Get { list, index, result } => {
                 let (lent, elements) = (runtime_layout::LENT_LIST, runtime_layout::LENT_ELEMENTS);
-                let owned = (u32::from(result) < u64::BITS).then_some(result);
+                self.unless_owned(result, label);
                 let (list, result) = (runtime_layout::reference(list), runtime_layout::reference(result));
                 let index = i32::from(index) * 4;
-                if let Some(register) = owned {
-                    let (byte, bit) = (runtime_layout::LENT_OWNED + i32::from(register / 8), 1_i8 << (register % 8));
-                    dynasm!(self.asm.ops ; .arch x64 ; test BYTE [r13 + byte], bit ; jnz =>label);
-                }
                 dynasm!(self.asm.ops ; .arch x64
                     ; mov rax, [r12 + list]
                     ; cmp rax, [r13 + lent]
@@ -126,6 +122,18 @@ impl Emitter<'_> {
                     ; jae =>label
                     ; mov rax, [r13 + elements]
                     ; mov rax, [rax + rcx * 8]
+                    ; mov [r12 + result], rax
+                );
+            }
+            LentOp::Data { rodata, result } => {
+                let (data, place) = (runtime_layout::LENT_DATA, i32::from(rodata) * runtime_layout::LENT_DATA_STRIDE);
+                self.unless_owned(result, label);
+                let result = runtime_layout::reference(result);
+                dynasm!(self.asm.ops ; .arch x64
+                    ; cmp DWORD [r13 + count], 0
+                    ; je =>label
+                    ; mov rax, [r13 + data]
+                    ; mov rax, [rax + place]
                     ; mov [r12 + result], rax
                 );
             }
@@ -144,6 +152,14 @@ impl Emitter<'_> {
                     dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + reference], rax);
                 }
             }
+        }
+    }
+
+    /// Jumps to `label` if the frame owns what is in a reference register.
+    fn unless_owned(&mut self, register: u16, label: DynamicLabel) {
+        if u32::from(register) < u64::BITS {
+            let (byte, bit) = (runtime_layout::LENT_OWNED + i32::from(register / 8), 1_i8 << (register % 8));
+            dynasm!(self.asm.ops ; .arch x64 ; test BYTE [r13 + byte], bit ; jnz =>label);
         }
     }
 

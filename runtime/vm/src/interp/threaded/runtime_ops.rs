@@ -124,14 +124,24 @@ impl Machine<'_> {
                         return After::Next;
                     }
                 }
-                Op::BufferAlloc { length, alignment, result } if self.lent.own(result.index()) => {
+                Op::BufferAlloc { length, alignment, result } => {
                     // References are lent only to the outermost frame, and it is the running one.
                     debug_assert_eq!(self.frame.slots(), slots);
                     let (length, alignment) = (self.frame.wide(length), self.frame.word(alignment.index()));
-                    return match self.buffer_alloc(length as i64, alignment as i32, result) {
-                        Ok(()) => After::Next,
-                        Err(status) => self.fail_op(slots, pc, status),
-                    };
+                    if let Some(buffer) = self.lent.lend_buffer(pc, length, alignment, result.index()) {
+                        if !self.elides_zeroing {
+                            // SAFETY: the buffer has so many bytes, and nothing else reads or writes them.
+                            unsafe { buffer.as_ptr().write_bytes(0, buffer.len()) };
+                        }
+                        return After::Next;
+                    }
+                    if self.lent.own(result.index()) {
+                        if let Err(status) = self.buffer_alloc(length as i64, alignment as i32, result) {
+                            return self.fail_op(slots, pc, status);
+                        }
+                        self.lent.keep_buffer(pc, length, alignment, result.index());
+                        return After::Next;
+                    }
                 }
                 _ => {}
             }
