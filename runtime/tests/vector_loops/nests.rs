@@ -234,6 +234,34 @@ fn random_wide_nests_leave_memory_as_the_interpreter_does() {
     run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 300));
 }
 
+/// The program, in which some loops make a few iterations, as many as the text says.
+fn with_short_loops(text: &str, random: &mut Random) -> String {
+    let mut bounds = String::new();
+    for bound in [0, 2, 4] {
+        if random.below(2) == 0 {
+            bounds += &format!("  %i{bound}:{} = vm.const.i64 {}\n", bound + 1, 1 + random.below(5));
+        }
+    }
+    let entry = text.find("  vm.br ").expect("there is a loop");
+    format!("{}{bounds}{}", &text[..entry], &text[entry..])
+}
+
+#[test]
+fn short_loops_in_random_nests_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    let (first, count) = (number("VIREO_FIRST", 0), number("VIREO_NESTS", 60));
+    run(|random, other| with_short_loops(&program(random, None, None), other), first, count);
+    run(
+        |random, other| with_short_loops(&program(random, None, Some(Random(other.below(1 << 31)))), other),
+        first,
+        count,
+    );
+    run(|random, other| with_short_loops(&product(random), other), first, count);
+    run(|random, other| with_short_loops(&moves(random), other), first, count);
+    run(|random, other| with_short_loops(&bytes::program(random), other), first, count);
+    run(|random, other| with_short_loops(&widened(&program(random, None, None), Some(other)), other), first, count);
+}
+
 /// How many of the first programs load or store vectors of 64-bit lanes.
 fn with_wide_lanes(write: fn(&mut Random, &mut Random) -> String, count: u64) -> usize {
     let has_vectors = |number: &u64| {

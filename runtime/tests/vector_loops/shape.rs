@@ -74,6 +74,69 @@ fn products_and_sums_become_vectors() {
     }
 }
 
+/// The greatest of a window of rows, as a pooling computes it, which `ROWS` rows make.
+const WINDOW: &str = "
+vm.module @m version 0
+vm.type f32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @f
+vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %i0:1: i64) -> () {
+^bb0:
+  %i2:3 = vm.const.i64 ROWS
+  %i4:5 = vm.const.i64 1
+  %i6:7 = vm.const.i64.zero
+  %i8:9 = vm.const.i64 200
+  vm.br ^bb1()
+^bb1:
+  %i10 = vm.cmp.lt.i64.s %i6:7, %i0:1
+  vm.cond_br %i10, ^bb2(), ^bb5()
+^bb2:
+  %i12:13 = vm.const.i64.zero
+  vm.br ^bb3()
+^bb3:
+  %i10 = vm.cmp.lt.i64.s %i12:13, %i2:3
+  vm.cond_br %i10, ^bb4(), ^bb6()
+^bb4:
+  %i14:15 = vm.fma.i64 %i12:13, %i8:9, %i6:7
+  %i16 = vm.buffer.load.f32 %r1, %i14:15
+  %i17 = vm.buffer.load.f32 %r0, %i6:7
+  %i17 = vm.max.f32 %i17, %i16
+  vm.buffer.store.f32 %i17, %r0, %i6:7
+  %i12:13 = vm.add.i64 %i12:13, %i4:5
+  vm.br ^bb3()
+^bb6:
+  %i6:7 = vm.add.i64 %i6:7, %i4:5
+  vm.br ^bb1()
+^bb5:
+  vm.return
+}
+";
+
+#[test]
+fn a_few_iterations_of_an_inner_loop_are_no_loop() {
+    if !has_lanes(8) {
+        return skipped(Need::Processor("avx2"), "there are no vectors of eight lanes");
+    }
+    for (rows, expected) in [(3, "1"), (40, "2")] {
+        let text = WINDOW.replace("ROWS", &rows.to_string());
+        let module = Module::from_bytes(&assemble(&text).expect("it is a program")).expect("it is a module");
+        let Ok(Some(compiled)) = module.compiled(0) else {
+            return skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+        };
+        let (mut depth, mut deepest) = (String::new(), String::new());
+        for part in &compiled.parts {
+            match part.text.rsplit_once("depth ") {
+                Some((_, inside)) if part.begins_block => depth = inside.to_string(),
+                _ if part.text.contains("LoadLanes") => deepest = deepest.max(depth.clone()),
+                _ => {}
+            }
+        }
+        assert_eq!(deepest, expected, "vectors of {rows} rows are loaded at this depth of loops");
+    }
+}
+
 /// A product with a transposed matrix: rows of 40 elements.
 const TRANSPOSED: &str = "
 vm.module @m version 0

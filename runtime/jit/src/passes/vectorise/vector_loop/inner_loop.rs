@@ -6,12 +6,31 @@ use super::super::iterations;
 use super::transposition::{UNROLLED, Unrolled, transposable};
 use super::{LoopBodyBuilder, Value};
 use crate::analysis::carried::Carried;
-use crate::analysis::loop_nest::LoopNest;
+use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Element, Shape, access};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Branch, Kind, NodeId, Nodes, Terminator};
+use crate::ir::graph::{Branch, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Scalar, Ty};
+
+/// Most iterations of an inner loop that becomes copies of its body.
+const MAX_ITERATIONS: u64 = 4;
+/// Most nodes of such copies, times the vectors that an iteration computes.
+const MAX_COPIES: u64 = 384;
+
+/// The nodes that an inner loop becomes without loops: each iteration of it and of the loops inside is a copy of the body. None if one of them makes
+/// more than a few, as many as the window of a pooling or a convolution has.
+fn copies(graph: &Graph, inner: &LoopNest) -> Option<u64> {
+    let count = iterations(graph, inner).filter(|count| (1..=MAX_ITERATIONS).contains(count))?;
+    let mut nodes = 0;
+    for item in &inner.body {
+        nodes += match item {
+            Item::Nodes(block) => graph.blocks[*block].nodes.len() as u64,
+            Item::Loop(inside) => copies(graph, inside)?,
+        };
+    }
+    Some(nodes * count)
+}
 
 impl LoopBodyBuilder<'_, '_> {
     /// Builds an inner loop, which runs once for all lanes.
@@ -43,18 +62,20 @@ impl LoopBodyBuilder<'_, '_> {
         if self.mask.is_none() && !self.of.factor.width.has_bytes() {
             self.unrolled.rows = transposable(self.graph, self.of.shapes, inner);
         }
-        let mut leaves_some = true;
-        if !self.unrolled.rows.is_empty() {
-            let outside = self.values.clone();
-            entering = self.iterations(inner, entering, &all, UNROLLED)?;
-            self.unrolled = Unrolled::default();
-            leaves_some = iterations(self.graph, inner).is_none_or(|count| !count.is_multiple_of(UNROLLED));
-            if leaves_some {
-                self.values = outside;
+        let fits = |copies: u64| copies * self.of.factor.vectors as u64 <= MAX_COPIES;
+        if self.unrolled.rows.is_empty() {
+            match copies(self.graph, inner).filter(|copies| fits(*copies)) {
+                Some(_) => self.all_iterations(inner, entering, &all)?,
+                None => drop(self.iterations(inner, entering, &all, 1)?),
             }
-        }
-        if leaves_some {
-            self.iterations(inner, entering, &all, 1)?;
+        } else {
+            let outside = self.values.clone();
+            let left = self.iterations(inner, entering, &all, UNROLLED)?;
+            self.unrolled = Unrolled::default();
+            if iterations(self.graph, inner).is_none_or(|count| !count.is_multiple_of(UNROLLED)) {
+                self.values = outside;
+                self.iterations(inner, left, &all, 1)?;
+            }
         }
         for (element, Carried { store, .. }) in carried {
             let (_, values) = self.elements.remove(&element)?;
@@ -119,6 +140,27 @@ impl LoopBodyBuilder<'_, '_> {
             }
         }
         Some(parameters)
+    }
+
+    /// Makes the iterations of an inner loop, whose number is constant, one after the other without a loop.
+    fn all_iterations(&mut self, inner: &LoopNest, entering: Nodes, carried: &[Element]) -> Option<()> {
+        let outside = self.values.clone();
+        let mut next = entering;
+        for iteration in 0..iterations(self.graph, inner)? {
+            if iteration > 0 {
+                self.values.clone_from(&outside);
+            }
+            self.begin_iteration(inner, &next, carried)?;
+            self.items(&inner.body)?;
+            next = self.next_values(inner, carried)?;
+        }
+        if inner.is_top_tested {
+            // What is available after the loop: its parameters, and the nodes of its header.
+            self.values = outside;
+            self.begin_iteration(inner, &next, carried)?;
+            self.items(&inner.body[..1])?;
+        }
+        Some(())
     }
 
     /// Notes the values with which an iteration of an inner loop begins: those of the parameters, and of the elements that it carries.
