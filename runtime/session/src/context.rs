@@ -4,11 +4,13 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 
 use super::function::Function;
 use super::module::{ExportInfo, Module, ModuleKind};
 use super::turns::Turns;
-use crate::background::Urgency;
+use crate::background::{self, Urgency};
 use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::{MachineCode, TierUp};
@@ -21,6 +23,21 @@ use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
 use vireo_vm::interp::lent_references::LendableObjects;
 use vireo_vm::{List, Obj, Value};
+
+/// Bytes of bytecode for each thread that compiles a module, so that it has more to do than it takes to start it.
+const BYTES_PER_THREAD: u64 = 4 << 10;
+/// Bytes of machine code that a byte of bytecode may become, and most do not.
+const CODE_PER_BYTE: u64 = 64;
+
+/// How many threads help to compile so many bytes of bytecode. None where the code may reach a limit: which functions are left out must not depend on
+/// what is compiled first.
+fn helpers(bytes: u64, code_limit: u64) -> u64 {
+    if !background::is_available() || scope::counts_memory() || bytes.saturating_mul(CODE_PER_BYTE) > code_limit {
+        return 0;
+    }
+    let processors = thread::available_parallelism().map_or(1, usize::from) as u64;
+    (bytes / BYTES_PER_THREAD).min(processors.saturating_sub(1))
+}
 
 /// Most functions that an error message lists.
 const MAX_LISTED: usize = 32;
@@ -234,18 +251,37 @@ impl Context {
         self.compile_with(module, |_, _| {});
     }
 
-    /// As [`Context::compile`]. After each function `progress` gets the bytes of bytecode that are compiled, and how many there are in all.
+    /// As [`Context::compile`]. After functions `progress` gets the bytes of bytecode that are compiled, and how many there are in all.
     #[doc(hidden)]
     pub fn compile_with(&self, module: usize, mut progress: impl FnMut(u64, u64)) {
         let Some(tier_up) = self.0.tier_up(module) else { return };
         let Some(archive) = self.modules().get(module).and_then(Module::archive) else { return };
-        let lengths = || archive.functions().map(|function| function.code.len() as u64);
-        let (all, mut done) = (lengths().sum(), 0);
-        for (ordinal, length) in (0..tier_up.module.functions.len()).zip(lengths()) {
-            // Functions without machine code are left to the interpreter.
-            let _ = tier_up.compile(ordinal as u32);
-            done += length;
-            progress(done, all);
+        let lengths: Vec<u64> = archive.functions().map(|function| function.code.len() as u64).collect();
+        let all = lengths.iter().sum();
+        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let compile = |report: &mut dyn FnMut(u64)| {
+            loop {
+                let ordinal = next.fetch_add(1, Ordering::Relaxed);
+                let Some(length) = lengths.get(ordinal) else { return };
+                // Functions without machine code are left to the interpreter.
+                let _ = tier_up.compile(ordinal as u32);
+                report(done.fetch_add(*length, Ordering::Relaxed) + length);
+            }
+        };
+        let mut reported = 0;
+        thread::scope(|scope| {
+            for _ in 0..helpers(all, tier_up.code_limit) {
+                // This thread does it alone if there can be no other one.
+                let helper = thread::Builder::new().name("vireo-compile".into());
+                let _ = helper.spawn_scoped(scope, || compile(&mut |_| {}));
+            }
+            compile(&mut |done| {
+                reported = done;
+                progress(done, all);
+            });
+        });
+        if reported < all {
+            progress(all, all);
         }
     }
 

@@ -7,6 +7,8 @@ use vireo::interp::{Dispatch, Limits};
 use vireo::status::StatusCode;
 use vireo::vm::{Context, Module, Value};
 
+use crate::skip::{Need, skipped};
+
 /// `fib` calls itself twice. `sink` divides at the bottom of a recursion. `many` passes more values than there are registers to pass them in.
 /// `sum` calls in a loop and holds constants across the calls. `pair` returns several values. `even` and `odd` call each other.
 /// `held` holds a reference. `short` calls what mostly returns at once. `chain` calls `link`, which calls `last`, which divides.
@@ -377,6 +379,48 @@ fn threads_compile_what_they_call_at_the_same_time() {
                 });
             }
         });
+    }
+}
+
+#[test]
+fn threads_share_the_functions_of_a_module() {
+    // Each function calls another one, so several threads need the same ones.
+    let count = 300;
+    let mut text = "vm.module @m version 0\nvm.type i32\nvm.export @f0\n".to_string();
+    for own in 0..count {
+        let other = (own * 7 + 11) % count;
+        text += &format!(
+            "vm.func @f{own}(%i0: i32) -> (i32) {{
+^bb0:
+  %i1 = vm.const.i32 {own}
+  vm.cond_br %i0, ^bb1(), ^bb2(%i1->%i0)
+^bb1:
+  %i2 = vm.const.i32 1
+  %i0 = vm.sub.i32 %i0, %i2
+  %i0 = vm.call @f{other}(%i0)
+  %i0 = vm.add.i32 %i0, %i1
+  %i0 = vm.mul.i32 %i0, %i1
+  %i0 = vm.xor.i32 %i0, %i1
+  vm.br ^bb2()
+^bb2:
+  vm.return %i0
+}}
+"
+        );
+    }
+    let bytes = assemble(&text).unwrap();
+    for _ in 0..4 {
+        let context = Context::new([Module::from_bytes(&bytes).unwrap()]).unwrap();
+        let mut reports = Vec::new();
+        context.compile_with(0, |done, all| reports.push((done, all)));
+        let Some((done, all)) = reports.last() else {
+            return skipped(Need::Platform("x86_64"), "there is no machine code in this build");
+        };
+        assert!(done == all && reports.is_sorted(), "{reports:?}");
+        assert_eq!(context.machine_code(0).functions, count);
+        let [expected, compiled] = [Dispatch::Loop, Dispatch::Compiled]
+            .map(|dispatch| outcome(&context, "f0", &[200], dispatch, STEPS, STACK));
+        assert_eq!(compiled, expected);
     }
 }
 
