@@ -24,13 +24,12 @@ impl SlotReads {
     }
 
     fn take(&mut self, changes: &[(usize, Read)]) {
-        for (slot, read) in changes.iter().rev() {
-            self.reads[*slot] = *read;
-            match read {
-                Read::Never => self.live.remove(*slot),
-                _ => self.live.insert(*slot),
-            }
-        }
+        let reads = &mut self.reads[..];
+        let changes = changes.iter().rev().map(|(slot, read)| {
+            reads[*slot] = *read;
+            (*slot, *read != Read::Never)
+        });
+        self.live.set_each(changes);
     }
 }
 
@@ -54,6 +53,8 @@ impl BlockLiveness {
         starts.clear();
         before.reads.clear();
         before.reads.resize(slots, Read::Never);
+        starts.reserve(ops.len());
+        changes.reserve(4 * ops.len());
         for pc in ops.rev() {
             starts.push(changes.len());
             liveness.transfer(pc, &mut before.reads, |slot, read| changes.push((slot, read)));

@@ -125,7 +125,7 @@ impl<'a> TypedLiveness<'a> {
     /// What ops read and write, without the entries of blocks: for baseline mode and the verifier.
     pub fn of_ops(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<TypedLiveness<'a>> {
         let decoded = function.decoded();
-        let mut events = Events { function, module, decoded, events: Vec::with_capacity(4 * decoded.ops.len()) };
+        let mut events = Events { function, module, decoded, events: Vec::with_capacity(6 * decoded.ops.len()) };
         let mut ends = Vec::with_capacity(decoded.ops.len());
         for op in &decoded.ops {
             let start = events.events.len();
@@ -172,6 +172,12 @@ impl<'a> TypedLiveness<'a> {
         });
         // A value of unknown kind counts as two slots, of which the second may not be there.
         slots.flatten().filter(|slot| *slot < self.function.slots())
+    }
+
+    /// Whether an op reads more slots than that.
+    pub fn reads_more_than(&self, pc: u32, slots: usize) -> bool {
+        // An event is of two slots at most.
+        2 * self.events(pc).len() > slots && self.reads(pc).nth(slots).is_some()
     }
 
     /// The slots that an op writes.

@@ -173,7 +173,7 @@ impl<'a> FunctionBuilder<'a> {
 
     /// Whether the op reads more registers than may become nodes.
     fn reads_many(&self) -> bool {
-        self.liveness.reads(self.pc).nth(2 * MAX_TABLE_ENTRIES).is_some()
+        self.liveness.reads_more_than(self.pc, 2 * MAX_TABLE_ENTRIES)
     }
 
     /// The next reads of all slots before the op that is being built, or before the one after it.

@@ -44,10 +44,15 @@ impl Bits {
     }
 
     pub fn set(&mut self, number: usize, is_in: bool) {
-        if is_in {
-            self.insert(number);
-        } else {
-            self.remove(number);
+        self.set_each([(number, is_in)].into_iter());
+    }
+
+    /// Adds and removes numbers, one after the other.
+    pub fn set_each(&mut self, numbers: impl Iterator<Item = (usize, bool)>) {
+        let words = &mut self.0[..];
+        for (number, is_in) in numbers {
+            let (word, bit) = (&mut words[number / WORD], number % WORD);
+            *word = *word & !(1 << bit) | u64::from(is_in) << bit;
         }
     }
 

@@ -136,7 +136,8 @@ struct Emitter<'a> {
 /// Emits the code of a function.
 pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTargets) -> Option<Emitted> {
     // About as many bytes, labels and branches as there will be.
-    let (bytes, labels) = (16 * graph.nodes.len() + 256, graph.blocks.len() + 2 * graph.exits.len() + 8);
+    let bytes = 16 * graph.nodes.len() + 64 * graph.exits.len() + 256;
+    let labels = graph.blocks.len() + 2 * graph.exits.len() + 8;
     let mut asm = Asm::with_capacity(Features::detect(), bytes, labels);
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
     let lanes = graph.blocks.iter().flat_map(|block| &block.nodes).filter_map(|id| graph.node(*id).width()).max();
