@@ -46,8 +46,8 @@ pub struct VmvxExecutable {
     /// The kernels' module, linked.
     linked: LinkedModules,
     limits: Limits,
-    /// Contexts, by the shard of the thread that has used them last, which holds the lock while it does. There are as many as threads ever ran
-    /// workgroups at once.
+    /// Contexts, one for a shard of threads. A thread holds the lock of the one that it uses, rather that of its own shard. There are as many as
+    /// threads ever ran workgroups at once.
     contexts: [Slot; SHARDS],
     /// Idle contexts of threads that found all slots in use.
     spare: Mutex<Vec<KernelContext>>,
@@ -55,6 +55,7 @@ pub struct VmvxExecutable {
     _charge: Charge,
 }
 
+/// The context of a shard, once one of its threads or of another shard has needed it.
 type Slot = Padded<Mutex<Option<KernelContext>>>;
 
 /// The constants of the executable and the function that takes them.
