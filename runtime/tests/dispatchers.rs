@@ -286,3 +286,82 @@ fn branches_of_the_interpreter_bring_values_of_their_own() {
         }
     }
 }
+
+/// A search for zeros among as many bytes as the first argument says, in a buffer that has as many, ten less, or is null. The interpreter has a handler
+/// for such a loop, which is entered and left in many ways.
+const SEARCH: &str = r"
+vm.module @m version 0
+vm.export @f0
+vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
+^bb0:
+  %i2:3 = vm.ext.i32.i64.s %i0
+  %i4:5 = vm.const.i64.zero
+  %i6 = vm.const.i32 1
+  %i8:9 = vm.const.i64 1
+  %i10:11 = vm.const.i64 2
+  %i12 = vm.const.i32 16
+  %i14:15 = vm.const.i64 7
+  %i16 = vm.const.i32.zero
+  %r0 = vm.buffer.alloc %i2:3, %i12
+  vm.buffer.fill.i8 %r0, %i4:5, %i2:3, %i6
+  %i12 = vm.cmp.lt.i64.s %i14:15, %i2:3
+  vm.cond_br %i12, ^bb1(), ^bb2()
+^bb1:
+  vm.buffer.store.i8 %i16, %r0, %i14:15
+  %i14:15 = vm.add.i64 %i14:15, %i14:15
+  %i12 = vm.cmp.lt.i64.s %i14:15, %i2:3
+  vm.cond_br %i12, ^bb1(), ^bb2()
+^bb2:
+  vm.br_table %i1 { default: ^bb5(), 0: ^bb3(), 1: ^bb4() }
+^bb3:
+  %r0 = vm.const.ref.zero
+  vm.br ^bb5()
+^bb4:
+  %i14:15 = vm.const.i64 10
+  %i2:3 = vm.add.i64 %i2:3, %i14:15
+  vm.br ^bb5()
+^bb5:
+  %i12 = vm.cmp.lt.i64.s %i10:11, %i2:3
+  vm.cond_br %i12, ^bb6(), ^bb9()
+^bb6:
+  %i12 = vm.buffer.load.i8.u %r0, %i10:11
+  %i12 = vm.cmp.nz.i32 %i12
+  vm.cond_br %i12, ^bb8(), ^bb7()
+^bb7:
+  %i17 = vm.trunc.i64.i32 %i10:11
+  %i16 = vm.add.i32 %i16, %i17
+  vm.br ^bb8()
+^bb8:
+  %i10:11 = vm.add.i64 %i10:11, %i8:9
+  vm.br ^bb5()
+^bb9:
+  vm.discard.refs %r0
+  vm.return %i16
+}
+";
+
+#[test]
+fn a_loop_of_two_sequences_agrees() {
+    let function = |dispatch| {
+        let module = Module::from_bytes(&assemble(SEARCH).unwrap()).unwrap();
+        let function = Context::new([module]).unwrap().function("f0").unwrap();
+        move |arguments: [i32; 2], fuel| {
+            let fuel = Fuel::new(fuel);
+            let limits = Limits { fuel: Some(fuel.clone()), dispatch, ..Limits::default() };
+            let result = function.call_with(&arguments.map(Value::I32), limits);
+            (result.map(|values| format!("{values:?}")).map_err(|status| status.to_string()), fuel.used())
+        }
+    };
+    let (one_by_one, threaded) = (function(Dispatch::Loop), function(Dispatch::Threaded));
+    let (mut returned, mut failed) = (0, 0);
+    for length in [0, 1, 2, 3, 5, 7, 8, 9, 15, 40] {
+        for buffer in 0..3 {
+            for fuel in 0..100 {
+                let (arguments, expected) = ([length, buffer], one_by_one([length, buffer], fuel));
+                assert_eq!(threaded(arguments, fuel), expected, "{arguments:?} with fuel {fuel}");
+                if expected.0.is_ok() { returned += 1 } else { failed += 1 }
+            }
+        }
+    }
+    assert!(returned > 500 && failed > 500, "{returned} calls returned, {failed} failed");
+}

@@ -86,7 +86,9 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     // A sequence is tried before those that it begins with.
     let mut by_length: Vec<&Sequence> = isa.sequences.iter().collect();
     by_length.sort_by_key(|sequence| Reverse(sequence.steps.len()));
-    let sequences = by_length.into_iter().map(|sequence| sequence_arm(isa, sequence));
+    let (loops, sequences): (Vec<_>, Vec<_>) = by_length.into_iter().partition(|sequence| sequence.head.is_some());
+    let loops = loops.into_iter().filter_map(|sequence| loop_arm(isa, sequence));
+    let sequences = sequences.into_iter().map(|sequence| sequence_arm(isa, sequence));
     quote! {
         use super::prelude::*;
         #modules
@@ -105,6 +107,15 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         pub fn sequence(run: &[EmittedOp]) -> Option<(usize, Handler)> {
             match run {
                 #(#sequences)*
+                _ => None,
+            }
+        }
+
+        #[doc = " The handler of a loop whose latch ends with these instructions and branches to those of `head`, which branch back to it, and how many"]
+        #[doc = " there are of each. None if it has none."]
+        pub fn sequence_loop(latch: &[EmittedOp], head: &[EmittedOp]) -> Option<(usize, usize, Handler)> {
+            match (latch, head) {
+                #(#loops)*
                 _ => None,
             }
         }
@@ -129,40 +140,59 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     }
 }
 
-/// The arm of a sequence in `sequence`: the handlers by the carried operand of its first op, and by the kind of branch at its end.
-fn sequence_arm(isa: &Isa, sequence: &Sequence) -> TokenStream {
-    let steps: Vec<(&Op, usize)> = sequence
-        .steps
-        .iter()
-        .filter_map(|step| {
-            let op = isa.op(&step.op)?;
-            let carried = op.values().position(|field| step.carried.as_ref() == Some(&field.name));
-            Some((op, carried.map_or(0, |index| index + 1)))
-        })
-        .collect();
-    let (Some((first, _)), Some((last, last_carried))) = (steps.first(), steps.last()) else { return quote!() };
-    let body = |op: &Op| {
-        let (family, variant) = (ident(&op.family), variant(op));
-        quote!(#family::#variant)
-    };
-    let step = |op: &Op, carried: usize| {
-        let (body, carried) = (body(op), Literal::usize_unsuffixed(carried));
+/// An op of a sequence, and the number of the value operand that is carried, counted from 1; 0 if none is.
+type NumberedStep<'a> = (&'a Op, usize);
+
+/// The ops of a sequence.
+fn numbered<'a>(isa: &'a Isa, sequence: &Sequence) -> Vec<NumberedStep<'a>> {
+    let steps = sequence.steps.iter().filter_map(|step| {
+        let op = isa.op(&step.op)?;
+        let carried = op.values().position(|field| step.carried.as_ref() == Some(&field.name));
+        Some((op, carried.map_or(0, |index| index + 1)))
+    });
+    steps.collect()
+}
+
+/// The body of an op: `integer::AddI32`.
+fn body_path(op: &Op) -> TokenStream {
+    let (family, variant) = (ident(&op.family), variant(op));
+    quote!(#family::#variant)
+}
+
+/// Ops as a list of types: a pair of the first one and the rest.
+fn step_list<'a>(steps: impl DoubleEndedIterator<Item = NumberedStep<'a>>) -> TokenStream {
+    let steps = steps.map(|(op, carried)| {
+        let (body, carried) = (body_path(op), Literal::usize_unsuffixed(carried));
         quote!(Step<#body, #carried>)
-    };
-    let patterns = steps.iter().enumerate().map(|(index, (op, carried))| {
-        let variant = variant(op);
-        let carried = Literal::usize_unsuffixed(*carried);
-        let carried = if index == 0 { quote!(carried) } else { quote!(carried: #carried) };
-        let branch = if op.is_test() { quote!(Some(branch)) } else { quote!(None) };
+    });
+    steps.rev().reduce(|rest, first| quote!((#first, #rest))).unwrap_or_default()
+}
+
+/// Patterns of the instructions of a sequence: what the first one carries is bound to `carried`, and the kind of a branch to `branch`.
+fn patterns(steps: &[NumberedStep<'_>]) -> TokenStream {
+    patterns_with(steps, Some(quote!(carried)), quote!(branch))
+}
+
+/// Patterns of the instructions of a sequence, with this one for what the first one carries, and this one for the kind of a branch.
+fn patterns_with(steps: &[NumberedStep<'_>], mut first: Option<TokenStream>, branch: TokenStream) -> TokenStream {
+    let patterns = steps.iter().map(|(op, carried)| {
+        let (variant, carried) = (variant(op), Literal::usize_unsuffixed(*carried));
+        let carried = first.take().unwrap_or_else(|| quote!(carried: #carried));
+        let branch = if op.is_test() { quote!(Some(#branch)) } else { quote!(None) };
         quote!(EmittedOp { op: Op::#variant { .. }, #carried, branch: #branch, .. })
     });
+    quote!(#(#patterns),*)
+}
+
+/// The arm of a sequence in `sequence`: the handlers by the carried operand of its first op, and by the kind of branch at its end.
+fn sequence_arm(isa: &Isa, sequence: &Sequence) -> TokenStream {
+    let steps = numbered(isa, sequence);
+    let (Some((first, _)), Some((last, last_carried))) = (steps.first(), steps.last()) else { return quote!() };
+    let patterns = patterns(&steps);
     let before_branch = if last.is_test() { steps.len() - 1 } else { steps.len() };
     let handlers = (0..=first.values().count()).map(|carried| {
-        let all = steps[..before_branch].iter().enumerate();
-        let all = all.map(|(index, (op, other))| step(op, if index == 0 { carried } else { *other }));
-        // A list of types: a pair of the first one and the rest.
-        let list = all.rev().reduce(|rest, first| quote!((#first, #rest)));
-        let (last, last_carried) = (body(last), Literal::usize_unsuffixed(*last_carried));
+        let list = step_list(starting_with(carried, &steps[..before_branch]));
+        let (last, last_carried) = (body_path(last), Literal::usize_unsuffixed(*last_carried));
         match steps[before_branch..] {
             [] => quote!(steps::<#list>),
             _ => quote!(steps_and_branch_handlers::<#list, #last, #last_carried>()),
@@ -175,12 +205,44 @@ fn sequence_arm(isa: &Isa, sequence: &Sequence) -> TokenStream {
         false => (quote!(Handler), quote!([*carried])),
     };
     quote! {
-        [#(#patterns),*, ..] => {
+        [#patterns, ..] => {
             #[doc = #doc]
             const HANDLERS: &[#ty] = &[#(#handlers),*];
             Some((#count, HANDLERS #index))
         }
     }
+}
+
+/// The ops of a sequence whose first one has this operand carried.
+fn starting_with<'a>(
+    carried: usize,
+    steps: &'a [NumberedStep<'a>],
+) -> impl DoubleEndedIterator<Item = NumberedStep<'a>> {
+    steps.iter().enumerate().map(move |(index, (op, other))| (*op, if index == 0 { carried } else { *other }))
+}
+
+/// The arm of a loop in `sequence_loop`. What the first op of the head has carried is what the sequence says, since the latch is before it.
+fn loop_arm(isa: &Isa, sequence: &Sequence) -> Option<TokenStream> {
+    let steps = numbered(isa, sequence);
+    let (latch, head) = steps.split_at_checked(sequence.head?)?;
+    let ((latch_test, latch_ops), (head_test, head_ops)) = (latch.split_last()?, head.split_last()?);
+    let tests = [latch_test, head_test].map(|(op, carried)| (body_path(op), Literal::usize_unsuffixed(*carried)));
+    let [(latch_test, latch_carried), (head_test, head_carried)] = tests;
+    let head_list = step_list(head_ops.iter().copied());
+    let handlers = (0..=latch.first()?.0.values().count()).map(|carried| {
+        let latch_list = step_list(starting_with(carried, latch_ops));
+        quote!(loop_handlers::<#latch_list, #latch_test, #latch_carried, #head_list, #head_test, #head_carried>())
+    });
+    let (in_latch, in_head) = (Literal::usize_unsuffixed(latch.len()), Literal::usize_unsuffixed(head.len()));
+    let (latch, head) = (patterns(latch), patterns_with(head, None, quote!(FORWARD_BRANCH)));
+    let doc = format!(" {}: {}", sequence.origin.file, sequence.doc);
+    Some(quote! {
+        ([.., #latch], [#head, ..]) => {
+            #[doc = #doc]
+            const HANDLERS: &[LoopHandlers] = &[#(#handlers),*];
+            HANDLERS[*carried][*branch].map(|handler| (#in_latch, #in_head, handler))
+        }
+    })
 }
 
 /// The type that stands for the handlers of an op: one for each value operand that may be the carry, and one for none.

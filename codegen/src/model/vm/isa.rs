@@ -33,12 +33,14 @@ pub struct Isa {
     pub sequences: Vec<Sequence>,
 }
 
-/// Ops that the threaded dispatcher executes by one handler where they follow each other. A comparison is the last one, and stands for itself
-/// and the branch on its result.
+/// Ops that the threaded dispatcher executes by one handler where they follow each other. A comparison stands for itself and the branch on its result.
+/// Where one is not the last op, the ops after it are those that its branch leads to, and the last one leads back to the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// At least two.
     pub steps: Vec<SequenceStep>,
+    /// Of a loop, the index of the op that the branch before it leads to.
+    pub head: Option<usize>,
     /// Its documentation.
     pub doc: String,
     /// Where it is declared.

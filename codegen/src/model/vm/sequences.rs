@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::isa::{Isa, Sequence, SequenceStep, Type};
+use super::isa::{Isa, Op, Sequence, SequenceStep, Type};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 
@@ -39,21 +39,26 @@ fn load(isa: &Isa, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Seque
     let last = raw.sequence.len() - 1;
     let mut steps = Vec::new();
     for (index, text) in raw.sequence.iter().enumerate() {
-        steps.push(step(isa, text, index, last, entry, diagnostics)?);
+        steps.push(step(isa, text, index, entry, diagnostics)?);
     }
+    let tests = steps.iter().enumerate().filter(|(_, step)| isa.op(&step.op).is_some_and(Op::is_test));
+    let tests: Vec<usize> = tests.map(|(index, _)| index).collect();
+    let head = match *tests {
+        [] => None,
+        [test] if test == last => None,
+        [first, second] if second == last && first > 0 && first + 1 < second => Some(first + 1),
+        _ => {
+            let message = "a comparison ends a sequence, or each half of a loop, whose other ops are before it";
+            diagnostics.error(&entry.origin, message);
+            return None;
+        }
+    };
     let doc = raw.doc.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(Sequence { steps, doc, origin: entry.origin.clone() })
+    Some(Sequence { steps, head, doc, origin: entry.origin.clone() })
 }
 
 /// A step from `add.i64(lhs)`: the op, and in parentheses the operand that is the carried register.
-fn step(
-    isa: &Isa,
-    text: &str,
-    index: usize,
-    last: usize,
-    entry: &Entry,
-    diagnostics: &mut Diagnostics,
-) -> Option<SequenceStep> {
+fn step(isa: &Isa, text: &str, index: usize, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<SequenceStep> {
     let (mnemonic, carried) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
         Some((mnemonic, carried)) => (mnemonic, Some(carried)),
         None => (text, None),
@@ -70,10 +75,6 @@ fn step(
     }
     if op.result().is_some_and(|field| field.ty.is_some_and(Type::is_ref)) {
         wrong(format!("`{mnemonic}` writes a reference, but a handler that repeats a sequence keeps its buffer"));
-        return None;
-    }
-    if op.is_test() && index != last {
-        wrong(format!("`{mnemonic}` stands for itself and the branch on it, which end the sequence"));
         return None;
     }
     match carried {

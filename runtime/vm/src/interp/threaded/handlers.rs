@@ -234,9 +234,12 @@ pub(super) const ALWAYS: usize = TickWhen::Always as usize;
 pub type BranchHandlers = [Handler; 6];
 
 /// The index in [`BranchHandlers`] of the handler for a branch that counts so, to the loop header or elsewhere.
-pub(super) fn branch_variant(counts: TickWhen, to_loop_header: bool) -> usize {
-    counts as usize * 2 + usize::from(to_loop_header)
+pub(super) const fn branch_variant(counts: TickWhen, to_loop_header: bool) -> usize {
+    counts as usize * 2 + to_loop_header as usize
 }
+
+/// The index of the handler for a branch that is not counted and leads elsewhere.
+pub const FORWARD_BRANCH: usize = branch_variant(TickWhen::Never, false);
 
 /// The handlers of a fused comparison and branch whose operand number `CARRIED` is carried.
 pub const fn branch_handlers<B: OpBody, const CARRIED: usize>() -> BranchHandlers {

@@ -26,6 +26,7 @@ mod native_frames;
 mod pinned_list;
 mod reference_loads;
 mod runtime_ops;
+mod sequence_loops;
 mod sequences;
 mod tier_up;
 
@@ -45,12 +46,13 @@ use crate::status::Result;
 
 pub use carried_register::{narrow, wide};
 pub use code::{NO_INSTRUCTION, ThreadedCode};
-pub use handlers::{BranchHandlers, branch_handlers, cold, op};
+pub use handlers::{BranchHandlers, FORWARD_BRANCH, branch_handlers, cold, op};
 pub use instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
 pub use native_code::{FunctionCompiler, LeftOut, MachineCode, NativeCode};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::PinnedList;
 pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, fail_import, out_of_range};
+pub use sequence_loops::{LoopHandlers, loop_handlers};
 pub use sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
 pub use tier_up::TierUp;
 

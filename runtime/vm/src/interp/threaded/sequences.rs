@@ -7,7 +7,7 @@
 //! reads the operands of those that follow. So code can be entered at any op, and a handler stops at the op that cannot continue.
 
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use std::mem::MaybeUninit;
 
 use super::handlers::{ALWAYS, BranchHandlers, NEVER, TAKEN, jump, registers, stop, test_and_branch};
 use super::instruction::{CarriedValues, FusedBranch, Handler, Ip, instructions_of, operands_of};
@@ -236,7 +236,8 @@ unsafe extern "C-unwind" fn repeated_steps<S: Steps, B: OpBody, const CARRIED: u
         let (operands, branch) = (S::operands(ip), S::end(ip));
         let tested = (*operands_of::<FusedBranch<B::Operands>>(branch)).operands;
         let frame = HandlerFrame { registers: registers(slots), cx, carry: carried.carry };
-        let Some(mut frame) = RepeatedFrame::new(frame, S::buffer(&operands)) else {
+        let mut copy = MaybeUninit::uninit();
+        let Some(mut frame) = RepeatedFrame::new(frame, S::buffer(&operands), &mut copy) else {
             return stop(ip, slots, cx, carried);
         };
         let mut countdown = (*cx).countdown;
@@ -245,17 +246,10 @@ unsafe extern "C-unwind" fn repeated_steps<S: Steps, B: OpBody, const CARRIED: u
             if let Err(at) = S::run_with(&operands, ip, &mut frame) {
                 break (at, false);
             }
-            if TICK_WHEN == ALWAYS && !take(&mut countdown) {
-                break (branch, false);
-            }
-            let test = HandlerFrame { registers: registers(slots), cx, carry: frame.frame.carry };
-            let mut test = FusedTestFrame { frame: test, result: 0 };
-            let result = B::run::<_, CARRIED>(&mut test, &tested);
-            if result.is_ok() && test.result == 0 {
-                break (branch.wrapping_add(instructions_of::<FusedBranch<B::Operands>>()), true);
-            }
-            if TICK_WHEN == TAKEN && !take(&mut countdown) {
-                break (branch, false);
+            match test::<B, CARRIED, TICK_WHEN>(&tested, &frame.frame, &mut countdown) {
+                Some(true) => {}
+                Some(false) => break (after_branch::<B>(branch), true),
+                None => break (branch, false),
             }
         };
         (*cx).countdown = countdown;
@@ -264,31 +258,61 @@ unsafe extern "C-unwind" fn repeated_steps<S: Steps, B: OpBody, const CARRIED: u
     }
 }
 
-/// The frame of a sequence that is executed again and again. Ops of sequences write no references, so the first buffer that they access stays in its
-/// register, and what a buffer says of its memory does not change while a register holds it.
-struct RepeatedFrame<'m> {
-    frame: HandlerFrame<'m>,
-    /// The register of that buffer, and a copy of the object, which is never dropped.
-    buffer: Option<(RefReg, ManuallyDrop<Buffer>)>,
+/// Executes a comparison and counts the branch on it: whether the branch is taken. None if the limits have to be checked, which is before the
+/// branch.
+///
+/// # Safety
+/// As for a [`Handler`] in this frame.
+#[inline(always)]
+pub(super) unsafe fn test<B: OpBody, const CARRIED: usize, const TICK_WHEN: usize>(
+    operands: &B::Operands,
+    frame: &HandlerFrame<'_>,
+    countdown: &mut u32,
+) -> Option<bool> {
+    if TICK_WHEN == ALWAYS && !take(countdown) {
+        return None;
+    }
+    let frame = HandlerFrame { registers: frame.registers, cx: frame.cx, carry: frame.carry };
+    let mut frame = FusedTestFrame { frame, result: 0 };
+    let result = B::run::<_, CARRIED>(&mut frame, operands);
+    if result.is_ok() && frame.result == 0 {
+        return Some(false);
+    }
+    (TICK_WHEN != TAKEN || take(countdown)).then_some(true)
 }
 
-impl<'m> RepeatedFrame<'m> {
-    /// None if the register holds no buffer.
+/// The instruction after a fused comparison and branch.
+#[inline(always)]
+pub(super) fn after_branch<B: OpBody>(branch: Ip) -> Ip {
+    branch.wrapping_add(instructions_of::<FusedBranch<B::Operands>>())
+}
+
+/// The frame of a sequence that is executed again and again. Ops of sequences write no references, so the first buffer that they access stays in its
+/// register, and what a buffer says of its memory does not change while a register holds it.
+pub(super) struct RepeatedFrame<'m, 'b> {
+    pub frame: HandlerFrame<'m>,
+    /// The register of that buffer, and a copy of the object. The copy is no part of the frame, so that the fields of both can be in registers of
+    /// the processor.
+    buffer: Option<(RefReg, &'b Buffer)>,
+}
+
+impl<'m, 'b> RepeatedFrame<'m, 'b> {
+    /// A frame that copies the buffer in this register to `copy`, which is never dropped. None if the register holds no buffer.
     #[inline(always)]
-    fn new(frame: HandlerFrame<'m>, buffer: Option<RefReg>) -> Option<RepeatedFrame<'m>> {
-        let buffer = match buffer {
-            Some(register) => {
-                let buffer = frame.buffer(register).ok()?;
-                // SAFETY: the register keeps the object, and the copy is not dropped.
-                Some((register, ManuallyDrop::new(unsafe { std::ptr::read(buffer) })))
-            }
-            None => None,
-        };
-        Some(RepeatedFrame { frame, buffer })
+    pub fn new(
+        frame: HandlerFrame<'m>,
+        register: Option<RefReg>,
+        copy: &'b mut MaybeUninit<Buffer>,
+    ) -> Option<RepeatedFrame<'m, 'b>> {
+        let Some(register) = register else { return Some(RepeatedFrame { frame, buffer: None }) };
+        let buffer = frame.buffer(register).ok()?;
+        // SAFETY: the register keeps the object, and the copy is not dropped.
+        let copy = copy.write(unsafe { std::ptr::read(buffer) });
+        Some(RepeatedFrame { frame, buffer: Some((register, copy)) })
     }
 }
 
-impl Frame for RepeatedFrame<'_> {
+impl Frame for RepeatedFrame<'_, '_> {
     type Error = DiscardedTrap;
 
     #[inline(always)]
@@ -333,8 +357,8 @@ impl Frame for RepeatedFrame<'_> {
 
     #[inline(always)]
     fn buffer(&self, reg: RefReg) -> Result<&Buffer, Trap> {
-        match &self.buffer {
-            Some((known, buffer)) if *known == reg => Ok(buffer),
+        match self.buffer {
+            Some((known, buffer)) if known == reg => Ok(buffer),
             _ => self.frame.buffer(reg),
         }
     }

@@ -22,6 +22,7 @@ use super::instruction::{
 };
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
+use super::sequence_loops;
 use super::sequences::{self, EmittedOp};
 use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
 use crate::bytecode::{
@@ -60,8 +61,10 @@ struct InstructionStream {
     branch_variant: usize,
     /// The op that is visited next.
     op: Option<Op>,
-    /// The ops of the block that handlers made of primitives execute.
+    /// The ops that handlers made of primitives execute.
     emitted: Vec<EmittedOp>,
+    /// How many of them are of blocks before this one.
+    earlier: usize,
 }
 
 impl OpVisitor for InstructionStream {
@@ -103,10 +106,10 @@ impl InstructionStream {
 
     /// Gives the sequences among the ops of the block their handlers.
     fn fuse_sequences(&mut self) {
-        for (position, handler) in sequences::find(&self.emitted) {
+        for (position, handler) in sequences::find(&self.emitted[self.earlier..]) {
             self.instructions[position].handler = MaybeUninit::new(handler);
         }
-        self.emitted.clear();
+        self.earlier = self.emitted.len();
     }
 
     fn push<T: Copy>(&mut self, handler: Handler, operands: T) {
@@ -529,6 +532,7 @@ impl<'a> CodeBuilder<'a> {
     }
 
     fn finish(mut self) -> Option<ThreadedCode> {
+        let mut fused = Vec::new();
         for (position, width, target) in self.branches {
             let target = match target {
                 BranchTarget::Op(pc) => self.entries[pc as usize].instruction as usize,
@@ -536,9 +540,15 @@ impl<'a> CodeBuilder<'a> {
             };
             let distance = (target as isize - position as isize) * DISTANCE_UNITS;
             match width {
-                DistanceWidth::Short => self.stream.write(position, i16::try_from(distance).ok()?),
+                DistanceWidth::Short => {
+                    fused.push((position, target));
+                    self.stream.write(position, i16::try_from(distance).ok()?);
+                }
                 DistanceWidth::Long => self.stream.write(position, distance as i32),
             }
+        }
+        for (position, handler) in sequence_loops::find(&self.stream.emitted, &fused) {
+            self.stream.instructions[position].handler = MaybeUninit::new(handler);
         }
         let (sites, returns) = (PinnedList::new(self.sites), PinnedList::new(self.returns));
         let import_sites = PinnedList::new(self.import_sites);

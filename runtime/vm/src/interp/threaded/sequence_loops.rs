@@ -1,0 +1,144 @@
+//! Loops of two sequences, each of which ends in a branch to the other: the latch, which begins the next iteration, and the head, which leaves the loop
+//! early. The latch has the handler of the loop, and each op keeps its own.
+
+use std::mem::MaybeUninit;
+
+use super::handlers::{ALWAYS, NEVER, TAKEN, continue_by, jump, registers, stop};
+use super::instruction::{CarriedValues, FusedBranch, Handler, Ip, at_distance, operands_of};
+use super::sequences::{EmittedOp, RepeatedFrame, Steps, after_branch, test};
+use super::{HandlerFrame, OpBody};
+use crate::generated::vm::interp::threaded as generated;
+use crate::interp::machine::Machine;
+
+/// The handlers of a loop by the branch of its latch, in the order of [`BranchHandlers`](super::BranchHandlers). None where such a branch ends no
+/// loop of two sequences: if it is not counted, or leads to its own block.
+pub type LoopHandlers = [Option<Handler>; 6];
+
+/// The handlers of a loop whose latch is the ops `S` and the test `B`, and whose head is the ops `T` and the test `D`.
+pub const fn loop_handlers<S: Steps, B: OpBody, const B_CARRIED: usize, T: Steps, D: OpBody, const D_CARRIED: usize>()
+-> LoopHandlers {
+    [
+        None,
+        None,
+        Some(first_iteration::<S, B, B_CARRIED, T, D, D_CARRIED, TAKEN>),
+        None,
+        Some(first_iteration::<S, B, B_CARRIED, T, D, D_CARRIED, ALWAYS>),
+        None,
+    ]
+}
+
+/// The loops among all ops of a function: the index of the first instruction of each latch, and its handler. `branches` are the indices of the
+/// fused branches, in order, and those of the instructions that they lead to.
+pub(super) fn find(ops: &[EmittedOp], branches: &[(usize, usize)]) -> impl Iterator<Item = (usize, Handler)> {
+    let op_at = |position: usize| ops.binary_search_by_key(&position, |op| op.position).ok();
+    let target = |op: &EmittedOp| {
+        let index = branches.binary_search_by_key(&op.position, |(position, _)| *position).ok()?;
+        Some(branches[index].1)
+    };
+    let follow_each_other = |ops: &[EmittedOp]| ops.windows(2).all(|pair| pair[0].end == pair[1].position);
+    branches.iter().filter(|(position, target)| target < position).filter_map(move |(position, to)| {
+        let (latch, head) = (&ops[..=op_at(*position)?], &ops[op_at(*to)?..]);
+        let (in_latch, in_head, handler) = generated::sequence_loop(latch, head)?;
+        let (latch, head) = (&latch[latch.len() - in_latch..], &head[..in_head]);
+        let first = latch[0].position;
+        let is_loop = target(&head[in_head - 1]) == Some(first);
+        (is_loop && follow_each_other(latch) && follow_each_other(head)).then_some((first, handler))
+    })
+}
+
+/// Executes the latch and the head once. If the loop goes on, it does in [`iterations`], which is worth what it loads before only then.
+unsafe extern "C-unwind" fn first_iteration<
+    S: Steps,
+    B: OpBody,
+    const B_CARRIED: usize,
+    T: Steps,
+    D: OpBody,
+    const D_CARRIED: usize,
+    const TICK_WHEN: usize,
+>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
+    // SAFETY: the promise of handlers; `find` has seen that the instructions are these, and where the branches lead.
+    unsafe {
+        let mut frame = HandlerFrame { registers: registers(slots), cx, carry: carried.carry };
+        let latch = match S::run(ip, &mut frame) {
+            Ok(branch) => branch,
+            Err(at) => return stop(at, slots, cx, CarriedValues { carry: frame.carry, ..carried }),
+        };
+        let FusedBranch { delta, operands } = &*operands_of::<FusedBranch<B::Operands>>(latch);
+        match test::<B, B_CARRIED, TICK_WHEN>(operands, &frame, &mut (*cx).countdown) {
+            Some(true) => {}
+            Some(false) => {
+                return jump(after_branch::<B>(latch), slots, cx, CarriedValues { carry: frame.carry, ..carried });
+            }
+            None => return stop(latch, slots, cx, CarriedValues { carry: frame.carry, ..carried }),
+        }
+        let head = match T::run(at_distance(latch, isize::from(*delta)), &mut frame) {
+            Ok(branch) => branch,
+            Err(at) => return stop(at, slots, cx, CarriedValues { carry: frame.carry, ..carried }),
+        };
+        let FusedBranch { operands, .. } = &*operands_of::<FusedBranch<D::Operands>>(head);
+        let goes_on = test::<D, D_CARRIED, NEVER>(operands, &frame, &mut (*cx).countdown) != Some(false);
+        let carried = CarriedValues { carry: frame.carry, ..carried };
+        if goes_on {
+            continue_by(iterations::<S, B, B_CARRIED, T, D, D_CARRIED, TICK_WHEN>, ip, slots, cx, carried)
+        } else {
+            jump(after_branch::<D>(head), slots, cx, carried)
+        }
+    }
+}
+
+/// Executes the latch and the head in turn, with the operands of all ops, the buffer that one of them accesses and the countdown in registers of
+/// the processor.
+unsafe extern "C-unwind" fn iterations<
+    S: Steps,
+    B: OpBody,
+    const B_CARRIED: usize,
+    T: Steps,
+    D: OpBody,
+    const D_CARRIED: usize,
+    const TICK_WHEN: usize,
+>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
+    // SAFETY: as in `first_iteration`.
+    unsafe {
+        let (latch, latch_branch) = (S::operands(ip), S::end(ip));
+        let FusedBranch { delta, operands: latch_test } = *operands_of::<FusedBranch<B::Operands>>(latch_branch);
+        let head_ip = at_distance(latch_branch, isize::from(delta));
+        let (head, head_branch) = (T::operands(head_ip), T::end(head_ip));
+        let head_test = (*operands_of::<FusedBranch<D::Operands>>(head_branch)).operands;
+        let frame = HandlerFrame { registers: registers(slots), cx, carry: carried.carry };
+        let mut copy = MaybeUninit::uninit();
+        let Some(mut frame) = RepeatedFrame::new(frame, S::buffer(&latch).or(T::buffer(&head)), &mut copy) else {
+            return stop(ip, slots, cx, carried);
+        };
+        let mut countdown = (*cx).countdown;
+        // Where the loop ends, and whether it goes on there.
+        let (at, goes_on) = loop {
+            if let Err(at) = S::run_with(&latch, ip, &mut frame) {
+                break (at, false);
+            }
+            match test::<B, B_CARRIED, TICK_WHEN>(&latch_test, &frame.frame, &mut countdown) {
+                Some(true) => {}
+                Some(false) => break (after_branch::<B>(latch_branch), true),
+                None => break (latch_branch, false),
+            }
+            if let Err(at) = T::run_with(&head, head_ip, &mut frame) {
+                break (at, false);
+            }
+            if test::<D, D_CARRIED, NEVER>(&head_test, &frame.frame, &mut countdown) == Some(false) {
+                break (after_branch::<D>(head_branch), true);
+            }
+        };
+        (*cx).countdown = countdown;
+        let carried = CarriedValues { carry: frame.frame.carry, ..carried };
+        if goes_on { jump(at, slots, cx, carried) } else { stop(at, slots, cx, carried) }
+    }
+}
