@@ -340,19 +340,22 @@ vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
 }
 ";
 
+/// What a program returns with these arguments and so many steps, and how many it takes.
+fn returned(bytes: &[u8], dispatch: Dispatch) -> impl Fn([i32; 2], u64) -> (Result<String, String>, u64) {
+    let module = Module::from_bytes(bytes).unwrap();
+    let function = Context::new([module]).unwrap().function("f0").unwrap();
+    move |arguments: [i32; 2], fuel| {
+        let fuel = Fuel::new(fuel);
+        let limits = Limits { fuel: Some(fuel.clone()), dispatch, ..Limits::default() };
+        let result = function.call_with(&arguments.map(Value::I32), limits);
+        (result.map(|values| format!("{values:?}")).map_err(|status| status.to_string()), fuel.used())
+    }
+}
+
 #[test]
 fn a_loop_of_two_sequences_agrees() {
-    let function = |dispatch| {
-        let module = Module::from_bytes(&assemble(SEARCH).unwrap()).unwrap();
-        let function = Context::new([module]).unwrap().function("f0").unwrap();
-        move |arguments: [i32; 2], fuel| {
-            let fuel = Fuel::new(fuel);
-            let limits = Limits { fuel: Some(fuel.clone()), dispatch, ..Limits::default() };
-            let result = function.call_with(&arguments.map(Value::I32), limits);
-            (result.map(|values| format!("{values:?}")).map_err(|status| status.to_string()), fuel.used())
-        }
-    };
-    let (one_by_one, threaded) = (function(Dispatch::Loop), function(Dispatch::Threaded));
+    let bytes = assemble(SEARCH).unwrap();
+    let (one_by_one, threaded) = (returned(&bytes, Dispatch::Loop), returned(&bytes, Dispatch::Threaded));
     let (mut returned, mut failed) = (0, 0);
     for length in [0, 1, 2, 3, 5, 7, 8, 9, 15, 40] {
         for buffer in 0..3 {
@@ -364,4 +367,91 @@ fn a_loop_of_two_sequences_agrees() {
         }
     }
     assert!(returned > 500 && failed > 500, "{returned} calls returned, {failed} failed");
+}
+
+/// Loops that handlers keep, with any registers: `A` to `C` are values, `P` to `W` pairs.
+const REPEATED: [&str; 3] = [
+    "
+^bb1:
+  %A = vm.buffer.load.i32 %r0, %P
+  %B = vm.add.i32 %C, %A
+  %P = vm.add.i64 %S, %U
+  %i19 = vm.cmp.lt.i64.s %P, %W
+  vm.cond_br %i19, ^bb1(), ^bb3()",
+    "
+^bb1:
+  vm.buffer.store.i8 %A, %r0, %P
+  %P = vm.add.i64 %P, %U
+  %i19 = vm.cmp.lt.i64.s %P, %W
+  vm.cond_br %i19, ^bb1(), ^bb3()",
+    "
+^bb1:
+  %P = vm.add.i64 %S, %U
+  %i19 = vm.cmp.lt.i64.s %P, %W
+  vm.cond_br %i19, ^bb2(), ^bb3()
+^bb2:
+  %A = vm.buffer.load.i8.u %r0, %P
+  %i19 = vm.cmp.nz.i32 %A
+  vm.cond_br %i19, ^bb1(), ^bb3()",
+];
+
+/// A program with such a loop, whose registers may be parts of each other, as mostly those of a sum are.
+fn repeated(random: &mut Random) -> String {
+    let kind = random.below(3) as usize;
+    let mut body = REPEATED[kind].to_string();
+    let (fill, length) = [("i32", 25), ("i8", 100), ("i8", 100)][kind];
+    let pairs = [6, 6, 6, 9].map(|bound| 10_u64.min(2 * random.below(bound))).map(|low| format!("i{low}:{}", low + 1));
+    let same_pair = random.below(3) > 0;
+    for (name, register) in ["%P", "%S", "%U", "%W"].iter().zip(&pairs) {
+        body = body.replace(name, &format!("%{}", if same_pair && *name == "%S" { &pairs[0] } else { register }));
+    }
+    let values = [(); 3].map(|()| format!("%i{}", random.below(12)));
+    let same_value = random.below(3) > 0;
+    for (index, name) in ["%A", "%B", "%C"].iter().enumerate() {
+        body = body.replace(name, if same_value && index == 2 { &values[1] } else { &values[index] });
+    }
+    // Most pairs are small numbers, and one of them is a number of iterations.
+    let constants = (2..12).map(|register| {
+        let value = match register {
+            10 => 20,
+            _ if register % 2 == 1 => u64::from(random.below(16) == 0),
+            _ => random.below(4),
+        };
+        format!("  %i{register} = vm.const.i32 {value}\n")
+    });
+    let constants: String = constants.collect();
+    let sum: String = (1..12).map(|register| format!("  %i0 = vm.add.i32 %i0, %i{register}\n")).collect();
+    format!(
+        "vm.module @m version 0
+vm.export @f0
+vm.func @f0(%i0: i32, %i1: i32) -> (i32) {{
+^bb0:
+  %i16:17 = vm.const.i64 100
+  %i18 = vm.const.i32 1
+  %r0 = vm.buffer.alloc %i16:17, %i18
+  %i20:21 = vm.const.i64.zero
+  %i16:17 = vm.const.i64 {length}
+  vm.buffer.fill.{fill} %r0, %i20:21, %i16:17, %i18
+{constants}  vm.br ^bb1(){body}
+^bb3:
+  vm.discard.refs %r0
+{sum}  vm.return %i0
+}}"
+    )
+}
+
+#[test]
+fn repeated_sequences_agree_whatever_their_registers_are() {
+    let (mut returned_values, mut failed) = (0, 0);
+    for number in 0..2 * PROGRAMS {
+        let text = repeated(&mut Random::of(number));
+        let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
+        let (one_by_one, threaded) = (returned(&bytes, Dispatch::Loop), returned(&bytes, Dispatch::Threaded));
+        for fuel in [1, 2, 3, 5, 8, 50, 400] {
+            let expected = one_by_one([5, 3], fuel);
+            assert_eq!(threaded([5, 3], fuel), expected, "program {number} with fuel {fuel}:\n{text}");
+            if expected.0.is_ok() { returned_values += 1 } else { failed += 1 }
+        }
+    }
+    assert!(returned_values > 100 && failed > 100, "{returned_values} calls returned, {failed} failed");
 }

@@ -24,7 +24,7 @@ pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     families.retain(|(_, ops)| !ops.is_empty());
     let mut files = vec![source("vm/interp/threaded.rs", "spec/vm", top(isa, &families))];
     for (family, ops) in &families {
-        let bodies = ops.iter().map(|op| if is_helper(op) { helper_body(op) } else { body(op) });
+        let bodies = ops.iter().map(|op| if is_helper(op) { helper_body(op) } else { body(isa, op) });
         let tokens = quote!(use super::super::prelude::*; #(#bodies)*);
         files.push(source(&format!("vm/interp/threaded/{family}.rs"), &family_source(family), tokens));
     }
@@ -246,7 +246,7 @@ fn loop_arm(isa: &Isa, sequence: &Sequence) -> Option<TokenStream> {
 }
 
 /// The type that stands for the handlers of an op: one for each value operand that may be the carry, and one for none.
-fn body(op: &Op) -> TokenStream {
+fn body(isa: &Isa, op: &Op) -> TokenStream {
     let (name, family, function, origin) = (variant(op), ident(&op.family), function(op), comment(&origin(op)));
     let types = operands(op).into_iter().map(|operand| operand.ty);
     let tuple = tuple(op);
@@ -255,7 +255,7 @@ fn body(op: &Op) -> TokenStream {
     let arguments = op.fields.iter().map(|field| {
         let name = ident(&field.name);
         match numbered.iter().find(|(value, _)| *value == field.name) {
-            Some((_, number)) => quote!(Operand::new(#name, CARRIED == #number)),
+            Some((_, number)) => quote!(Operand::new(#name, #number, CARRIED)),
             None => quote!(#name),
         }
     });
@@ -271,6 +271,8 @@ fn body(op: &Op) -> TokenStream {
             fn buffer(operands: &Self::Operands) -> Option<RefReg> { Some(operands.#index) }
         }
     });
+    let in_sequence = isa.sequences.iter().any(|sequence| sequence.steps.iter().any(|step| step.op == op.mnemonic));
+    let written = if in_sequence { written(op) } else { None };
     let handlers = variants().map(|number| quote!(op::<Self, #number>));
     let test = op.is_test().then(|| {
         let handlers = variants().map(|number| quote!(branch_handlers::<Self, #number>()));
@@ -286,6 +288,8 @@ fn body(op: &Op) -> TokenStream {
 
             #buffer
 
+            #written
+
             #[inline(always)]
             fn run<F: Frame, const CARRIED: usize>(
                 frame: &mut F,
@@ -295,6 +299,33 @@ fn body(op: &Op) -> TokenStream {
 
         #test
     }
+}
+
+/// What a repeated sequence asks of an op that writes a value: its register, and whether that is the register of the first operand, if it can be.
+fn written(op: &Op) -> Option<TokenStream> {
+    let position = |field: &Field| {
+        let index = op.fields.iter().position(|other| other.name == field.name);
+        index.map(Literal::usize_unsuffixed)
+    };
+    let result = op.result().filter(|field| !is_ref(field))?;
+    let index = position(result)?;
+    let slots = match result.ty {
+        Some(Type::I64 | Type::F64) => quote!(wide(operands.#index)),
+        _ => quote!(narrow(operands.#index)),
+    };
+    let first = op.values().next().filter(|first| first.ty == result.ty && !op.is_test());
+    let accumulates = first.and_then(position).map(|first| {
+        quote! {
+            const MAY_ACCUMULATE: bool = true;
+            #[inline(always)]
+            fn accumulates(operands: &Self::Operands) -> bool { operands.#first == operands.#index }
+        }
+    });
+    Some(quote! {
+        #[inline(always)]
+        fn written(operands: &Self::Operands) -> Option<CarriedRegister> { Some(#slots) }
+        #accumulates
+    })
 }
 
 /// The type that stands for the handler of an op that a helper executes.

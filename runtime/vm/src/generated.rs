@@ -17,8 +17,8 @@ pub mod vm {
             pub(super) use crate::interp::machine::Machine;
             pub(super) use crate::interp::prim::{self, Float, Int};
             pub(super) use crate::interp::threaded::{
-                BranchHandlers, EmittedOp, FORWARD_BRANCH, Handler, HelperBody, HelperVisitor, LoopHandlers, OpBody,
-                OpVisitor, Step, TestBody, branch_handlers, loop_handlers, narrow, op, steps,
+                BranchHandlers, CarriedRegister, EmittedOp, FORWARD_BRANCH, Handler, HelperBody, HelperVisitor,
+                LoopHandlers, OpBody, OpVisitor, Step, TestBody, branch_handlers, loop_handlers, narrow, op, steps,
                 steps_and_branch_handlers, wide,
             };
             pub(super) use crate::status::Result;

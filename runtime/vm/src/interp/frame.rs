@@ -6,25 +6,32 @@ use super::registers::Registers;
 use crate::bytecode::{RefReg, Reg};
 use crate::{Buffer, Ref};
 
-/// A value operand: a register, and whether its value is carried.
+/// A value operand: a register, which one of the op's value operands it is, counted from 1, and whether its value is carried.
 #[derive(Clone, Copy)]
 pub struct Operand {
     reg: Reg,
+    number: usize,
     carried: bool,
 }
 
 impl Operand {
-    /// The value of `reg`, which is read from [`Frame::carry`] if it is `carried`: a constant in each handler.
+    /// The value of `reg`, value operand `number` of an op of which number `carried` is read from [`Frame::carry`]: both are constants in each handler.
     #[inline(always)]
-    pub fn new(reg: Reg, carried: bool) -> Operand {
-        Operand { reg, carried }
+    pub fn new(reg: Reg, number: usize, carried: usize) -> Operand {
+        Operand { reg, number, carried: number == carried }
+    }
+
+    /// True for the first value operand of an op, if it is not carried.
+    #[inline(always)]
+    pub(super) fn is_first_uncarried(self) -> bool {
+        self.number == 1 && !self.carried
     }
 }
 
 impl From<Reg> for Operand {
     #[inline(always)]
     fn from(reg: Reg) -> Operand {
-        Operand::new(reg, false)
+        Operand { reg, number: 0, carried: false }
     }
 }
 

@@ -24,7 +24,9 @@ const MAX_ALIASES: usize = 8;
 /// A register, or a pair of them, whose value is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CarriedRegister {
+    /// The register, of a pair the first.
     pub reg: Reg,
+    /// Whether it is a pair.
     pub wide: bool,
 }
 
@@ -48,6 +50,12 @@ impl CarriedRegister {
     /// True if the carry of this register also holds the operand `read`.
     pub fn provides(self, read: CarriedRegister) -> bool {
         self.reg == read.reg && (self.wide || !read.wide)
+    }
+
+    /// True if the two have a slot in common.
+    pub fn overlaps(self, other: CarriedRegister) -> bool {
+        let end = |register: CarriedRegister| u32::from(register.reg.0) + 1 + u32::from(register.wide);
+        u32::from(self.reg.0) < end(other) && u32::from(other.reg.0) < end(self)
     }
 
     /// The registers that hold the carried value after the copies of a branch.
@@ -262,6 +270,18 @@ mod tests {
         assert_eq!(after(wide(Reg(4)), &[(0, 5)]), [narrow(Reg(4))]);
         // In order: the second copy reads what the first wrote.
         assert_eq!(after(wide(Reg(4)), &[(4, 5), (5, 6)]), [narrow(Reg(4)), narrow(Reg(5)), narrow(Reg(6))]);
+    }
+
+    #[test]
+    fn registers_overlap_where_they_share_a_slot() {
+        let overlap = |one: CarriedRegister, other: CarriedRegister| {
+            assert_eq!(one.overlaps(other), other.overlaps(one));
+            one.overlaps(other)
+        };
+        assert!(overlap(narrow(Reg(4)), narrow(Reg(4))) && !overlap(narrow(Reg(4)), narrow(Reg(5))));
+        assert!(overlap(wide(Reg(4)), narrow(Reg(5))) && !overlap(wide(Reg(4)), narrow(Reg(6))));
+        assert!(overlap(wide(Reg(4)), wide(Reg(5))) && !overlap(wide(Reg(4)), wide(Reg(6))));
+        assert!(!overlap(narrow(Reg(u16::MAX)), narrow(Reg(0))));
     }
 
     #[test]

@@ -44,7 +44,7 @@ use crate::generated::vm::interp::dispatch;
 use crate::limits::Limits;
 use crate::status::Result;
 
-pub use carried_register::{narrow, wide};
+pub use carried_register::{CarriedRegister, narrow, wide};
 pub use code::{NO_INSTRUCTION, ThreadedCode};
 pub use handlers::{BranchHandlers, FORWARD_BRANCH, branch_handlers, cold, op};
 pub use instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
@@ -56,7 +56,6 @@ pub use sequence_loops::{LoopHandlers, loop_handlers};
 pub use sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
 pub use tier_up::TierUp;
 
-use carried_register::CarriedRegister;
 use handlers::After;
 use instruction::{CarriedValues, Ip};
 
@@ -71,6 +70,21 @@ pub trait OpBody {
     #[inline(always)]
     fn buffer(_operands: &Self::Operands) -> Option<RefReg> {
         None
+    }
+
+    /// The value register that the op writes, if it writes one.
+    #[inline(always)]
+    fn written(_operands: &Self::Operands) -> Option<CarriedRegister> {
+        None
+    }
+
+    /// True if the first value operand has the type of the result.
+    const MAY_ACCUMULATE: bool = false;
+
+    /// Whether the first value operand is the register that the op writes, as that of a sum in a loop is.
+    #[inline(always)]
+    fn accumulates(_operands: &Self::Operands) -> bool {
+        false
     }
 
     /// Executes the op. Value operand number `CARRIED`, counted from 1, is the carry; 0 is none.
@@ -197,7 +211,7 @@ pub mod offsets {
 }
 
 /// A trap whose reason is dropped: the loop dispatcher executes the op again and reports it.
-struct DiscardedTrap;
+pub struct DiscardedTrap;
 
 impl From<Trap> for DiscardedTrap {
     #[inline(always)]

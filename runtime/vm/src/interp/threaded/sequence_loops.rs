@@ -109,36 +109,76 @@ unsafe extern "C-unwind" fn iterations<
 ) -> usize {
     // SAFETY: as in `first_iteration`.
     unsafe {
-        let (latch, latch_branch) = (S::operands(ip), S::end(ip));
-        let FusedBranch { delta, operands: latch_test } = *operands_of::<FusedBranch<B::Operands>>(latch_branch);
-        let head_ip = at_distance(latch_branch, isize::from(delta));
-        let (head, head_branch) = (T::operands(head_ip), T::end(head_ip));
-        let head_test = (*operands_of::<FusedBranch<D::Operands>>(head_branch)).operands;
+        let latch = S::operands(ip);
+        let FusedBranch { delta, operands: latch_test } = *operands_of::<FusedBranch<B::Operands>>(S::end(ip));
+        let head_ip = at_distance(S::end(ip), isize::from(delta));
+        let head = T::operands(head_ip);
+        let head_test = (*operands_of::<FusedBranch<D::Operands>>(T::end(head_ip))).operands;
         let frame = HandlerFrame { registers: registers(slots), cx, carry: carried.carry };
         let mut copy = MaybeUninit::uninit();
         let Some(mut frame) = RepeatedFrame::new(frame, S::buffer(&latch).or(T::buffer(&head)), &mut copy) else {
             return stop(ip, slots, cx, carried);
         };
         let mut countdown = (*cx).countdown;
-        // Where the loop ends, and whether it goes on there.
-        let (at, goes_on) = loop {
-            if let Err(at) = S::run_with(&latch, ip, &mut frame) {
-                break (at, false);
-            }
-            match test::<B, B_CARRIED, TICK_WHEN>(&latch_test, &frame.frame, &mut countdown) {
-                Some(true) => {}
-                Some(false) => break (after_branch::<B>(latch_branch), true),
-                None => break (latch_branch, false),
-            }
-            if let Err(at) = T::run_with(&head, head_ip, &mut frame) {
-                break (at, false);
-            }
-            if test::<D, D_CARRIED, NEVER>(&head_test, &frame.frame, &mut countdown) == Some(false) {
-                break (after_branch::<D>(head_branch), true);
-            }
+        let code = Loop::<S, B, T, D> { latch_ip: ip, latch, latch_test, head_ip, head, head_test };
+        let writers = |register| S::writers(&latch, register) + T::writers(&head, register);
+        let (at, goes_on) = if S::accumulate(&latch, writers) && T::accumulate(&head, writers) {
+            code.iterate::<B_CARRIED, D_CARRIED, TICK_WHEN, true>(&mut frame, &mut countdown)
+        } else {
+            code.iterate::<B_CARRIED, D_CARRIED, TICK_WHEN, false>(&mut frame, &mut countdown)
         };
         (*cx).countdown = countdown;
         let carried = CarriedValues { carry: frame.frame.carry, ..carried };
         if goes_on { jump(at, slots, cx, carried) } else { stop(at, slots, cx, carried) }
+    }
+}
+
+/// The instructions of a loop, and copies of their operands.
+struct Loop<S: Steps, B: OpBody, T: Steps, D: OpBody> {
+    latch_ip: Ip,
+    latch: S::Operands,
+    latch_test: B::Operands,
+    head_ip: Ip,
+    head: T::Operands,
+    head_test: D::Operands,
+}
+
+impl<S: Steps, B: OpBody, T: Steps, D: OpBody> Loop<S, B, T, D> {
+    /// Where the loop ends, and whether it goes on there.
+    ///
+    /// # Safety
+    /// As for a [`Handler`] in this frame.
+    #[inline(always)]
+    unsafe fn iterate<
+        const B_CARRIED: usize,
+        const D_CARRIED: usize,
+        const TICK_WHEN: usize,
+        const ACCUMULATE: bool,
+    >(
+        &self,
+        frame: &mut RepeatedFrame<'_, '_>,
+        countdown: &mut u32,
+    ) -> (Ip, bool) {
+        let registers = frame.frame.registers;
+        let mut written = (S::written(&self.latch, registers), T::written(&self.head, registers));
+        loop {
+            if let Err(at) = S::repeat::<ACCUMULATE>(&self.latch, &mut written.0, self.latch_ip, frame) {
+                return (at, false);
+            }
+            let branch = S::end(self.latch_ip);
+            // SAFETY: the caller's promise.
+            match unsafe { test::<B, B_CARRIED, TICK_WHEN>(&self.latch_test, &frame.frame, countdown) } {
+                Some(true) => {}
+                Some(false) => return (after_branch::<B>(branch), true),
+                None => return (branch, false),
+            }
+            if let Err(at) = T::repeat::<ACCUMULATE>(&self.head, &mut written.1, self.head_ip, frame) {
+                return (at, false);
+            }
+            // SAFETY: the caller's promise.
+            if unsafe { test::<D, D_CARRIED, NEVER>(&self.head_test, &frame.frame, countdown) } == Some(false) {
+                return (after_branch::<D>(T::end(self.head_ip)), true);
+            }
+        }
     }
 }

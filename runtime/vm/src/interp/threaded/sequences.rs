@@ -9,12 +9,13 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
+use super::carried_register::CarriedRegister;
 use super::handlers::{ALWAYS, BranchHandlers, NEVER, TAKEN, jump, registers, stop, test_and_branch};
 use super::instruction::{CarriedValues, FusedBranch, Handler, Ip, instructions_of, operands_of};
 use super::{DiscardedTrap, FusedTestFrame, HandlerFrame, OpBody, Trap};
 use crate::bytecode::{Op, RefReg, Reg};
 use crate::generated::vm::interp::threaded as generated;
-use crate::interp::frame::Frame;
+use crate::interp::frame::{Frame, Operand};
 use crate::interp::machine::Machine;
 use crate::interp::registers::Registers;
 use crate::{Buffer, Ref};
@@ -56,6 +57,8 @@ pub(super) fn find(ops: &[EmittedOp]) -> impl Iterator<Item = (usize, Handler)> 
 pub trait Steps {
     /// The operands of the ops.
     type Operands: Copy;
+    /// For each op the value that it wrote last.
+    type Written: Copy;
 
     /// Copies the operands from the instructions from `ip` on.
     ///
@@ -72,12 +75,30 @@ pub trait Steps {
     #[doc(hidden)]
     fn buffer(operands: &Self::Operands) -> Option<RefReg>;
 
-    /// As [`Steps::run`], with a copy of the operands.
+    /// How many of the ops write a slot of this register.
+    #[doc(hidden)]
+    fn writers(operands: &Self::Operands, register: CarriedRegister) -> usize;
+
+    /// Whether each op whose first operand may be its result has it in the same register, which no other op writes: `writers` tells how many do.
+    #[doc(hidden)]
+    fn accumulate(operands: &Self::Operands, writers: impl Fn(CarriedRegister) -> usize + Copy) -> bool;
+
+    /// The values in the registers that the ops write.
+    #[doc(hidden)]
+    fn written(operands: &Self::Operands, registers: Registers) -> Self::Written;
+
+    /// As [`Steps::run`], with a copy of the operands. If they `ACCUMULATE`, the first operand of such an op is what it wrote last, which takes longer
+    /// to be loaded from the slot.
     ///
     /// # Errors
     /// The instruction that cannot continue.
     #[doc(hidden)]
-    fn run_with<F: Frame>(operands: &Self::Operands, ip: Ip, frame: &mut F) -> Result<(), Ip>;
+    fn repeat<const ACCUMULATE: bool>(
+        operands: &Self::Operands,
+        written: &mut Self::Written,
+        ip: Ip,
+        frame: &mut RepeatedFrame<'_, '_>,
+    ) -> Result<(), Ip>;
 
     /// Executes them, from the instruction at `ip` on, and returns the instruction after them, or that which cannot continue.
     ///
@@ -92,6 +113,7 @@ pub struct Step<B, const CARRIED: usize>(PhantomData<B>);
 
 impl<B: OpBody, const CARRIED: usize> Steps for Step<B, CARRIED> {
     type Operands = B::Operands;
+    type Written = u64;
 
     #[inline(always)]
     unsafe fn operands(ip: Ip) -> B::Operands {
@@ -110,8 +132,35 @@ impl<B: OpBody, const CARRIED: usize> Steps for Step<B, CARRIED> {
     }
 
     #[inline(always)]
-    fn run_with<F: Frame>(operands: &B::Operands, ip: Ip, frame: &mut F) -> Result<(), Ip> {
-        B::run::<F, CARRIED>(frame, operands).map_err(|_| ip)
+    fn writers(operands: &B::Operands, register: CarriedRegister) -> usize {
+        usize::from(B::written(operands).is_some_and(|written| written.overlaps(register)))
+    }
+
+    #[inline(always)]
+    fn accumulate(operands: &B::Operands, writers: impl Fn(CarriedRegister) -> usize + Copy) -> bool {
+        // A carried operand is in a register of the processor anyway.
+        let alone = || B::written(operands).is_some_and(|written| writers(written) == 1);
+        !B::MAY_ACCUMULATE || CARRIED == 1 || B::accumulates(operands) && alone()
+    }
+
+    #[inline(always)]
+    fn written(operands: &B::Operands, registers: Registers) -> u64 {
+        B::written(operands).map_or(0, |written| written.value(registers))
+    }
+
+    #[inline(always)]
+    fn repeat<const ACCUMULATE: bool>(
+        operands: &B::Operands,
+        written: &mut u64,
+        ip: Ip,
+        frame: &mut RepeatedFrame<'_, '_>,
+    ) -> Result<(), Ip> {
+        frame.accumulator = (ACCUMULATE && B::MAY_ACCUMULATE).then_some(*written);
+        B::run::<_, CARRIED>(frame, operands).map_err(|_| ip)?;
+        if B::MAY_ACCUMULATE {
+            *written = frame.frame.carry;
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -127,6 +176,7 @@ impl<B: OpBody, const CARRIED: usize> Steps for Step<B, CARRIED> {
 
 impl<A: Steps, B: Steps> Steps for (A, B) {
     type Operands = (A::Operands, B::Operands);
+    type Written = (A::Written, B::Written);
 
     #[inline(always)]
     unsafe fn operands(ip: Ip) -> Self::Operands {
@@ -145,9 +195,29 @@ impl<A: Steps, B: Steps> Steps for (A, B) {
     }
 
     #[inline(always)]
-    fn run_with<F: Frame>(operands: &Self::Operands, ip: Ip, frame: &mut F) -> Result<(), Ip> {
-        A::run_with(&operands.0, ip, frame)?;
-        B::run_with(&operands.1, A::end(ip), frame)
+    fn writers(operands: &Self::Operands, register: CarriedRegister) -> usize {
+        A::writers(&operands.0, register) + B::writers(&operands.1, register)
+    }
+
+    #[inline(always)]
+    fn accumulate(operands: &Self::Operands, writers: impl Fn(CarriedRegister) -> usize + Copy) -> bool {
+        A::accumulate(&operands.0, writers) && B::accumulate(&operands.1, writers)
+    }
+
+    #[inline(always)]
+    fn written(operands: &Self::Operands, registers: Registers) -> Self::Written {
+        (A::written(&operands.0, registers), B::written(&operands.1, registers))
+    }
+
+    #[inline(always)]
+    fn repeat<const ACCUMULATE: bool>(
+        operands: &Self::Operands,
+        written: &mut Self::Written,
+        ip: Ip,
+        frame: &mut RepeatedFrame<'_, '_>,
+    ) -> Result<(), Ip> {
+        A::repeat::<ACCUMULATE>(&operands.0, &mut written.0, ip, frame)?;
+        B::repeat::<ACCUMULATE>(&operands.1, &mut written.1, A::end(ip), frame)
     }
 
     #[inline(always)]
@@ -241,20 +311,41 @@ unsafe extern "C-unwind" fn repeated_steps<S: Steps, B: OpBody, const CARRIED: u
             return stop(ip, slots, cx, carried);
         };
         let mut countdown = (*cx).countdown;
-        // Where the loop ends, and whether it goes on there.
-        let (at, goes_on) = loop {
-            if let Err(at) = S::run_with(&operands, ip, &mut frame) {
-                break (at, false);
-            }
-            match test::<B, CARRIED, TICK_WHEN>(&tested, &frame.frame, &mut countdown) {
-                Some(true) => {}
-                Some(false) => break (after_branch::<B>(branch), true),
-                None => break (branch, false),
-            }
+        let (at, goes_on) = if S::accumulate(&operands, |register| S::writers(&operands, register)) {
+            iterate::<S, B, CARRIED, TICK_WHEN, true>(ip, &operands, &tested, &mut frame, &mut countdown)
+        } else {
+            iterate::<S, B, CARRIED, TICK_WHEN, false>(ip, &operands, &tested, &mut frame, &mut countdown)
         };
         (*cx).countdown = countdown;
         let carried = CarriedValues { carry: frame.frame.carry, ..carried };
         if goes_on { jump(at, slots, cx, carried) } else { stop(at, slots, cx, carried) }
+    }
+}
+
+/// The loop of [`repeated_steps`]: where it ends, and whether it goes on there.
+///
+/// # Safety
+/// As for a [`Handler`] in this frame.
+#[inline(always)]
+unsafe fn iterate<S: Steps, B: OpBody, const CARRIED: usize, const TICK_WHEN: usize, const ACCUMULATE: bool>(
+    ip: Ip,
+    operands: &S::Operands,
+    tested: &B::Operands,
+    frame: &mut RepeatedFrame<'_, '_>,
+    countdown: &mut u32,
+) -> (Ip, bool) {
+    let branch = S::end(ip);
+    let mut written = S::written(operands, frame.frame.registers);
+    loop {
+        if let Err(at) = S::repeat::<ACCUMULATE>(operands, &mut written, ip, frame) {
+            return (at, false);
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { test::<B, CARRIED, TICK_WHEN>(tested, &frame.frame, countdown) } {
+            Some(true) => {}
+            Some(false) => return (after_branch::<B>(branch), true),
+            None => return (branch, false),
+        }
     }
 }
 
@@ -289,8 +380,10 @@ pub(super) fn after_branch<B: OpBody>(branch: Ip) -> Ip {
 
 /// The frame of a sequence that is executed again and again. Ops of sequences write no references, so the first buffer that they access stays in its
 /// register, and what a buffer says of its memory does not change while a register holds it.
-pub(super) struct RepeatedFrame<'m, 'b> {
-    pub frame: HandlerFrame<'m>,
+pub struct RepeatedFrame<'m, 'b> {
+    pub(super) frame: HandlerFrame<'m>,
+    /// The value of the first operand of the op that is executed, if it is known.
+    accumulator: Option<u64>,
     /// The register of that buffer, and a copy of the object. The copy is no part of the frame, so that the fields of both can be in registers of
     /// the processor.
     buffer: Option<(RefReg, &'b Buffer)>,
@@ -299,16 +392,16 @@ pub(super) struct RepeatedFrame<'m, 'b> {
 impl<'m, 'b> RepeatedFrame<'m, 'b> {
     /// A frame that copies the buffer in this register to `copy`, which is never dropped. None if the register holds no buffer.
     #[inline(always)]
-    pub fn new(
+    pub(super) fn new(
         frame: HandlerFrame<'m>,
         register: Option<RefReg>,
         copy: &'b mut MaybeUninit<Buffer>,
     ) -> Option<RepeatedFrame<'m, 'b>> {
-        let Some(register) = register else { return Some(RepeatedFrame { frame, buffer: None }) };
+        let Some(register) = register else { return Some(RepeatedFrame { frame, accumulator: None, buffer: None }) };
         let buffer = frame.buffer(register).ok()?;
         // SAFETY: the register keeps the object, and the copy is not dropped.
         let copy = copy.write(unsafe { std::ptr::read(buffer) });
-        Some(RepeatedFrame { frame, buffer: Some((register, copy)) })
+        Some(RepeatedFrame { frame, accumulator: None, buffer: Some((register, copy)) })
     }
 }
 
@@ -338,6 +431,22 @@ impl Frame for RepeatedFrame<'_, '_> {
     #[inline(always)]
     fn carry(&self) -> u64 {
         self.frame.carry()
+    }
+
+    #[inline(always)]
+    fn word(&self, operand: Operand) -> u32 {
+        match self.accumulator {
+            Some(value) if operand.is_first_uncarried() => value as u32,
+            _ => self.frame.word(operand),
+        }
+    }
+
+    #[inline(always)]
+    fn wide(&self, operand: Operand) -> u64 {
+        match self.accumulator {
+            Some(value) if operand.is_first_uncarried() => value,
+            _ => self.frame.wide(operand),
+        }
     }
 
     #[inline(always)]
