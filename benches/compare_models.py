@@ -18,7 +18,7 @@ import pathlib
 import statistics
 import sys
 
-from measure import VIREO, Failed, Figure, Others, check_names, times
+from measure import VIREO, Failed, Figure, Others, check_names, read_anew, times
 
 SPIN = "--task_worker_spin_us=50"
 # A tool that makes so many calls in the time of a repetition runs as many times as long in shorter turns, so that what slows the machine for a second
@@ -54,6 +54,8 @@ def alternate(tools, row, options):
     """The figures of a row, by label: rounds in which each tool, given as (label, command, entry), runs once or in turns."""
     _, device, processors, flags, _ = row
     figures = {label: Figure() for label, _, _ in tools}
+    for _, _, entry in tools:
+        read_anew([entry["module"], *entry["inputs"]])
     for turn in range(options.rounds * TURNS):
         for label, command, entry in tools:
             figure = figures[label]
