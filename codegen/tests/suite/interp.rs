@@ -120,7 +120,7 @@ fn the_threaded_dispatcher_gets_bodies_of_primitives_and_helpers_and_fuses_tests
     ];
     let joined = |path: &str| file(&ops.concat(), path).split_whitespace().collect::<Vec<_>>().join(" ");
     let bodies = joined("vm/interp/threaded/mini.rs");
-    let call = "super::super::mini::nand_i32( frame, Operand::new(lhs, CARRIED == 1), Operand::new(rhs, CARRIED == 2), result, ); Ok(())";
+    let call = "super::super::mini::nand_i32( frame, Operand::new(lhs, 1, CARRIED), Operand::new(rhs, 2, CARRIED), result, ); Ok(())";
     assert!(bodies.contains(call), "{bodies}");
     let helper = "impl HelperBody for Get { type Operands = (RefReg, Reg, Reg); #[inline(always)] \
                   fn run( cx: &mut Machine<'_>, &(buffer, index, result): &Self::Operands, ) -> Result<()> \
@@ -137,6 +137,29 @@ fn the_threaded_dispatcher_gets_bodies_of_primitives_and_helpers_and_fuses_tests
     assert!(plain.contains("mini::SameF32, >((operand, result), &[narrow(operand)], Some(narrow(result)))"), "{text}");
     assert!(fused.contains("if result == condition") && fused.contains("visitor.test::<mini::SameF32>"), "{text}");
     assert!(!fused.contains("NandI32"), "{text}");
+}
+
+#[test]
+fn a_sequence_with_a_comparison_in_the_middle_is_a_loop() {
+    let ops = [
+        op("nand.i32", 1, "binary(i32)", "semantics: lhs.and(rhs).not()", "{lhs: 0, rhs: 0, result: -1}"),
+        op("less.i32", 2, "binary(i32)", "semantics: lhs.lt_s(rhs)", "{lhs: 0, rhs: 1, result: 1}"),
+        "- sequence: [nand.i32, less.i32(lhs), nand.i32(rhs), less.i32(rhs)]\n  doc: A loop.\n".to_string(),
+    ];
+    let joined = |path: &str| file(&ops.concat(), path).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = joined("vm/interp/threaded.rs");
+    let (sequences, loops) = text.split_once("fn sequence_loop").unwrap_or_default();
+    assert!(!sequences.contains("NandI32 { .. }"), "{text}");
+    let pattern = "EmittedOp { op: Op::NandI32 { .. }, carried, branch: None, .. }";
+    let handler =
+        "loop_handlers::< Step<mini::NandI32, 2>, mini::LessI32, 1, Step<mini::NandI32, 2>, mini::LessI32, 2, >(),";
+    for expected in [pattern, handler, "branch: Some(FORWARD_BRANCH)", ".map(|handler| (2, 2, handler))"] {
+        assert!(loops.contains(expected), "{expected}\n{text}");
+    }
+    // Sequences ask for what their ops write, and whether it may be their first operand.
+    let bodies = joined("vm/interp/threaded/mini.rs");
+    let nand = bodies.split("impl OpBody for LessI32").next().unwrap_or_default();
+    assert!(nand.contains("Some(narrow(operands.2))") && nand.contains("operands.0 == operands.2"), "{bodies}");
 }
 
 fn without_blank_lines(text: &str) -> String {
