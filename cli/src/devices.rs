@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vireo::hal::local::ImportProvider;
+use vireo::hal::local::{ImportProvider, LoadedKernels};
 use vireo::hal::{
     AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType, Progress,
     QueryCategory, QueryKey, load_driver_library, load_executable_plugin,
@@ -21,18 +21,24 @@ use crate::table::{Table, visible};
 const OTHER_DRIVERS: [&str; 4] = ["cuda", "hip", "vulkan", "metal"];
 
 /// The drivers of this build and those of the plugins that are asked for.
-pub struct Drivers(Arc<DriverRegistry>);
+pub struct Drivers {
+    registry: Arc<DriverRegistry>,
+    /// The kernels in bytecode that their devices have loaded.
+    kernels: Arc<LoadedKernels>,
+}
 
 impl Drivers {
     /// Loads the driver libraries and the executable plugins, if `policy` allows them. Programs on the devices are held to it.
     #[expect(unsafe_code, reason = "libraries are native code, which only the user can vouch for")]
     pub fn load(arguments: &DeviceArguments, policy: SecurityPolicy) -> Result<Drivers, Failure> {
         let kernel_progress = Bar::on_terminal("loading kernels").map(|bar| Arc::new(bar) as Arc<dyn Progress>);
+        let kernels = Arc::<LoadedKernels>::default();
         let options = BuiltinOptions {
             local_task: arguments.task.config()?,
             amdgpu: arguments.amdgpu.config(),
             policy,
             kernel_progress,
+            loaded_kernels: Some(kernels.clone()),
             ..BuiltinOptions::default()
         };
         let registry = options.registry();
@@ -47,22 +53,27 @@ impl Drivers {
             let failed = || Failure::new(Exit::LoadFailure, "cannot load an executable plugin");
             loaded.map_err(|status| failed().because(status))?;
         }
-        Ok(Drivers(Arc::new(registry)))
+        Ok(Drivers { registry: Arc::new(registry), kernels })
     }
 
     /// The drivers, for what creates devices itself.
     pub fn registry(&self) -> Arc<DriverRegistry> {
-        self.0.clone()
+        self.registry.clone()
+    }
+
+    /// The kernels in bytecode that devices of these drivers have loaded.
+    pub fn kernels(&self) -> Arc<LoadedKernels> {
+        self.kernels.clone()
     }
 
     /// What kernels of local devices may import.
     pub fn imports(&self) -> Arc<dyn ImportProvider> {
-        self.0.imports().clone()
+        self.registry.imports().clone()
     }
 
     /// Creates a device by its URI, such as `local-sync`.
     pub fn create_device(&self, uri: &str) -> Result<Arc<dyn Device>, Failure> {
-        self.0.create_device(uri).map_err(|status| {
+        self.registry.create_device(uri).map_err(|status| {
             let wrong = status.code() == StatusCode::InvalidArgument;
             let failure = Failure::new(
                 if wrong { Exit::Usage } else { Exit::LoadFailure },
@@ -76,7 +87,7 @@ impl Drivers {
                     failure.because(status).hint(format!("use one of {}", self.names()))
                 }
                 Ok(DeviceUri { driver, .. }) if self.of_driver(&driver).is_err() => {
-                    match closest(&driver, self.0.drivers().iter().map(|info| info.name.as_str())) {
+                    match closest(&driver, self.registry.drivers().iter().map(|info| info.name.as_str())) {
                         Some(meant) => failure.because(status).hint(format!("did you mean `{meant}`?")),
                         None => failure.because(status),
                     }
@@ -87,17 +98,17 @@ impl Drivers {
     }
 
     fn names(&self) -> String {
-        self.0.drivers().into_iter().map(|info| info.name).collect::<Vec<_>>().join(", ")
+        self.registry.drivers().into_iter().map(|info| info.name).collect::<Vec<_>>().join(", ")
     }
 
     /// The driver with a name, or all of them if it is empty.
     fn of_driver(&self, name: &str) -> Result<Vec<DriverInfo>, Failure> {
-        let mut drivers = self.0.drivers();
+        let mut drivers = self.registry.drivers();
         if !name.is_empty() {
             drivers.retain(|info| info.name == name);
             if drivers.is_empty() {
                 let failure = Failure::new(Exit::LoadFailure, format!("there is no driver `{}`", visible(name)));
-                let known = self.0.drivers();
+                let known = self.registry.drivers();
                 let meant = did_you_mean(name, known.iter().map(|info| info.name.as_str()), "");
                 return Err(failure.hint(format!("{meant}the drivers of this build are {}", self.names())));
             }
@@ -107,13 +118,17 @@ impl Drivers {
 
     /// One line for each driver.
     pub fn list_drivers(&self) -> String {
-        self.0.drivers().iter().map(|info| format!("{:>16}: {}\n", info.name, visible(&info.full_name))).collect()
+        self.registry
+            .drivers()
+            .iter()
+            .map(|info| format!("{:>16}: {}\n", info.name, visible(&info.full_name)))
+            .collect()
     }
 
     /// One line for each device: what `--device=` takes.
     pub fn list_devices(&self, driver: &str) -> Result<String, Failure> {
         let drivers = self.of_driver(driver)?;
-        let devices = drivers.iter().filter_map(|info| self.0.devices_of(&info.name).ok()).flatten();
+        let devices = drivers.iter().filter_map(|info| self.registry.devices_of(&info.name).ok()).flatten();
         Ok(devices.map(|device| format!("{}\n", visible(&device.uri()))).collect())
     }
 
@@ -122,7 +137,7 @@ impl Drivers {
         let mut table = Table::new(&["device", "name", "what it is"]);
         let mut problems = String::new();
         for DriverInfo { name, full_name } in self.of_driver(driver)? {
-            match self.0.devices_of(&name) {
+            match self.registry.devices_of(&name) {
                 Ok(devices) => {
                     devices
                         .into_iter()
@@ -179,7 +194,7 @@ impl Drivers {
     }
 
     fn devices_of(&self, name: &str) -> Result<Vec<Found>> {
-        let driver = self.0.create_driver(name)?;
+        let driver = self.registry.create_driver(name)?;
         let mut found = Vec::new();
         for info in driver.query_available_devices()? {
             let description = driver.dump_device_info(info.device_id).unwrap_or_default();

@@ -247,7 +247,7 @@ pub mod hal {
         #[doc(hidden)]
         pub use vireo_local::{elf, task};
         #[cfg(feature = "vmvx")]
-        pub use vireo_vmvx::{VmvxExecutable, VmvxLoader};
+        pub use vireo_vmvx::{LoadedKernels, VmvxExecutable, VmvxLoader};
 
         pub use vireo_inference::{default_loaders, loaders_for};
     }

@@ -58,7 +58,7 @@ pub struct RunArguments {
     /// What to list instead.
     #[command(flatten)]
     pub listing: ListingArguments,
-    /// Print memory statistics of the device to stderr at the end.
+    /// Print memory statistics of the device, and how much machine code there is, to stderr at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
     /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the end.

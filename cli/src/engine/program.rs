@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use vireo::abi::modules::io_parameters;
+use vireo::hal::local::LoadedKernels;
 use vireo::hal::{ExecutionStatistics, local};
 use vireo::inference::ModelBuilder;
 use vireo::interp::{Recorder, Tier, write_perf_map};
@@ -26,11 +27,19 @@ use crate::tiers;
 
 /// The devices, parameters and policy of the flags, and the modules that programs import from.
 pub struct Loader {
-    builder: ModelBuilder,
+    builder: ProgramBuilder,
     /// The same for machine code, on devices of its own, if `--tier=both`.
-    compiled: Option<ModelBuilder>,
+    compiled: Option<ProgramBuilder>,
     mode: ModuleMode,
     has_parameters: bool,
+}
+
+/// What programs are linked with.
+#[derive(Clone)]
+struct ProgramBuilder {
+    model: ModelBuilder,
+    /// The kernels in bytecode that its devices have loaded.
+    kernels: Arc<LoadedKernels>,
 }
 
 impl Loader {
@@ -43,7 +52,7 @@ impl Loader {
             write_perf_map().map_err(|status| failed().because(status))?;
         }
         let parameters = parameters::open(&arguments.parameters)?;
-        let builder = |policy: SecurityPolicy, observes: bool| -> Result<ModelBuilder, Failure> {
+        let builder = |policy: SecurityPolicy, observes: bool| -> Result<ProgramBuilder, Failure> {
             let drivers = Drivers::load(&arguments.devices, policy.clone())?;
             let create = |uri: &String| drivers.create_device(uri);
             let mut devices = arguments.device.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
@@ -56,7 +65,7 @@ impl Loader {
             }
             let builder = vireo::Session::builder().policy(policy).with_imports(drivers.imports());
             let builder = devices.into_iter().fold(builder, ModelBuilder::with_device);
-            Ok(parameters::add_to(builder, &parameters))
+            Ok(ProgramBuilder { model: parameters::add_to(builder, &parameters), kernels: drivers.kernels() })
         };
         let policy = arguments.policy.policy(tier);
         let other = (arguments.tier == TierChoice::Both).then(|| arguments.policy.policy(Tier::Compiled));
@@ -88,13 +97,14 @@ impl Loader {
 /// A linked program. Nothing of it has run yet.
 pub struct Program {
     model: Model,
+    kernels: Arc<LoadedKernels>,
     /// Records traces of programs if two tiers are compared; otherwise traces go to stderr.
     reports: Option<Arc<Recorder>>,
 }
 
 impl Program {
     fn link(
-        builder: ModelBuilder,
+        builder: ProgramBuilder,
         modules: &[Module],
         reports: Option<Arc<Recorder>>,
         has_parameters: bool,
@@ -103,6 +113,7 @@ impl Program {
             let failure = Failure::new(Exit::Usage, "no module is given");
             return Err(failure.hint("name a file, or use --module=file.vmfb; `-` is stdin"));
         };
+        let ProgramBuilder { model: builder, kernels } = builder;
         let builder = others.iter().cloned().fold(builder, ModelBuilder::with_module);
         let builder = match &reports {
             Some(reports) => builder.record_to(reports.clone()),
@@ -119,7 +130,7 @@ impl Program {
             }
             failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
         })?;
-        Ok(Program { model, reports })
+        Ok(Program { model, kernels, reports })
     }
 
     /// The model that it is.
@@ -142,7 +153,7 @@ impl Program {
                 failure
             }
         })?;
-        Ok(Session::new(session, self.reports.clone()))
+        Ok(Session::new(session, self.kernels.clone(), self.reports.clone()))
     }
 
     /// Whether a program holds an executable that is machine code.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use vireo::Result;
 use vireo::hal::ExecutionStatistics;
+use vireo::hal::local::LoadedKernels;
 use vireo::inference::{Function, PreparedCall};
 use vireo::interp::{LeftOut, MachineCode, Recorder};
 use vireo::vm::Value;
@@ -22,6 +23,8 @@ use crate::values::Datum;
 /// A program with state.
 pub struct Session {
     session: vireo::Session,
+    /// The kernels in bytecode that its devices have loaded, for all sessions of the program.
+    kernels: Arc<LoadedKernels>,
     reports: Option<Arc<Recorder>>,
 }
 
@@ -40,8 +43,8 @@ impl Others {
 }
 
 impl Session {
-    pub(super) fn new(session: vireo::Session, reports: Option<Arc<Recorder>>) -> Session {
-        Session { session, reports }
+    pub(super) fn new(session: vireo::Session, kernels: Arc<LoadedKernels>, reports: Option<Arc<Recorder>>) -> Session {
+        Session { session, kernels, reports }
     }
 
     /// Loads the modules of the flags, in order, and then `file`; and once more for machine code if both tiers are asked for.
@@ -145,27 +148,38 @@ impl Session {
         )
     }
 
-    /// How much machine code the modules of the program have, and why some of their functions have none.
+    /// How much machine code the modules of the program and its kernels in bytecode have, and why some of their functions have none.
     fn machine_code(&self) -> String {
         let context = self.session.context();
         let mut text = String::new();
         for (index, module) in context.modules().iter().enumerate().filter(|(_, module)| module.archive().is_some()) {
-            let MachineCode { functions, bytes, left_out } = context.machine_code(index);
-            let name = visible(module.name());
-            text += &format!("MACHINE_CODE: {bytes:12}B in {functions} functions of `{name}`\n");
-            let mut reasons: Vec<(LeftOut, usize)> = Vec::new();
-            for (_, why) in left_out {
-                match reasons.iter_mut().find(|(reason, _)| *reason == why) {
-                    Some((_, count)) => *count += 1,
-                    None => reasons.push((why, 1)),
-                }
-            }
-            for (why, count) in reasons {
-                text += &format!("{:>14}left to the interpreter: {count}, because {why}\n", "");
-            }
+            let code = context.machine_code(index);
+            text += &machine_code(&format!("functions of `{}`", visible(module.name())), &[code]);
+        }
+        let kernels = self.kernels.machine_code();
+        if !kernels.is_empty() {
+            text += &machine_code("functions of kernels in bytecode", &kernels);
         }
         text
     }
+}
+
+/// How much machine code some modules have together: a line, and one for each reason why functions have none.
+fn machine_code(what: &str, modules: &[MachineCode]) -> String {
+    let functions: usize = modules.iter().map(|code| code.functions).sum();
+    let bytes: u64 = modules.iter().map(|code| code.bytes).sum();
+    let mut text = format!("MACHINE_CODE: {bytes:12}B in {functions} {what}\n");
+    let mut reasons: Vec<(LeftOut, usize)> = Vec::new();
+    for (_, why) in modules.iter().flat_map(|code| &code.left_out) {
+        match reasons.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((*why, 1)),
+        }
+    }
+    for (why, count) in reasons {
+        text += &format!("{:>14}left to the interpreter: {count}, because {why}\n", "");
+    }
+    text
 }
 
 /// The failure of a call, with what the function takes.

@@ -115,6 +115,32 @@ fn kernels_run_on_every_tier() {
 }
 
 #[test]
+fn statistics_count_the_machine_code_of_kernels() {
+    let models = folder("../fixtures/models");
+    let statistics = |module: &str, input: &str, tier: &str| {
+        let flags = ["run", module, input, tier, "--print_statistics"];
+        let outcome = vireo(&models, flags);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let lines = outcome.stderr.lines().filter(|line| line.starts_with("MACHINE_CODE:")).map(str::to_string);
+        lines.collect::<Vec<_>>()
+    };
+    // Bytes of kernels in bytecode, and of no other kernels.
+    let bytes = |tier| {
+        let lines = statistics("vmvx_mlp.vmfb", "--input=8x64xf32=0.5", tier);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        let count = lines[1].strip_prefix("MACHINE_CODE:").and_then(|line| line.split_once("B in "));
+        let (bytes, what) = count.unwrap_or_else(|| panic!("{lines:?}"));
+        assert!(what.ends_with(" functions of kernels in bytecode"), "{lines:?}");
+        bytes.trim().parse::<u64>().unwrap()
+    };
+    assert_eq!(bytes("--tier=interp"), 0);
+    if tiers().contains(&"jit") {
+        assert!(bytes("--tier=jit") > 1000);
+    }
+    assert_eq!(statistics("abs.vmfb", "--input=f32=-2", "--tier=interp").len(), 1);
+}
+
+#[test]
 fn tests_run_on_every_tier() {
     let fixtures = folder("tests/fixtures");
     for tier in tiers() {

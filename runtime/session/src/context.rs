@@ -97,6 +97,14 @@ impl LinkedModules {
         &self.modules
     }
 
+    /// The machine code that module number `module` has so far, and which functions the interpreter runs. Nothing for a module in Rust.
+    pub fn machine_code(&self, module: usize) -> MachineCode {
+        match self.module_list.modules.get(module) {
+            Some(interp::BoundModule::Bytecode(bytecode)) => bytecode.code.all_machine_code(),
+            _ => MachineCode::default(),
+        }
+    }
+
     /// A context with state of its own: creates the state of each module and runs its initialiser, in order. The limits are those of the
     /// initialisers and of all calls that are made without limits.
     ///
@@ -237,12 +245,9 @@ impl Context {
         self.0.limits()
     }
 
-    /// The machine code that module number `module` has so far, and which functions the interpreter runs. Nothing for a module in Rust.
+    /// As [`LinkedModules::machine_code`].
     pub fn machine_code(&self, module: usize) -> MachineCode {
-        match self.0.linked.module_list.modules.get(module) {
-            Some(interp::BoundModule::Bytecode(bytecode)) => bytecode.code.all_machine_code(),
-            _ => MachineCode::default(),
-        }
+        self.0.linked.machine_code(module)
     }
 
     /// Compiles all functions of bytecode module `module` now, instead of each when its tier-up counter is full.

@@ -27,9 +27,10 @@ use vireo_vm::{abi, interp};
 /// The module of this name in the facade, which generated code refers to.
 mod vm {
     pub use vireo_session::{Context, ExportInfo, LinkedModules, Module};
+    pub use vireo_vm::interp::threaded::MachineCode;
     pub use vireo_vm::*;
 }
 
 pub use kernels::SimdLevel;
-pub use loader::{VmvxExecutable, VmvxLoader};
+pub use loader::{LoadedKernels, VmvxExecutable, VmvxLoader};
 pub use module::VmvxModule;

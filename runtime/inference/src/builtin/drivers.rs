@@ -16,6 +16,8 @@ use vireo_hal::{
 use vireo_local::null::null_device_on;
 use vireo_local::task::TaskConfig;
 use vireo_local::{ExecutablePlugin, LocalDevice};
+#[cfg(feature = "vmvx")]
+use vireo_vmvx::LoadedKernels;
 
 const LOCAL_SYNC: &str = "local-sync";
 const LOCAL_TASK: &str = "local-task";
@@ -35,6 +37,9 @@ pub struct BuiltinOptions {
     pub policy: SecurityPolicy,
     /// What is told how far local devices have come with verifying and compiling kernels that are portable bytecode.
     pub kernel_progress: Option<Arc<dyn Progress>>,
+    /// What is told of each executable of local devices that is portable bytecode.
+    #[cfg(feature = "vmvx")]
+    pub loaded_kernels: Option<Arc<LoadedKernels>>,
 }
 
 /// Creates the device of a driver, as the parameters of its URI say.
@@ -89,7 +94,7 @@ fn workers(options: &BuiltinOptions) -> Result<String> {
 
 fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
     let imports: Arc<dyn ImportProvider> = options.imports.clone();
-    LocalDevice::with_policy(id, &options.policy, loaders(&options.policy, &imports, options.kernel_progress.as_ref()))
+    LocalDevice::with_policy(id, &options.policy, loaders(&options.policy, &imports, Some(options)))
 }
 
 fn null(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {

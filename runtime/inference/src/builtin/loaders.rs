@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use vireo_hal::host_kernels::ImportProvider;
-use vireo_hal::{ExecutableLoader, Progress, SecurityPolicy};
+use vireo_hal::{ExecutableLoader, SecurityPolicy};
 use vireo_local::EmbeddedElfLoader;
 #[cfg(feature = "vmvx")]
 use vireo_vmvx::VmvxLoader;
+
+use super::drivers::BuiltinOptions;
 
 /// The loaders of local devices for programs that are trusted, for libraries that may import what `imports` provides. Those for others
 /// are [`loaders_for`].
@@ -19,12 +21,12 @@ pub fn loaders_for(policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -
     loaders(policy, imports, None)
 }
 
-/// The same, which report to `progress` how far the loading of kernels has come.
+/// The same, which report to what `options` name how far the loading of kernels has come, and what was loaded.
 #[cfg_attr(not(feature = "vmvx"), expect(unused_variables, reason = "machine code is loaded as it is"))]
 pub(super) fn loaders(
     policy: &SecurityPolicy,
     imports: &Arc<dyn ImportProvider>,
-    progress: Option<&Arc<dyn Progress>>,
+    options: Option<&BuiltinOptions>,
 ) -> Vec<Arc<dyn ExecutableLoader>> {
     let mut loaders: Vec<Arc<dyn ExecutableLoader>> = Vec::new();
     if policy.native_code {
@@ -34,11 +36,14 @@ pub(super) fn loaders(
     }
     #[cfg(feature = "vmvx")]
     {
-        let loader = VmvxLoader::default().with_limits(policy.limits.clone());
-        loaders.push(Arc::new(match progress {
-            Some(progress) => loader.with_progress(progress.clone()),
-            None => loader,
-        }));
+        let mut loader = VmvxLoader::default().with_limits(policy.limits.clone());
+        if let Some(progress) = options.and_then(|options| options.kernel_progress.clone()) {
+            loader = loader.with_progress(progress);
+        }
+        if let Some(loaded) = options.and_then(|options| options.loaded_kernels.clone()) {
+            loader = loader.with_loaded(loaded);
+        }
+        loaders.push(Arc::new(loader));
     }
     loaders
 }

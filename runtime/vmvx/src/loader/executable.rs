@@ -14,7 +14,7 @@ use crate::hal::{
 use crate::limits::Charge;
 use crate::limits::{Dispatch, Limits, Tier};
 use crate::status::{Result, Status};
-use crate::vm::{Context, ExportInfo, LinkedModules, Module};
+use crate::vm::{Context, ExportInfo, LinkedModules, MachineCode, Module};
 use vireo_core::shard::{Padded, SHARDS, own_shard};
 use vireo_vm::abi::callees::{KernelArguments, SetConstantsArguments};
 
@@ -110,6 +110,11 @@ impl VmvxExecutable {
         contexts[own_shard()] = Padded(Mutex::new(Some(constants.kernel_context(first)?)));
         let spare = Mutex::default();
         Ok(VmvxExecutable { name, kernels, constants, linked, limits, contexts, spare, _charge: charge })
+    }
+
+    /// The machine code that its functions have so far, and which ones the interpreter runs.
+    pub(super) fn machine_code(&self) -> MachineCode {
+        self.linked.machine_code(OWN_MODULE)
     }
 
     fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {

@@ -6,10 +6,12 @@
 
 mod executable;
 mod kernel_context;
+mod loaded_kernels;
 
 use std::sync::Arc;
 
 pub use executable::VmvxExecutable;
+pub use loaded_kernels::LoadedKernels;
 
 use crate::VmvxModule;
 use crate::background;
@@ -34,6 +36,8 @@ pub struct VmvxLoader {
     limits: Limits,
     /// What is told how far the verification and the compilation of kernels have come.
     progress: Option<Arc<dyn Progress>>,
+    /// What is told of each executable.
+    loaded: Option<Arc<LoadedKernels>>,
 }
 
 impl VmvxLoader {
@@ -59,6 +63,11 @@ impl VmvxLoader {
     /// it is compiled, if loading takes until then.
     pub fn with_progress(self, progress: Arc<dyn Progress>) -> VmvxLoader {
         VmvxLoader { progress: Some(progress), ..self }
+    }
+
+    /// The same loader, which adds each executable to `loaded`.
+    pub fn with_loaded(self, loaded: Arc<LoadedKernels>) -> VmvxLoader {
+        VmvxLoader { loaded: Some(loaded), ..self }
     }
 }
 
@@ -108,6 +117,10 @@ impl ExecutableLoader for VmvxLoader {
             })
             .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits, progress, charge))
             .map_err(|status| status.context(format!("executable `{format}`")))?;
-        Ok(Arc::new(executable))
+        let executable = Arc::new(executable);
+        if let Some(loaded) = &self.loaded {
+            loaded.add(&executable);
+        }
+        Ok(executable)
     }
 }
