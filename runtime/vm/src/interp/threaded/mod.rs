@@ -65,6 +65,8 @@ pub trait OpBody {
     type Operands: Copy;
     /// The handler that reads all operands from slots, then for each value operand the handler that takes that one from the carry.
     const HANDLERS: &'static [Handler];
+    /// True if the first value operand has the type of the result.
+    const MAY_ACCUMULATE: bool = false;
 
     /// The operand that is the buffer that the op accesses, if it accesses one.
     #[inline(always)]
@@ -77,9 +79,6 @@ pub trait OpBody {
     fn written(_operands: &Self::Operands) -> Option<CarriedRegister> {
         None
     }
-
-    /// True if the first value operand has the type of the result.
-    const MAY_ACCUMULATE: bool = false;
 
     /// Whether the first value operand is the register that the op writes, as that of a sum in a loop is.
     #[inline(always)]
