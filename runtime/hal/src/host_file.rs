@@ -96,6 +96,7 @@ mod descriptor {
     use std::sync::Arc;
 
     use super::require;
+    use crate::limits::scope;
     use crate::status::{Result, Status, StatusCode};
     use crate::{Buffer, ExternalFile, File, MemoryAccess, buffer_read, buffer_write, check_range};
 
@@ -144,6 +145,7 @@ mod descriptor {
             let mut bytes = vec![0; length.min(CHUNK) as usize];
             let mut done = 0;
             while done < length {
+                scope::check()?;
                 let part = &mut bytes[..(length - done).min(CHUNK) as usize];
                 copy(file_offset + done, buffer_offset + done, part)?;
                 done += part.len() as u64;

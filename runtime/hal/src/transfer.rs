@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{Buffer, BufferParams, BufferUsage, Device, Mapping, MappingMode, MemoryAccess, MemoryType, WHOLE_BUFFER};
+use crate::limits::work;
 use crate::status::{Result, Status};
 
 /// Checks `offset..offset + length` against a buffer of `available` bytes and returns the length; `WHOLE_BUFFER` is what is left.
@@ -96,8 +97,7 @@ pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<(
     let (mapping, length) = map(buffer, MemoryAccess::READ, offset, out.len() as u64)?;
     // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping; `out` is exclusively ours, so it
     // cannot be part of them.
-    unsafe { mapping.data.as_ptr().copy_to_nonoverlapping(out.as_mut_ptr(), length) };
-    Ok(())
+    unsafe { work::copy_bytes(mapping.data.as_ptr(), out.as_mut_ptr(), length) }
 }
 
 /// Copies `bytes` into the buffer at `offset`.
@@ -107,7 +107,7 @@ pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<(
 pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
     let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, bytes.len() as u64)?;
     // SAFETY: as in `buffer_read`. Memory that buffers write has no Rust references to it, so `bytes` cannot be part of it.
-    unsafe { mapping.data.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), length) };
+    unsafe { work::copy_bytes(bytes.as_ptr(), mapping.data.as_ptr(), length) }?;
     buffer.flush_range(offset, bytes.len() as u64)
 }
 
@@ -125,8 +125,10 @@ pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]
     }
     let data = mapping.data.as_ptr();
     if pattern.iter().all(|byte| *byte == pattern[0]) {
-        // SAFETY: the mapping is `length` bytes long.
-        unsafe { data.write_bytes(pattern[0], length) };
+        work::in_parts(length, |part| {
+            // SAFETY: the mapping is `length` bytes long.
+            unsafe { data.add(part.start).write_bytes(pattern[0], part.len()) };
+        })?;
     } else {
         let mut filled = pattern.len().min(length);
         // SAFETY: both are at least `filled` bytes long, and patterns are never part of a buffer.
@@ -135,7 +137,7 @@ pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]
         while filled < length {
             let step = filled.min(length - filled);
             // SAFETY: the first `filled` bytes and the `step` bytes after them are within the mapping and do not overlap.
-            unsafe { data.add(filled).copy_from_nonoverlapping(data, step) };
+            unsafe { work::copy_bytes(data, data.add(filled), step) }?;
             filled += step;
         }
     }
@@ -166,7 +168,7 @@ pub fn buffer_copy(
 ) -> Result<()> {
     let (from, length) = map(source, MemoryAccess::READ, source_offset, length)?;
     let (to, length) = map(target, MemoryAccess::WRITE, target_offset, length as u64)?;
-    // SAFETY: both mappings are `length` bytes long; they may overlap, which `copy_to` allows.
-    unsafe { from.data.as_ptr().copy_to(to.data.as_ptr(), length) };
+    // SAFETY: both mappings are `length` bytes long; they may overlap, which `copy_bytes` allows.
+    unsafe { work::copy_bytes(from.data.as_ptr(), to.data.as_ptr(), length) }?;
     target.flush_range(target_offset, length as u64)
 }

@@ -22,6 +22,13 @@ pub(super) struct CheckedMatrix {
     pub strides: [usize; 2],
 }
 
+impl CheckedMatrix {
+    /// Bytes between elements of a row of `WIDTH` bytes each.
+    pub fn distance<const WIDTH: usize>(self) -> usize {
+        self.strides[1].saturating_mul(WIDTH)
+    }
+}
+
 impl MatrixView<'_> {
     /// Checks that `sizes` elements of `width` bytes may be read.
     pub fn readable(&self, width: usize, sizes: [u64; 2]) -> Result<CheckedMatrix> {

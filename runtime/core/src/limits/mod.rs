@@ -5,6 +5,8 @@ mod budget;
 mod cancellation;
 mod fuel;
 pub mod scope;
+#[doc(hidden)]
+pub mod work;
 
 pub use budget::{Charge, MemoryBudget, OBJECT_BYTES};
 pub use cancellation::{CancelSubscription, Cancellation};

@@ -11,12 +11,15 @@ use crate::buffer::BufferLayout;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
 pub use crate::generated::vm::interp::Helpers;
 use crate::limits::Charge;
+use crate::limits::work::{self, Work};
 use crate::list::{Element, ElementType, ListType};
 use crate::status::{Result, Status};
 use crate::{Buffer, List, Ref};
 
 /// Ops that process at least so many bytes check the limits first.
 const BULK_BYTES: u64 = 64 << 10;
+/// The time that a piece of 4 KiB takes at most to be compared or hashed, in nanoseconds, if it is copied first.
+const PIECE_TIME: u64 = 1 << 14;
 
 impl Helpers for Machine<'_> {
     fn buffer_alloc(&mut self, length: i64, alignment: i32, result: RefReg) -> Result<()> {
@@ -66,9 +69,10 @@ impl Helpers for Machine<'_> {
         rhs.range(rhs_offset as u64, length as u64)?;
         // Compared through copies of pieces, because no reference may exist to bytes that another context may write.
         let mut pieces = [[0; 4096]; 2];
-        let mut done = 0;
+        let (mut done, mut work) = (0, Work::default());
         while done < length as u64 {
             let size = pieces[0].len().min((length as u64 - done) as usize);
+            work.add(PIECE_TIME)?;
             let [left, right] = pieces.each_mut().map(|piece| &mut piece[..size]);
             lhs.read(lhs_offset as u64 + done, left)?;
             rhs.read(rhs_offset as u64 + done, right)?;
@@ -87,9 +91,10 @@ impl Helpers for Machine<'_> {
         // In pieces, as in `buffer_compare`.
         let mut hasher = siphash::hasher();
         let mut piece = [0; 4096];
-        let mut done = 0;
+        let (mut done, mut work) = (0, Work::default());
         while done < length as u64 {
             let size = piece.len().min((length as u64 - done) as usize);
+            work.add(PIECE_TIME)?;
             source.read(offset as u64 + done, &mut piece[..size])?;
             hasher.write(&piece[..size]);
             done += size as u64;
@@ -336,9 +341,8 @@ fn type_matches(value: &Ref, expected: Option<&ListType>) -> bool {
 fn copy(source: &Buffer, source_offset: u64, target: &Buffer, target_offset: u64, length: u64) -> Result<()> {
     let from = source.range(source_offset, length)?;
     let to = target.range_mut(target_offset, length)?;
-    // SAFETY: both ranges were checked, both buffers are alive, and `copy` allows overlap.
-    unsafe { to.copy_from(from, length as usize) };
-    Ok(())
+    // SAFETY: both ranges were checked, both buffers are alive, and ranges may overlap.
+    unsafe { work::copy_bytes(from, to, length as usize) }
 }
 
 #[cold]

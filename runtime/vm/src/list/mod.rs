@@ -13,11 +13,13 @@ pub use self::element::{Element, ElementType, ListType};
 use super::object::{Object, Ref};
 use super::value::Value;
 use crate::generated::abi::refs;
-use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
+use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES, scope, work};
 use crate::status::{Result, Status};
 
 /// Most bytes that the elements of one list may take.
 pub const MAX_LIST_BYTES: usize = 1 << 30;
+/// Elements that are appended between two looks at the limits.
+const ELEMENTS_BETWEEN_LOOKS: usize = work::BYTES_BETWEEN_LOOKS / size_of::<Element>();
 
 #[derive(Clone)]
 enum Storage {
@@ -202,7 +204,7 @@ impl List {
     /// Cuts the list to `length` elements, or extends it by zeros, nulls or unset elements.
     ///
     /// # Errors
-    /// As [`List::reserve`].
+    /// As [`List::reserve`], and those of limits, which leave a part of the new elements.
     pub fn resize(&self, length: usize) -> Result<()> {
         // References that are cut off are released after the lock, because that can run any destructor.
         let mut released = Storage::Ref(Vec::new());
@@ -212,7 +214,16 @@ impl List {
             Storage::Variant(items) if length < items.len() => released = Storage::Variant(items.split_off(length)),
             _ => {
                 counted.reserve(length)?;
-                each!(&mut counted.storage, items => items.resize(length, Default::default()));
+                // Elements take up to 16 bytes, which may be pages that the system has yet to provide.
+                each!(&mut counted.storage, items => {
+                    items.truncate(length);
+                    while items.len() < length {
+                        items.resize(length.min(items.len() + ELEMENTS_BETWEEN_LOOKS), Default::default());
+                        if items.len() < length {
+                            scope::check()?;
+                        }
+                    }
+                });
             }
         }
         drop(counted);

@@ -2,12 +2,17 @@
 //! computed in vector registers, and copied back. Only the elements are accessed.
 
 use super::simd_level::SimdLevel;
+use super::work::Work;
+#[cfg(test)]
+use super::work::audit;
 use crate::interp::prim::Trap;
-use crate::math;
 use crate::matrix_view::CheckedMatrix;
+use crate::{Result, math};
 
 /// Elements of a piece.
 const PIECE: usize = 128;
+/// Bytes that are copied at once.
+const COPIED: usize = 1 << 16;
 
 type Piece = [u32; PIECE];
 
@@ -113,7 +118,12 @@ fn unsigned_quotients(_lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
 /// # Safety
 /// `sizes` elements of 4 bytes of `input` must be readable and of `output` writable, and no Rust reference to them may exist. The
 /// processor must have `level`.
-pub(crate) unsafe fn unary<O: Unary>(level: SimdLevel, input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) {
+pub(crate) unsafe fn unary<O: Unary>(
+    level: SimdLevel,
+    input: CheckedMatrix,
+    output: CheckedMatrix,
+    sizes: [usize; 2],
+) -> Result<()> {
     let ([input, output], sizes) = simplify([input, output], sizes);
     // SAFETY: the caller guarantees it; simplified views have the same elements.
     unsafe {
@@ -135,7 +145,7 @@ pub(crate) unsafe fn binary<O: Binary>(
     rhs: CheckedMatrix,
     output: CheckedMatrix,
     sizes: [usize; 2],
-) -> Result<(), Trap> {
+) -> Result<()> {
     let ([lhs, rhs, output], sizes) = simplify([lhs, rhs, output], sizes);
     // SAFETY: the caller guarantees it; simplified views have the same elements.
     unsafe {
@@ -151,7 +161,7 @@ pub(crate) unsafe fn binary<O: Binary>(
 /// As for [`unary`], for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn unary_avx2<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) {
+unsafe fn unary_avx2<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) -> Result<()> {
     // SAFETY: the caller guarantees it.
     unsafe { unary_rows::<O>(input, output, sizes) }
 }
@@ -165,7 +175,7 @@ unsafe fn binary_avx2<O: Binary>(
     rhs: CheckedMatrix,
     output: CheckedMatrix,
     sizes: [usize; 2],
-) -> Result<(), Trap> {
+) -> Result<()> {
     // SAFETY: the caller guarantees it.
     unsafe { binary_rows::<O>(lhs, rhs, output, sizes) }
 }
@@ -173,11 +183,13 @@ unsafe fn binary_avx2<O: Binary>(
 /// # Safety
 /// As for [`unary`].
 #[inline(always)]
-unsafe fn unary_rows<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) {
-    let mut piece: Piece = [0; PIECE];
+unsafe fn unary_rows<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) -> Result<()> {
+    let (mut piece, mut work): (Piece, _) = ([0; PIECE], Work::default());
+    let distances = [input, output].map(CheckedMatrix::distance::<4>);
     for row in 0..sizes[0] {
         for column in (0..sizes[1]).step_by(PIECE) {
             let count = PIECE.min(sizes[1] - column);
+            work.row(count, distances)?;
             // SAFETY: the elements are some of those that the caller vouches for.
             unsafe { load(input, row, column, &mut piece[..count]) };
             // Full pieces have a length that the compiler knows.
@@ -190,6 +202,7 @@ unsafe fn unary_rows<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, size
             unsafe { store(output, row, column, &piece[..count]) };
         }
     }
+    Ok(())
 }
 
 /// # Safety
@@ -200,11 +213,14 @@ unsafe fn binary_rows<O: Binary>(
     rhs: CheckedMatrix,
     output: CheckedMatrix,
     sizes: [usize; 2],
-) -> Result<(), Trap> {
+) -> Result<()> {
     let (mut a, mut b): (Piece, Piece) = ([0; PIECE], [0; PIECE]);
+    let mut work = Work::default();
+    let distances = [lhs, rhs, output].map(CheckedMatrix::distance::<4>);
     for row in 0..sizes[0] {
         for column in (0..sizes[1]).step_by(PIECE) {
             let count = PIECE.min(sizes[1] - column);
+            work.row(count, distances)?;
             // SAFETY: the elements are some of those that the caller vouches for.
             unsafe {
                 load(lhs, row, column, &mut a[..count]);
@@ -263,6 +279,8 @@ unsafe fn load(matrix: CheckedMatrix, row: usize, column: usize, into: &mut [u32
 /// They must be writable.
 #[inline(always)]
 unsafe fn store(matrix: CheckedMatrix, row: usize, column: usize, from: &[u32]) {
+    #[cfg(test)]
+    audit::done(from.len());
     // SAFETY: the caller vouches for every element; elements one apart are one range.
     unsafe {
         if matrix.strides[1] == 1 {
@@ -295,42 +313,83 @@ fn simplify<const N: usize>(mut matrices: [CheckedMatrix; N], sizes: [usize; 2])
 ///
 /// # Safety
 /// As for [`unary`], for elements of `WIDTH` bytes.
-pub(crate) unsafe fn copy<const WIDTH: usize>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) {
+pub(crate) unsafe fn copy<const WIDTH: usize>(
+    input: CheckedMatrix,
+    output: CheckedMatrix,
+    sizes: [usize; 2],
+) -> Result<()> {
     let ([input, output], sizes) = simplify([input, output], sizes);
     let adjacent = input.strides[1] == 1 && output.strides[1] == 1;
+    let mut work = Work::default();
+    let distances = [input, output].map(CheckedMatrix::distance::<WIDTH>);
     for row in 0..sizes[0] {
-        // SAFETY: the caller vouches for every element; elements one apart are one range. Ranges may overlap.
-        unsafe {
-            if adjacent {
-                address::<WIDTH>(input, row, 0).copy_to(address::<WIDTH>(output, row, 0), sizes[1]);
-            } else {
-                for column in 0..sizes[1] {
-                    address::<WIDTH>(output, row, column).write(address::<WIDTH>(input, row, column).read());
-                }
+        if adjacent {
+            work.row(1, distances)?;
+            #[cfg(test)]
+            audit::done(1);
+            // SAFETY: the caller vouches for every element; elements one apart are one range. Ranges may overlap.
+            unsafe {
+                let (from, to) = (address::<WIDTH>(input, row, 0), address::<WIDTH>(output, row, 0));
+                copy_bytes(from.cast(), to.cast(), sizes[1] * WIDTH, &mut work)?;
+            }
+            continue;
+        }
+        for first in (0..sizes[1]).step_by(PIECE) {
+            let last = sizes[1].min(first + PIECE);
+            work.row(last - first, distances)?;
+            #[cfg(test)]
+            audit::done(last - first);
+            for column in first..last {
+                // SAFETY: as above.
+                unsafe { address::<WIDTH>(output, row, column).write(address::<WIDTH>(input, row, column).read()) };
             }
         }
     }
+    Ok(())
+}
+
+/// Copies adjacent bytes as if through a temporary buffer, in parts.
+///
+/// # Safety
+/// They must be readable and writable.
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize, work: &mut Work) -> Result<()> {
+    // A target that begins inside of the source is written from its end on, so that no part overwrites what later ones read.
+    let is_backward = to.addr().wrapping_sub(from.addr()) < length;
+    for done in (0..length).step_by(COPIED) {
+        let part = COPIED.min(length - done);
+        let start = if is_backward { length - done - part } else { done };
+        work.elements(part / 16)?;
+        #[cfg(test)]
+        audit::done(part / 16);
+        // SAFETY: the part is inside of both ranges, and `copy_to` allows overlap.
+        unsafe { from.add(start).copy_to(to.add(start), part) };
+    }
+    Ok(())
 }
 
 /// Sets elements of 4 bytes.
 ///
 /// # Safety
 /// As for [`unary`].
-pub(crate) unsafe fn fill(value: u32, output: CheckedMatrix, sizes: [usize; 2]) {
+pub(crate) unsafe fn fill(value: u32, output: CheckedMatrix, sizes: [usize; 2]) -> Result<()> {
     let ([output], sizes) = simplify([output], sizes);
-    let piece: Piece = [value; PIECE];
+    let (piece, mut work): (Piece, _) = ([value; PIECE], Work::default());
+    let distances = [output.distance::<4>()];
     for row in 0..sizes[0] {
         for column in (0..sizes[1]).step_by(PIECE) {
             let count = PIECE.min(sizes[1] - column);
+            work.row(count, distances)?;
             // SAFETY: the elements are some of those that the caller vouches for.
             unsafe { store(output, row, column, &piece[..count]) };
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Status;
 
     const SHAPES: [([usize; 2], [usize; 2]); 8] = [
         ([1, 1], [1, 1]),
@@ -362,7 +421,7 @@ mod tests {
             let before = output.clone();
             let (from, to) = (matrix(&mut input, strides), matrix(&mut output, [sizes[1] + 2, 1]));
             // SAFETY: both have room for all shapes, and the level is there.
-            unsafe { unary::<O>(level.min(SimdLevel::detect()), from, to, sizes) };
+            unsafe { unary::<O>(level.min(SimdLevel::detect()), from, to, sizes) }.expect("nothing is limited");
             for (index, (before, after)) in before.into_iter().zip(output).enumerate() {
                 let [row, column] = [index / (sizes[1] + 2), index % (sizes[1] + 2)];
                 let inside = row < sizes[0] && column < sizes[1];
@@ -429,11 +488,12 @@ mod tests {
         assert_eq!((DivsI32::apply(-7i32 as u32, 2), DivuI32::apply(u32::MAX, 2)), (-3i32 as u32, u32::MAX >> 1));
         assert_eq!((CtlzI32::apply(0), CtlzI32::apply(1)), (32, 31));
         let error = binary_of_one::<DivsI32>(1 << 31, u32::MAX).expect_err("overflows");
-        assert_eq!(error, Trap::DivisionOverflow);
-        assert_eq!(binary_of_one::<DivuI32>(5, 0).expect_err("divides by zero"), Trap::DivisionByZero);
+        assert_eq!(error.message(), Status::from(Trap::DivisionOverflow).message());
+        let error = binary_of_one::<DivuI32>(5, 0).expect_err("divides by zero");
+        assert_eq!(error.message(), Status::from(Trap::DivisionByZero).message());
     }
 
-    fn binary_of_one<O: Binary>(a: u32, b: u32) -> Result<u32, Trap> {
+    fn binary_of_one<O: Binary>(a: u32, b: u32) -> Result<u32> {
         let (mut a, mut b, mut result) = ([a], [b], [0]);
         let one = |words: &mut [u32]| matrix(words, [1, 1]);
         let operands = (one(&mut a), one(&mut b), one(&mut result));
@@ -448,7 +508,7 @@ mod tests {
         let before = output.clone();
         let (from, to) = (matrix(&mut input, [7, 1]), matrix(&mut output, [9, 2]));
         // SAFETY: both have room for three rows of four elements of 8 bytes.
-        unsafe { copy::<8>(from, to, [3, 4]) };
+        unsafe { copy::<8>(from, to, [3, 4]) }.expect("nothing is limited");
         for (index, (before, after)) in before.chunks_exact(2).zip(output.chunks_exact(2)).enumerate() {
             let [row, column] = [index / 9, index % 9];
             let inside = row < 3 && column < 8 && column % 2 == 0;
@@ -457,7 +517,7 @@ mod tests {
         }
         let target = matrix(&mut output, [200, 1]);
         // SAFETY: there is room for two rows of 199 elements.
-        unsafe { fill(0xABCD_0123, target, [2, 199]) };
+        unsafe { fill(0xABCD_0123, target, [2, 199]) }.expect("nothing is limited");
         let filled = output.iter().take(400).filter(|word| **word == 0xABCD_0123).count();
         assert!(filled == 398 && output[199] != 0xABCD_0123 && output[398] == 0xABCD_0123);
     }

@@ -1,8 +1,14 @@
 //! The `pack` and `unpack` kernels: copy a matrix to a tiled layout and back.
 
+use super::work::Work;
+#[cfg(test)]
+use super::work::audit;
 use crate::hal::vmvx_format::{PackFlags, PackType, TYPE_MASK};
 use crate::matrix_view::{CheckedMatrix, MatrixView};
 use crate::{Result, Status};
+
+/// Elements of a row of a tile that are copied at once.
+const PIECE: usize = 128;
 
 /// A matrix and its tiled form, as the arguments of a call describe them.
 pub(crate) struct Tiling<'a> {
@@ -54,7 +60,6 @@ impl Tiling<'_> {
                 _ => pack::<4>(layout, matrix, tiles, [padding[0], padding[1], padding[2], padding[3]]),
             }
         }
-        Ok(())
     }
 
     /// Copies the tiles to the matrix, except for elements outside of it.
@@ -78,7 +83,6 @@ impl Tiling<'_> {
                 _ => unpack::<4>(layout, matrix, tiles),
             }
         }
-        Ok(())
     }
 
     fn element(&self) -> Result<PackType> {
@@ -135,7 +139,13 @@ impl Tiling<'_> {
 
 /// # Safety
 /// `matrix` must be readable and `tiles` writable for all elements of the layout, of `WIDTH` bytes.
-unsafe fn pack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tiles: CheckedMatrix, padding: [u8; WIDTH]) {
+unsafe fn pack<const WIDTH: usize>(
+    layout: Layout,
+    matrix: CheckedMatrix,
+    tiles: CheckedMatrix,
+    padding: [u8; WIDTH],
+) -> Result<()> {
+    let mut work = Work::default();
     let (source, target) = (matrix.data.cast::<[u8; WIDTH]>(), tiles.data.cast::<[u8; WIDTH]>());
     let Layout { sizes, outer, inner, outer_strides, inner_strides } = layout;
     for outer_row in 0..outer[0] {
@@ -148,22 +158,30 @@ unsafe fn pack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tiles:
             unsafe {
                 let tile = target.add(outer_row * outer_strides[0] + outer_column * outer_strides[1]);
                 if rows < inner[0] || columns < inner[1] {
-                    for element in 0..inner[0] * inner[1] {
-                        tile.add(element).write(padding);
+                    for first in (0..inner[0] * inner[1]).step_by(PIECE) {
+                        let last = (inner[0] * inner[1]).min(first + PIECE);
+                        work.row(last - first, [WIDTH])?;
+                        #[cfg(test)]
+                        audit::done(last - first);
+                        for element in first..last {
+                            tile.add(element).write(padding);
+                        }
                     }
                 }
                 if rows > 0 && columns > 0 {
                     let from = source.add(first_row * matrix.strides[0] + first_column * matrix.strides[1]);
-                    transfer(from, matrix.strides, tile, inner_strides, [rows, columns]);
+                    transfer(from, matrix.strides, tile, inner_strides, [rows, columns], &mut work)?;
                 }
             }
         }
     }
+    Ok(())
 }
 
 /// # Safety
 /// `tiles` must be readable and `matrix` writable for all elements of the layout, of `WIDTH` bytes.
-unsafe fn unpack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tiles: CheckedMatrix) {
+unsafe fn unpack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tiles: CheckedMatrix) -> Result<()> {
+    let mut work = Work::default();
     let (source, target) = (tiles.data.cast::<[u8; WIDTH]>(), matrix.data.cast::<[u8; WIDTH]>());
     let Layout { sizes, outer: _, inner, outer_strides, inner_strides } = layout;
     for (outer_row, first_row) in (0..sizes[0]).step_by(inner[0]).enumerate() {
@@ -174,10 +192,11 @@ unsafe fn unpack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tile
             unsafe {
                 let tile = source.add(outer_row * outer_strides[0] + outer_column * outer_strides[1]);
                 let to = target.add(first_row * matrix.strides[0] + first_column * matrix.strides[1]);
-                transfer(tile, inner_strides, to, matrix.strides, [rows, columns]);
+                transfer(tile, inner_strides, to, matrix.strides, [rows, columns], &mut work)?;
             }
         }
     }
+    Ok(())
 }
 
 /// Copies a block of elements. Common tile shapes have loops of constant length.
@@ -191,26 +210,35 @@ unsafe fn transfer<const WIDTH: usize>(
     to: *mut [u8; WIDTH],
     to_strides: [usize; 2],
     sizes: [usize; 2],
-) {
+    work: &mut Work,
+) -> Result<()> {
+    let distances = [from_strides[1], to_strides[1]].map(|stride| stride.saturating_mul(WIDTH));
     // SAFETY: the caller guarantees it.
     unsafe {
         match (sizes, from_strides[1], to_strides[1]) {
-            ([rows, 4], 1, 1) => rows_of::<WIDTH, 4>(from, from_strides[0], to, to_strides[0], rows),
-            ([rows, 8], 1, 1) => rows_of::<WIDTH, 8>(from, from_strides[0], to, to_strides[0], rows),
-            ([rows, 16], 1, 1) => rows_of::<WIDTH, 16>(from, from_strides[0], to, to_strides[0], rows),
-            ([8, 4], _, _) => block::<WIDTH, 8, 4>(from, from_strides, to, to_strides),
-            ([4, 8], _, _) => block::<WIDTH, 4, 8>(from, from_strides, to, to_strides),
-            ([8, 8], _, _) => block::<WIDTH, 8, 8>(from, from_strides, to, to_strides),
+            ([rows, 4], 1, 1) => rows_of::<WIDTH, 4>(from, from_strides[0], to, to_strides[0], rows, work)?,
+            ([rows, 8], 1, 1) => rows_of::<WIDTH, 8>(from, from_strides[0], to, to_strides[0], rows, work)?,
+            ([rows, 16], 1, 1) => rows_of::<WIDTH, 16>(from, from_strides[0], to, to_strides[0], rows, work)?,
+            ([8, 4], _, _) => block::<WIDTH, 8, 4>(from, from_strides, to, to_strides, work)?,
+            ([4, 8], _, _) => block::<WIDTH, 4, 8>(from, from_strides, to, to_strides, work)?,
+            ([8, 8], _, _) => block::<WIDTH, 8, 8>(from, from_strides, to, to_strides, work)?,
             ([rows, columns], _, _) => {
                 for row in 0..rows {
-                    for column in 0..columns {
-                        let element = from.add(row * from_strides[0] + column * from_strides[1]).read();
-                        to.add(row * to_strides[0] + column * to_strides[1]).write(element);
+                    for first in (0..columns).step_by(PIECE) {
+                        let last = columns.min(first + PIECE);
+                        work.row(last - first, distances)?;
+                        #[cfg(test)]
+                        audit::done(last - first);
+                        for column in first..last {
+                            let element = from.add(row * from_strides[0] + column * from_strides[1]).read();
+                            to.add(row * to_strides[0] + column * to_strides[1]).write(element);
+                        }
                     }
                 }
             }
         }
     }
+    Ok(())
 }
 
 /// Copies rows of `COLUMNS` adjacent elements.
@@ -224,14 +252,19 @@ unsafe fn rows_of<const WIDTH: usize, const COLUMNS: usize>(
     to: *mut [u8; WIDTH],
     to_stride: usize,
     rows: usize,
-) {
+    work: &mut Work,
+) -> Result<()> {
     for row in 0..rows {
+        work.row(COLUMNS, [0; 2])?;
+        #[cfg(test)]
+        audit::done(COLUMNS);
         // SAFETY: the caller guarantees it. The row is read as a whole before it is written.
         unsafe {
             let elements = from.add(row * from_stride).cast::<[[u8; WIDTH]; COLUMNS]>().read();
             to.add(row * to_stride).cast::<[[u8; WIDTH]; COLUMNS]>().write(elements);
         }
     }
+    Ok(())
 }
 
 /// Copies `ROWS` by `COLUMNS` elements.
@@ -244,7 +277,14 @@ unsafe fn block<const WIDTH: usize, const ROWS: usize, const COLUMNS: usize>(
     from_strides: [usize; 2],
     to: *mut [u8; WIDTH],
     to_strides: [usize; 2],
-) {
+    work: &mut Work,
+) -> Result<()> {
+    work.row(
+        ROWS * COLUMNS,
+        [from_strides, to_strides].map(|strides| strides[0].max(strides[1]).saturating_mul(WIDTH)),
+    )?;
+    #[cfg(test)]
+    audit::done(ROWS * COLUMNS);
     let mut elements = [[[0; WIDTH]; COLUMNS]; ROWS];
     for (row, elements) in elements.iter_mut().enumerate() {
         for (column, element) in elements.iter_mut().enumerate() {
@@ -258,6 +298,7 @@ unsafe fn block<const WIDTH: usize, const ROWS: usize, const COLUMNS: usize>(
             unsafe { to.add(row * to_strides[0] + column * to_strides[1]).write(*element) };
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

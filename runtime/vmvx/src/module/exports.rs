@@ -61,8 +61,7 @@ macro_rules! module {
                         MatrixView { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] };
                     let (output, input) = (output.writable(4, sizes)?, input.readable(4, sizes)?);
                     // SAFETY: the views were checked, their buffers outlive the call, and the level was detected.
-                    unsafe { kernels::unary::<$unary_kernel>(self.level(), input, output, in_memory(sizes)) };
-                    Ok(())
+                    unsafe { kernels::unary::<$unary_kernel>(self.level(), input, output, in_memory(sizes)) }
                 }
             )*
 
@@ -107,8 +106,7 @@ macro_rules! module {
                     let output = output.writable(4, sizes)?;
                     let (lhs, rhs) = (lhs.readable(4, sizes)?, rhs.readable(4, sizes)?);
                     // SAFETY: the views were checked, their buffers outlive the call, and the level was detected.
-                    unsafe { kernels::binary::<$binary_kernel>(self.level(), lhs, rhs, output, in_memory(sizes)) }?;
-                    Ok(())
+                    unsafe { kernels::binary::<$binary_kernel>(self.level(), lhs, rhs, output, in_memory(sizes)) }
                 }
             )*
 
@@ -138,8 +136,7 @@ macro_rules! module {
                         MatrixView { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] };
                     let (output, input) = (output.writable($width, sizes)?, input.readable($width, sizes)?);
                     // SAFETY: the views were checked, and their buffers outlive the call.
-                    unsafe { kernels::copy::<$width>(input, output, in_memory(sizes)) };
-                    Ok(())
+                    unsafe { kernels::copy::<$width>(input, output, in_memory(sizes)) }
                 }
             )*
 
@@ -197,8 +194,7 @@ module! {
             let output = MatrixView { name: "out", buffer: out_buffer, offset: out_offset, strides: [out_row_stride, 1] };
             let output = output.writable(4, sizes)?;
             // SAFETY: the view was checked, and its buffer outlives the call.
-            unsafe { fill(fill_value, output, in_memory(sizes)) };
-            Ok(())
+            unsafe { fill(fill_value, output, in_memory(sizes)) }
         }
 
         #[vm_export("mmt4d")]

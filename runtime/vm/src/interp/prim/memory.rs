@@ -4,7 +4,7 @@
 //! cannot wrap; elements need not be aligned, since a buffer may be a part of another one. All multi-byte values are little-endian.
 
 use super::Trap;
-use crate::limits::scope;
+use crate::limits::{scope, work};
 use crate::{Buffer, Ref};
 
 /// Fills of at least so many bytes check the limits first.
@@ -62,20 +62,24 @@ fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; 
         return Err(Trap::Limits);
     }
     // SAFETY: `writable` proved that `count` elements at `address` are inside the buffer and may be written.
-    unsafe { repeat(address, count as usize, bytes) };
-    Ok(())
+    if unsafe { repeat(address, count as usize, bytes) } { Ok(()) } else { Err(Trap::Limits) }
 }
 
-/// Writes an element `count` times. Out of line: in a function as large as the dispatch loop the compiler does not make it a vector loop.
+/// Writes an element `count` times; false if a limit of the call stops it. Out of line: in a function as large as the dispatch loop the compiler does
+/// not make it a vector loop.
 ///
 /// # Safety
 /// So many elements from `address` on must be memory that nobody else uses.
 #[inline(never)]
-unsafe fn repeat<const SIZE: usize>(address: *mut [u8; SIZE], count: usize, bytes: [u8; SIZE]) {
-    for element in 0..count {
-        // SAFETY: the caller's promise.
-        unsafe { address.add(element).write(bytes) };
-    }
+unsafe fn repeat<const SIZE: usize>(address: *mut [u8; SIZE], count: usize, bytes: [u8; SIZE]) -> bool {
+    let filled = work::in_parts(count * SIZE, |part| {
+        // Parts are whole elements: all of them but the last have a power of two of bytes.
+        for element in part.start / SIZE..part.end / SIZE {
+            // SAFETY: the caller's promise.
+            unsafe { address.add(element).write(bytes) };
+        }
+    });
+    filled.is_ok()
 }
 
 /// True if the call has used up its time or memory. Out of line: the status is dropped here, and handlers may hold nothing that is dropped.

@@ -1,23 +1,30 @@
-//! The loop nest of a product: ranges of the depth, groups of columns, blocks of rows. The kernel calls it for results of 32 bits.
+//! The loop nest of a product: ranges of the depth, groups of columns, blocks of rows. The kernel calls it for results of 32 bits. It looks at the
+//! limits between blocks, which constants bound.
 
+#[cfg(test)]
+use super::super::work::audit;
 use super::accumulator::{Accumulator, PortableFloats, PortableIntegers};
 use super::staging::{self, Columns, DepthRange, GROUP, Rows, Staged, Word, for_each_run};
-use super::{LANES, Operands, SimdLevel};
+use super::{LANES, Operands, SimdLevel, Work};
+use crate::Result;
+
+/// The time of a first access to a page of the result, in steps of the depth.
+const PAGE_STEPS: usize = 64;
 
 /// Computes a product of floats.
 ///
 /// # Safety
 /// The factors must be readable and the result writable for all elements of the product, which has at least one, and the processor must
 /// have `level`.
-pub(super) unsafe fn floats(level: SimdLevel, operands: Operands, staged: &mut Staged) {
+pub(super) unsafe fn floats(level: SimdLevel, operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
     // SAFETY: the caller guarantees it.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx512 | SimdLevel::Avx512Vnni => x86::floats_avx512(operands, staged),
+            SimdLevel::Avx512 | SimdLevel::Avx512Vnni => x86::floats_avx512(operands, staged, work),
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx2 => x86::floats_avx2(operands, staged),
-            _ => run::<PortableFloats>(operands, staged),
+            SimdLevel::Avx2 => x86::floats_avx2(operands, staged, work),
+            _ => run::<PortableFloats>(operands, staged, work),
         }
     }
 }
@@ -26,17 +33,22 @@ pub(super) unsafe fn floats(level: SimdLevel, operands: Operands, staged: &mut S
 ///
 /// # Safety
 /// As for [`floats`].
-pub(super) unsafe fn integers(level: SimdLevel, operands: Operands, staged: &mut Staged) {
+pub(super) unsafe fn integers(
+    level: SimdLevel,
+    operands: Operands,
+    staged: &mut Staged,
+    work: &mut Work,
+) -> Result<()> {
     // SAFETY: the caller guarantees it.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx512Vnni => x86::integers_vnni(operands, staged),
+            SimdLevel::Avx512Vnni => x86::integers_vnni(operands, staged, work),
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx512 => x86::integers_avx512(operands, staged),
+            SimdLevel::Avx512 => x86::integers_avx512(operands, staged, work),
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx2 => x86::integers_avx2(operands, staged),
-            _ => run::<PortableIntegers>(operands, staged),
+            SimdLevel::Avx2 => x86::integers_avx2(operands, staged, work),
+            _ => run::<PortableIntegers>(operands, staged, work),
         }
     }
 }
@@ -45,16 +57,16 @@ pub(super) unsafe fn integers(level: SimdLevel, operands: Operands, staged: &mut
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::accumulator::x86::*;
-    use super::{Operands, Staged, run};
+    use super::{Operands, Result, Staged, Work, run};
 
     macro_rules! levels {
         ($($name:ident: $sums:ident, $features:literal;)*) => {$(
             /// # Safety
             /// As for [`super::floats`]; the processor must have the features.
             #[target_feature(enable = $features)]
-            pub unsafe fn $name(operands: Operands, staged: &mut Staged) {
+            pub unsafe fn $name(operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
                 // SAFETY: the caller guarantees it.
-                unsafe { run::<$sums>(operands, staged) }
+                unsafe { run::<$sums>(operands, staged, work) }
             }
         )*};
     }
@@ -71,7 +83,7 @@ mod x86 {
 /// # Safety
 /// As for [`floats`]; the processor must have the registers of `S`.
 #[inline(always)]
-unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged) {
+unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
     let [tile_rows, _, tiles] = operands.tiles;
     let [m0, n0, k0] = operands.tile;
     let columns = operands.columns();
@@ -81,12 +93,16 @@ unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged) {
             let group = (columns - first).min(GROUP * LANES);
             for (vector, staged) in (0..group).step_by(LANES).zip(&mut staged.columns) {
                 let count = LANES.min(group - vector);
+                work.elements(LANES * depth_range.depth())?;
                 // SAFETY: the columns are in the product, and the range in its depth.
                 unsafe { staging::columns::<S>(operands.rhs, [n0, k0], depth_range, first + vector, count, staged) };
             }
             for tile_row in 0..tile_rows {
                 for row in (0..m0).step_by(S::ROWS) {
                     let rows = S::ROWS.min(m0 - row);
+                    // Rows are staged once for all columns; a vector of products and its sums take about as long as an element.
+                    let steps = 1 + group.div_ceil(LANES);
+                    work.elements(rows * (depth_range.depth() + PAGE_STEPS) * steps)?;
                     // SAFETY: the rows are in the product, and the range in its depth.
                     let block = unsafe {
                         staging::rows(operands.lhs, [m0, k0], depth_range, [tile_row, row], rows, &mut staged.rows)
@@ -117,6 +133,7 @@ unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged) {
             }
         }
     }
+    Ok(())
 }
 
 /// Adds the products of `R` rows and a vector of columns to `sums`.
@@ -137,6 +154,8 @@ unsafe fn block_of<S: Accumulator, const R: usize>(
     unsafe {
         let mut registers: [S; R] = std::array::from_fn(|row| S::load(&raw const sums[row]));
         let mut columns = columns.as_ptr();
+        #[cfg(test)]
+        audit::done(R * rows.tiles * rows.steps);
         for tile in 0..rows.tiles {
             let tile = rows.data.add(tile * rows.tile);
             for step in 0..rows.steps {

@@ -12,8 +12,8 @@ mod narrow_float;
 mod staging;
 
 use super::simd_level::SimdLevel;
+use super::work::Work;
 use crate::hal::vmvx_format::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_MASK, TileOperation, TileRole};
-use crate::limits::scope;
 use crate::matrix_view::MatrixView;
 use crate::{Result, Status};
 
@@ -22,8 +22,8 @@ pub(crate) use staging::Scratch;
 /// Columns of a vector, which lower SIMD levels hold in several registers.
 const LANES: usize = 16;
 
-/// Multiplications between two checks of limits, in calls that have some.
-const MAX_WORK: u64 = 1 << 32;
+/// Bytes of a result that are set to zero at once.
+const CLEARED: usize = 1 << 12;
 
 /// A product as the arguments of a call describe it.
 pub(crate) struct Product<'a> {
@@ -116,13 +116,18 @@ impl Operands {
         self.tile[0] * self.tile[1]
     }
 
-    /// The product of one row of tiles.
-    fn row(self, row: usize, out_bytes: usize) -> Operands {
-        // Elements of this side are whole bytes.
-        let lhs = self.lhs.data.wrapping_add(row * self.lhs.stride * self.lhs.element.bits() as usize / 8);
-        let out = self.out.wrapping_add(row * self.out_stride * out_bytes);
-        let [_, columns, depth] = self.tiles;
-        Operands { lhs: Factor { data: lhs, ..self.lhs }, out, tiles: [1, columns, depth], ..self }
+    /// Sets the result to zeros: the sums of no products.
+    fn clear(&self, out_bytes: usize, work: &mut Work) -> Result<()> {
+        let bytes = self.columns() * self.tile[0] * out_bytes;
+        for row in 0..self.tiles[0] {
+            for start in (0..bytes).step_by(CLEARED) {
+                let part = CLEARED.min(bytes - start);
+                work.elements(part)?;
+                // SAFETY: the row is one of the result, which was checked, and the part is inside of it.
+                unsafe { self.out.add(row * self.out_stride * out_bytes + start).write_bytes(0, part) };
+            }
+        }
+        Ok(())
     }
 
     /// Columns of the result.
@@ -165,42 +170,21 @@ impl Product<'_> {
             tile: [m0 as usize, n0 as usize, k0 as usize],
             accumulate,
         };
+        // The product of factors that fit a few buffers can take years, so limits are looked at in each loop.
+        let work = &mut Work::default();
         if depth == 0 {
-            // SAFETY: the rows were checked.
-            (0..operands.tiles[0]).for_each(|row| unsafe {
-                let start = operands.out.add(row * operands.out_stride * out.bytes());
-                start.write_bytes(0, out_row as usize * out.bytes());
-            });
-            return Ok(());
+            return operands.clear(out.bytes(), work);
         }
-        let mut compute = |operands: Operands| {
-            // SAFETY: all three operands were checked with these sizes, and none of them is zero.
-            unsafe {
-                match out {
-                    ResultElement::F32 => loop_nest::floats(level, operands, scratch.staged()),
-                    ResultElement::S32 => loop_nest::integers(level, operands, scratch.staged()),
-                    ResultElement::F16 | ResultElement::Bf16 => {
-                        narrow_float::multiply(operands, flags.contains(Mmt4dFlags::SKIP_INTERMEDIATE_ROUNDINGS));
-                    }
+        // SAFETY: all three operands were checked with these sizes, and none of them is zero.
+        unsafe {
+            match out {
+                ResultElement::F32 => loop_nest::floats(level, operands, scratch.staged(), work),
+                ResultElement::S32 => loop_nest::integers(level, operands, scratch.staged(), work),
+                ResultElement::F16 | ResultElement::Bf16 => {
+                    narrow_float::multiply(operands, flags.contains(Mmt4dFlags::SKIP_INTERMEDIATE_ROUNDINGS), work)
                 }
             }
-        };
-        let work = out_row.saturating_mul(depth);
-        if !scope::is_armed() || work.saturating_mul(m) <= MAX_WORK {
-            compute(operands);
-            return Ok(());
         }
-        // The product of factors that fit a few buffers can take years.
-        if work > MAX_WORK {
-            return Err(Status::resource_exhausted(format!(
-                "a row of tiles of {work} products: calls with a limit compute at most {MAX_WORK} before they look at it"
-            )));
-        }
-        for row in 0..operands.tiles[0] {
-            scope::check()?;
-            compute(operands.row(row, out.bytes()));
-        }
-        Ok(())
     }
 
     /// The types of `lhs`, `rhs` and the result.

@@ -1,5 +1,7 @@
 //! Staging of factors: copies ranges of the depth into the order in which the loop nest reads them, converted to the types it computes with.
 
+#[cfg(test)]
+use super::super::work::audit;
 use super::accumulator::{Accumulator, QUAD, QUADS, STEPS};
 use super::{Element, Factor, LANES};
 
@@ -174,6 +176,8 @@ pub(super) unsafe fn columns<S: Accumulator>(
     count: usize,
     into: &mut [Columns; DEPTH],
 ) {
+    #[cfg(test)]
+    audit::done(count * depth_range.depth());
     // SAFETY: the caller guarantees it.
     unsafe {
         if factor.element.is_float() {
@@ -200,6 +204,8 @@ pub(super) unsafe fn rows(
     let start = tile_row * factor.stride + depth_range.tile * m0 * k0 + row * k0 + depth_range.column;
     let DepthRange { tiles, columns, .. } = depth_range;
     let pairs = columns % 2 == 0;
+    #[cfg(test)]
+    audit::done(count * depth_range.depth());
     match factor.element {
         Element::F32 => {
             // SAFETY: the caller guarantees it.
