@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::Path;
+use vireo::visible_text::is_invisible;
 
 use vireo::Status;
 use vireo::asm;
@@ -12,8 +13,8 @@ use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gpu_code;
-use crate::run::print;
-use crate::table::visible;
+use crate::run::{print, print_json};
+use vireo::visible_text::visible;
 
 /// Bytes that are read as text at most.
 const MAX_SOURCE: u64 = u32::MAX as u64;
@@ -22,8 +23,9 @@ const MAX_SOURCE: u64 = u32::MAX as u64;
 pub fn assemble(arguments: &AsmArguments) -> Result<Exit, Failure> {
     let shown = arguments.source.display();
     let source = read(&arguments.source)?;
-    let bytes = asm::assemble(&source)
-        .map_err(|error| Failure::new(Exit::Usage, format!("{shown}:{error}{}", excerpt(&source, error.location))))?;
+    let bytes = asm::assemble(&source).map_err(|error| {
+        Failure::new(Exit::Usage, format!("{shown}:{error}")).excerpt(excerpt(&source, error.location))
+    })?;
     if !arguments.no_verify {
         let verified = Archive::from_bytes(&bytes).and_then(vireo::vm::Module::from_archive);
         let module = verified.map_err(|status| {
@@ -59,6 +61,7 @@ pub fn disassemble(arguments: &DisasmArguments) -> Result<Exit, Failure> {
 fn write_text(arguments: &DisasmArguments, text: &str) -> Result<Exit, Failure> {
     match &arguments.output {
         Some(path) => std::fs::write(path, text).map(|()| Exit::Ok).map_err(|error| cannot_write(path, error)),
+        None if arguments.json => print_json(&mut io::stdout().lock(), text),
         None => print(&mut io::stdout().lock(), text),
     }
 }
@@ -69,8 +72,8 @@ fn excerpt(source: &str, location: asm::Location) -> String {
     let number = location.line.to_string();
     let before = " ".repeat((location.column as usize).saturating_sub(1));
     // One character for one, so that the mark is below what it marks.
-    let line = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
-    format!("\n {number} | {line}\n {:1$} | {before}^", "", number.len())
+    let line = line.chars().map(|c| if is_invisible(c) { ' ' } else { c }).collect::<String>();
+    format!(" {number} | {line}\n {:1$} | {before}^", "", number.len())
 }
 
 fn cannot_write(path: &Path, error: io::Error) -> Failure {

@@ -15,7 +15,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::suggest::{closest, did_you_mean};
-use crate::table::{Table, visible};
+use crate::table::Table;
+use vireo::visible_text::visible;
 
 /// Drivers of IREE that Vireo lacks, so that the message for one differs from that for a typing error.
 const OTHER_DRIVERS: [&str; 4] = ["cuda", "hip", "vulkan", "metal"];

@@ -13,7 +13,7 @@ use crate::engine::{open_archive, verify};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::parameters;
-use crate::run::print;
+use crate::run::{print, print_json};
 
 /// Prints what the last module needs. Nothing is loaded but the module files.
 pub fn explain(arguments: &ExplainArguments) -> Result<Exit, Failure> {
@@ -30,8 +30,11 @@ pub fn explain(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
     let failed = || Failure::new(Exit::LoadFailure, format!("cannot explain the module `{}`", main.display()));
     let found = builder.requirements(&load(main)?).map_err(|status| failed().because(status))?;
-    let text = if arguments.json { format!("{:#}\n", to_json(&found)) } else { found.to_string() };
-    print(&mut io::stdout(), &text)?;
+    let mut out = io::stdout();
+    match arguments.json {
+        true => print_json(&mut out, &format!("{:#}\n", to_json(&found)))?,
+        false => print(&mut out, &found.to_string())?,
+    };
     Ok(if found.missing().is_empty() { Exit::Ok } else { Exit::LoadFailure })
 }
 

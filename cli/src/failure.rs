@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use vireo::status::Backtrace;
+use vireo::visible_text::visible_lines;
 
 use crate::exit::Exit;
 
@@ -15,6 +16,7 @@ pub struct Failure {
     /// How the process ends.
     pub exit: Exit,
     message: String,
+    excerpt: String,
     source: Option<Box<dyn Error + Send + Sync>>,
     hint: Option<String>,
 }
@@ -22,12 +24,18 @@ pub struct Failure {
 impl Failure {
     /// A failure without a further cause.
     pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, message: message.into(), source: None, hint: None }
+        Failure { exit, message: message.into(), excerpt: String::new(), source: None, hint: None }
     }
 
     /// The same failure with `source` as its cause.
     pub fn because(mut self, source: impl Error + Send + Sync + 'static) -> Failure {
         self.source = Some(Box::new(source));
+        self
+    }
+
+    /// The same failure with lines of a text that the message is about.
+    pub fn excerpt(mut self, lines: String) -> Failure {
+        self.excerpt = lines;
         self
     }
 
@@ -43,7 +51,10 @@ impl Failure {
         const CAUSE: Style = AnsiColor::Yellow.on_default().bold();
         const HINT: Style = AnsiColor::Cyan.on_default().bold();
         const PLACE: Style = Style::new().dimmed();
-        writeln!(out, "{ERROR}error:{ERROR:#} {}", self.message)?;
+        writeln!(out, "{ERROR}error:{ERROR:#} {}", indent(&self.message))?;
+        if !self.excerpt.is_empty() {
+            writeln!(out, "{}", visible_lines(&self.excerpt))?;
+        }
         let mut cause = self.source();
         while let Some(error) = cause {
             match error.downcast_ref::<Backtrace>() {
@@ -62,19 +73,9 @@ impl Failure {
     }
 }
 
-/// Lines after the first stand below the first one's text. Control characters, which messages may quote from hostile files, are
-/// shown as escapes so that they cannot drive the terminal.
+/// Lines after the first stand below the first one's text. Messages may quote hostile files.
 fn indent(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.trim_end().chars() {
-        match c {
-            '\n' => safe.push_str("\n    "),
-            '\t' => safe.push(c),
-            c if c.is_control() => safe.extend(c.escape_unicode()),
-            c => safe.push(c),
-        }
-    }
-    safe
+    visible_lines(text.trim_end()).replace('\n', "\n    ")
 }
 
 impl fmt::Display for Failure {

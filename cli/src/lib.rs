@@ -37,7 +37,7 @@ mod tiers;
 mod trace;
 mod values;
 
-use std::io::{self, Write};
+use std::io;
 
 use anstream::AutoStream;
 use clap::{CommandFactory, Parser};
@@ -58,7 +58,7 @@ pub fn main() -> Exit {
             // All that the program had is gone by now.
             let specs = arguments.command.program().map_or(&[][..], |program| &program.device_allocator);
             if let Some(text) = allocators::leaks(specs) {
-                let _ = io::stderr().write_all(text.as_bytes());
+                run::print_aside(&text);
             }
             let found = sanitizer::finish(arguments.command.program());
             let exit = finish(result, arguments.color);
@@ -93,7 +93,7 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);
-            run::print(&mut io::stdout(), &String::from_utf8_lossy(&script))
+            run::print_styled(&mut io::stdout(), &String::from_utf8_lossy(&script))
         }
     }
 }

@@ -11,6 +11,8 @@ use vireo::hal::observe::{Observation, Trace, Validate};
 use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::run::print_aside;
+use vireo::visible_text::visible;
 
 /// The devices with the observers that the flags ask for. A trace has what the program asked for, and what validation made of it.
 pub fn observed(devices: Vec<Arc<dyn Device>>, program: &ProgramArguments) -> Result<Vec<Arc<dyn Device>>, Failure> {
@@ -27,8 +29,7 @@ fn wrapped(devices: &[Arc<dyn Device>], observation: Arc<Observation>) -> Vec<Ar
 fn trace(path: &Path) -> Result<Trace, Failure> {
     if path.as_os_str().is_empty() {
         return Ok(Trace::new(|line| {
-            // A closed stderr is no reason to fail.
-            let _ = writeln!(io::stderr(), "{line}");
+            print_aside(&format!("{}\n", visible(line)));
         }));
     }
     let name = path.display().to_string();

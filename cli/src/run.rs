@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use vireo::hal::ExecutionStatistics;
 use vireo::inference::{Signature, ValueInfo};
 use vireo::interp::Tier;
+use vireo::visible_text::{visible, visible_json, visible_lines};
 
 use crate::arguments::{ListingArguments, ProgramArguments, RunArguments};
 use crate::devices::Drivers;
@@ -34,11 +35,10 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let (session, others) = Session::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
     let exit = call(arguments, (&session, others.as_ref()), &mut out);
     if arguments.print_statistics {
-        // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
-        let _ = io::stderr().write_all(session.statistics().as_bytes());
+        print_aside(&session.statistics());
     }
     if let Some(counted) = counted.as_ref().filter(|_| arguments.print_device_statistics) {
-        let _ = io::stderr().write_all(statistics::text(counted).as_bytes());
+        print_aside(&statistics::text(counted));
     }
     // A program that failed leaves a trace of what it did.
     let written = trace.map_or(Ok(()), DispatchTrace::finish);
@@ -82,7 +82,7 @@ fn call(
         return Err(within(failure));
     }
 
-    print(out, &format!("EXEC @{}\n", signature.name))?;
+    print(out, &format!("EXEC @{}\n", visible(&signature.name)))?;
     let results = tiers::call_all((session, others), &function, inputs)?;
     let results = results.map_err(|status| cannot_call(&function, status))?;
 
@@ -135,7 +135,7 @@ fn check(
         Some(Mismatch { report, details }) => {
             print(out, &report)?;
             // The report is that of the reference's tools; what these do not say is no part of it.
-            let _ = io::stderr().write_all(details.as_bytes());
+            print_aside(&details);
             Ok(Exit::Mismatch)
         }
         None => print(out, "[SUCCESS] all function outputs matched their expected values.\n"),
@@ -149,8 +149,24 @@ fn output_exit(error: &ValueError) -> Exit {
     }
 }
 
-/// Writes `text` and flushes, so that output and messages keep their order.
+/// Writes `text` and flushes, so that output and messages keep their order. What comes from files has no lines of its own by now; no other
+/// character of theirs reaches the terminal either.
 pub fn print(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
+    print_styled(out, &visible_lines(text))
+}
+
+/// As [`print`], for JSON.
+pub fn print_json(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
+    print_styled(out, &visible_json(text))
+}
+
+/// Writes `text` to stderr. It is a courtesy: a closed stderr must not turn a good run into a bad one.
+pub fn print_aside(text: &str) {
+    let _ = io::stderr().write_all(visible_lines(text).as_bytes());
+}
+
+/// As [`print`], for text with colours, whose other parts are escaped already.
+pub fn print_styled(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
         Ok(()) => Ok(Exit::Ok),

@@ -20,6 +20,8 @@ pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
 #[cfg(feature = "software-agents")]
 pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
     use std::fmt::Write as _;
+
+    use crate::run::print_aside;
     use std::io::{self, Write as _};
 
     let flags = &program?.devices.amdgpu;
@@ -35,7 +37,7 @@ pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
         let _ = writeln!(text, "sanitizer: {} found", reports.len());
     }
     // The exit code says it, too, where stderr is closed.
-    let _ = io::stderr().write_all(text.as_bytes());
+    print_aside(&text);
     if let Some(path) = &flags.sanitize_report
         && let Err(error) = std::fs::write(path, json(&reports))
     {

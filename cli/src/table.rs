@@ -1,6 +1,8 @@
 //! Tables of text with aligned columns, which the commands print.
 //!
-//! Padding and escaping of control characters is all that is needed, and less than a crate for tables brings.
+//! Padding and escaping is all that is needed, and less than a crate for tables brings.
+
+use vireo::visible_text::visible;
 
 /// A table whose columns are as wide as their widest cell.
 pub struct Table {
@@ -41,18 +43,6 @@ impl Table {
         }
         text
     }
-}
-
-/// Names come from files: control characters in them must not reach the terminal.
-pub fn visible(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c.is_control() {
-            out.extend(c.escape_default())
-        } else {
-            out.push(c)
-        }
-        out
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! `--tier=`: the choice of interpreter or machine code, and the comparison of the two for `--tier=both`. Called by `run`, `check` and `benchmark`.
 
-use std::io::{self, Write};
-
 use vireo::hal::ElementValue;
 use vireo::inference::{Function, HostTensor};
 use vireo::interp::{Tier, verify_between_passes};
@@ -11,6 +9,7 @@ use crate::arguments::TierChoice;
 use crate::engine::{Others, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::run::print_aside;
 use crate::values::Datum;
 
 /// The tier of a choice; of both the one that runs first. If the program is traced it is the interpreter.
@@ -140,8 +139,7 @@ fn status_difference(one: Option<&Status>, other: Option<&Status>) -> Option<Dif
 /// Prints the recorded traces of a program.
 pub fn print_reports(reports: &[String]) {
     for line in reports {
-        // A closed stderr is no reason to fail.
-        let _ = writeln!(io::stderr(), "{line}");
+        print_aside(&format!("{line}\n"));
     }
 }
 

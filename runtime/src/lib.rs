@@ -110,7 +110,7 @@ pub use ndarray;
 pub use vireo_core::status;
 // Numbers and patterns in texts, and traces, as the commands read and write them.
 #[doc(hidden)]
-pub use vireo_core::{byte_size, glob, number_text, trace_events};
+pub use vireo_core::{byte_size, glob, number_text, trace_events, visible_text};
 
 /// The assembler: from the text of a module to a module file, and back.
 pub mod asm {

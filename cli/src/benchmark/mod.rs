@@ -21,11 +21,11 @@ use crate::arguments::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
 use crate::engine::{Benchmark, Session, cannot_call};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{inputs, listing, print};
+use crate::run::{inputs, listing, print, print_aside, print_json};
 use crate::statistics;
-use crate::table::visible;
 use crate::tiers;
 use crate::values::Datum;
+use vireo::visible_text::visible;
 
 use baseline::Baseline;
 use measure::{Plan, Repetition, Stage};
@@ -96,7 +96,7 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
             let mut rows = report.add(&format!("{name}{tier}"), unit, &repetitions);
             if let Some(Kernels { iterations, dispatches }) = kernels {
                 if dispatches.is_empty() {
-                    let _ = writeln!(io::stderr(), "warning: {}: no kernel ran on the host", visible(name));
+                    print_aside(&format!("warning: {}: no kernel ran on the host\n", visible(name)));
                 }
                 rows += &report.add_dispatches(&format!("{name}{tier}"), unit, iterations, &dispatches);
             }
@@ -106,7 +106,11 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         }
     }
     if !console {
-        print(&mut out, &report.text(arguments.benchmark_format))?;
+        let text = report.text(arguments.benchmark_format);
+        match arguments.benchmark_format {
+            BenchmarkFormat::Json => print_json(&mut out, &text)?,
+            BenchmarkFormat::Console | BenchmarkFormat::Csv => print(&mut out, &text)?,
+        };
     }
     if let Some(baseline) = &baseline {
         let comparison = baseline.compare(&report.times(), arguments.benchmark_time_unit);
@@ -114,7 +118,7 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
             print(&mut out, &format!("\n{comparison}"))?;
         } else {
             // Programs read stdout.
-            let _ = io::stderr().write_all(comparison.as_bytes());
+            print_aside(&comparison);
         }
     }
     if let (Some(file), Some(path)) = (&mut file, &arguments.benchmark_out) {
@@ -122,11 +126,10 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         file.write_all(text.as_bytes()).map_err(|error| unwritable(path).because(error))?;
     }
     if arguments.print_statistics {
-        // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
-        let _ = io::stderr().write_all(session.statistics().as_bytes());
+        print_aside(&session.statistics());
     }
     if let Some(counted) = counted.filter(|_| arguments.print_device_statistics) {
-        let _ = io::stderr().write_all(statistics::text(&counted).as_bytes());
+        print_aside(&statistics::text(&counted));
     }
     Ok(Exit::Ok)
 }

@@ -87,7 +87,7 @@ impl Report {
 
     fn line(&self, name: &str, row: &Row) -> String {
         let name = row.aggregate.map_or_else(|| name.to_string(), |aggregate| format!("{name}_{aggregate}"));
-        let name = crate::table::visible(&name);
+        let name = vireo::visible_text::visible(&name);
         let width = self.name_width;
         if row.aggregate == Some("cv") {
             let percent = |fraction: f64| format!("{:.2} %", fraction * 100.0);
@@ -184,7 +184,7 @@ impl Report {
         if let (Some(calls), Some(percent)) = (object["calls"].as_f64(), object["percent"].as_f64()) {
             let time = time_text(number("real_time") / scale, self.unit);
             let (iterations, width) = (object["iterations"].as_u64().unwrap_or(0), self.name_width);
-            let (name, calls) = (crate::table::visible(name), significant(calls));
+            let (name, calls) = (vireo::visible_text::visible(name), significant(calls));
             return format!(
                 "{name:<width$} {time:>12} {time:>12} {iterations:>11} calls={calls} percent={percent:.2}\n"
             );

@@ -4,6 +4,7 @@
 
 use super::report::{Counts, problems};
 use super::{Outcome, Suite};
+use vireo::visible_text::is_invisible;
 
 /// The report as XML.
 pub fn junit(suites: &[Suite]) -> String {
@@ -58,7 +59,7 @@ fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' | '\t' => out.push(c),
-            c if c.is_control() || matches!(c, '\u{FFFE}' | '\u{FFFF}') => out.push('?'),
+            c if is_invisible(c) || matches!(c, '\u{FFFE}' | '\u{FFFF}') => out.push('?'),
             c => out.push(c),
         }
     }

@@ -20,9 +20,9 @@ use crate::arguments::{CheckArguments, CheckFormat, Color};
 use crate::engine::{Loader, Program};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::print;
-use crate::table::visible;
+use crate::run::{print, print_json, print_styled};
 use crate::tiers;
+use vireo::visible_text::visible;
 
 use filter::Filter;
 use report::Counts;
@@ -103,12 +103,12 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     let start = Instant::now();
     'all: for (runs, suite) in &mut programs {
         if text {
-            print(&mut out, &report::header(suite))?;
+            print_styled(&mut out, &report::header(suite))?;
         }
         let Some((runs, other)) = runs else {
             // The failure to load it is there already.
             for test in suite.tests.iter().filter(|_| text) {
-                print(&mut out, &report::line(test, test.name.chars().count()))?;
+                print_styled(&mut out, &report::line(test, test.name.chars().count()))?;
             }
             if arguments.fail_fast {
                 break;
@@ -119,7 +119,7 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
         for export in &suite.exports {
             let test = run(runs, other.as_ref(), export);
             if text {
-                print(&mut out, &report::line(&test, width))?;
+                print_styled(&mut out, &report::line(&test, width))?;
             }
             let bad = matches!(test.outcome, Outcome::Failed(_) | Outcome::Error(..));
             suite.tests.push(test);
@@ -131,7 +131,10 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     let seconds = start.elapsed().as_secs_f64();
     let suites = programs.into_iter().map(|(.., suite)| suite).collect::<Vec<_>>();
     let counts = Counts::of(suites.iter().flat_map(|suite| &suite.tests));
-    print(&mut out, &if text { report::summary(counts, seconds) } else { report::json(&suites, seconds) })?;
+    match text {
+        true => print_styled(&mut out, &report::summary(counts, seconds))?,
+        false => print_json(&mut out, &report::json(&suites, seconds))?,
+    };
     if let Some(path) = &arguments.junit {
         write(path, &junit::junit(&suites))?;
     }

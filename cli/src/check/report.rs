@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
+use vireo::visible_text::visible_lines;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use vireo::status::Backtrace;
 
 use super::{Outcome, Suite, Test};
 use crate::failure::Failure;
-use crate::table::visible;
+use vireo::visible_text::visible;
 
 const PASSED: Style = AnsiColor::Green.on_default();
 const FAILED: Style = AnsiColor::Red.on_default().bold();
@@ -87,7 +88,7 @@ pub fn line(test: &Test, width: usize) -> String {
 }
 
 fn expectations(collected: &Collected) -> String {
-    let mut text = collected.unmet.iter().map(|unmet| indented(&unmet.to_string())).collect::<String>();
+    let mut text = collected.unmet.iter().map(|unmet| indented(&visible_lines(&unmet.to_string()))).collect::<String>();
     if collected.more > 0 {
         text.push_str(&indented(&format!("and {} more expectations that are not met", collected.more)));
     }

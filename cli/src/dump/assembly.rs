@@ -6,7 +6,7 @@ use vireo::asm::{Directive, Keyword, signature};
 use vireo::bytecode::{Names, VerifiedFunction, disassemble, disassemble_op};
 
 use super::summary::Summary;
-use crate::table::visible;
+use vireo::visible_text::visible;
 
 /// Bytes of a read-only segment that are shown in full. Weights can be gigabytes.
 const SHOWN_RODATA: usize = 1024;

@@ -9,7 +9,7 @@ use super::summary::Summary;
 use super::{summarize, with_names};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::table::visible;
+use vireo::visible_text::visible;
 
 /// An executable.
 pub struct Executable {

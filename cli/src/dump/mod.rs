@@ -19,7 +19,7 @@ use crate::arguments::{DumpArguments, DumpFormat, DumpOutput, ModuleMode};
 use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::print;
+use crate::run::{print, print_json};
 use crate::suggest::did_you_mean;
 use summary::{Dependency, Export, Function, Import, Rodata, Summary, short_text};
 
@@ -39,7 +39,7 @@ pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
     let ordinals = chosen(&summary, &arguments.function, &[])?;
     if arguments.format == DumpFormat::Json {
         keep(&mut summary, &ordinals);
-        return print(&mut out, &json::metadata(&summary));
+        return print_json(&mut out, &json::metadata(&summary));
     }
     let filtered = !arguments.function.is_empty();
     let output = match arguments.output {
@@ -160,7 +160,7 @@ fn disassembly(archive: &Archive, summary: &Summary, functions: &[VerifiedFuncti
 fn with_names<R>(summary: &Summary, with: impl FnOnce(Names<'_>) -> R) -> R {
     let imports = summary.imports.iter().map(|import| import.name.clone()).collect::<Vec<_>>();
     let names = summary.functions.iter().enumerate().map(|(ordinal, function)| function.title(ordinal));
-    let names = names.map(|name| crate::table::visible(&name)).collect::<Vec<_>>();
+    let names = names.map(|name| vireo::visible_text::visible(&name)).collect::<Vec<_>>();
     let sizes = summary.rodata.iter().map(|segment| segment.bytes as usize).collect::<Vec<_>>();
     let names =
         Names { module: &summary.name, types: &summary.types, imports: &imports, functions: &names, rodata: &sizes };

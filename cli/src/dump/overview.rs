@@ -13,7 +13,7 @@ use vireo::vmfb::Archive;
 use super::kernels::{self, Executable};
 use super::summary::Summary;
 use crate::failure::Failure;
-use crate::table::visible;
+use vireo::visible_text::visible;
 
 /// What a module offers and needs, in a few lines.
 pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result<String, Failure> {

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::summary::{Summary, signature};
-use crate::table::{Table, visible};
+use crate::table::Table;
+use vireo::visible_text::visible;
 
 /// Everything but the code.
 pub fn metadata(summary: &Summary) -> String {

@@ -17,8 +17,8 @@ use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::suggest::did_you_mean;
-use crate::table::visible;
 use crate::values::Datum;
+use vireo::visible_text::visible;
 
 /// A program with state.
 pub struct Session {

@@ -15,7 +15,7 @@ use crate::arguments::ParamsCommand;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::print;
-use crate::table::visible;
+use vireo::visible_text::visible;
 
 /// Does what the flags say.
 pub fn params(command: &ParamsCommand) -> Result<Exit, Failure> {

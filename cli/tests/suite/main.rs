@@ -12,6 +12,7 @@ mod errors;
 mod explain;
 mod gpu_code;
 mod gpu_programs;
+mod hostile_text;
 mod inline;
 mod models;
 mod parameters;

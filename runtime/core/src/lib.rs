@@ -8,6 +8,7 @@
 //!   the system.
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
 //!   [`byte_size`]: the same of sizes; [`glob`]: patterns with `*` and `?`; [`trace_events`]: traces that Perfetto opens.
+//! - [`visible_text`]: which characters of untrusted text are escaped.
 //!
 //! Users take the crate `vireo`, which has the public part of this. The feature `jit` says that the build has a JIT.
 
@@ -27,4 +28,5 @@ pub mod shard;
 pub mod status;
 pub mod timer;
 pub mod trace_events;
+pub mod visible_text;
 pub mod waker_set;

@@ -1,5 +1,6 @@
 //! [`Status`]: the error type of all crates, with a code, a message, a cause, and a backtrace of VM frames.
 
+use crate::visible_text::{visible, visible_lines};
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub struct BacktraceFrame {
 
 impl fmt::Display for BacktraceFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {}.{}", self.module, self.function)?;
+        write!(f, "at {}.{}", visible(&self.module), visible(&self.function))?;
         if let Some(offset) = self.offset {
             write!(f, "+{offset:#x}")?;
         }
@@ -39,7 +40,7 @@ impl fmt::Display for BacktraceFrame {
             write!(f, " ({})", self.op)?;
         }
         if let Some(location) = &self.location {
-            write!(f, " {location}")?;
+            write!(f, " {}", visible(location))?;
         }
         Ok(())
     }
@@ -174,11 +175,12 @@ constructors! {
     data_loss => DataLoss,
 }
 
+/// The code and the message. Characters of the message that change how others are shown are escaped, but for line ends and tabs.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.message.as_str() {
             "" => self.0.code.fmt(f),
-            message => write!(f, "{}: {message}", self.0.code),
+            message => write!(f, "{}: {}", self.0.code, visible_lines(message)),
         }
     }
 }

@@ -7,6 +7,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use crate::visible_text::is_invisible;
+
 /// A row of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Track {
@@ -149,7 +151,7 @@ fn string(out: &mut String, text: &str) {
     for character in text.chars() {
         match character {
             '"' | '\\' => out.extend(['\\', character]),
-            control if control < ' ' => {
+            control if is_invisible(control) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(control));
             }
             other => out.push(other),

@@ -34,7 +34,6 @@ mod handle;
 mod host_element;
 pub mod host_file;
 pub mod host_kernels;
-pub mod message_text;
 mod multi_wait;
 pub mod narrow_float;
 pub mod observe;
@@ -51,7 +50,7 @@ pub mod transfer;
 pub mod transient;
 
 use vireo_core::status::{Result, Status};
-use vireo_core::{blocking, byte_size, heap_bytes, limits, number_text, pages, status};
+use vireo_core::{blocking, byte_size, heap_bytes, limits, number_text, pages, status, visible_text};
 use vireo_vm as vm;
 
 pub use allocator::HeapAllocator;

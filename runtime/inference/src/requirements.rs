@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use vireo_core::limits::Limits;
 use vireo_core::status::Result;
+use vireo_core::visible_text::visible;
 use vireo_core::{byte_size, glob};
 use vireo_hal::{AvailableDevice, Device, ExecutableFormat, QueryCategory};
 use vireo_module::bytecode::opcode::RESERVED_PREFIX;
@@ -389,20 +390,20 @@ impl fmt::Display for Requirements {
         // One of several is enough.
         let here = |has: bool| if has { "" } else { "  not here" };
         writeln!(f, "functions:")?;
-        self.functions.iter().try_for_each(|function| writeln!(f, "  {function}"))?;
+        self.functions.iter().try_for_each(|function| writeln!(f, "  {}", visible(&function.to_string())))?;
         if !self.modules.is_empty() {
             writeln!(f, "modules:")?;
         }
         for module in &self.modules {
             let has = module.is_optional || module.available.is_some_and(|version| version >= module.minimum_version);
-            writeln!(f, "  {}, version {} or later{}", module.name, module.minimum_version, mark(has))?;
+            writeln!(f, "  {}, version {} or later{}", visible(&module.name), module.minimum_version, mark(has))?;
         }
         if !self.devices.is_empty() {
             writeln!(f, "devices, one of:")?;
         }
         for (pattern, has) in &self.devices {
             let why = self.driver_of(pattern).map_or_else(String::new, |driver| format!(": {driver}"));
-            writeln!(f, "  {pattern}{}{why}", here(*has))?;
+            writeln!(f, "  {}{}{}", visible(pattern), here(*has), visible(&why))?;
         }
         if !self.formats.is_empty() {
             writeln!(f, "kernels, in one of:")?;
@@ -415,13 +416,19 @@ impl fmt::Display for Requirements {
                 1 => "1 kernel, ".into(),
                 count => format!("{count} kernels, "),
             };
-            writeln!(f, "  {}: {kernels}{}{}", format.name, byte_size::text(bytes), here(format.is_available))?;
+            writeln!(
+                f,
+                "  {}: {kernels}{}{}",
+                visible(&format.name),
+                byte_size::text(bytes),
+                here(format.is_available)
+            )?;
             let features = format.executables.iter().flat_map(|executable| &executable.features);
             let features: BTreeMap<_, _> = features.collect();
             if !features.is_empty() {
                 let names =
                     features.iter().map(|(name, has)| format!("{name}{}", if **has { "" } else { " (MISSING)" }));
-                writeln!(f, "    for processors with {}", names.collect::<Vec<_>>().join(", "))?;
+                writeln!(f, "    for processors with {}", visible(&names.collect::<Vec<_>>().join(", ")))?;
             }
             #[cfg(feature = "amdgpu")]
             format
@@ -430,7 +437,7 @@ impl fmt::Display for Requirements {
                 .filter_map(|executable| executable.gpu.as_ref())
                 .try_for_each(|gpu| write!(f, "{gpu}"))?;
             for damage in format.executables.iter().filter_map(|executable| executable.damage.as_ref()) {
-                writeln!(f, "    DAMAGED: {damage}")?;
+                writeln!(f, "    DAMAGED: {}", visible(damage))?;
             }
         }
         if !self.parameters.is_empty() {
@@ -440,12 +447,19 @@ impl fmt::Display for Requirements {
         for parameter in &self.parameters {
             let scope = if parameter.scope.is_empty() { String::new() } else { format!("{}::", parameter.scope) };
             let has = parameter.available.is_some_and(|bytes| bytes >= parameter.bytes);
-            writeln!(f, "  {scope}{}: {}{}", parameter.key, byte_size::text(parameter.bytes), mark(has))?;
+            writeln!(
+                f,
+                "  {}{}: {}{}",
+                visible(&scope),
+                visible(&parameter.key),
+                byte_size::text(parameter.bytes),
+                mark(has)
+            )?;
         }
         let (constants, device) = (byte_size::text(self.constant_bytes), byte_size::text(self.device_bytes));
         writeln!(f, "memory: {constants} of constants in the file, {device} on the device once it is loaded")?;
         if let Some(why) = &self.incomplete {
-            writeln!(f, "there may be more that it needs: {why}")?;
+            writeln!(f, "there may be more that it needs: {}", visible(why))?;
         }
         let missing = self.missing();
         if missing.is_empty() {
@@ -453,6 +467,6 @@ impl fmt::Display for Requirements {
             return writeln!(f, "{all} is there");
         }
         writeln!(f, "missing:")?;
-        missing.iter().try_for_each(|line| writeln!(f, "  {line}"))
+        missing.iter().try_for_each(|line| writeln!(f, "  {}", visible(line)))
     }
 }

@@ -19,7 +19,7 @@ pub mod declaration;
 mod generated;
 pub mod vmfb;
 
-use vireo_core::{heap_bytes, number_text, status};
+use vireo_core::{heap_bytes, number_text, status, visible_text};
 
 pub use generated::names::reflection;
 pub use generated::vm::{opcode, verify};

@@ -27,5 +27,5 @@ extern crate self as vireo;
 pub use generated::schema;
 
 use vireo_core::status::{Result, Status};
-use vireo_core::{limits, number_text, status};
+use vireo_core::{limits, number_text, status, visible_text};
 use vireo_vm::{self as vm, abi};

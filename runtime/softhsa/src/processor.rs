@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use vireo_gfx::listing::visible;
+use vireo_core::visible_text::visible;
 use vireo_hsa::hsa::{HsaStatus, MemoryFaultEvent, MemoryFaultReasons};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::packet::{

@@ -1,6 +1,7 @@
 //! Lines of the source of instructions ([`SourceLines`]), from the DWARF sections of a code object.
 
 use std::path::Path;
+use vireo_core::visible_text::visible;
 
 use addr2line::Context;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
@@ -24,7 +25,7 @@ impl<'a> SourceLines<'a> {
         let location = self.0.as_ref()?.find_location(address).ok()??;
         let name = Path::new(location.file?).file_name()?.to_string_lossy();
         // A line of zero is none.
-        location.line.filter(|line| *line != 0).map(|line| super::visible(&format!("{name}:{line}")))
+        location.line.filter(|line| *line != 0).map(|line| visible(&format!("{name}:{line}")))
     }
 }
 

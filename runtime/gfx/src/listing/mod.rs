@@ -7,6 +7,7 @@ mod lines;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use vireo_core::visible_text::visible;
 
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 use vireo_hsa::code_object::{
@@ -135,12 +136,6 @@ impl Listing {
         }
         Ok(Listing { processor, functions })
     }
-}
-
-/// A name of a file as text of one line.
-pub fn visible(name: &str) -> String {
-    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    name.chars().map(escaped).collect()
 }
 
 fn executes(segment: &object::Segment<'_, '_>) -> bool {

@@ -3,6 +3,7 @@
 //!
 //! The text is the same in each run that makes the same calls: addresses, times and contents of memory are not in it.
 
+use crate::visible_text::visible;
 use std::any::Any;
 use std::fmt::{self, Write};
 use std::ptr::NonNull;
@@ -175,12 +176,7 @@ impl Show for String {
 /// The code and the message, on one line.
 impl Show for Status {
     fn show(&self, text: &mut Text<'_>) {
-        for letter in self.to_string().chars() {
-            match letter.is_control() {
-                true => text.write(format_args!("{}", letter.escape_default())),
-                false => text.text.push(letter),
-            }
-        }
+        text.text.push_str(&visible(&self.to_string()));
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::uri::DeviceUri;
-use crate::message_text::printable;
 use crate::status::{Result, Status};
+use crate::visible_text::excerpt;
 use crate::{Device, DeviceId, DeviceInfo, Driver, StringPair};
 
 impl dyn Driver {
@@ -37,7 +37,7 @@ impl dyn Driver {
     pub fn create_device_by_uri(&self, uri: &str) -> Result<Arc<dyn Device>> {
         let DeviceUri { driver, path, params } = DeviceUri::parse(uri)?;
         self.create_device_by_path(&driver, &path, &params)
-            .map_err(|status| status.context(format!("creating device `{}`", printable(uri))))
+            .map_err(|status| status.context(format!("creating device `{}`", excerpt(uri))))
     }
 }
 
@@ -80,7 +80,7 @@ impl Driver for SingleDeviceDriver {
 
     fn create_device_by_path(&self, _driver: &str, path: &str, params: &[StringPair]) -> Result<Arc<dyn Device>> {
         if !path.is_empty() {
-            let (name, path) = (self.name, printable(path));
+            let (name, path) = (self.name, excerpt(path));
             return Err(Status::not_found(format!(
                 "driver `{name}` has no device `{path}`: its only one is `{name}://`"
             )));
@@ -104,5 +104,5 @@ impl SingleDeviceDriver {
 /// `INVALID_ARGUMENT`, with the name of the first one.
 pub fn expect_no_params(name: &str, params: &[StringPair]) -> Result<()> {
     let Some(StringPair { key, .. }) = params.first() else { return Ok(()) };
-    Err(Status::invalid_argument(format!("driver `{name}` has no parameter `{}`: it has none", printable(key))))
+    Err(Status::invalid_argument(format!("driver `{name}` has no parameter `{}`: it has none", excerpt(key))))
 }

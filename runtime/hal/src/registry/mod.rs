@@ -14,10 +14,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use self::uri::check_driver_name;
 
 use super::host_kernels::ImportProviders;
-use super::message_text::printable;
 use super::policy::SecurityPolicy;
 use super::{Device, DeviceInfo, Driver};
 use crate::status::{Result, Status, StatusCode};
+use crate::visible_text::excerpt;
 
 pub use self::uri::DeviceUri;
 
@@ -165,7 +165,7 @@ impl DriverRegistry {
         let Some(factory) = factories.iter().rev().find(offers) else {
             let known = self.drivers().into_iter().map(|info| info.name).collect::<Vec<_>>();
             let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
-            let name = printable(name);
+            let name = excerpt(name);
             return Err(Status::not_found(format!("there is no driver `{name}`: the drivers are {known}")));
         };
         factory.create(name).map_err(|status| status.context(format!("creating driver `{name}`")))

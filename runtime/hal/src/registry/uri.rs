@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::StringPair;
-use crate::message_text::printable;
 use crate::status::{Result, Status};
+use crate::visible_text::excerpt;
 
 /// Longest URI.
 const MAX_LENGTH: usize = 4096;
@@ -29,8 +29,7 @@ impl DeviceUri {
     /// # Errors
     /// `INVALID_ARGUMENT` if it is malformed or too long.
     pub fn parse(text: &str) -> Result<DeviceUri> {
-        let problem =
-            |problem: String| Err(Status::invalid_argument(format!("device `{}`: {problem}", printable(text))));
+        let problem = |problem: String| Err(Status::invalid_argument(format!("device `{}`: {problem}", excerpt(text))));
         if text.len() > MAX_LENGTH {
             return problem(format!("a URI of {} bytes; expected at most {MAX_LENGTH}", text.len()));
         }

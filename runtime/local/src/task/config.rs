@@ -22,8 +22,8 @@ use crate::generated::hal::local_task::names::{CPU_IDS, DISTRIBUTION, GROUP_COUN
 pub use crate::generated::hal::local_task::{TaskConfig, names};
 pub use crate::generated::names::local_task::{Distribution, Favor, PerformanceLevel, TopologyMode};
 use crate::hal::StringPair;
-use crate::hal::message_text::printable;
 use crate::status::{Result, Status};
+use crate::visible_text::excerpt;
 
 /// Most queues of a device: each is a bit of a queue affinity.
 pub const MAX_TOPOLOGIES: usize = 64;
@@ -68,7 +68,7 @@ impl TaskConfig {
         for StringPair { key, value } in params {
             let set = self.set(key, OsStr::new(value));
             set.map_err(|problem| {
-                Status::invalid_argument(format!("`{}={}`: {problem}", printable(key), printable(value)))
+                Status::invalid_argument(format!("`{}={}`: {problem}", excerpt(key), excerpt(value)))
             })?;
         }
         self.check()?;

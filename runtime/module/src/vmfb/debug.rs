@@ -1,5 +1,6 @@
 //! The debug database of a module: maps the offset of an op to a location in a source file. Backtraces and listings ask it.
 
+use crate::visible_text::visible;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -131,7 +132,7 @@ fn describe(database: &DebugDatabaseDef<'_>, index: i32, depth: usize, text: &mu
     }
 }
 
-/// The beginning of a text of the file, without control characters, which could change the state of a terminal.
+/// The beginning of a text of the file.
 fn clip(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+    visible(&text.chars().take(MAX_TEXT).collect::<String>())
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::TraceSink;
 use crate::Status;
 use crate::limits::scope::Scope;
+use crate::visible_text::visible;
 use crate::vm::Obj;
 use vireo_hal::{BufferView, format_view};
 
@@ -16,7 +17,7 @@ const MAX_ELEMENTS: usize = 1024;
 pub fn trace_to(out: impl Write + Send + 'static) -> Arc<TraceSink> {
     let out = Mutex::new(out);
     Arc::new(move |key: &str, views: &[Obj<BufferView>]| {
-        let mut text = format!("=== {key} ===\n");
+        let mut text = format!("=== {} ===\n", visible(key));
         // Under a memory limit the text is limited too.
         let counts = Scope::current().limits().is_some_and(|limits| limits.memory.is_some());
         let most = if counts { MAX_ELEMENTS } else { usize::MAX };

@@ -1,5 +1,6 @@
 //! The perf map: the file in which `perf` looks up the names of generated code. The JIT adds a line for each function that it installs.
 
+use crate::visible_text::visible;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -34,8 +35,7 @@ pub fn note(address: usize, bytes: usize, name: impl FnOnce() -> String) {
     use std::sync::PoisonError;
 
     let Some(file) = FILE.get() else { return };
-    let name = name().replace(|letter: char| letter.is_control(), "?");
-    let line = format!("{address:x} {bytes:x} vireo:{name}\n");
+    let line = format!("{address:x} {bytes:x} vireo:{}\n", visible(&name()));
     // A failed write only leaves a name out of a profile.
     let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
 }

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Value;
+use crate::visible_text::{prefixed, visible};
 
-/// Receives what programs report.
+/// Receives what programs report. All text is as the program has it, with whatever characters; a sink that shows it escapes them, as those below do.
 pub trait TraceSink: Send + Sync {
     /// An event of `trace` with its operands.
     fn trace(&self, event: &str, values: &[Value]);
@@ -23,17 +24,31 @@ pub struct Stderr;
 
 impl TraceSink for Stderr {
     fn trace(&self, event: &str, values: &[Value]) {
-        eprintln!("[trace] {event}{}", Listed(values));
+        to_stderr(&traced(event, values));
     }
 
     fn print(&self, text: &str, values: &[Value]) {
-        eprintln!("[print] {text}{}", Listed(values));
+        to_stderr(&printed(text, values));
     }
 
     fn executed(&self, line: &str) {
-        // A reader that closes the pipe must not end the program.
-        let _ = writeln!(io::stderr(), "{line}");
+        to_stderr(&visible(line));
     }
+}
+
+fn to_stderr(lines: &str) {
+    // A reader that closes the pipe must not end the program.
+    let _ = writeln!(io::stderr(), "{lines}");
+}
+
+/// The line of an event. Its name has no lines.
+fn traced(event: &str, values: &[Value]) -> String {
+    format!("[trace] {}{}", visible(event), Listed(values))
+}
+
+/// The lines of a text, each of which shows that a program has printed it.
+fn printed(text: &str, values: &[Value]) -> String {
+    prefixed("[print] ", &format!("{text}{}", Listed(values)))
 }
 
 /// Records what programs report, as the lines that [`Stderr`] writes.
@@ -60,15 +75,15 @@ impl Recorder {
 
 impl TraceSink for Recorder {
     fn trace(&self, event: &str, values: &[Value]) {
-        self.add(format!("[trace] {event}{}", Listed(values)));
+        self.add(traced(event, values));
     }
 
     fn print(&self, text: &str, values: &[Value]) {
-        self.add(format!("[print] {text}{}", Listed(values)));
+        self.add(printed(text, values));
     }
 
     fn executed(&self, line: &str) {
-        self.add(line.to_string());
+        self.add(visible(line));
     }
 }
 
