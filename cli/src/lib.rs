@@ -10,6 +10,7 @@ mod arguments;
 mod assembly;
 mod benchmark;
 mod check;
+pub mod confine;
 mod cpu_info;
 mod devices;
 mod dispatch_trace;

@@ -8,9 +8,10 @@ use vireo::interp::Tier;
 use vireo::visible_text::{visible, visible_json, visible_lines};
 
 use crate::arguments::{ListingArguments, ProgramArguments, RunArguments};
+use crate::confine;
 use crate::devices::Drivers;
 use crate::dispatch_trace::DispatchTrace;
-use crate::engine::{Others, Session, cannot_call, explain, kinds};
+use crate::engine::{Linked, Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::statistics;
@@ -18,6 +19,7 @@ use crate::tiers;
 use crate::values::compare::Mismatch;
 use crate::values::datum::list_text;
 use crate::values::error::ValueError;
+use crate::values::output::OutputFiles;
 use crate::values::spec::{INPUT, parse_values};
 use crate::values::{Datum, Limits, compare, output};
 
@@ -27,13 +29,17 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
         return print(&mut out, &listing);
     }
+    confine::check(&arguments.program)?;
     let trace = arguments.dispatch_trace.as_deref().map(DispatchTrace::create).transpose()?;
     let counted = match &trace {
         Some(trace) => Some(ExecutionStatistics::with_trace(trace.trace.clone())),
         None => arguments.print_device_statistics.then(ExecutionStatistics::new),
     };
-    let (session, others) = Session::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
-    let exit = call(arguments, (&session, others.as_ref()), &mut out);
+    let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
+    let prepared = Prepared::read(arguments, &program)?;
+    confine::confine(&arguments.program)?;
+    let (session, others) = program.start()?;
+    let exit = call(arguments, prepared, (&session, others.as_ref()), &mut out);
     if arguments.print_statistics {
         print_aside(&session.statistics());
     }
@@ -61,26 +67,50 @@ pub fn listing(program: &ProgramArguments, listing: &ListingArguments) -> Result
     listing.dump_devices.as_ref().map(|driver| drivers()?.dump_devices(driver)).transpose()
 }
 
+/// What a call takes and what becomes of its results, read and opened before the program runs.
+struct Prepared {
+    inputs: Vec<Datum>,
+    expected: Vec<Datum>,
+    files: OutputFiles,
+}
+
+impl Prepared {
+    fn read(arguments: &RunArguments, program: &Linked) -> Result<Prepared, Failure> {
+        let signature = &program.signature(arguments.function.as_deref())?;
+        let within = |failure: Failure| explain(signature, failure);
+        let limits = arguments.program.limits();
+        let inputs = inputs(signature, &arguments.input, limits)?;
+        let outputs = (!arguments.output.is_empty()).then_some(&arguments.output);
+        let checked = outputs.map_or(Ok(()), |outputs| output::check_outputs(outputs, signature.results.len()));
+        let cannot_write =
+            |error: ValueError| within(Failure::new(output_exit(&error), "cannot write the results").because(error));
+        checked.map_err(cannot_write)?;
+        let expected = values(signature, "expected-output", &signature.results, &arguments.expected_output, limits)?;
+        let (given, returned) = (expected.len(), signature.results.len());
+        if !arguments.expected_output.is_empty() && given != returned {
+            let message = format!("{given} expected outputs are given, but @{} returns {returned}", signature.name);
+            let failure = Failure::new(Exit::Usage, format!("{message}; expected one --expected_output for each"));
+            return Err(within(failure));
+        }
+        // Otherwise a file is touched only once there is something to write.
+        let files = match outputs.filter(|_| confine::is_wanted(&arguments.program)) {
+            Some(outputs) => OutputFiles::open(outputs).map_err(cannot_write)?,
+            None => OutputFiles::default(),
+        };
+        Ok(Prepared { inputs, expected, files })
+    }
+}
+
 fn call(
     arguments: &RunArguments,
+    prepared: Prepared,
     (session, others): (&Session, Option<&Others>),
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let function = session.function(arguments.function.as_deref())?;
     let signature = function.signature();
     let within = |failure: Failure| explain(signature, failure);
-    let inputs = inputs(signature, &arguments.input, arguments.program.limits())?;
-    let limits = arguments.program.limits();
-    let outputs = (!arguments.output.is_empty()).then_some(&arguments.output);
-    let checked = outputs.map_or(Ok(()), |outputs| output::check_outputs(outputs, signature.results.len()));
-    checked.map_err(|error| within(Failure::new(output_exit(&error), "cannot write the results").because(error)))?;
-    let expected = values(signature, "expected-output", &signature.results, &arguments.expected_output, limits)?;
-    let (given, returned) = (expected.len(), signature.results.len());
-    if !arguments.expected_output.is_empty() && given != returned {
-        let message = format!("{given} expected outputs are given, but @{} returns {returned}", signature.name);
-        let failure = Failure::new(Exit::Usage, format!("{message}; expected one --expected_output for each"));
-        return Err(within(failure));
-    }
+    let Prepared { inputs, expected, mut files } = prepared;
 
     print(out, &format!("EXEC @{}\n", visible(&signature.name)))?;
     let results = tiers::call_all((session, others), &function, inputs)?;
@@ -95,7 +125,7 @@ fn call(
             text.map_err(|status| within(Failure::new(Exit::RunFailure, "printing the results").because(status)))?;
         return print(out, &text);
     }
-    let written = output::write_outputs(&results, &arguments.output, arguments.max_elements(), out);
+    let written = output::write_outputs(&results, &arguments.output, &mut files, arguments.max_elements(), out);
     written.map_err(|error| within(Failure::new(output_exit(&error), "writing the results").because(error)))?;
     Ok(Exit::Ok)
 }

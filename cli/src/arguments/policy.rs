@@ -14,6 +14,10 @@ pub struct PolicyArguments {
     /// written, and time and memory are limited.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub untrusted: bool,
+    /// Do not confine the process under --untrusted. On Linux it gives up files, the network and other processes before the program runs, by
+    /// Landlock and seccomp; this is for kernels without them.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub no_confine: bool,
     /// Most time that a call may take, in seconds, until its results are there. Without it there is no limit, or with --untrusted ten
     /// seconds.
     #[arg(long, value_name = "SECONDS")]

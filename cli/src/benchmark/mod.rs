@@ -18,7 +18,8 @@ use vireo::hal::{DispatchStatistics, ExecutionStatistics};
 use vireo::inference::Function;
 
 use crate::arguments::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
-use crate::engine::{Benchmark, Session, cannot_call};
+use crate::confine;
+use crate::engine::{Benchmark, Linked, Session, cannot_call};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::{inputs, listing, print, print_aside, print_json};
@@ -38,6 +39,7 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
         return print(&mut out, &listing);
     }
+    confine::check(&arguments.program)?;
     // What is wrong with it is found out before minutes of measuring.
     let baseline = arguments.baseline.as_deref().map(Baseline::read).transpose()?;
     if arguments.print_device_statistics && arguments.dispatch_statistics {
@@ -51,7 +53,13 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         // What is measured is not counted.
         counted.set_paused(true);
     }
-    let (session, others) = Session::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
+    let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
+    let given = given_inputs(arguments, &program)?;
+    // A file that cannot be written is found out before minutes of measuring.
+    let out_file = arguments.benchmark_out.as_deref().filter(|_| !arguments.benchmark_list_tests);
+    let mut file = out_file.map(create).transpose()?;
+    confine::confine(&arguments.program)?;
+    let (session, others) = program.start()?;
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
         let names =
@@ -61,11 +69,12 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     let limits = arguments.program.limits();
     let inputs = functions.iter().map(|function| match Benchmark::of(function) {
         Benchmark::Dispatch if arguments.input.is_empty() => Ok(vec![Datum::I32(arguments.batch_size as i32)]),
-        _ => inputs(function.signature(), &arguments.input, limits),
+        _ => match given.iter().find(|(name, _)| *name == function.signature().name) {
+            Some((_, inputs)) => Ok(inputs.clone()),
+            None => inputs(function.signature(), &arguments.input, limits),
+        },
     });
     let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    // A file that cannot be written is found out before minutes of measuring.
-    let mut file = arguments.benchmark_out.as_deref().map(create).transpose()?;
     let console = arguments.benchmark_format == BenchmarkFormat::Console;
     // What is measured on both tiers has one name for each.
     let sessions = match &others {
@@ -132,6 +141,25 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         print_aside(&statistics::text(&counted));
     }
     Ok(Exit::Ok)
+}
+
+/// The inputs of the functions that the flags name, or of the only one, if there are some: they may be in files, which are read before the program
+/// runs.
+fn given_inputs(arguments: &BenchmarkArguments, program: &Linked) -> Result<Vec<(String, Vec<Datum>)>, Failure> {
+    if arguments.input.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut names: Vec<_> =
+        arguments.function.iter().filter(|name| !name.is_empty()).map(|name| Some(&**name)).collect();
+    if names.is_empty() {
+        names.push(None);
+    }
+    let given = names.into_iter().map(|name| {
+        let signature = program.signature(name)?;
+        let inputs = inputs(&signature, &arguments.input, arguments.program.limits())?;
+        Ok((signature.name, inputs))
+    });
+    given.collect()
 }
 
 fn unwritable(path: &Path) -> Failure {

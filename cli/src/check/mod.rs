@@ -7,7 +7,8 @@ mod filter;
 mod junit;
 mod report;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -17,6 +18,7 @@ use vireo::modules::check::{Collected, Collector};
 use vireo::vm::Module;
 
 use crate::arguments::{CheckArguments, CheckFormat, Color};
+use crate::confine;
 use crate::engine::{Loader, Program};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -88,6 +90,7 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     if let Some(topologies) = arguments.program.devices.task.dump()? {
         return print(&mut io::stdout(), &topologies);
     }
+    confine::check(&arguments.program)?;
     let mut programs = load(arguments)?;
     if arguments.list {
         let suites = programs.iter().map(|(.., suite)| suite);
@@ -98,6 +101,10 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
             _ => Ok(Exit::Ok),
         };
     }
+    // A confined process opens no file; otherwise this one is touched once there is something to write.
+    let opened = arguments.junit.as_deref().filter(|_| confine::is_wanted(&arguments.program));
+    let opened = opened.map(|path| open(path).map(|file| (path, file))).transpose()?;
+    confine::confine(&arguments.program)?;
     let mut out = AutoStream::new(io::stdout(), color.choice());
     let text = arguments.format == CheckFormat::Text;
     let start = Instant::now();
@@ -136,7 +143,8 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
         false => print_json(&mut out, &report::json(&suites, seconds))?,
     };
     if let Some(path) = &arguments.junit {
-        write(path, &junit::junit(&suites))?;
+        let (path, file) = opened.map_or_else(|| open(path).map(|file| (path.as_path(), file)), Ok)?;
+        write(path, file, &junit::junit(&suites))?;
     }
     verdict(&suites, counts, arguments)
 }
@@ -258,9 +266,21 @@ fn call(program: &Program, name: &str) -> Result<(), Failure> {
     session.call(&function, Vec::new()).map(drop).map_err(failed)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::new(Exit::RunFailure, format!("cannot write to `{}`", path.display())).because(error))
+/// Opens a file to be written, with the contents that it has.
+fn open(path: &Path) -> Result<File, Failure> {
+    let opened = File::options().create(true).write(true).truncate(false).open(path);
+    opened.map_err(|error| unwritable(path).because(error))
+}
+
+fn write(path: &Path, mut file: File, text: &str) -> Result<(), Failure> {
+    // Pipes and devices have no contents to replace.
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let emptied = if is_file { file.set_len(0) } else { Ok(()) };
+    emptied.and_then(|()| file.write_all(text.as_bytes())).map_err(|error| unwritable(path).because(error))
+}
+
+fn unwritable(path: &Path) -> Failure {
+    Failure::new(Exit::RunFailure, format!("cannot write to `{}`", path.display()))
 }
 
 fn verdict(suites: &[Suite], counts: Counts, arguments: &CheckArguments) -> Result<Exit, Failure> {

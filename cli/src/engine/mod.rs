@@ -11,4 +11,4 @@ mod values;
 pub use file::{open_archive, verify};
 pub use function::{Benchmark, explain, kinds};
 pub use program::{Loader, Program};
-pub use session::{Others, Session, cannot_call};
+pub use session::{Linked, Others, Session, cannot_call};

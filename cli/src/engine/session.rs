@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vireo::Result;
 use vireo::hal::ExecutionStatistics;
 use vireo::hal::local::LoadedKernels;
-use vireo::inference::{Function, PreparedCall};
+use vireo::inference::{Function, Model, PreparedCall, Signature};
 use vireo::interp::{LeftOut, MachineCode, Recorder};
 use vireo::vm::Value;
 
@@ -42,24 +42,97 @@ impl Others {
     }
 }
 
-impl Session {
-    pub(super) fn new(session: vireo::Session, kernels: Arc<LoadedKernels>, reports: Option<Arc<Recorder>>) -> Session {
-        Session { session, kernels, reports }
-    }
+/// A program whose files are open and verified, and of which nothing has run yet.
+pub struct Linked {
+    program: Program,
+    /// The same for machine code, if both tiers are asked for.
+    compiled: Option<Program>,
+}
 
+impl Linked {
     /// Loads the modules of the flags, in order, and then `file`; and once more for machine code if both tiers are asked for.
     pub fn load(
         arguments: &ProgramArguments,
         file: Option<&PathBuf>,
         statistics: Option<&Arc<ExecutionStatistics>>,
-    ) -> Result<(Session, Option<Others>), Failure> {
+    ) -> Result<Linked, Failure> {
         let loader = Loader::new(arguments, statistics)?;
         let load = |path: &PathBuf| loader.module(path);
         let modules = arguments.module.iter().chain(file).map(load).collect::<Result<Vec<_>, Failure>>()?;
         let (program, compiled) = loader.link(&modules)?;
-        let compiled = compiled.map(|compiled| compiled.session()).transpose()?;
-        let session = program.session()?;
-        Ok((session, compiled.map(|compiled| Others { program, compiled })))
+        Ok(Linked { program, compiled })
+    }
+
+    /// The signature of the function that [`Session::function`] will find.
+    pub fn signature(&self, name: Option<&str>) -> Result<Signature, Failure> {
+        let model = self.program.model();
+        let chosen = Chosen::of(model, name)?;
+        // A function of another module is called by both names.
+        let elsewhere = || {
+            let (module, function) = chosen.name.split_once('.')?;
+            let module = model.modules().iter().find(|other| other.name() == module)?;
+            let export = module.exports_named(function).next()?;
+            Signature::of(module, &export).ok()
+        };
+        model
+            .signature(chosen.name)
+            .or_else(|status| elsewhere().ok_or(status))
+            .map_err(|status| chosen.failure(status))
+    }
+
+    /// Runs the initialisers of all modules.
+    pub fn start(self) -> Result<(Session, Option<Others>), Failure> {
+        let compiled = self.compiled.map(|compiled| compiled.session()).transpose()?;
+        let session = self.program.session()?;
+        Ok((session, compiled.map(|compiled| Others { program: self.program, compiled })))
+    }
+}
+
+/// A function of the last module that is to be called.
+struct Chosen<'a> {
+    /// As it was given.
+    given: &'a str,
+    /// Without `@`.
+    name: &'a str,
+    module: String,
+    exports: Vec<String>,
+}
+
+impl<'a> Chosen<'a> {
+    /// The function `name`, or the only one that the last module exports.
+    fn of(model: &'a Model, name: Option<&'a str>) -> Result<Chosen<'a>, Failure> {
+        let main = model.main();
+        let exports = main.exports().map(|export| export.name.to_string()).collect::<Vec<_>>();
+        let module = main.name().to_string();
+        let given = match (name.filter(|name| !name.is_empty()), exports.as_slice()) {
+            (Some(name), _) => name,
+            (None, [_]) => main.exports().next().map_or("", |export| export.name),
+            (None, _) => {
+                let message = format!("no function is chosen, and module `{module}` exports {}", exports.len());
+                let known = format!("module `{module}` exports {}", at_names(&exports));
+                return Err(Failure::new(Exit::LoadFailure, message).hint(format!("use --function=NAME; {known}")));
+            }
+        };
+        // Assembly and messages write `@name`, so users do, too; but a name may begin with `@`.
+        let name = given.strip_prefix('@').filter(|_| !exports.iter().any(|export| export == given)).unwrap_or(given);
+        Ok(Chosen { given, name, module, exports })
+    }
+
+    /// The failure if there is no such function.
+    fn failure(&self, status: vireo::Status) -> Failure {
+        let Chosen { given, name, module, exports } = self;
+        let failure = Failure::new(Exit::LoadFailure, format!("there is no function `{given}` to call"));
+        if exports.is_empty() || exports.iter().any(|export| export == name) {
+            return failure.because(status);
+        }
+        let meant = did_you_mean(name, exports.iter().map(String::as_str), "@");
+        failure.hint(format!("{meant}module `{module}` exports {}", at_names(exports)))
+    }
+}
+
+impl Session {
+    pub(super) fn new(session: vireo::Session, kernels: Arc<LoadedKernels>, reports: Option<Arc<Recorder>>) -> Session {
+        Session { session, kernels, reports }
     }
 
     /// The traces of programs since the last call, if they are recorded.
@@ -69,28 +142,8 @@ impl Session {
 
     /// The function `name` of the last module, or the only one that it exports.
     pub fn function(&self, name: Option<&str>) -> Result<Function, Failure> {
-        let main = self.session.model().main();
-        let exports = main.exports().map(|export| export.name.to_string()).collect::<Vec<_>>();
-        let known = format!("module `{}` exports {}", main.name(), at_names(&exports));
-        let name = match (name.filter(|name| !name.is_empty()), exports.as_slice()) {
-            (Some(name), _) => name,
-            (None, [only]) => only,
-            (None, _) => {
-                let message = format!("no function is chosen, and module `{}` exports {}", main.name(), exports.len());
-                return Err(Failure::new(Exit::LoadFailure, message).hint(format!("use --function=NAME; {known}")));
-            }
-        };
-        // Assembly and messages write `@name`, so users do, too; but a name may begin with `@`.
-        let bare = name.strip_prefix('@').filter(|_| !exports.iter().any(|export| export == name)).unwrap_or(name);
-        self.session.function(bare).map_err(|status| {
-            let failure = Failure::new(Exit::LoadFailure, format!("there is no function `{name}` to call"));
-            if exports.is_empty() || exports.iter().any(|export| export == bare) {
-                failure.because(status)
-            } else {
-                let meant = did_you_mean(bare, exports.iter().map(String::as_str), "@");
-                failure.hint(format!("{meant}{known}"))
-            }
-        })
+        let chosen = Chosen::of(self.session.model(), name)?;
+        self.session.function(chosen.name).map_err(|status| chosen.failure(status))
     }
 
     /// The functions that a benchmark without a choice measures: those that were compiled as benchmarks, and those that take nothing.

@@ -1,8 +1,9 @@
 //! `--output=`: prints a result, drops it, or writes it to a file. Called by `run`.
 
 use std::borrow::Cow;
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use vireo::hal::ElementType;
@@ -15,19 +16,25 @@ use super::error::ValueError;
 /// A result in a file with several tensors, and what it is called there.
 type Named<'a> = (String, Cow<'a, HostTensor<'static>>);
 
-/// Handles `results` as `specs` say, one for each. Printed text goes to `out`.
+/// Handles `results` as `specs` say, one for each. Printed text goes to `out`, and what is in no file of `opened` to one that is opened now.
 pub fn write_outputs(
     results: &[Datum],
     specs: &[String],
+    opened: &mut OutputFiles,
     max_elements: usize,
     out: &mut dyn Write,
 ) -> Result<(), ValueError> {
-    check_outputs(specs, results.len())?;
+    if results.len() != specs.len() {
+        return Err(ValueError::OutputCount { given: specs.len(), returned: results.len() });
+    }
     // Results that go to one file with several tensors are written together.
     let mut files: Vec<(Name<'_>, Vec<Named<'_>>)> = Vec::new();
     for (index, (result, spec)) in results.iter().zip(specs).enumerate() {
         let name = spec.strip_prefix(['@', '+']).and_then(Name::parse);
         if let Some(name) = name {
+            if let Some(path) = spec.strip_prefix('+') {
+                return Err(ValueError::Append(path.into()));
+            }
             let key = name.key.map_or_else(|| format!("result_{index}"), str::to_string);
             let tensor = (key, as_tensor(result)?);
             match files.iter_mut().find(|(other, _)| other.path == name.path) {
@@ -42,15 +49,15 @@ pub fn write_outputs(
                 let written = writeln!(out, "{}", result.to_text(max_elements)?);
                 written.map_err(|source| ValueError::File { action: "write", path: "stdout".into(), source })?;
             }
-            [b'@', ..] => write_file(result, &spec[1..], false)?,
-            [b'+', ..] => write_file(result, &spec[1..], true)?,
+            [b'@', ..] => write_file(result, &spec[1..], opened, false)?,
+            [b'+', ..] => write_file(result, &spec[1..], opened, true)?,
             _ => return Err(ValueError::Output(spec.clone())),
         }
     }
     for (name, tensors) in files {
         let contents =
             encode(name, &tensors).map_err(|source| ValueError::Archive { path: name.path.into(), source })?;
-        let written = std::fs::write(name.path, contents);
+        let written = opened.write(name.path, &contents, false);
         written.map_err(|source| ValueError::File { action: "write", path: name.path.into(), source })?;
     }
     Ok(())
@@ -77,6 +84,40 @@ pub fn check_outputs(specs: &[String], returned: usize) -> Result<(), ValueError
     Ok(())
 }
 
+/// Files for results that are open before there are any, by the path as it was given: a confined process opens none.
+#[derive(Default)]
+pub struct OutputFiles(HashMap<String, File>);
+
+impl OutputFiles {
+    /// Opens the files that `specs` name, and creates those that do not exist. The contents of others stay until results are written.
+    pub fn open(specs: &[String]) -> Result<OutputFiles, ValueError> {
+        let mut files = HashMap::new();
+        for path in specs.iter().filter_map(|spec| spec.strip_prefix(['@', '+'])) {
+            let path = Name::parse(path).map_or(path, |name| name.path);
+            let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
+            let file = file.map_err(|source| ValueError::File { action: "open", path: path.into(), source })?;
+            files.insert(path.to_string(), file);
+        }
+        Ok(OutputFiles(files))
+    }
+
+    /// Writes a file, in place of its contents or after them.
+    fn write(&mut self, path: &str, contents: &[u8], append: bool) -> io::Result<()> {
+        let Some(file) = self.0.get_mut(path) else {
+            let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path);
+            return file?.write_all(contents);
+        };
+        // Pipes and devices have no contents to replace.
+        if file.metadata()?.is_file() {
+            if !append {
+                file.set_len(0)?;
+            }
+            file.seek(SeekFrom::End(0))?;
+        }
+        file.write_all(contents)
+    }
+}
+
 /// Fails if a file cannot be written. Nothing is created or changed.
 fn check_writable(path: &str) -> Result<(), ValueError> {
     let failed = |source| ValueError::File { action: "write", path: path.into(), source };
@@ -95,7 +136,7 @@ fn encode(name: Name<'_>, tensors: &[Named<'_>]) -> vireo::Result<Vec<u8>> {
     files::write_collection(name.format, &named)
 }
 
-fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError> {
+fn write_file(result: &Datum, path: &str, opened: &mut OutputFiles, append: bool) -> Result<(), ValueError> {
     let tensor = as_tensor(result)?;
     // Encoding comes first, so that a result that cannot be encoded leaves no truncated file.
     let contents = if path.ends_with(".npy") {
@@ -104,9 +145,11 @@ fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError
     } else {
         Cow::Borrowed(tensor.bytes())
     };
-    let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path);
-    let mut file = file.map_err(|source| ValueError::File { action: "open", path: path.into(), source })?;
-    file.write_all(&contents).map_err(|source| ValueError::File { action: "write", path: path.into(), source })
+    opened.write(path, &contents, append).map_err(|source| ValueError::File {
+        action: "write",
+        path: path.into(),
+        source,
+    })
 }
 
 /// A result as a tensor: numbers have rank 0, buffers are bytes, and null is an empty array that keeps the place of the result.
@@ -135,7 +178,14 @@ mod tests {
 
     fn write(results: &[Datum], specs: &[String]) -> Result<String, ValueError> {
         let mut out = Vec::new();
-        write_outputs(results, specs, 1024, &mut out)?;
+        write_outputs(results, specs, &mut OutputFiles::default(), 1024, &mut out)?;
+        // Files that are open already get the same.
+        let mut files = OutputFiles::open(specs)?;
+        let before = files.0.keys().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<Vec<_>>();
+        write_outputs(results, specs, &mut files, 1024, &mut Vec::new())?;
+        for (path, contents) in before {
+            assert_eq!(std::fs::read(&path).unwrap(), contents, "{path}");
+        }
         Ok(String::from_utf8(out).unwrap())
     }
 

@@ -5,6 +5,7 @@ mod asm;
 mod benchmark;
 mod check;
 mod common;
+mod confinement;
 mod devices;
 mod docs;
 mod dump;
