@@ -3,7 +3,7 @@
 use vireo::hal::ElementValue;
 use vireo::inference::{Function, HostTensor};
 use vireo::interp::{Tier, verify_between_passes};
-use vireo::{Result, Status};
+use vireo::{Result, Status, StatusCode};
 
 use crate::arguments::TierChoice;
 use crate::engine::{Others, Session};
@@ -125,6 +125,10 @@ fn difference(one: &Outcome, other: &Outcome) -> Option<Difference> {
 
 /// The first difference of two statuses, their backtraces included.
 fn status_difference(one: Option<&Status>, other: Option<&Status>) -> Option<Difference> {
+    // When and where that was is never the same.
+    if [one, other].iter().all(|status| status.is_some_and(|status| status.code() == StatusCode::DeadlineExceeded)) {
+        return None;
+    }
     let text = |status: Option<&Status>| match status {
         Some(status) => {
             let frames = status.backtrace().iter().map(|frame| format!("\n  {frame}"));

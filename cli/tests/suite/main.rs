@@ -19,6 +19,7 @@ mod models;
 mod parameters;
 mod plugin;
 mod reference_flags;
+mod sandbox;
 #[path = "../../../runtime/tests/support/skip.rs"]
 mod skip;
 mod task;

@@ -43,7 +43,7 @@ fn program() -> TempDir {
 }
 
 /// What `--tier=` takes here.
-fn tiers() -> &'static [&'static str] {
+pub fn tiers() -> &'static [&'static str] {
     if has_jit() { &["interp", "jit", "auto", "both"] } else { &["interp", "auto"] }
 }
 
