@@ -6,7 +6,7 @@
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes, Terminator};
-use crate::ir::types::Scalar;
+use crate::ir::types::{Effect, Scalar};
 
 /// Deepest nest.
 const MAX_DEPTH: u32 = 8;
@@ -53,6 +53,40 @@ impl LoopNest {
     /// Whether it has inner loops.
     pub fn is_outer(&self) -> bool {
         self.body.iter().any(|item| matches!(item, Item::Loop(_)))
+    }
+
+    /// Whether the header runs once more than there are iterations, and accesses or checks something.
+    pub fn has_header_effects(&self, graph: &Graph) -> bool {
+        self.is_top_tested
+            && graph.blocks[self.header].nodes.iter().any(|id| {
+                let node = graph.node(*id);
+                let accesses = matches!(
+                    node.kind,
+                    Kind::Primitive(primitive, _) if matches!(primitive.effect(), Effect::Load | Effect::Store | Effect::Trap)
+                );
+                accesses || node.exit.is_some()
+            })
+    }
+
+    /// The blocks that run only in iterations of the loop: not the header, if the test is there.
+    pub fn for_each_block_of_iterations(&self, visit: &mut impl FnMut(BlockIndex)) {
+        for item in &self.body {
+            match item {
+                Item::Nodes(block) if self.is_top_tested && *block == self.header => {}
+                Item::Nodes(block) => visit(*block),
+                Item::Loop(inner) => inner.for_each_block(visit),
+            }
+        }
+    }
+
+    /// Calls `visit` with all blocks, in their order.
+    pub fn for_each_block(&self, visit: &mut impl FnMut(BlockIndex)) {
+        for item in &self.body {
+            match item {
+                Item::Nodes(block) => visit(*block),
+                Item::Loop(inner) => inner.for_each_block(visit),
+            }
+        }
     }
 
     /// Calls `visit` with all nodes, in their order.

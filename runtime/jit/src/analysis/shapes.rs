@@ -427,12 +427,20 @@ pub(crate) fn access(graph: &Graph, id: NodeId) -> Option<(Element, Primitive, b
 
 /// Whether a value is invariant in the loop that defines `inside`.
 fn stays(graph: &Graph, inside: &Bits, id: NodeId) -> bool {
-    if !inside.contains(id.index()) {
-        return true;
+    let (mut seen, mut pending): (SmallVec<[NodeId; 16]>, SmallVec<[NodeId; 16]>) = (SmallVec::new(), SmallVec::new());
+    pending.push(id);
+    while let Some(id) = pending.pop() {
+        if !inside.contains(id.index()) || seen.contains(&id) {
+            continue;
+        }
+        let node = graph.node(id);
+        if !matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure) {
+            return false;
+        }
+        seen.push(id);
+        pending.extend(node.args.iter().copied());
     }
-    let node = graph.node(id);
-    let is_pure = matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure);
-    is_pure && node.args.iter().all(|arg| stays(graph, inside, *arg))
+    true
 }
 
 /// The roles of the parameters of the loop's header.

@@ -264,8 +264,20 @@ fn has_registers(
     values.len() + groups.len() < GENERAL.len()
 }
 
+/// Values that were made for nodes, so that none is made twice.
+type Made = Table<NodeId, Option<NodeId>>;
+
 /// By how much a linear value grows in each iteration.
-fn step(maker: &mut Maker<'_, '_>, id: NodeId) -> Option<NodeId> {
+fn step(maker: &mut Maker<'_, '_>, made: &mut Made, id: NodeId) -> Option<NodeId> {
+    if let Some(known) = made.get(&id) {
+        return *known;
+    }
+    let value = step_of(maker, made, id);
+    made.insert(id, value);
+    value
+}
+
+fn step_of(maker: &mut Maker<'_, '_>, made: &mut Made, id: NodeId) -> Option<NodeId> {
     if !is_inside(maker.graph, maker.block_of, maker.of, id) {
         return Some(maker.constant(Scalar::I64, 0));
     }
@@ -274,48 +286,54 @@ fn step(maker: &mut Maker<'_, '_>, id: NodeId) -> Option<NodeId> {
     }
     let node = maker.graph.node(id).clone();
     let Kind::Primitive(primitive, Scalar::I64) = node.kind else { return None };
-    let product = |maker: &mut Maker<'_, '_>| {
+    let product = |maker: &mut Maker<'_, '_>, made: &mut Made| {
         let is_first = is_inside(maker.graph, maker.block_of, maker.of, node.args[0]);
         let (grows, factor) = if is_first { (node.args[0], node.args[1]) } else { (node.args[1], node.args[0]) };
-        let by = step(maker, grows)?;
+        let by = step(maker, made, grows)?;
         Some(maker.value(Primitive::WrappingMul, Scalar::I64, &[by, factor]))
     };
     match primitive.linear()? {
         Linear::Sum | Linear::Difference => {
-            let (a, b) = (step(maker, node.args[0])?, step(maker, node.args[1])?);
+            let (a, b) = (step(maker, made, node.args[0])?, step(maker, made, node.args[1])?);
             Some(maker.value(primitive, Scalar::I64, &[a, b]))
         }
-        Linear::Product => product(maker),
+        Linear::Product => product(maker, made),
         Linear::ProductAndSum => {
-            let (product, sum) = (product(maker)?, step(maker, node.args[2])?);
+            let (product, sum) = (product(maker, made)?, step(maker, made, node.args[2])?);
             Some(maker.value(Primitive::WrappingAdd, Scalar::I64, &[product, sum]))
         }
     }
 }
 
 /// The value of a linear value in the first iteration.
-fn initial(maker: &mut Maker<'_, '_>, id: NodeId) -> Option<NodeId> {
+fn initial(maker: &mut Maker<'_, '_>, made: &mut Made, id: NodeId) -> Option<NodeId> {
     if let Some(one) = maker.induction_variables.iter().find(|one| one.parameter == id) {
         return Some(one.start);
     }
     if !is_inside(maker.graph, maker.block_of, maker.of, id) {
         return Some(id);
     }
+    if let Some(known) = made.get(&id) {
+        return *known;
+    }
     let node = maker.graph.node(id).clone();
     let Kind::Primitive(primitive, Scalar::I64) = node.kind else { return None };
     let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
     for arg in &node.args {
-        args.push(initial(maker, *arg)?);
+        args.push(initial(maker, made, *arg)?);
     }
-    Some(maker.value(primitive, Scalar::I64, &args))
+    let value = maker.value(primitive, Scalar::I64, &args);
+    made.insert(id, Some(value));
+    Some(value)
 }
 
 /// Makes accesses take a parameter for indices, or a sum of it and a constant.
 fn replace(maker: &mut Maker<'_, '_>, indices: &Indices) -> Option<()> {
     let (mut start, mut step) = (maker.constant(Scalar::I64, indices.constant), maker.constant(Scalar::I64, 0));
+    let (mut starts, mut steps) = (Made::default(), Made::default());
     for (addend, factor) in &indices.sum {
         let factor = maker.constant(Scalar::I64, *factor);
-        let (first, by) = (initial(maker, *addend)?, self::step(maker, *addend)?);
+        let (first, by) = (initial(maker, &mut starts, *addend)?, self::step(maker, &mut steps, *addend)?);
         let [first, by] = [first, by].map(|value| maker.value(Primitive::WrappingMul, Scalar::I64, &[value, factor]));
         start = maker.value(Primitive::WrappingAdd, Scalar::I64, &[start, first]);
         step = maker.value(Primitive::WrappingAdd, Scalar::I64, &[step, by]);

@@ -314,7 +314,14 @@ impl<'a> Checker<'a> {
         for (arg, parameter) in branch.args.iter().zip(&target.parameters) {
             self.need(*arg, user, at)?;
             let (brought, taken) = (self.graph.node(*arg).ty, self.graph.node(*parameter).ty);
-            if brought != taken {
+            // Lanes are bits: a vector of floats is one of integers of their size.
+            let are_same_lanes = match (brought, taken) {
+                (Ty::Lanes(own, width), Ty::Lanes(other, wanted)) => {
+                    width == wanted && own.is_wide() == other.is_wide()
+                }
+                _ => false,
+            };
+            if brought != taken && !are_same_lanes {
                 let what = format!("it brings {brought:?} as v{}, which is {taken:?}", parameter.0);
                 return problem(at.0, user, what);
             }

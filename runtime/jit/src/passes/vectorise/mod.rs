@@ -158,6 +158,9 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
+        // What comes after a loop that has been vectorised uses other values than before.
+        let again = if count > 0 { Candidate::new(graph, candidate.nest.preheader, *largest) } else { Some(candidate) };
+        let Some(candidate) = again else { continue };
         let jammed = unroll_and_jam::jam(graph, &candidate, &preheaders);
         // Where a jammed loop does everything, the loop that was there runs only if a guard fails, or near a limit.
         let is_done = jammed.is_some_and(|jammed| jammed.leaves_nothing);
@@ -280,6 +283,8 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) ->
     let outs = live_outs::live_outs(graph, nest, &shapes.defined, &initial_values);
     // Whether iterations are left is tested after the loop, so the bound has to be available there.
     let outs = outs.filter(|_| !shapes.defined.contains(nest.bound.index()));
+    // Where the header does more than to test, the scalar loop makes its last run, after which there is no iteration.
+    let outs = outs.filter(|_| !nest.has_header_effects(graph));
     let skips_remainder = outs.is_some();
     let mut current = nest.start.clone();
     let mut from = checks;

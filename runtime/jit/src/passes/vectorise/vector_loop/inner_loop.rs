@@ -100,11 +100,12 @@ impl LoopBodyBuilder<'_, '_> {
         self.block = header;
         let outside = if count > 1 { self.values.clone() } else { Table::default() };
         self.begin_iteration(inner, &parameters, carried)?;
-        let elements = self.elements.clone();
+        let mut elements = Table::default();
         let mut items = &inner.body[..];
         let mut tested = None;
         if inner.is_top_tested {
             self.items(&items[..1])?;
+            elements = self.elements.clone();
             items = &items[1..];
             let test = if count == 1 { self.scalar(inner.test)? } else { self.test_of_last(inner, count - 1)? };
             let body = self.graph.add_block();

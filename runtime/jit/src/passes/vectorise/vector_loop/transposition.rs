@@ -56,7 +56,9 @@ pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &Loo
         (Some(start), Some(bound)) => bound.saturating_sub(start) < UNROLLED,
         _ => false,
     };
-    if inner.is_outer() || !inner.is_top_tested || inner.step != 1 || nodes > MAX_NODES || is_short {
+    // The header of the unrolled loop and that of the loop for what is left both run for the iteration after its last one.
+    let is_simple = !inner.is_outer() && inner.is_top_tested && !inner.has_header_effects(graph);
+    if !is_simple || inner.step != 1 || nodes > MAX_NODES || is_short {
         return found;
     }
     let inside = inner.defined(graph);
@@ -72,7 +74,7 @@ pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &Loo
             // Four elements are as many bytes as a group of four lanes has.
             let shift = primitive.element_shift();
             let can_transpose = if shapes.is_wide { shift == 3 } else { matches!(shift, 0 | 2) };
-            if is_row && can_transpose && step(graph, &inside, &steps, index) == Some(1) {
+            if is_row && can_transpose && step(graph, &inside, &mut steps, index) == Some(1) {
                 found.push(*id);
             }
         }
@@ -81,31 +83,37 @@ pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &Loo
 }
 
 /// By how much an index grows from one iteration of the inner loop to the next, if that is always the same. `inside` are the values that the loop
-/// defines, and `steps` those of its parameters.
-fn step(graph: &Graph, inside: &Bits, steps: &Table<NodeId, Option<i64>>, id: NodeId) -> Option<i64> {
+/// defines, and `steps` those of its parameters, and of what it has been asked for before.
+fn step(graph: &Graph, inside: &Bits, steps: &mut Table<NodeId, Option<i64>>, id: NodeId) -> Option<i64> {
     if let Some(step) = steps.get(&id) {
         return *step;
     }
     if !inside.contains(id.index()) {
         return Some(0);
     }
+    let of_args: SmallVec<[Option<i64>; 3]> =
+        graph.node(id).args.iter().map(|arg| step(graph, inside, steps, *arg)).collect();
+    let own = step_of(graph, id, &of_args);
+    steps.insert(id, own);
+    own
+}
+
+/// By how much a node grows whose operands grow by these numbers.
+fn step_of(graph: &Graph, id: NodeId, of_args: &[Option<i64>]) -> Option<i64> {
     let node = graph.node(id);
     let Kind::Primitive(primitive, of) = node.kind else { return None };
-    let of_arg = |index: usize| step(graph, inside, steps, node.args[index]);
-    let product = || match (of_arg(0)?, of_arg(1)?) {
+    let product = || match (of_args[0]?, of_args[1]?) {
         (0, 0) => Some(0),
         (a, 0) => a.checked_mul(graph.constant(node.args[1])? as i64),
         (0, b) => b.checked_mul(graph.constant(node.args[0])? as i64),
         _ => None,
     };
     match primitive.linear().filter(|_| of == Scalar::I64) {
-        Some(Linear::Sum) => of_arg(0)?.checked_add(of_arg(1)?),
-        Some(Linear::Difference) => of_arg(0)?.checked_sub(of_arg(1)?),
+        Some(Linear::Sum) => of_args[0]?.checked_add(of_args[1]?),
+        Some(Linear::Difference) => of_args[0]?.checked_sub(of_args[1]?),
         Some(Linear::Product) => product(),
-        Some(Linear::ProductAndSum) => product()?.checked_add(of_arg(2)?),
-        None if primitive.effect() == Effect::Pure => {
-            (0..node.args.len()).all(|index| of_arg(index) == Some(0)).then_some(0)
-        }
+        Some(Linear::ProductAndSum) => product()?.checked_add(of_args[2]?),
+        None if primitive.effect() == Effect::Pure => of_args.iter().all(|step| *step == Some(0)).then_some(0),
         None => None,
     }
 }

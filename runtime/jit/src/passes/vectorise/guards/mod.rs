@@ -8,6 +8,8 @@
 //!
 //! Guards of a jammed loop are the same, for its whole nest, with one more.
 
+mod apart;
+
 use smallvec::SmallVec;
 
 use crate::analysis::loop_nest::{Item, LoopNest, increment};
@@ -16,6 +18,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId};
 use crate::ir::hash::Table;
+use crate::ir::per_block::BlockSet;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
 use crate::processor::lanes::{self, Division};
 
@@ -57,10 +60,27 @@ struct InnerLoops {
 }
 
 /// A parameter of a loop header.
+#[derive(Clone, Copy)]
 struct LoopParameter {
     start: NodeId,
-    /// Its step, and a bound of the number of iterations after the first one.
-    grows: Option<(u64, Growth)>,
+    header: BlockIndex,
+    /// Its step, and how far the loop comes.
+    grows: Option<(u64, Reach)>,
+}
+
+/// Bounds of the number of iterations after the first one.
+#[derive(Clone, Copy)]
+struct Reach {
+    /// In an iteration.
+    inside: Growth,
+    /// In the header and after the loop: one more, if the test is in the header of an inner loop.
+    beyond: Growth,
+}
+
+impl Reach {
+    fn same(growth: Growth) -> Reach {
+        Reach { inside: growth, beyond: growth }
+    }
 }
 
 /// The builder of the guard block.
@@ -70,12 +90,25 @@ pub(super) struct Guards<'a> {
     block: BlockIndex,
     exit: ExitId,
     parameters: Table<NodeId, LoopParameter>,
+    /// For each loop by its header, the blocks that run only in its iterations.
+    iterations: Vec<(BlockIndex, BlockSet)>,
+    /// By how much values grow that are used in a block, as long as the parameters stay the same.
+    growths: Table<(NodeId, BlockIndex), Option<Growth>>,
     initial_values: Table<NodeId, NodeId>,
 }
 
 impl<'a> Guards<'a> {
     pub fn new(graph: &'a mut Graph, defined: &'a Bits, block: BlockIndex, exit: ExitId) -> Guards<'a> {
-        Guards { graph, defined, block, exit, parameters: Table::default(), initial_values: Table::default() }
+        Guards {
+            graph,
+            defined,
+            block,
+            exit,
+            parameters: Table::default(),
+            iterations: Vec::new(),
+            growths: Table::default(),
+            initial_values: Table::default(),
+        }
     }
 
     #[cfg(test)]
@@ -93,33 +126,37 @@ impl<'a> Guards<'a> {
     pub fn check(&mut self, nest: &LoopNest) -> Option<NodeId> {
         let steps = self.count(nest, true, &mut InnerLoops { iterations: 1, count: 0 })?;
         let mut nodes = Vec::new();
-        nest.for_each_node(self.graph, &mut |id| nodes.push(id));
-        // Elements of different sizes are different, even at one index.
-        let mut accesses: Vec<((Element, u8), NodeId, bool)> = Vec::new();
-        for id in nodes {
+        nest.for_each_block(&mut |block| nodes.extend(self.graph.blocks[block].nodes.iter().map(|id| (*id, block))));
+        // Elements of different sizes are different, even at one index. So are those of an index that a loop moves between the blocks that access them.
+        let mut accesses: Vec<((Element, u8, BlockIndex), NodeId, bool)> = Vec::new();
+        for (id, at) in nodes {
             match self.graph.node(id).kind {
                 Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::Base(_) => {
                     self.initial(id)?;
                 }
                 Kind::InRange => {
                     let args = self.graph.node(id).args.clone();
-                    self.in_range(args[0], args[1])?;
+                    self.in_range((args[0], args[1]), at)?;
                 }
                 Kind::Primitive(primitive, of) if primitive.effect() == Effect::Trap => {
                     let division = lanes::division(primitive, of)?;
-                    self.divisor(self.graph.node(id).args[1], division)?;
+                    self.divisor(self.graph.node(id).args[1], division, at)?;
                 }
                 _ => {}
             }
             if let Some((element, primitive, stores)) = access(self.graph, id) {
-                let element = (element, primitive.element_shift());
-                match accesses.iter_mut().find(|(other, ..)| *other == element) {
+                let shift = primitive.element_shift();
+                let is_same = |(own, ..): &&mut ((Element, u8, BlockIndex), NodeId, bool)| {
+                    (own.0, own.1) == (element, shift) && !self.is_moved(element.1, own.2, at)
+                };
+                match accesses.iter_mut().find(is_same) {
                     Some((.., other)) => *other |= stores,
-                    None => accesses.push((element, id, stores)),
+                    None => accesses.push(((element, shift, at), id, stores)),
                 }
             }
         }
-        let stores: Vec<((Element, u8), NodeId, bool)> = accesses.iter().copied().filter(|access| access.2).collect();
+        let stores: Vec<((Element, u8, BlockIndex), NodeId, bool)> =
+            accesses.iter().copied().filter(|access| access.2).collect();
         if stores.len() * accesses.len() > MAX_PAIRS {
             return None;
         }
@@ -128,99 +165,54 @@ impl<'a> Guards<'a> {
                 // A pair of stores is checked once.
                 let seen = *is_store && stores[..index].iter().any(|(before, ..)| before == other);
                 if other != element && !seen {
-                    self.apart(*store, *id)?;
+                    self.apart((*store, element.2), (*id, other.2))?;
                 }
             }
         }
         Some(steps)
     }
 
-    /// Makes sure, once [`Guards::check`] has been called for the loop, that no two iterations of it store to one element, so that they can be
-    /// made in any order. The elements that one iteration stores to are at most as far apart as the index grows in the inner loops, and that
-    /// has to be less than what it grows by from one iteration to the next.
-    pub fn check_iterations_are_apart(&mut self, nest: &LoopNest) -> Option<()> {
-        let own = self.graph.blocks[nest.header].parameters.clone();
-        let mut stores: Vec<Element> = Vec::new();
-        nest.for_each_node(self.graph, &mut |id| {
-            if let Some((element, _, true)) = access(self.graph, id)
-                && !stores.contains(&element)
-            {
-                stores.push(element);
+    /// Whether an index may be another one in one block than in another one of the same iteration: it depends on a loop that has ended, or not begun, in
+    /// one of them.
+    fn is_moved(&self, index: NodeId, one: BlockIndex, other: BlockIndex) -> bool {
+        let (mut seen, mut pending): (SmallVec<[NodeId; 16]>, SmallVec<[NodeId; 16]>) =
+            (SmallVec::new(), SmallVec::new());
+        pending.push(index);
+        while let Some(id) = pending.pop() {
+            if one == other || !self.defined.contains(id.index()) || seen.contains(&id) {
+                continue;
             }
-        });
-        let growing: Vec<(NodeId, (u64, Growth))> =
-            self.parameters.iter().filter_map(|(id, parameter)| Some((*id, parameter.grows?))).collect();
-        for (_, index) in stores {
-            // It is linear: by how much one loop makes it grow does not depend on the others.
-            self.growth(index)?;
-            for (id, grows) in &growing {
-                let grows = if own.contains(id) { (grows.0, Growth::Constant(0)) } else { *grows };
-                self.parameters.get_mut(id)?.grows = Some(grows);
-            }
-            let inside = self.growth(index)?;
-            for (id, (by, _)) in &growing {
-                let once = Growth::Constant(u64::from(own.contains(id)));
-                self.parameters.get_mut(id)?.grows = Some((*by, once));
-            }
-            let stride = self.growth(index)?;
-            let (inside, stride) = (self.node(inside), self.node(stride));
-            self.below(inside, stride)?;
-            for (id, grows) in &growing {
-                self.parameters.get_mut(id)?.grows = Some(*grows);
-            }
-        }
-        Some(())
-    }
-
-    /// Makes sure, once [`Guards::check`] has been called for the loop, that iterations of it, which become lanes, store to different elements, in
-    /// whatever iterations of inner loops each one does. From the innermost loop around a store on, the index has to grow by more from one
-    /// iteration to the next than it does in all iterations of the loop itself, and of the loops that are further inside.
-    pub fn check_lanes_are_apart(&mut self, nest: &LoopNest) -> Option<()> {
-        let mut stores = Vec::new();
-        stores_of(self.graph, nest, &mut Vec::new(), &mut stores);
-        stores.dedup();
-        for (index, around) in stores {
-            let mut reach = self.growth_in(index, nest.header, None)?;
-            for inner in around.into_iter().rev() {
-                let stride = self.growth_in(index, inner, Some(1))?;
-                if stride == Growth::Constant(0) {
-                    continue;
+            seen.push(id);
+            if let Some(LoopParameter { start, header, .. }) = self.parameters.get(&id) {
+                let moves = |(own, blocks): &(BlockIndex, BlockSet)| {
+                    own == header && blocks.contains(one) != blocks.contains(other)
+                };
+                if self.iterations.iter().any(moves) {
+                    return true;
                 }
-                let (inside, stride) = (self.node(reach), self.node(stride));
-                self.below(inside, stride)?;
-                let whole = self.growth_in(index, inner, None)?;
-                reach = self.plus(reach, whole)?;
+                pending.push(*start);
             }
+            pending.extend(self.graph.node(id).args.iter().copied());
         }
-        Some(())
-    }
-
-    /// By how much an index grows in so many iterations of one loop, or in all of them, while the other loops stay where they are.
-    fn growth_in(&mut self, index: NodeId, header: BlockIndex, iterations: Option<u64>) -> Option<Growth> {
-        let own = self.graph.blocks[header].parameters.clone();
-        let growing: Vec<(NodeId, (u64, Growth))> =
-            self.parameters.iter().filter_map(|(id, parameter)| Some((*id, parameter.grows?))).collect();
-        for (id, (by, all)) in &growing {
-            let beyond = if own.contains(id) { iterations.map_or(*all, Growth::Constant) } else { Growth::Constant(0) };
-            self.parameters.get_mut(id)?.grows = Some((*by, beyond));
-        }
-        let growth = self.growth(index);
-        for (id, grows) in growing {
-            self.parameters.get_mut(&id)?.grows = Some(grows);
-        }
-        growth
+        false
     }
 
     /// Notes the parameters of a loop and of those in it, and checks their bounds. Gives the back edges that are taken, in an iteration of the
     /// outermost loop, or while an inner one runs.
     fn count(&mut self, nest: &LoopNest, is_outermost: bool, inner_loops: &mut InnerLoops) -> Option<NodeId> {
         let parameters = self.graph.blocks[nest.header].parameters.clone();
+        let header = nest.header;
         for (index, parameter) in parameters.iter().enumerate() {
             // Starts are computed without the induction variables of the loop itself, so their growth is not known yet.
-            self.parameters.insert(*parameter, LoopParameter { start: nest.start[index], grows: None });
+            self.parameters.insert(*parameter, LoopParameter { start: nest.start[index], header, grows: None });
         }
+        let mut iterations = BlockSet::new(self.graph);
+        nest.for_each_block_of_iterations(&mut |block| iterations.insert(block));
+        self.iterations.push((header, iterations));
+        self.growths.clear();
         let (start, bound) = (nest.start[nest.induction], nest.bound);
-        if self.growth(start)? != Growth::Constant(0) || self.growth(bound)? != Growth::Constant(0) {
+        let at = nest.preheader;
+        if self.growth(start, at)? != Growth::Constant(0) || self.growth(bound, at)? != Growth::Constant(0) {
             return None;
         }
         let (start, bound) = (self.initial(start)?, self.initial(bound)?);
@@ -241,12 +233,23 @@ impl<'a> Guards<'a> {
                 Growth::Node(self.integer(Primitive::WrappingSub, &[last, start]))
             }
         };
+        // There are no more iterations than the induction variable has values between its start and its bound. The last run of the outermost header is
+        // left to the scalar loop.
+        let one_more = match beyond {
+            _ if is_outermost || !nest.is_top_tested => beyond,
+            Growth::Constant(beyond) => Growth::Constant(beyond + 1),
+            Growth::Node(beyond) => {
+                let one = self.constant(1);
+                Growth::Node(self.integer(Primitive::WrappingAdd, &[beyond, one]))
+            }
+        };
+        let reach = Reach { inside: beyond, beyond: one_more };
         for (index, parameter) in parameters.iter().enumerate() {
             let grows = increment(self.graph, *parameter, nest.next[index]);
             let start = nest.start[index];
-            // There are no more iterations than the induction variable has values between its start and its bound.
-            self.parameters.insert(*parameter, LoopParameter { start, grows: grows.map(|by| (by, beyond)) });
+            self.parameters.insert(*parameter, LoopParameter { start, header, grows: grows.map(|by| (by, reach)) });
         }
+        self.growths.clear();
         if !is_outermost {
             let most = match beyond {
                 Growth::Constant(beyond) => beyond / nest.step + 1,
@@ -308,9 +311,9 @@ impl<'a> Guards<'a> {
     }
 
     /// Makes sure that an index is in range in all iterations.
-    fn in_range(&mut self, index: NodeId, elements: NodeId) -> Option<()> {
-        let growth = self.growth(index)?;
-        if self.growth(elements)? != Growth::Constant(0) {
+    fn in_range(&mut self, (index, elements): (NodeId, NodeId), at: BlockIndex) -> Option<()> {
+        let growth = self.growth(index, at)?;
+        if self.growth(elements, at)? != Growth::Constant(0) {
             return None;
         }
         let (first, elements) = (self.initial(index)?, self.initial(elements)?);
@@ -324,8 +327,8 @@ impl<'a> Guards<'a> {
     }
 
     /// Makes sure that divisions by a value never trap: it is not zero, and not -1 if it has a sign, by which the least number cannot be divided.
-    fn divisor(&mut self, divisor: NodeId, division: Division) -> Option<()> {
-        if self.growth(divisor)? != Growth::Constant(0) {
+    fn divisor(&mut self, divisor: NodeId, division: Division, at: BlockIndex) -> Option<()> {
+        if self.growth(divisor, at)? != Growth::Constant(0) {
             return None;
         }
         let divisor = self.initial(divisor)?;
@@ -339,49 +342,25 @@ impl<'a> Guards<'a> {
         self.below(less, bound)
     }
 
-    /// The address of the first byte that a node ever accesses, and the number of bytes from there through the last one.
-    fn bytes(&mut self, id: NodeId) -> Option<(NodeId, NodeId)> {
-        let node = self.graph.node(id).clone();
-        let Kind::Primitive(primitive, _) = node.kind else { return None };
-        let size = 1 << primitive.element_shift();
-        let growth = self.growth(node.args[1])?;
-        let (base, first) = (self.initial(node.args[0])?, self.initial(node.args[1])?);
-        let size_of = self.constant(size);
-        let offset = self.integer(Primitive::WrappingMul, &[first, size_of]);
-        let address = self.integer(Primitive::WrappingAdd, &[base, offset]);
-        let bytes = match growth {
-            // The range was checked: a buffer has fewer bytes than would wrap.
-            Growth::Constant(growth) => self.constant(growth.wrapping_mul(size).wrapping_add(size)),
-            Growth::Node(growth) => self.integer(Primitive::WrappingMulAdd, &[growth, size_of, size_of]),
-        };
-        Some((address, bytes))
-    }
-
-    /// Makes sure that the bytes that two nodes access do not overlap. They overlap if the distance from the first byte of one to the last byte
-    /// of the other is less than the sum of both lengths less one, unsigned.
-    fn apart(&mut self, one: NodeId, other: NodeId) -> Option<()> {
-        let (own, own_bytes) = self.bytes(one)?;
-        let (there, bytes) = self.bytes(other)?;
-        let minus_one = self.constant(u64::MAX);
-        let end = self.integer(Primitive::WrappingAdd, &[own, own_bytes]);
-        let last = self.integer(Primitive::WrappingAdd, &[end, minus_one]);
-        let distance = self.integer(Primitive::WrappingSub, &[last, there]);
-        let both = self.integer(Primitive::WrappingAdd, &[own_bytes, bytes]);
-        let minus_two = self.constant(u64::MAX - 1);
-        // The distance is at least the sum less one: the sum less two is below it.
-        let both = self.integer(Primitive::WrappingAdd, &[both, minus_two]);
-        self.below(both, distance)
-    }
-
-    /// By how much a value grows from the first iteration of all loops to the last.
-    fn growth(&mut self, id: NodeId) -> Option<Growth> {
+    /// By how much a value that is used in a block grows from the first iteration of all loops to the last.
+    fn growth(&mut self, id: NodeId, at: BlockIndex) -> Option<Growth> {
         if !self.defined.contains(id.index()) {
             return Some(Growth::Constant(0));
         }
-        if let Some(counted) = self.parameters.get(&id) {
-            let (start, grows) = (counted.start, counted.grows?);
-            let before = self.growth(start)?;
-            let own = self.times(grows.1, Growth::Constant(grows.0))?;
+        if let Some(known) = self.growths.get(&(id, at)) {
+            return *known;
+        }
+        let growth = self.computed_growth(id, at);
+        self.growths.insert((id, at), growth);
+        growth
+    }
+
+    fn computed_growth(&mut self, id: NodeId, at: BlockIndex) -> Option<Growth> {
+        if let Some(LoopParameter { start, header, grows }) = self.parameters.get(&id).copied() {
+            let (by, reach) = grows?;
+            let is_inside = self.iterations.iter().any(|(own, blocks)| *own == header && blocks.contains(at));
+            let before = self.growth(start, at)?;
+            let own = self.times(if is_inside { reach.inside } else { reach.beyond }, Growth::Constant(by))?;
             return self.plus(before, own);
         }
         let node = self.graph.node(id).clone();
@@ -391,30 +370,30 @@ impl<'a> Guards<'a> {
             _ => None,
         };
         if let Some(linear) = linear {
-            let (a, b) = (self.growth(args[0])?, self.growth(args[1])?);
+            let (a, b) = (self.growth(args[0], at)?, self.growth(args[1], at)?);
             return match linear {
                 Linear::Sum => self.plus(a, b),
                 Linear::Difference => (b == Growth::Constant(0)).then_some(a),
                 Linear::Product => self.product(a, b, &args),
                 Linear::ProductAndSum => {
                     let product = self.product(a, b, &args)?;
-                    let sum = self.growth(args[2])?;
+                    let sum = self.growth(args[2], at)?;
                     self.plus(product, sum)
                 }
             };
         }
         match node.kind {
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::Base(_) | Kind::Elements(..) => Some(Growth::Constant(0)),
-            Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure => self.same(&args),
-            Kind::Low | Kind::High | Kind::Pair | Kind::Cast | Kind::Number => self.same(&args),
+            Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure => self.same(&args, at),
+            Kind::Low | Kind::High | Kind::Pair | Kind::Cast | Kind::Number => self.same(&args, at),
             _ => None,
         }
     }
 
     /// The growth of a node that is invariant if all its operands are.
-    fn same(&mut self, args: &[NodeId]) -> Option<Growth> {
+    fn same(&mut self, args: &[NodeId], at: BlockIndex) -> Option<Growth> {
         for arg in args {
-            if self.growth(*arg)? != Growth::Constant(0) {
+            if self.growth(*arg, at)? != Growth::Constant(0) {
                 return None;
             }
         }
@@ -540,27 +519,6 @@ impl<'a> Guards<'a> {
         }
         let kind = Kind::Primitive(primitive, Scalar::I64);
         self.graph.add_node(self.block, kind, Ty::Scalar(Scalar::I64), args)
-    }
-}
-
-/// The indices of the stores of a nest, each with the headers of the loops around it inside the nest, the innermost one last. `around` are those
-/// that `nest` is in.
-fn stores_of(graph: &Graph, nest: &LoopNest, around: &mut Vec<BlockIndex>, found: &mut Vec<(NodeId, Vec<BlockIndex>)>) {
-    for item in &nest.body {
-        match item {
-            Item::Nodes(block) => {
-                for id in &graph.blocks[*block].nodes {
-                    if let Some(((_, index), _, true)) = access(graph, *id) {
-                        found.push((index, around.clone()));
-                    }
-                }
-            }
-            Item::Loop(inner) => {
-                around.push(inner.header);
-                stores_of(graph, inner, around, found);
-                around.pop();
-            }
-        }
     }
 }
 
