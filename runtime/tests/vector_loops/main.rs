@@ -1,8 +1,11 @@
 //! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`, `moves`, `wide`), which loops become vectors (`shape`), what several
-//! iterations share (`rows`), loops that divide what they count with (`strips`), loops of bytes (`bytes`), and their fuel (`fuel`).
+//! iterations share (`rows`), loops that divide what they count with (`strips`), loops of bytes (`bytes`), their fuel (`fuel`), and
+//! nests that are drawn to leave their buffers, over memory with inaccessible pages around it (`hostile`).
 
 mod bytes;
 mod fuel;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", feature = "jit"))]
+mod hostile;
 mod moves;
 mod nests;
 mod products;
