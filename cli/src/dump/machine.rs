@@ -76,6 +76,9 @@ impl<'a> Listing<'a> {
     // Writing to a string cannot fail.
     fn write(mut self) {
         let _ = writeln!(self.text, "  // {} bytes of machine code", self.compiled.code.len());
+        if self.compiled.is_checked {
+            self.text.push_str("  // without vectors and guards: they were not proved to cover its accesses\n");
+        }
         let mut last = None;
         for (index, part) in self.compiled.parts.iter().enumerate() {
             let end = self.compiled.parts.get(index + 1).map_or(self.compiled.code.len(), |part| part.offset);

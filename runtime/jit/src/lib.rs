@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! Decoded --build--> graph --passes--> graph --regalloc--> locations --x64--> code --install--> module
+//!                                        |
+//!                                      proof
 //! ```
 //!
 //! Each stage is a module (a *room*). A room uses those that come after it in this list and no others, so that an analysis never depends
 //! on a pass, and only `x64` on how instructions are encoded:
 //!
 //! - `x64`: the emitter of machine code, and its listing. It uses `regalloc`, `analysis`, `processor` and `ir`.
+//! - `proof`: the proof that the accesses of a final graph stay inside of their buffers. It uses `ir` alone, and no room uses it.
 //! - `regalloc`: the linear scan, which gives values registers and spill slots. It uses `processor` and `ir`.
 //! - `passes`: the passes over a graph, and their pipeline. They use `analysis`, `processor` and `ir`.
 //! - `build`: the builder, which makes a graph of bytecode. It uses `analysis` and `ir`.
@@ -38,6 +41,7 @@ mod install;
 mod ir;
 mod passes;
 mod processor;
+mod proof;
 mod regalloc;
 #[cfg(test)]
 mod tests;
@@ -72,6 +76,8 @@ const MAX_SPILL_SLOTS: u32 = 384;
 pub struct Plan {
     graph: Graph,
     allocation: Allocation,
+    /// Its accesses were not proved with guards, so it has none.
+    is_checked: bool,
 }
 
 /// A side exit at the end of a block, after which machine code may be resumed.
@@ -104,31 +110,41 @@ struct MachineCode {
 }
 
 impl Plan {
-    /// Builds, optimises and allocates a function, in baseline mode if it is too large for the other one. None if it is too large for both.
+    /// Builds, optimises and allocates a function, in baseline mode if it is too large for the other ones. None if it is too large for that, too.
+    ///
+    /// All accesses of the result are proved to be inside of their buffers. If those of an optimised function are not, it is compiled without code that
+    /// leans on guards.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let context = FunctionContext { module, function };
-        let optimised = if module.shape.baseline { None } else { Plan::with(context, CompileMode::Optimised) };
-        optimised.or_else(|| Plan::with(context, CompileMode::Baseline))
+        let modes: &[CompileMode] = match module.shape.baseline {
+            true => &[CompileMode::Baseline],
+            false => &[CompileMode::Optimised, CompileMode::Checked, CompileMode::Baseline],
+        };
+        modes.iter().find_map(|mode| Plan::with(context, *mode))
     }
 
     fn with(context: FunctionContext<'_>, mode: CompileMode) -> Option<Plan> {
         let mut graph = build::build(context, mode)?;
         Verifier::built(&graph, context, mode);
-        match mode {
-            CompileMode::Optimised if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_LIVENESS_BITS => {
+        if mode == CompileMode::Baseline {
+            let verifier = Verifier::begin(&graph);
+            dce::remove_dead_nodes(&mut graph, false);
+            verifier.after("dce", &graph, RangeChecks::Exact);
+        } else {
+            if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_LIVENESS_BITS {
                 return None;
             }
-            CompileMode::Optimised => {
-                optimise::optimise(&mut graph, Features::detect().with_lanes(context.module.shape.max_lanes));
-            }
-            CompileMode::Baseline => {
-                let verifier = Verifier::begin(&graph);
-                dce::remove_dead_nodes(&mut graph, false);
-                verifier.after("dce", &graph, RangeChecks::Exact);
-            }
+            let features = Features::detect().with_lanes(context.module.shape.max_lanes);
+            optimise::optimise(&mut graph, features, mode == CompileMode::Optimised);
+        }
+        if let Err(unproved) = proof::check(&graph) {
+            // Without guards, each access has its check.
+            debug_assert!(mode == CompileMode::Optimised, "{unproved:?} of a function without guards");
+            return None;
         }
         let allocation = regalloc::allocate(&graph);
-        (allocation.spill_slots <= MAX_SPILL_SLOTS).then_some(Plan { graph, allocation })
+        let is_checked = mode == CompileMode::Checked;
+        (allocation.spill_slots <= MAX_SPILL_SLOTS).then_some(Plan { graph, allocation, is_checked })
     }
 
     /// Whether the function has a loop, or at least as many computed nodes as ops that the runtime or the interpreter executes.
@@ -197,6 +213,7 @@ impl Plan {
         let emitted = emit::emit(&self.graph, &self.allocation, &LinkTargets::default())?;
         let listing = listing::Listing::new(&self.graph, &self.allocation);
         let parts = emitted.code_offsets.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
-        Some(CompiledFunction { code: emitted.code, parts, interpreted: self.interpreted().collect() })
+        let (interpreted, is_checked) = (self.interpreted().collect(), self.is_checked);
+        Some(CompiledFunction { code: emitted.code, parts, interpreted, is_checked })
     }
 }

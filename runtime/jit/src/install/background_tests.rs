@@ -88,7 +88,7 @@ impl FunctionCompiler for Marked {
         }
         assert!(marked > 0);
         let allocation = crate::regalloc::allocate(&graph);
-        self.code.install(&Plan { graph, allocation }, module, function, code, limit)
+        self.code.install(&Plan { graph, allocation, is_checked: false }, module, function, code, limit)
     }
 
     fn publish(&self, ordinal: u32, native: &NativeCode) {

@@ -39,7 +39,7 @@ impl FunctionCompiler for Broken {
         }
         assert!(lost > 0);
         let allocation = crate::regalloc::allocate(&graph);
-        self.0.install(&Plan { graph, allocation }, module, function, code, limit)
+        self.0.install(&Plan { graph, allocation, is_checked: false }, module, function, code, limit)
     }
 
     fn publish(&self, ordinal: u32, native: &NativeCode) {

@@ -498,6 +498,8 @@ pub(crate) struct Block {
 pub(crate) enum CompileMode {
     /// Values are SSA values of the whole function, and passes run.
     Optimised,
+    /// The same, without passes whose code leans on guards that stand for several iterations: each access has a check of its own index.
+    Checked,
     /// Values are in slots between pieces of a few ops (`build/baseline.rs`).
     Baseline,
 }

@@ -24,8 +24,8 @@ pub(super) struct Hoisted {
     pub products: Vec<(NodeId, NodeId)>,
 }
 
-/// Hoists loop-invariant nodes of all loops, and sets the loop depth of each block.
-pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted {
+/// Hoists loop-invariant nodes of all loops, and sets the loop depth of each block. With `guards`, also what guards before a loop replace.
+pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: bool) -> Hoisted {
     let mut hoisted = Hoisted::default();
     let mut block_of = vec![BlockIndex::NONE; graph.nodes.len()];
     for (block, content) in graph.blocks.indexed() {
@@ -70,12 +70,14 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
                 inside.iter().copied().filter(|block| !is_outer || is_in_each_iteration(*block)).collect();
             let this =
                 Loop { preheader, header, latches: &latches, body: &inside, inside: &body, checked: &checked, exit };
-            if let Some(mut guarded) = range_check_hoisting::move_checks(graph, &mut block_of, &this) {
+            if guards && let Some(mut guarded) = range_check_hoisting::move_checks(graph, &mut block_of, &this) {
                 after_test.retain(|id| matches!(graph.node(*id).kind, Kind::IsMutable(_)));
                 guarded.moved = after_test;
                 hoisted.guarded.push(guarded);
             }
-            scalar_promotion::promote(graph, &mut block_of, &this);
+            if guards {
+                scalar_promotion::promote(graph, &mut block_of, &this);
+            }
             let induction_variables = strength_reduction::induction_variables(graph, &block_of, &this);
             if induction_variables.is_empty() {
                 continue;

@@ -10,8 +10,8 @@ use crate::analysis::verify::{RangeChecks, Verifier};
 use crate::ir::graph::Graph;
 use crate::processor::features::Features;
 
-/// Runs all passes, for a processor with these features.
-pub(crate) fn optimise(graph: &mut Graph, features: Features) {
+/// Runs all passes, for a processor with these features. Without `guards`, those are left out that replace the checks of accesses by guards.
+pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
     let verifier = Verifier::begin(graph);
     if graph.blocks.indices().all(|block| graph.branches(block).is_empty()) {
         // Without branches there is nothing that local value numbering has not found.
@@ -31,12 +31,12 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
         // Without preheaders there are no loops.
         return;
     }
-    let is_split = strip_mining::split_loops(graph, features);
+    let is_split = guards && strip_mining::split_loops(graph, features);
     verifier.after("strip_mining", graph, RangeChecks::Exact);
-    let is_vectorised = vectorise::vectorise_loops(graph, features);
+    let is_vectorised = guards && vectorise::vectorise_loops(graph, features);
     let tree = if is_split || is_vectorised { Dominators::new(graph) } else { tree };
     verifier.after("vectorise", graph, RangeChecks::Guarded);
-    let hoisted = licm::hoist_invariants(graph, &tree);
+    let hoisted = licm::hoist_invariants(graph, &tree, guards);
     let tree = if guard_sinking::sink_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };
     let mut replacements = Replacements::new(graph);
     hoisted.products.iter().for_each(|(product, sum)| replacements.0[product.index()] = *sum);
