@@ -87,6 +87,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let mut by_length: Vec<&Sequence> = isa.sequences.iter().collect();
     by_length.sort_by_key(|sequence| Reverse(sequence.steps.len()));
     let (loops, sequences): (Vec<_>, Vec<_>) = by_length.into_iter().partition(|sequence| sequence.head.is_some());
+    let longest = sequences.iter().map(|sequence| sequence.steps.len()).max().unwrap_or(0);
     let loops = loops.into_iter().filter_map(|sequence| loop_arm(isa, sequence));
     let sequences = sequences.into_iter().map(|sequence| sequence_arm(isa, sequence));
     quote! {
@@ -101,6 +102,9 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
             }
             true
         }
+
+        #[doc = " The most instructions that a handler of [`sequence`] executes."]
+        pub const LONGEST_SEQUENCE: usize = #longest;
 
         #[doc = " The handler that executes the first of these instructions, which follow each other, and how many it executes. None if only the"]
         #[doc = " first would be."]

@@ -6,6 +6,7 @@ mod background_tests;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::{Plan, SideExitKind};
@@ -184,12 +185,15 @@ impl ModuleCode {
             // SAFETY: the instruction is ours, and nobody else has seen it yet.
             unsafe { instructions.at(position).cast_mut().write(instruction) };
         };
+        // By op, because there can be as many as side exits.
+        let mut resumed: HashMap<u32, BlockIndex> = HashMap::new();
+        for resume_point in plan.resume_points().filter(|resume_point| resume_point.resumes) {
+            resumed.entry(resume_point.pc).or_insert(resume_point.block);
+        }
         for ((index, side_exit), after) in side_exits.iter().enumerate().zip(after) {
             let position = index * EXIT_INSTRUCTIONS;
             write(position, ThreadedInstruction::with(cold, u64::from(side_exit.pc)));
-            let resumed =
-                plan.resume_points().find(|resume_point| resume_point.resumes && resume_point.pc == side_exit.pc + 1);
-            let resumed = resumed.and_then(|resume_point| handler(resume_point.block));
+            let resumed = resumed.get(&(side_exit.pc + 1)).and_then(|block| handler(*block));
             write(after, resumed.map_or(ThreadedInstruction::EMPTY, ThreadedInstruction::of));
             if resumed.is_some() {
                 entries[side_exit.pc as usize + 1] = after as u32;

@@ -20,6 +20,8 @@ use crate::interp::registers::Registers;
 
 /// At most so many registers are tracked that hold one value after the copies of a branch.
 const MAX_ALIASES: usize = 8;
+/// Most reads of a block that are looked at: for each of its edges they are, so all together would be quadratic.
+const MAX_READS: usize = 16;
 
 /// A register, or a pair of them, whose value is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +178,7 @@ enum CarryAtEnd {
 
 /// What the choice of carried registers needs to know about a block.
 struct BlockSummary {
-    /// The registers that it reads before it writes one.
+    /// The registers that it reads before it writes one, at most [`MAX_READS`].
     reads: SmallVec<[CarriedRegister; 4]>,
     at_end: CarryAtEnd,
     /// True if it calls a function of the module.
@@ -230,7 +232,8 @@ impl BlockSummary {
 
     fn read(&mut self, reads: &[CarriedRegister]) {
         if matches!(self.at_end, CarryAtEnd::Unchanged) {
-            self.reads.extend_from_slice(reads);
+            let reads = reads.iter().filter(|_| self.reads.len() < MAX_READS);
+            self.reads.extend(reads.copied().collect::<SmallVec<[_; 4]>>());
         }
     }
 }

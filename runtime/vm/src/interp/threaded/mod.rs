@@ -48,6 +48,7 @@ pub use carried_register::{CarriedRegister, narrow, wide};
 pub use code::{NO_INSTRUCTION, ThreadedCode};
 pub use handlers::{BranchHandlers, FORWARD_BRANCH, branch_handlers, cold, op};
 pub use instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
+use native_code::{CallerTier, Callers};
 pub use native_code::{FunctionCompiler, LeftOut, MachineCode, NativeCode};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::PinnedList;
@@ -132,19 +133,25 @@ pub struct CodeTable {
     functions: Box<[OnceLock<ThreadedCode>]>,
     /// For each function, whether a function of the module calls it, itself included.
     called: OnceLock<Box<[bool]>>,
+    callers: Callers,
 }
 
 impl CodeTable {
     /// An empty table for a module with these functions.
     pub fn new(functions: &[VerifiedFunction]) -> CodeTable {
-        CodeTable { functions: functions.iter().map(|_| OnceLock::new()).collect(), called: OnceLock::new() }
+        let code = functions.iter().map(|_| OnceLock::new()).collect();
+        CodeTable { functions: code, called: OnceLock::new(), callers: Callers::default() }
     }
 
     /// The code of function `ordinal` of the module, which has this index in the context's module list.
     #[inline]
     fn code(&self, module: &BytecodeModule, index: usize, ordinal: usize) -> Option<&ThreadedCode> {
         let function = module.functions.get(ordinal)?;
-        Some(self.functions.get(ordinal)?.get_or_init(|| ThreadedCode::new(function, module, index)))
+        Some(self.functions.get(ordinal)?.get_or_init(|| {
+            let code = ThreadedCode::new(function, module, index);
+            self.callers.add(function.ordinal(), CallerTier::Interpreter, code.sites.items());
+            code
+        }))
     }
 
     /// True if one of the functions calls function `ordinal`.

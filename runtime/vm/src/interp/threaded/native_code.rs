@@ -4,9 +4,10 @@
 //! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it continues at an instruction for
 //! the op that the interpreter executes; the instruction after that one leads back into the code.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::CodeTable;
 use super::code::{NO_INSTRUCTION, ThreadedCode};
@@ -45,7 +46,7 @@ pub struct NativeCode {
     pcs: Box<[u32]>,
     /// For each op, the instruction through which code is entered at it.
     entries: Box<[u32]>,
-    sites: PinnedList<ThreadedCallSite>,
+    pub(super) sites: PinnedList<ThreadedCallSite>,
     /// The address at which other machine code calls the function, if it may.
     native_entry: Option<usize>,
     /// Bytes of memory that it takes.
@@ -118,7 +119,8 @@ pub trait FunctionCompiler: Send + Sync {
 }
 
 impl NativeCode {
-    /// Machine code that is entered and left through `instructions`, and takes so many bytes, which are charged.
+    /// Machine code that is entered and left through `instructions`, and takes so many bytes, which are charged. The `sites` are in the order of their
+    /// instructions.
     pub fn new(
         instructions: PinnedList<ThreadedInstruction>,
         pcs: Vec<u32>,
@@ -155,7 +157,9 @@ impl NativeCode {
     /// The call at an instruction.
     pub fn site(&self, ip: Ip) -> Option<&ThreadedCallSite> {
         let after = self.instructions.at(self.position(ip)? + CALL_INSTRUCTIONS);
-        self.sites.items().iter().find(|site| site.resume == after)
+        let sites = self.sites.items();
+        let position = sites.binary_search_by_key(&after, |site| site.resume).ok()?;
+        sites.get(position)
     }
 }
 
@@ -173,6 +177,43 @@ impl ThreadedCallSite {
             result_words: self.result_words.clone(),
             result_refs: self.result_refs.clone(),
         }
+    }
+}
+
+/// The calls of each function of a module, so that a function which gets machine code finds them without looking at all others.
+#[derive(Default)]
+pub(super) struct Callers(Mutex<HashMap<u32, Vec<SiteId>>>);
+
+/// A call in the code of a function.
+#[derive(Clone, Copy)]
+struct SiteId {
+    caller: u32,
+    tier: CallerTier,
+    /// Index in the sites of that code.
+    index: u32,
+}
+
+/// The code that a call is in.
+#[derive(Clone, Copy)]
+pub(super) enum CallerTier {
+    /// The threaded code of its function.
+    Interpreter,
+    /// The machine code.
+    MachineCode,
+}
+
+impl Callers {
+    /// Adds the calls in new code of a function, before anybody else can see the code.
+    pub(super) fn add(&self, caller: u32, tier: CallerTier, sites: &[ThreadedCallSite]) {
+        let mut callers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (index, site) in (0..).zip(sites) {
+            callers.entry(site.descriptor.function).or_default().push(SiteId { caller, tier, index });
+        }
+    }
+
+    /// The calls of a function.
+    fn of(&self, callee: u32) -> Vec<SiteId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&callee).cloned().unwrap_or_default()
     }
 }
 
@@ -203,12 +244,16 @@ impl CodeTable {
     pub(super) fn redirect(&self, ordinal: u32, code: &ThreadedCode) {
         // Another thread may resolve a call or install code at the same time: one of the two sees what the other has stored.
         fence(Ordering::SeqCst);
-        for caller in self.functions.iter().filter_map(OnceLock::get) {
-            let compiled = caller.native.get().map_or(&[][..], |native| native.sites.items());
-            for site in caller.sites.items().iter().chain(compiled) {
-                if site.descriptor.function == ordinal && !site.entry().load(Ordering::Relaxed).is_null() {
-                    site.entry().store(code.call_entry().cast_mut(), Ordering::Release);
-                }
+        for SiteId { caller, tier, index } in self.callers.of(ordinal) {
+            // A caller whose code is not there yet has resolved no call.
+            let caller = self.functions.get(caller as usize).and_then(OnceLock::get);
+            let sites = caller.and_then(|caller| match tier {
+                CallerTier::Interpreter => Some(caller.sites.items()),
+                CallerTier::MachineCode => caller.native.get().map(|native| native.sites.items()),
+            });
+            let site = sites.and_then(|sites| sites.get(index as usize));
+            if let Some(site) = site.filter(|site| !site.entry().load(Ordering::Relaxed).is_null()) {
+                site.entry().store(code.call_entry().cast_mut(), Ordering::Release);
             }
         }
         // They were copied from calls in the interpreter's code when this code was made, and callees may have got code since.

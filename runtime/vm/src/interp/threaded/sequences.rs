@@ -40,8 +40,10 @@ pub(super) fn find(ops: &[EmittedOp]) -> impl Iterator<Item = (usize, Handler)> 
     let mut rest = ops;
     std::iter::from_fn(move || {
         while let Some(first) = rest.first() {
-            let together = 1 + rest.windows(2).take_while(|pair| pair[0].end == pair[1].position).count();
-            match generated::sequence(&rest[..together]) {
+            // No sequence is longer, so the time for an op does not grow with its block.
+            let near = &rest[..rest.len().min(generated::LONGEST_SEQUENCE)];
+            let together = 1 + near.windows(2).take_while(|pair| pair[0].end == pair[1].position).count();
+            match generated::sequence(&near[..together]) {
                 Some((count, handler)) => {
                     rest = &rest[count..];
                     return Some((first.position, handler));

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::Machine;
-use super::native_code::LeftOut;
+use super::native_code::{CallerTier, LeftOut};
 use crate::background::{self, Urgency};
 use crate::interp::bound_modules::{BoundModule, BytecodeModule};
 use crate::limits::scope::Scope;
@@ -125,7 +125,11 @@ impl TierUp<'_> {
                 self.compile_with_callees(callee, seen, on_panic);
             }
         }
-        let compile = || compiler.compile(module, function, code, always, code_limit);
+        let compile = || {
+            let native = compiler.compile(module, function, code, always, code_limit)?;
+            module.code.callers.add(ordinal, CallerTier::MachineCode, native.sites.items());
+            Ok(native)
+        };
         let native = code.native.native.get_or_init(|| match on_panic {
             OnPanic::Unwind => compile(),
             OnPanic::LeaveOut => catch_unwind(AssertUnwindSafe(compile)).unwrap_or(Err(LeftOut::Panicked)),

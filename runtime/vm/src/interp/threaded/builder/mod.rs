@@ -10,6 +10,7 @@
 
 mod runtime_calls;
 
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
 use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
@@ -183,7 +184,7 @@ pub(super) struct CodeBuilder<'a> {
     loop_header: Option<LoopHeader>,
     branches: Vec<(usize, DistanceWidth, BranchTarget)>,
     /// The registers into which the block has loaded rodata segments that it has not passed on. Other references may have taken their place.
-    loaded_rodata: Vec<(RefReg, RodataId)>,
+    loaded_rodata: HashMap<RefReg, RodataId>,
     /// Index of the op whose instructions are being emitted; one more than that of the stream for a branch that is fused with the op before it.
     current_op: u32,
     /// The op whose instructions come next.
@@ -215,7 +216,7 @@ impl<'a> CodeBuilder<'a> {
             entries: Vec::with_capacity(function.decoded().ops.len()),
             loop_header: None,
             branches: Vec::new(),
-            loaded_rodata: Vec::new(),
+            loaded_rodata: HashMap::new(),
             current_op: 0,
             next_op: 0,
             split_edges: Vec::new(),
@@ -236,7 +237,8 @@ impl<'a> CodeBuilder<'a> {
                 let instruction = self.stream.instructions.len() + instructions_of::<()>();
                 LoopHeader { op: range.start, instruction: instruction as u32 }
             });
-            self.loaded_rodata.clear();
+            // Clearing would take as long as the longest block for each.
+            self.loaded_rodata = HashMap::new();
             let mut pc = range.start;
             while pc < range.end {
                 (self.stream.pc, self.current_op, self.next_op) = (pc, pc, pc + 1);

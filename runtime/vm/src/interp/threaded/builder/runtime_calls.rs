@@ -21,8 +21,7 @@ impl CodeBuilder<'_> {
         match op {
             Op::ConstRefZero { result } => self.stream.reference_load(ZeroLoad { pc, result: of(result) }),
             Op::ConstRefRodata { rodata, result } => {
-                self.loaded_rodata.retain(|(register, _)| *register != of(result));
-                self.loaded_rodata.push((of(result), rodata));
+                self.loaded_rodata.insert(of(result), rodata);
                 self.stream.reference_load(RodataLoad { pc, result: of(result), rodata });
             }
             Op::GlobalLoadRef { global, result, .. } if !result.is_move() => {
@@ -67,9 +66,8 @@ impl CodeBuilder<'_> {
     /// The references among the arguments of a call that the block has loaded from rodata and that the call takes, by position.
     fn take_loaded_rodata(&mut self, marshal: &Marshal) -> Box<[(u16, RodataId)]> {
         let taken = marshal.refs.iter().enumerate().filter_map(|(position, (register, passing))| {
-            let is_loaded = |(loaded, _): &(RefReg, RodataId)| *passing == Passing::Move && loaded == register;
-            let index = self.loaded_rodata.iter().position(is_loaded)?;
-            Some((u16::try_from(position).ok()?, self.loaded_rodata.swap_remove(index).1))
+            let rodata = if *passing == Passing::Move { self.loaded_rodata.remove(register) } else { None };
+            Some((u16::try_from(position).ok()?, rodata?))
         });
         taken.collect()
     }
