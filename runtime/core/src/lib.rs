@@ -5,7 +5,7 @@
 //! - [`blocking`]: which threads wait, for devices and their worker pools, and waits within limits; [`timer`]: deadlines of asynchronous tasks;
 //!   [`background`]: jobs of a thread of low priority; [`waker_set`]: what waits for one thing; [`asymmetric_fence`]: fences for locks that mostly one thread takes.
 //! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable; [`pages`]: mappings of
-//!   the system.
+//!   the system; [`release`]: dropping chains of owners.
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
 //!   [`byte_size`]: the same of sizes; [`glob`]: patterns with `*` and `?`; [`trace_events`]: traces that Perfetto opens.
 //! - [`visible_text`]: which characters of untrusted text are escaped.
@@ -24,6 +24,7 @@ pub mod limits;
 pub mod math;
 pub mod number_text;
 pub mod pages;
+pub mod release;
 pub mod shard;
 pub mod status;
 pub mod timer;

@@ -12,6 +12,7 @@ use super::accounting::Accounted;
 use super::recycle::{self, MAX_FREE, Uninit, free_list};
 use super::transfer::{check_range, require_access, require_usage};
 use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
+use crate::release::SharedOwner;
 use crate::status::Result;
 use crate::vm::{Buffer as VmBuffer, Obj};
 
@@ -45,10 +46,16 @@ impl InlineBytes {
     }
 }
 
+/// What keeps memory of a program.
+enum KeptMemory {
+    Object { _buffer: Obj<VmBuffer> },
+    Mapping { _mapping: SharedOwner },
+}
+
 /// An owner of memory that kernels may write to, even if a program imports it for reading only: the program has it to itself. Compilers
 /// let kernels write their results over constants that nothing reads afterwards.
 pub struct KernelMemory {
-    _memory: Obj<VmBuffer>,
+    _memory: KeptMemory,
     is_copy: bool,
     accounted: OnceLock<Accounted>,
 }
@@ -56,12 +63,25 @@ pub struct KernelMemory {
 impl KernelMemory {
     /// Memory that the program may write to as well.
     pub fn of_program(memory: Obj<VmBuffer>) -> KernelMemory {
-        KernelMemory { _memory: memory, is_copy: false, accounted: OnceLock::new() }
+        KernelMemory { _memory: KeptMemory::Object { _buffer: memory }, is_copy: false, accounted: OnceLock::new() }
+    }
+
+    /// The same, kept by a mapping.
+    pub fn of_mapping(mapping: Arc<dyn Any + Send + Sync>) -> KernelMemory {
+        KernelMemory {
+            _memory: KeptMemory::Mapping { _mapping: mapping.into() },
+            is_copy: false,
+            accounted: OnceLock::new(),
+        }
     }
 
     /// A copy made for the import, which counts as memory of the allocator that imports it.
     pub fn copied(memory: VmBuffer) -> KernelMemory {
-        KernelMemory { _memory: Obj::new(memory), is_copy: true, accounted: OnceLock::new() }
+        KernelMemory {
+            _memory: KeptMemory::Object { _buffer: Obj::new(memory) },
+            is_copy: true,
+            accounted: OnceLock::new(),
+        }
     }
 
     /// Counts a copy by `account`, which may refuse to, unless it is counted already.
@@ -176,7 +196,7 @@ pub(super) use {allocation_methods, state_methods};
 pub struct HeapBuffer {
     data: NonNull<u8>,
     state: AllocationState,
-    owner: Arc<dyn Any + Send + Sync>,
+    owner: SharedOwner,
 }
 
 // SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive.
@@ -198,7 +218,7 @@ impl HeapBuffer {
         access: MemoryAccess,
         usage: BufferUsage,
     ) -> HeapBuffer {
-        HeapBuffer { data, state: AllocationState::new(length, memory_type, access, usage), owner }
+        HeapBuffer { data, state: AllocationState::new(length, memory_type, access, usage), owner: owner.into() }
     }
 }
 
@@ -233,12 +253,12 @@ impl HeapBuffer {
 
     /// The owner of its memory.
     pub(super) fn into_owner(self) -> Arc<dyn Any + Send + Sync> {
-        self.owner
+        self.owner.into_inner()
     }
 
     /// The owner of its memory.
     pub(super) fn owner_mut(&mut self) -> &mut Arc<dyn Any + Send + Sync> {
-        &mut self.owner
+        self.owner.as_mut()
     }
 
     /// The address and length of a range, after the checks of [`Buffer::map_range`]. They are valid as long as the buffer lives: unlike a
@@ -274,7 +294,7 @@ impl Buffer for HeapBuffer {
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
         let (data, length) = self.range(mode, access, offset, length)?;
-        Ok(Mapping { data, length, owner: self.owner.clone() })
+        Ok(Mapping { data, length, owner: Arc::clone(&self.owner) })
     }
 }
 

@@ -50,7 +50,7 @@ pub mod transfer;
 pub mod transient;
 
 use vireo_core::status::{Result, Status};
-use vireo_core::{blocking, byte_size, heap_bytes, limits, number_text, pages, status, visible_text};
+use vireo_core::{blocking, byte_size, heap_bytes, limits, number_text, pages, release, status, visible_text};
 use vireo_vm as vm;
 
 pub use allocator::HeapAllocator;

@@ -13,6 +13,7 @@ use super::object::{Obj, Object, Ref};
 use super::object_memory;
 use crate::generated::abi::refs;
 use crate::limits::{Charge, OBJECT_BYTES};
+use crate::release::SharedOwner;
 use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.
@@ -33,8 +34,8 @@ pub struct Buffer {
 enum Owner {
     /// An allocation with its layout, the number of bytes before the buffer in it, and the charge for its memory.
     Heap(Layout, u8, Charge),
-    /// Memory of another object, which this keeps alive.
-    Shared(Arc<dyn Any + Send + Sync>),
+    /// Memory of another object, which this keeps alive, and the charge for the buffer itself.
+    Shared { owner: SharedOwner, _charge: Charge },
     /// Memory that a [`Loan`] lends for a while.
     Lent,
 }
@@ -161,7 +162,8 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// A buffer over bytes that `owner` keeps alive.
+    /// A buffer over bytes that `owner` keeps alive. Two small objects, the buffer and the owner, are charged to the call that makes it, even beyond
+    /// its limit; memory that the owner has beyond itself needs a charge of its own.
     ///
     /// # Safety
     /// `data` must stay valid for reads (and writes if `mutable`) of `length` bytes as long as `owner` lives, and no Rust
@@ -172,14 +174,16 @@ impl Buffer {
         length: usize,
         mutable: bool,
     ) -> Buffer {
-        Buffer { data, length, mutable, owner: Owner::Shared(owner) }
+        let charge = Charge::of_call_anyway(2 * OBJECT_BYTES);
+        Buffer { data, length, mutable, owner: Owner::Shared { owner: owner.into(), _charge: charge } }
     }
 
     /// An object of its own over the bytes of `reference`, if that is a buffer whose bytes are shared anyway; else the same object.
     pub(crate) fn over_same_bytes(reference: &Ref) -> Ref {
         match reference.get() {
-            Some(&Buffer { data, length, mutable, owner: Owner::Shared(ref owner) }) => {
-                Ref::new(Buffer { data, length, mutable, owner: Owner::Shared(owner.clone()) })
+            Some(&Buffer { data, length, mutable, owner: Owner::Shared { ref owner, .. } }) => {
+                let owner = Owner::Shared { owner: owner.clone(), _charge: Charge::of_call_anyway(OBJECT_BYTES) };
+                Ref::new(Buffer { data, length, mutable, owner })
             }
             _ => reference.clone(),
         }
@@ -189,7 +193,7 @@ impl Buffer {
     #[doc(hidden)]
     pub fn owner<T: Any>(&self) -> Option<&T> {
         match &self.owner {
-            Owner::Shared(owner) => owner.downcast_ref(),
+            Owner::Shared { owner, .. } => owner.downcast_ref(),
             Owner::Heap(..) | Owner::Lent => None,
         }
     }

@@ -23,7 +23,7 @@ pub mod value;
 mod wait_source;
 
 use vireo_core::status::Result;
-use vireo_core::{background, limits, math, pages, status, visible_text};
+use vireo_core::{background, limits, math, pages, release, status, visible_text};
 use vireo_module::{bytecode, convention, vmfb};
 
 pub use buffer::Buffer;

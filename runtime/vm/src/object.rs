@@ -16,6 +16,7 @@ use super::buffer::Buffer;
 use super::object_memory;
 use crate::limits::scope;
 use crate::limits::{Charge, OBJECT_BYTES};
+use crate::release::release;
 use crate::status::{Result, Status};
 
 /// A type whose values live in ref registers.
@@ -47,7 +48,7 @@ struct VTable {
     type_id: TypeId,
     type_name: &'static str,
     identity: unsafe fn(NonNull<ObjectHeader>) -> *const (),
-    drop: unsafe fn(NonNull<ObjectHeader>),
+    drop: unsafe fn(NonNull<()>),
 }
 
 #[repr(C)]
@@ -103,7 +104,7 @@ unsafe fn identity_of<T: Object>(header: NonNull<ObjectHeader>) -> *const () {
 
 /// # Safety
 /// `header` must be the header of a `HeapObject<T>` made by `Ref::new` whose last reference is gone.
-unsafe fn drop_object<T: Object>(header: NonNull<ObjectHeader>) {
+unsafe fn drop_object<T: Object>(header: NonNull<()>) {
     let object = header.cast::<HeapObject<T>>();
     // SAFETY: the object was made by `Ref::new` with this layout, and nothing refers to it any more. The header needs no drop, and the
     // value is read out before its memory goes.
@@ -117,7 +118,7 @@ unsafe fn drop_object<T: Object>(header: NonNull<ObjectHeader>) {
 
 /// # Safety
 /// `header` must be the header of a `CountedHeapObject<T>` made by `Ref::new` whose last reference is gone.
-unsafe fn drop_counted<T: Object>(header: NonNull<ObjectHeader>) {
+unsafe fn drop_counted<T: Object>(header: NonNull<()>) {
     let object = header.cast::<CountedHeapObject<T>>();
     // SAFETY: as in `drop_object`; the charge is read out as well.
     let (value, charge) = unsafe {
@@ -306,8 +307,8 @@ impl Drop for Ref {
         {
             self.header().acquire();
             let drop = self.header().vtable.drop;
-            // SAFETY: this was the last count, and the vtable belongs to this object's type.
-            unsafe { drop(self.0) };
+            // SAFETY: this was the last count, and the vtable belongs to this object's type. Objects may be dropped by any thread.
+            unsafe { release(self.0.cast(), drop) };
         }
     }
 }

@@ -115,8 +115,11 @@ pub fn pattern_bytes(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
     pattern.get(..length as usize).ok_or_else(too_long)
 }
 
+/// The owner of the mapping that a VM buffer over a device buffer has.
+pub struct MappedStorage(pub Arc<dyn Any + Send + Sync>);
+
 /// A buffer over `length` bytes at `offset` of a VM buffer: in place, or over a copy if they are constants of a module, because kernels may
-/// write to the buffer.
+/// write to the buffer. If the VM buffer is the storage of another device buffer, the new one refers to the same mapping, so there are no chains.
 ///
 /// # Safety
 /// `params` must not allow writes if the VM buffer is read-only.
@@ -132,11 +135,19 @@ pub unsafe fn import(
             let own = constant.writable_copy(offset, length)?;
             (own.as_ptr(), Arc::new(KernelMemory::copied(own)))
         }
-        // The program may write to all of it, so its kernels may as well.
-        None if source.is_mutable() => {
-            (source.range(offset, length)?, Arc::new(KernelMemory::of_program(source.clone())))
+        // What the program may write to, its kernels may as well.
+        None => {
+            let data = source.range(offset, length)?;
+            let owner: Arc<dyn Any + Send + Sync> = match source.owner::<MappedStorage>() {
+                Some(MappedStorage(mapping)) if source.is_mutable() && !mapping.is::<KernelMemory>() => {
+                    Arc::new(KernelMemory::of_mapping(mapping.clone()))
+                }
+                Some(MappedStorage(mapping)) => mapping.clone(),
+                None if source.is_mutable() => Arc::new(KernelMemory::of_program(source.clone())),
+                None => Arc::new(source.clone()),
+            };
+            (data, owner)
         }
-        None => (source.range(offset, length)?, Arc::new(source.clone())),
     };
     let data = NonNull::new(data).ok_or_else(|| Status::internal("the address of a VM buffer is null"))?;
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: length, owner };

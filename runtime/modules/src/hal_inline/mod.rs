@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vireo_macros::vm_module;
 
 use super::hal::TraceSink;
-use super::hal::convert::{import, object};
+use super::hal::convert::{MappedStorage, import, object};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::{
@@ -56,8 +56,7 @@ fn storage(buffer: &Arc<dyn Buffer>) -> Result<Obj<VmBuffer>> {
     let length = usize::try_from(mapping.length)
         .map_err(|_| Status::resource_exhausted(format!("a buffer of {} bytes in memory", mapping.length)))?;
     let mutable = buffer.allowed_access().contains(MemoryAccess::WRITE);
-    // The memory may belong to the mapping or to the buffer.
-    let owner = Arc::new((mapping.owner, buffer.clone()));
+    let owner = Arc::new(MappedStorage(mapping.owner));
     // SAFETY: a mapping keeps its bytes in place as long as its owner lives, and they are reached through raw pointers only.
     Ok(Obj::new(unsafe { VmBuffer::from_shared(owner, mapping.data, length, mutable) }))
 }

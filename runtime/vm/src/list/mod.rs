@@ -4,9 +4,7 @@
 
 mod element;
 
-use std::cell::RefCell;
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::element::{Element, ElementType, ListType};
@@ -454,39 +452,6 @@ fn store<T>(place: &mut T, value: T) -> Element {
     Element::None
 }
 
-thread_local! {
-    /// Elements of dropped lists that are yet to be released; `None` while no list is being dropped. It has no destructor, so that lists can be
-    /// dropped by other destructors at the end of a thread.
-    static PENDING: ManuallyDrop<RefCell<Option<Vec<Storage>>>> = const { ManuallyDrop::new(RefCell::new(None)) };
-}
-
-impl Drop for List {
-    /// Lists can hold lists to any depth, so releasing the elements must not recurse: the outermost drop works off a queue.
-    fn drop(&mut self) {
-        let storage = self.storage.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let storage = std::mem::replace(&mut storage.storage, Storage::Ref(Vec::new()));
-        if !matches!(storage, Storage::Ref(_) | Storage::Variant(_)) {
-            return;
-        }
-        let outermost = PENDING.with(|pending| match &mut *pending.borrow_mut() {
-            Some(queue) => {
-                queue.push(storage);
-                false
-            }
-            none => {
-                *none = Some(vec![storage]);
-                true
-            }
-        });
-        if outermost {
-            while let Some(storage) = PENDING.with(|pending| pending.borrow_mut().as_mut().and_then(Vec::pop)) {
-                drop(storage);
-            }
-            PENDING.with(|pending| *pending.borrow_mut() = None);
-        }
-    }
-}
-
 impl fmt::Debug for List {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The elements are not printed: a list may hold itself.
@@ -496,6 +461,8 @@ impl fmt::Debug for List {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
     use crate::Buffer;
     use crate::status::StatusCode;
