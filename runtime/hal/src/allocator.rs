@@ -13,7 +13,7 @@ use super::{
     QueueAffinity, WHOLE_BUFFER,
 };
 use crate::heap_bytes::HeapBytes;
-use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
+use crate::limits::{Charge, MAX_ALIGNMENT, MemoryBudget, OBJECT_BYTES, block_bytes};
 use crate::pages::{PageMapping, page_size};
 use crate::status::{Result, Status, StatusCode};
 
@@ -22,9 +22,6 @@ pub const HEAP_BUFFER_ALIGNMENT: u64 = 64;
 
 /// Buffers of fewer bytes are not mapped.
 const MIN_MAPPED_BYTES: u64 = 64 << 10;
-
-/// Largest alignment that can be asked for.
-const MAX_ALIGNMENT: u64 = 1 << 16;
 
 /// An allocator of host memory. It counts the bytes in use and refuses allocations that would exceed its limit. Each thread counts by itself: the
 /// peaks in its statistics are exact where one thread allocates, and else the sum of the peaks of all threads, at most the limit.
@@ -154,7 +151,7 @@ impl HeapAllocator {
     }
 
     fn allocate_unlimited(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
-        let bytes = length.saturating_add(OBJECT_BYTES);
+        let bytes = block_bytes(length, alignment).saturating_add(OBJECT_BYTES);
         let charge = Charge::new(self.budget.as_ref(), bytes, "a buffer of a device")?;
         let account = || Accounted::new(&self.counters, length, host_local, charge);
         if length <= InlineBytes::SIZE && alignment <= InlineBytes::ALIGNMENT {

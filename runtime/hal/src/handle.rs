@@ -71,7 +71,8 @@ impl Object for Fence {
     const TYPE_NAME: &'static str = <Fence as VmType>::TYPE_NAME;
 
     fn footprint(&self) -> u64 {
-        self.timepoints().len() as u64 * OBJECT_BYTES
+        // For each point its semaphore, and the status that this has if it fails.
+        size_of_val(self) as u64 + self.timepoints().len() as u64 * 2 * OBJECT_BYTES
     }
 
     fn recycle(mut self) {

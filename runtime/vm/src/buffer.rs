@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::object::{Obj, Object, Ref};
 use super::object_memory;
 use crate::generated::abi::refs;
-use crate::limits::{Charge, OBJECT_BYTES};
+use crate::limits::{Charge, MAX_ALIGNMENT, OBJECT_BYTES};
 use crate::release::SharedOwner;
 use crate::status::{Result, Status};
 
@@ -59,12 +59,16 @@ pub struct BufferLayout {
 }
 
 impl BufferLayout {
-    /// For `length` bytes. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
+    /// For `length` bytes. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two up to [`MAX_ALIGNMENT`].
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the alignment is no power of two, or if both together exceed the address space.
+    /// `INVALID_ARGUMENT` if the alignment is none of these, or if both together exceed the address space.
     pub fn new(length: usize, alignment: usize) -> Result<BufferLayout> {
         let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
+        if !alignment.is_power_of_two() || alignment as u64 > MAX_ALIGNMENT {
+            let message = format!("buffer alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
+            return Err(Status::invalid_argument(message));
+        }
         // A larger alignment in the layout would make the allocator write zeros even into fresh pages; with slack it does not.
         let slack = if length >= LARGE_BUFFER_BYTES { CACHE_LINE.saturating_sub(alignment) } else { 0 };
         let memory = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
@@ -75,7 +79,7 @@ impl BufferLayout {
 
     /// Bytes that the buffer is charged for.
     pub fn bytes(&self) -> u64 {
-        self.memory.size() as u64 + OBJECT_BYTES
+        object_memory::block_bytes(self.memory).saturating_add(OBJECT_BYTES)
     }
 }
 
@@ -90,10 +94,10 @@ impl Buffer {
     #[doc(hidden)]
     pub const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
 
-    /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
+    /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two up to 65,536.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the alignment is no power of two, or if the length exceeds the address space; `RESOURCE_EXHAUSTED` if there is no memory.
+    /// `INVALID_ARGUMENT` if the alignment is none of these, or if the length exceeds the address space; `RESOURCE_EXHAUSTED` if there is no memory.
     pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
         Buffer::zeroed(BufferLayout::new(length, alignment)?)
     }

@@ -6,15 +6,17 @@ use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use super::buffer::Buffer;
-use crate::status::{Result, Status};
+use crate::limits::{Charge, block_bytes};
+use crate::status::Result;
 use crate::vmfb::bytes::PrivateMemory;
+use crate::vmfb::schema::module_file::SEGMENT_ALIGNMENT;
 use crate::vmfb::{Archive, Segment};
 
 /// The owner of the bytes of a constant.
 pub struct Constant {
     segment: Segment,
     /// The copy for kernels that get the whole constant, made on first use.
-    kernel_copy: OnceLock<Result<Buffer>>,
+    kernel_copy: OnceLock<Buffer>,
 }
 
 impl Buffer {
@@ -39,7 +41,10 @@ impl Constant {
     /// # Errors
     /// `OUT_OF_RANGE` if the range is not inside, `RESOURCE_EXHAUSTED` if there is no memory for the copy.
     pub fn writable_copy(&self, offset: u64, length: u64) -> Result<Buffer> {
-        self.segment.writable(offset, length).map(mutable_buffer)
+        // Longer ranges are refused.
+        let length_inside = length.min(self.segment.bytes().len() as u64);
+        let charge = Charge::of_call(block_bytes(length_inside, SEGMENT_ALIGNMENT), "a copy of a constant")?;
+        Ok(mutable_buffer(self.segment.writable(offset, length)?, charge))
     }
 
     /// The copy that all kernels share which get the whole constant. It is made on the first call.
@@ -47,15 +52,19 @@ impl Constant {
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there is no memory for the copy.
     pub fn kernel_copy(&self) -> Result<&Buffer> {
-        let kernel_copy = self.kernel_copy.get_or_init(|| self.writable_copy(0, self.segment.bytes().len() as u64));
-        kernel_copy.as_ref().map_err(Status::clone)
+        if let Some(kernel_copy) = self.kernel_copy.get() {
+            return Ok(kernel_copy);
+        }
+        // A failure is that of one call: the next one may have the memory. Should another thread be faster, its copy is taken.
+        let kernel_copy = self.writable_copy(0, self.segment.bytes().len() as u64)?;
+        Ok(self.kernel_copy.get_or_init(|| kernel_copy))
     }
 }
 
-/// A mutable buffer that owns private memory.
-fn mutable_buffer(mut memory: PrivateMemory) -> Buffer {
+/// A mutable buffer that owns private memory, with the charge for that.
+fn mutable_buffer(mut memory: PrivateMemory, charge: Charge) -> Buffer {
     let bytes = memory.as_mut_slice();
     let (data, length) = (NonNull::from(&mut *bytes).cast(), bytes.len());
     // SAFETY: the memory stays where it is as long as the owner, and only the buffer has its address.
-    unsafe { Buffer::from_shared(Arc::new(memory), data, length, true) }
+    unsafe { Buffer::from_shared(Arc::new((memory, charge)), data, length, true) }
 }

@@ -5,6 +5,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 
+use crate::limits;
+
 /// Blocks begin at a cache line and have a multiple of one, because a thread writes to its objects at each call: what other threads read must not lie on
 /// the same lines.
 const LINE: usize = 64;
@@ -73,6 +75,12 @@ const fn layout_of(size_class: usize) -> Layout {
 /// What a block in a free list of this size class counts for [`MAX_FREE_BYTES`].
 const fn counted_bytes(size_class: usize) -> usize {
     if size_class < CLASSES_PER_OCTAVE { 0 } else { layout_of(size_class).size() }
+}
+
+/// Bytes that a block of a layout takes, for the charge of its owner.
+pub(super) fn block_bytes(layout: Layout) -> u64 {
+    let block = size_class(layout).map_or(layout, layout_of);
+    limits::block_bytes(block.size() as u64, block.align() as u64)
 }
 
 /// Allocates a block, not initialised.

@@ -17,6 +17,19 @@ use crate::status::{Result, Status};
 /// Bytes that are charged for a small host object: a few words, and about as much for the memory that it owns.
 pub const OBJECT_BYTES: u64 = 256;
 
+/// Largest alignment that memory of a program can have. An aligned block can take as many bytes as its alignment, however short it is.
+pub const MAX_ALIGNMENT: u64 = 1 << 16;
+
+/// The alignment of blocks that ask for none, and the bytes before each.
+const BLOCK_HEADER: u64 = 16;
+
+/// Bytes that a block of the system's allocator is charged for. Aligned blocks are cut out of blocks that are longer by the alignment and a few words, and
+/// what is left of these is not always used for others.
+pub fn block_bytes(length: u64, alignment: u64) -> u64 {
+    let lost = if alignment <= BLOCK_HEADER { 0 } else { alignment + 3 * BLOCK_HEADER };
+    length.saturating_add(BLOCK_HEADER + lost)
+}
+
 /// A shared limit of memory and the bytes that are used. Clones are the same budget.
 #[derive(Clone)]
 pub struct MemoryBudget(Arc<Inner>);

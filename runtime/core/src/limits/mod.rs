@@ -8,7 +8,7 @@ pub mod scope;
 #[doc(hidden)]
 pub mod work;
 
-pub use budget::{Charge, MemoryBudget, OBJECT_BYTES};
+pub use budget::{Charge, MAX_ALIGNMENT, MemoryBudget, OBJECT_BYTES, block_bytes};
 pub use cancellation::{CancelSubscription, Cancellation};
 pub use fuel::Fuel;
 #[doc(hidden)]

@@ -279,12 +279,9 @@ impl Helpers for Machine<'_> {
 impl Machine<'_> {
     /// The layout of a new buffer and the charge for its memory, if both are within the limits.
     fn layout(&self, length: u64, alignment: i32) -> Result<(BufferLayout, Charge)> {
-        let alignment = u32::try_from(alignment)
-            .ok()
-            .filter(|alignment| *alignment == 0 || alignment.is_power_of_two())
-            .ok_or_else(|| Status::invalid_argument(format!("buffer alignment {alignment} is not a power of two")))?;
-        self.limits.check_allocation(length.saturating_add(u64::from(alignment)), "buffer")?;
-        let layout = BufferLayout::new(length as usize, alignment as usize)?;
+        let alignment = alignment as u32 as usize;
+        self.limits.check_allocation(length, "buffer")?;
+        let layout = BufferLayout::new(length as usize, alignment)?;
         Ok((layout, Charge::new(self.limits.memory.as_ref(), layout.bytes(), "a buffer")?))
     }
 
