@@ -120,22 +120,31 @@ impl<'g> Values<'g> {
             return Some(poly.clone());
         }
         budget.spend(1)?;
-        // A value that depends on itself finds this.
-        self.polys[id.index()] = Some(Rc::new(self.whole(Known::Node(id))));
+        // Only parameters can depend on themselves, and what does is found in the graph by their blocks.
         let poly = match self.graph.node(id).kind {
             _ if depth == MAX_DEPTH => None,
             Kind::Parameter => {
-                let block = self.flow.at(id).map(|at| at.0);
-                block.map_or(Some(()), |block| self.parameters(block, depth + 1, budget))?;
-                return self.polys[id.index()].clone();
+                if let Some(At(block, _)) = self.flow.at(id) {
+                    self.parameters(block, depth + 1, budget)?;
+                    return self.polys[id.index()].clone();
+                }
+                None
             }
             Kind::Primitive(..) if self.bounded.contains(id.index()) => None,
             _ => self.computed(id, depth, budget),
         };
-        if let Some(poly) = poly {
-            self.polys[id.index()] = Some(Rc::new(poly));
-        }
-        self.polys[id.index()].clone()
+        let poly = Rc::new(poly.unwrap_or_else(|| self.whole(Known::Node(id))));
+        self.polys[id.index()] = Some(poly.clone());
+        Some(poly)
+    }
+
+    /// Whether the polynomial of a value is the value itself.
+    pub fn is_atom(&mut self, id: NodeId, budget: &mut Budget) -> Option<bool> {
+        let poly = self.poly(id, budget)?;
+        Some(match poly.0.as_slice() {
+            [(product, 1)] => product.as_atom().is_some_and(|atom| self.known(atom) == Known::Node(id)),
+            _ => false,
+        })
     }
 
     /// The polynomial of a value by what it is computed of.

@@ -191,6 +191,7 @@ impl Prover<'_> {
             }
         }
         (self.facts.positive, self.facts.invariant) = (positive, invariant);
+        self.facts.signs.clear();
     }
 
     /// The windows of a buffer, with what is known at the position.

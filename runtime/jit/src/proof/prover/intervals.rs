@@ -26,12 +26,11 @@ impl Prover<'_> {
         let whole = (-limit, limit - 1);
         // A value that depends on itself may be anything.
         self.checked().intervals.insert(id, None);
-        let poly = self.values.poly(id, &mut self.budget)?;
-        let own = Poly::atom(self.values.atom(Known::Node(id)));
         let computed = if depth < MAX_DEPTH { self.computed(id, depth + 1)? } else { None };
         let found = match computed.filter(|(least, most)| *least >= whole.0 && *most <= whole.1) {
             Some(interval) => Some(interval),
-            None => (*poly == own).then_some(whole),
+            // An atom stands for the value itself.
+            None => self.values.is_atom(id, &mut self.budget)?.then_some(whole),
         };
         let range = self.checked().ranges.get(&id).copied();
         let found = found.map(|own| range.map_or(own, |range| (own.0.max(range.0), own.1.min(range.1))));
@@ -76,7 +75,11 @@ impl Prover<'_> {
                     _ => None,
                 }
             }
-            Kind::Parameter => self.parameter(id, depth)?,
+            Kind::Parameter => {
+                // How its loop is counted is found with it.
+                self.values.poly(id, &mut self.budget)?;
+                self.parameter(id, depth)?
+            }
             _ => None,
         })
     }
@@ -138,10 +141,10 @@ impl Prover<'_> {
             return Some(Some((start.0, most)));
         }
         let iterations = self.values.atom(Known::Iterations(block));
-        let poly = self.values.poly(id, &mut self.budget)?;
-        if *poly == Poly::atom(self.values.atom(Known::Node(id))) {
+        if self.values.is_atom(id, &mut self.budget)? {
             return Some(None);
         }
+        let poly = self.values.poly(id, &mut self.budget)?;
         let Some(grows) = poly.split(iterations).and_then(|(grows, _)| grows.as_constant()) else { return Some(None) };
         let all = (reach - start.0).max(0) / by.0;
         let grown = product((grows.into(), grows.into()), (0, all));

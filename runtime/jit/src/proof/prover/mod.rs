@@ -61,6 +61,8 @@ struct Facts {
     /// Polynomials that are not negative, and those without numbers of iterations.
     positive: Vec<Rc<Poly>>,
     invariant: Vec<Rc<Poly>>,
+    /// Which atoms are known not to be negative.
+    signs: Vec<Option<bool>>,
 }
 
 /// Elements of a buffer, from an index on, that a check has found to be there if the first one is.
@@ -421,7 +423,20 @@ impl<'g> Prover<'g> {
 
     /// Whether no factor of a product is negative.
     fn is_positive(&mut self, product: Product) -> bool {
-        product.atoms().all(|atom| match self.values.known(atom) {
+        product.atoms().all(|atom| match self.facts.signs.get(usize::from(atom)) {
+            Some(Some(known)) => *known,
+            _ => {
+                let known = self.is_positive_atom(atom);
+                let signs = &mut self.facts.signs;
+                signs.resize(signs.len().max(usize::from(atom) + 1), None);
+                signs[usize::from(atom)] = Some(known);
+                known
+            }
+        })
+    }
+
+    fn is_positive_atom(&mut self, atom: Atom) -> bool {
+        match self.values.known(atom) {
             Known::Node(id) => {
                 let own = Poly::atom(atom);
                 matches!(self.interval(id, 0), Some(Some((0.., _))))
@@ -437,7 +452,7 @@ impl<'g> Prover<'g> {
             },
             // It is the number of iterations of a loop.
             Known::Entered(_) | Known::Elements(..) => true,
-        })
+        }
     }
 }
 
