@@ -14,9 +14,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::parameters;
 use crate::run::{print, print_json};
+use crate::time_limit;
 
 /// Prints what the last module needs. Nothing is loaded but the module files.
 pub fn explain(arguments: &ExplainArguments) -> Result<Exit, Failure> {
+    time_limit::start(arguments.timeout, "explaining the module")?;
     let drivers = Drivers::load(&arguments.devices, SecurityPolicy::trusted())?;
     let devices = arguments.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, _>>()?;
     let builder = devices.into_iter().fold(Session::builder(), ModelBuilder::with_device).drivers(drivers.registry());

@@ -35,6 +35,7 @@ mod support_matrix;
 mod table;
 mod task;
 mod tiers;
+mod time_limit;
 mod trace;
 mod values;
 

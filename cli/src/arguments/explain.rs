@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DeviceArguments, ParameterArguments};
+use super::{DeviceArguments, ParameterArguments, Seconds};
 use crate::exit;
 
 /// Flags of `vireo explain`. The command fails with code 3 if something is missing.
@@ -23,6 +23,9 @@ pub struct ExplainArguments {
     /// Where parameters come from.
     #[command(flatten)]
     pub parameters: ParameterArguments,
+    /// Most time that the command may take, in seconds. Without it there is no limit.
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<Seconds>,
     /// Write JSON for programs instead of text for people.
     #[arg(long)]
     pub json: bool,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::DeviceArguments;
 use super::examples;
+use super::{DeviceArguments, Seconds};
 
 /// Flags of `vireo dump`.
 #[derive(Args, Debug)]
@@ -27,6 +27,9 @@ pub struct DumpArguments {
     /// Write the offset of each block and op in its function before it.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub bytecode_offsets: bool,
+    /// Most time that the command may take, in seconds. Without it there is no limit.
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<Seconds>,
     /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
     #[arg(long, conflicts_with_all = ["output", "format"])]
     pub jit: bool,

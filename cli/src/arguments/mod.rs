@@ -29,7 +29,7 @@ pub use self::inspect::{
 pub use self::params::{
     ConvertArguments, CreateArguments, ParameterArguments, ParameterMode, ParamsCommand, ParamsDumpArguments,
 };
-pub use self::policy::PolicyArguments;
+pub use self::policy::{PolicyArguments, Seconds};
 pub use self::run::RunArguments;
 pub use self::trace::TraceArguments;
 #[cfg(feature = "software-agents")]

@@ -33,7 +33,7 @@ pub struct PolicyArguments {
 
 /// A time.
 #[derive(Clone, Copy, Debug)]
-pub struct Seconds(Duration);
+pub struct Seconds(pub Duration);
 
 impl FromStr for Seconds {
     type Err = String;

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use vireo::asm::{Directive, Keyword, signature};
 use vireo::bytecode::{Names, VerifiedFunction, disassemble, disassemble_op};
 
-use super::summary::Summary;
+
+use super::summary::{Export, Summary};
 use vireo::visible_text::visible;
 
 /// Bytes of a read-only segment that are shown in full. Weights can be gigabytes.
@@ -41,7 +42,7 @@ pub fn declarations(summary: &Summary, rodata: &dyn Fn(usize) -> Vec<u8>) -> Str
 
 /// Function `ordinal` with its exports.
 pub fn function(
-    summary: &Summary,
+    exports: &[&Export],
     names: Names<'_>,
     ordinal: usize,
     function: &VerifiedFunction,
@@ -49,7 +50,7 @@ pub fn function(
 ) -> String {
     let name = names.functions.get(ordinal).cloned().unwrap_or_default();
     let mut text = String::new();
-    for export in summary.exports.iter().filter(|export| export.ordinal == ordinal) {
+    for export in exports {
         let target = if export.name == name { String::new() } else { format!(" = @{name}") };
         let _ = writeln!(text, "{} @{}{target}", Directive::Export, visible(&export.name));
     }

@@ -8,6 +8,7 @@ mod overview;
 mod summary;
 mod text;
 
+use std::collections::HashMap;
 use std::io;
 
 use vireo::Status;
@@ -21,6 +22,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::{print, print_json};
 use crate::suggest::did_you_mean;
+use crate::time_limit;
 use summary::{Dependency, Export, Function, Import, Rodata, Summary, short_text};
 
 /// Does what the flags say.
@@ -30,6 +32,7 @@ pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
             Failure::new(Exit::Usage, "JSON shows the metadata, not the disassembly").hint("drop one of the flags")
         );
     }
+    time_limit::start(arguments.timeout, "showing the module")?;
     let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let mut summary = summarize(&archive);
     let mut out = io::stdout().lock();
@@ -138,10 +141,12 @@ struct Chosen<'a> {
 }
 
 fn disassembly(archive: &Archive, summary: &Summary, functions: &[VerifiedFunction], chosen: &Chosen<'_>) -> String {
+    let segments = archive.rodata().map(|segment| segment.range).collect::<Vec<_>>();
     let rodata = |ordinal: usize| {
-        let range = archive.rodata().nth(ordinal).map(|segment| segment.range);
+        let range = segments.get(ordinal).cloned();
         range.and_then(|range| archive.bytes().get(range)).unwrap_or_default().to_vec()
     };
+    let exports = exports_by_function(&summary.exports);
     with_names(summary, |names| {
         let mut text = if chosen.filtered { String::new() } else { assembly::declarations(summary, &rodata) };
         for ordinal in chosen.ordinals {
@@ -149,11 +154,21 @@ fn disassembly(archive: &Archive, summary: &Summary, functions: &[VerifiedFuncti
                 if !text.is_empty() {
                     text.push('\n');
                 }
-                text.push_str(&assembly::function(summary, names, *ordinal, function, chosen.offsets));
+                let exports = exports.get(ordinal).map_or(&[][..], Vec::as_slice);
+                text.push_str(&assembly::function(exports, names, *ordinal, function, chosen.offsets));
             }
         }
         text
     })
+}
+
+/// The exports of each function that has some.
+fn exports_by_function(exports: &[Export]) -> HashMap<usize, Vec<&Export>> {
+    let mut by_function: HashMap<usize, Vec<&Export>> = HashMap::new();
+    for export in exports {
+        by_function.entry(export.ordinal).or_default().push(export);
+    }
+    by_function
 }
 
 /// Calls `with` with what the module calls things.
@@ -183,8 +198,9 @@ fn summarize(archive: &Archive) -> Summary {
     });
     let exports = exports.collect::<Vec<_>>();
     let debug = DebugDatabase::of(archive);
+    let by_function = exports_by_function(&exports);
     let function = |(ordinal, function): (usize, &vmfb::Function<'_>)| {
-        let exported = exports.iter().filter(|export| export.ordinal == ordinal);
+        let exported = by_function.get(&ordinal).into_iter().flatten();
         let mut names = exported.map(|export| export.name.clone()).collect::<Vec<_>>();
         let is_exported = !names.is_empty();
         if names.is_empty() {
@@ -202,6 +218,7 @@ fn summarize(archive: &Archive) -> Summary {
             exported: is_exported,
         }
     };
+    let all = functions.iter().enumerate().map(function).collect();
     Summary {
         name: archive.name().into(),
         version: archive.version(),
@@ -236,7 +253,7 @@ fn summarize(archive: &Archive) -> Summary {
         global_bytes: global_bytes as u64,
         global_refs: global_refs as u64,
         code_bytes: archive.bytecode().len() as u64,
-        functions: functions.iter().enumerate().map(function).collect(),
+        functions: all,
         has_source_map: debug.is_some(),
         exports,
     }

@@ -220,6 +220,28 @@ fn modules_come_from_stdin_too() {
 }
 
 #[test]
+fn commands_that_look_at_modules_end_at_their_limit_of_time() {
+    use std::process::Stdio;
+    for command_line in [&["dump"][..], &["dump", "--jit"], &["dump", "--output=all"], &["explain"]] {
+        // The module never comes.
+        let mut child = command()
+            .args(command_line)
+            .args(["-", "--timeout=0.05"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take();
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command_line:?}: {stderr}");
+        assert!(stderr.contains("the module took longer than the limit of 0.05 s"), "{command_line:?}: {stderr}");
+    }
+}
+
+#[test]
 fn files_that_are_written_can_be_read_again() {
     let temporary = tempfile::tempdir().unwrap();
     let module = format!("--module={}", folder("tests/fixtures").join("values.vmfb").display());

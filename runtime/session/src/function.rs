@@ -46,7 +46,7 @@ impl Function {
 
     /// The reflection attributes that the compiler wrote: `iree.abi.declaration`, `iree.abi`, ...
     pub fn attrs(&self) -> Vec<(&str, &str)> {
-        let function = self.module().archive().and_then(|archive| archive.functions().nth(self.ordinal));
+        let function = self.module().archive().and_then(|archive| archive.function(self.ordinal));
         function.map(|function| function.attrs().collect()).unwrap_or_default()
     }
 

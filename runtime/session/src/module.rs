@@ -307,7 +307,7 @@ impl Module {
 
     /// The reflection attribute `key` of an export.
     pub fn attr_of(&self, export: &ExportInfo<'_>, key: &str) -> Option<&str> {
-        let function = self.archive()?.functions().nth(export.ordinal)?;
+        let function = self.archive()?.function(export.ordinal)?;
         function.attrs().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 

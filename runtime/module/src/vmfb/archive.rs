@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::bytes::{Bytes, OwnedBytes, PrivateMemory};
 use super::metadata::{Dependency, Export, Function, Import, Rodata, RodataLocation};
 use super::schema::bytecode_module_def::{
-    self, BytecodeModuleDef, CompressionTypeDef, ExportFunctionDef, ImportFlagBits, ModuleDependencyFlagBits,
+    self, BytecodeModuleDef, CompressionTypeDef, ExportFunctionDef, FunctionDescriptor, FunctionSignatureDef,
+    ImportFlagBits, ModuleDependencyFlagBits,
 };
 use super::schema::module_file::{
     BYTECODE_MAJOR_SHIFT, MINIMUM_FLATBUFFER_SIZE, SEGMENT_ALIGNMENT, SizePrefix, ZIP_LOCAL_HEADER_SIGNATURE,
@@ -288,18 +289,17 @@ impl Archive {
         let def = self.def();
         let signatures = def.function_signatures().unwrap_or_default();
         let descriptors = def.function_descriptors().unwrap_or_default();
-        // `check` proved that both vectors are equally long and that no number below is negative.
-        descriptors.iter().zip(signatures.iter()).map(|(descriptor, signature)| {
-            let start = descriptor.bytecode_offset as usize;
-            Function {
-                code: start..start + descriptor.bytecode_length as usize,
-                requirements: descriptor.requirements,
-                blocks: u32::from(descriptor.block_count as u16),
-                slots: u32::from(descriptor.i32_register_count as u16),
-                refs: u32::from(descriptor.ref_register_count as u16),
-                signature,
-            }
-        })
+        // `check` proved that both vectors are equally long.
+        descriptors.iter().zip(signatures.iter()).map(function_of)
+    }
+
+    /// Function `ordinal`.
+    pub fn function(&self, ordinal: usize) -> Option<Function<'_>> {
+        let def = self.def();
+        let signatures = def.function_signatures().unwrap_or_default();
+        let descriptors = def.function_descriptors().unwrap_or_default();
+        let exists = ordinal < descriptors.len().min(signatures.len());
+        exists.then(|| function_of((descriptors.get(ordinal), signatures.get(ordinal))))
     }
 
     /// The code of all functions.
@@ -357,6 +357,19 @@ impl Archive {
 impl fmt::Debug for Archive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Archive({}: module `{}`)", self.0.name, self.name())
+    }
+}
+
+/// A function of its two records. `check` proved that no number is negative.
+fn function_of((descriptor, signature): (FunctionDescriptor, FunctionSignatureDef<'_>)) -> Function<'_> {
+    let start = descriptor.bytecode_offset as usize;
+    Function {
+        code: start..start + descriptor.bytecode_length as usize,
+        requirements: descriptor.requirements,
+        blocks: u32::from(descriptor.block_count as u16),
+        slots: u32::from(descriptor.i32_register_count as u16),
+        refs: u32::from(descriptor.ref_register_count as u16),
+        signature,
     }
 }
 

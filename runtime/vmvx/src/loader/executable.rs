@@ -192,7 +192,7 @@ fn kernel(module: &Module, export: &ExportInfo<'_>) -> Result<Kernel> {
         );
         return Err(Status::invalid_argument(message));
     }
-    let function = module.archive().and_then(|archive| archive.functions().nth(export.ordinal));
+    let function = module.archive().and_then(|archive| archive.function(export.ordinal));
     let attribute = |key: &str| -> Result<Option<u32>> {
         let value = function.as_ref().and_then(|function| function.attrs().find(|(name, _)| *name == key));
         let number = |(_, text): (&str, &str)| {
