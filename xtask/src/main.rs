@@ -3,7 +3,7 @@
 //! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
 //! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded
 //! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, `facts` at literals that repeat the specs,
-//! `semver` at what users see of the library. `opcodes` writes the table of the instruction decoder. `dist` builds what is shipped, `cross`
+//! `semver` at what users see of the library, `growth` at the work that hostile modules make. `opcodes` writes the table of the instruction decoder. `dist` builds what is shipped, `cross`
 //! builds and runs for other machines, `package` what is published, `soft` the software libraries of GPUs. Specs are read
 //! from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod docs;
 mod facts;
 mod features;
 mod figures;
+mod growth;
 mod handlers;
 mod op;
 mod opcodes;
@@ -35,6 +36,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask facts
        cargo xtask features
        cargo xtask figures
+       cargo xtask growth [--command FILE] [NAME]
        cargo xtask handlers [FILE]
        cargo xtask opcodes
        cargo xtask outside
@@ -53,6 +55,7 @@ facts      fails for literals in hand-written Rust that repeat what spec/ says
 docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
 figures    quotes the figures of benches/figures.json in README.md
+growth     fails if the work for hostile modules grows faster than their size; `cargo xtask growth --help` says more
 handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
            returns where it should jump
 opcodes    writes the table of the decoder that finds instructions which a processor lacks
@@ -91,6 +94,11 @@ fn main() -> ExitCode {
         ["docs", "--out", directory] => docs::docs(Some(Path::new(directory))),
         ["features"] => features::features().map_err(Failure::Wrong),
         ["figures"] => figures::figures(),
+        ["growth", "--help" | "-h"] => print(growth::HELP),
+        ["growth"] => growth::growth(None, "").map_err(Failure::Wrong),
+        ["growth", "--command", file] => growth::growth(Some(Path::new(file)), "").map_err(Failure::Wrong),
+        ["growth", "--command", file, part] => growth::growth(Some(Path::new(file)), part).map_err(Failure::Wrong),
+        ["growth", part] => growth::growth(None, part).map_err(Failure::Wrong),
         ["handlers"] => handlers::handlers(None).map_err(Failure::Wrong),
         ["handlers", file] => handlers::handlers(Some(Path::new(file))).map_err(Failure::Wrong),
         ["opcodes"] => opcodes::opcodes(),
