@@ -5,7 +5,6 @@ use std::fmt::Write;
 use vireo::asm::{Directive, Keyword, signature};
 use vireo::bytecode::{Names, VerifiedFunction, disassemble, disassemble_op};
 
-
 use super::summary::{Export, Summary};
 use vireo::visible_text::visible;
 

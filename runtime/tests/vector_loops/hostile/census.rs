@@ -64,7 +64,7 @@ fn hostile_nests_reach_all_of_the_vectoriser() {
         return skipped(Need::Processor("avx2"), "there are no vectors");
     }
     let first = number("VIREO_FIRST", 0);
-    let count = number("VIREO_NESTS", 1000) as usize;
+    let count = number("VIREO_NESTS", if cfg!(debug_assertions) { 300 } else { 1000 }) as usize;
     let (mut found, mut unproved) = ([0; PARTS.len()], 0);
     for seed in first..first + count as u64 {
         let lanes = if has_lanes(16) && seed.is_multiple_of(2) { 16 } else { 8 };
@@ -74,9 +74,12 @@ fn hostile_nests_reach_all_of_the_vectoriser() {
     }
     let told = PARTS.iter().zip(found).map(|((name, _), found)| format!("{name}: {found}"));
     eprintln!("of {count} programs, {}, guards that are not proved: {unproved}", told.collect::<Vec<_>>().join(", "));
-    assert!(count < 1000 || unproved * 4 < count, "the guards of {unproved} of {count} programs are not proved");
+    assert!(count < 300 || unproved * 4 < count, "the guards of {unproved} of {count} programs are not proved");
     for ((name, least), found) in PARTS.iter().zip(found) {
         // Of a few programs, a rare part may be in none.
-        assert!(count < 1000 || found * 1000 >= least * count, "only {found} of {count} programs have {name}");
+        assert!(
+            count < 300 || count < 1000 && *least < 200 || found * 1000 >= least * count,
+            "only {found} of {count} programs have {name}"
+        );
     }
 }

@@ -31,7 +31,7 @@ use super::skip::{Need, skipped};
 use run::{Runner, drawn};
 
 /// Programs of the default run.
-const NESTS: u64 = if cfg!(debug_assertions) { 300 } else { 3000 };
+const NESTS: u64 = if cfg!(debug_assertions) { 100 } else { 3000 };
 /// Seeds whose machine code was wrong once: it lost the last run of a header with what that stores or traps at (146, 174), left its buffers or their guards
 /// by the extra run of an inner loop's header (1198, 1533), or by what a parameter is after its loop (6339, 7298, 29189), lost an element that a header
 /// stores to (2002), and began a loop at a value that another vector loop had replaced (254, 2361).
