@@ -92,7 +92,7 @@ pub struct SharedOwner(ManuallyDrop<Arc<dyn Any + Send + Sync>>);
 
 impl SharedOwner {
     /// The owner, mutably.
-    pub fn as_mut(&mut self) -> &mut Arc<dyn Any + Send + Sync> {
+    pub fn get_mut(&mut self) -> &mut Arc<dyn Any + Send + Sync> {
         &mut self.0
     }
 

@@ -258,7 +258,7 @@ impl HeapBuffer {
 
     /// The owner of its memory.
     pub(super) fn owner_mut(&mut self) -> &mut Arc<dyn Any + Send + Sync> {
-        self.owner.as_mut()
+        self.owner.get_mut()
     }
 
     /// The address and length of a range, after the checks of [`Buffer::map_range`]. They are valid as long as the buffer lives: unlike a
