@@ -39,12 +39,23 @@ thread_local! {
     static QUEUE: ManuallyDrop<RefCell<Vec<Pending>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-/// Restores the depth, also if a destructor panics.
+/// Counts a drop as long as it lives, also if a destructor panics. The outermost one works off the queue when it ends.
 struct Level(u32);
+
+impl Level {
+    #[inline]
+    fn enter(depth: u32) -> Level {
+        DEPTH.set(depth + 1);
+        Level(depth)
+    }
+}
 
 impl Drop for Level {
     #[inline]
     fn drop(&mut self) {
+        if self.0 == 0 && ANY_WAITS.get() {
+            work_off();
+        }
         DEPTH.set(self.0);
     }
 }
@@ -55,21 +66,13 @@ impl Drop for Level {
 /// `drop` must be callable with it once, on this thread, as long as that takes.
 #[inline]
 pub unsafe fn release(object: NonNull<()>, drop: unsafe fn(NonNull<()>)) {
-    drop_or_wait(Pending::Object { object, drop });
-}
-
-#[inline]
-fn drop_or_wait(pending: Pending) {
     let depth = DEPTH.get();
     if depth >= MAX_DEPTH {
-        return wait(pending);
+        return wait(Pending::Object { object, drop });
     }
-    DEPTH.set(depth + 1);
-    let _level = Level(depth);
-    pending.drop_now();
-    if depth == 0 && ANY_WAITS.get() {
-        work_off();
-    }
+    let _level = Level::enter(depth);
+    // SAFETY: the caller guarantees it.
+    unsafe { drop(object) };
 }
 
 #[cold]
@@ -80,6 +83,16 @@ fn wait(pending: Pending) {
 
 #[cold]
 fn work_off() {
+    /// A destructor may panic here, too.
+    struct Outermost;
+
+    impl Drop for Outermost {
+        fn drop(&mut self) {
+            DEPTH.set(0);
+        }
+    }
+
+    let _outermost = Outermost;
     while let Some(pending) = QUEUE.with(|queue| queue.borrow_mut().pop()) {
         pending.drop_now();
     }
@@ -129,7 +142,13 @@ impl Drop for SharedOwner {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: it is taken once, when the value is dropped.
-        drop_or_wait(Pending::Owner { _owner: unsafe { ManuallyDrop::take(&mut self.0) } });
+        let owner = unsafe { ManuallyDrop::take(&mut self.0) };
+        let depth = DEPTH.get();
+        if depth >= MAX_DEPTH {
+            return wait(Pending::Owner { _owner: owner });
+        }
+        let _level = Level::enter(depth);
+        drop(owner);
     }
 }
 

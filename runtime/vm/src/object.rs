@@ -49,6 +49,8 @@ struct VTable {
     type_name: &'static str,
     identity: unsafe fn(NonNull<ObjectHeader>) -> *const (),
     drop: unsafe fn(NonNull<()>),
+    /// False if nothing that the object owns can own objects, but for what is released in turn by itself.
+    owns_objects: bool,
 }
 
 #[repr(C)]
@@ -90,6 +92,7 @@ trait HasVTable: Object + Sized {
         type_name: Self::TYPE_NAME,
         identity: identity_of::<Self>,
         drop: drop_object::<Self>,
+        owns_objects: true,
     };
 }
 
@@ -132,7 +135,7 @@ unsafe fn drop_counted<T: Object>(header: NonNull<()>) {
 }
 
 /// The vtable of buffers. It has one address, so the type check of a buffer, which programs do all the time, is a comparison of pointers.
-static BUFFER: VTable = Buffer::VTABLE;
+static BUFFER: VTable = VTable { owns_objects: false, ..Buffer::VTABLE };
 
 /// The layout of heap objects, as offsets from the object header, for machine code.
 pub mod offsets {
@@ -306,9 +309,9 @@ impl Drop for Ref {
         if self.header().count.load(Ordering::Acquire) == 1 || self.header().count.fetch_sub(1, Ordering::Release) == 1
         {
             self.header().acquire();
-            let drop = self.header().vtable.drop;
+            let VTable { drop, owns_objects, .. } = *self.header().vtable;
             // SAFETY: this was the last count, and the vtable belongs to this object's type. Objects may be dropped by any thread.
-            unsafe { release(self.0.cast(), drop) };
+            unsafe { if owns_objects { release(self.0.cast(), drop) } else { drop(self.0.cast()) } };
         }
     }
 }

@@ -282,7 +282,9 @@ impl Machine<'_> {
         let alignment = alignment as u32 as usize;
         self.limits.check_allocation(length, "buffer")?;
         let layout = BufferLayout::new(length as usize, alignment)?;
-        Ok((layout, Charge::new(self.limits.memory.as_ref(), layout.bytes(), "a buffer")?))
+        // Most calls have no budget, and no need to know what the buffer takes.
+        let memory = self.limits.memory.as_ref();
+        Ok((layout, memory.map_or(Ok(Charge::default()), |memory| memory.charge(layout.bytes(), "a buffer"))?))
     }
 
     /// Checks the limits before an op on many bytes: the countdown counts it as one of a thousand steps, but it takes as long as many of them.
