@@ -317,7 +317,8 @@ fn counted_loop(ops: &str) -> String {
     ))
 }
 
-/// A module with a loop over a buffer that is tested at its top: the counter is `%i4:5`, the bound, `%i0:1`, is that of a global, and `%i6:7` an odd number.
+/// A module with a loop over a buffer that is tested at its top: the counter is `%i4:5`, the bound, `%i0:1`, is that of a global, and `%i6:7`
+/// an odd number.
 fn bounded_loop(ops: &str) -> String {
     function(&format!(
         "^bb0:
