@@ -284,7 +284,9 @@ impl<'g> Prover<'g> {
         for index in 0..self.facts.positive.len() {
             let fact = &self.facts.positive[index];
             let Some((_, factor)) = of_counter(fact).filter(|(own, _)| *own == product) else { continue };
-            let left = if value % factor == 0 && value / factor > 0 { goal.plus(-value / factor, fact) } else { None };
+            let times =
+                value.checked_div(factor).filter(|times| *times > 0 && times.checked_mul(factor) == Some(value));
+            let left = times.and_then(|times| goal.plus(-times, fact));
             if left.is_some_and(|left| left.0.iter().all(|(product, value)| *value > 0 && self.is_positive(*product))) {
                 return Some(true);
             }
@@ -394,7 +396,9 @@ impl<'g> Prover<'g> {
                     continue;
                 }
                 // As often as the term needs it, or as often as what is positive in the goal allows.
-                let needed = (value / factor + i64::from(value % factor != 0)).max(1);
+                // The least number does not fit where its sign is changed.
+                let Some(whole) = value.checked_div(*factor) else { continue };
+                let needed = (whole + i64::from(whole.checked_mul(*factor) != Some(value))).max(1);
                 let of_goal =
                     |other: &Product| goal.0.iter().find(|(own, _)| own == other).map_or(0, |(_, value)| *value);
                 let allowed = fact.0.iter().filter(|(_, more)| *more > 0 && times.is_one());
@@ -476,6 +480,6 @@ impl Values<'_> {
 /// How many times another polynomial one is.
 fn multiple(poly: &Poly, of: &Poly) -> Option<i64> {
     let ((product, value), (other, one)) = (poly.0.first()?, of.0.first()?);
-    let times = value / one;
+    let times = value.checked_div(*one)?;
     (product == other && Poly::default().plus(times, of)? == *poly).then_some(times)
 }
