@@ -200,7 +200,7 @@ mod linux {
 
         let thread = libc::CLONE_THREAD as u64;
         when(libc::SYS_clone, vec![argument(0, MaskedEq(thread), thread)?])?;
-        // What this process does to itself: to end with a signal, to read its limits, and to lower the priority of a thread.
+        // Calls on the process itself: to end with a signal, to read its limits, and to lower the priority of a thread.
         when(libc::SYS_tgkill, vec![argument(0, Eq, std::process::id().into())?])?;
         when(libc::SYS_prlimit64, vec![argument(0, Eq, 0)?, argument(2, Eq, 0)?])?;
         when(libc::SYS_setpriority, vec![argument(0, Eq, libc::PRIO_PROCESS as u64)?, argument(1, Eq, 0)?])?;

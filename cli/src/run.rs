@@ -67,7 +67,7 @@ pub fn listing(program: &ProgramArguments, listing: &ListingArguments) -> Result
     listing.dump_devices.as_ref().map(|driver| drivers()?.dump_devices(driver)).transpose()
 }
 
-/// What a call takes and what becomes of its results, read and opened before the program runs.
+/// The inputs of a call and the files of its results, read and opened before the program runs.
 struct Prepared {
     inputs: Vec<Datum>,
     expected: Vec<Datum>,

@@ -419,7 +419,7 @@ fn programs_have_no_more_memory_than_they_are_charged() -> Result<()> {
                     context.function(&format!("memory.{}", kind.name))?.call_with(&arguments, limits.clone())
                 };
                 let what = || format!("{uri}: {count} {} of {size} bytes aligned to {alignment}", kind.name);
-                // What is made at the first call stays.
+                // The first call makes things that stay.
                 drop(call(2).map_err(|status| status.context(what()))?);
                 let measure = || (ALLOCATED.load(Ordering::SeqCst), budget.used());
                 let before = measure();

@@ -11,13 +11,13 @@ use crate::confinement::untrusted;
 use crate::tiers::tiers;
 
 const DEVICES: [&str; 2] = ["--device=local-sync", "--device=local-task"];
-/// What the programs may take.
+/// The limits of the programs.
 const TIMEOUT: &str = "--timeout=1";
 const MEMORY: u64 = 64 << 20;
 /// When a process is taken to hang. That is far more than the time limit, because builds and machines of tests may be slow: the attacks that were
 /// found took a multiple of it, or for ever.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// What a process takes without a program, for its code and threads, and what the system rounds.
+/// The memory of a process without a program, for its code and threads, and for rounding by the system.
 const PROCESS: u64 = 64 << 20;
 
 /// How an attack has to end.

@@ -35,7 +35,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// Whether something waits. It is read often, so it is a flag of its own.
     static ANY_WAITS: Cell<bool> = const { Cell::new(false) };
-    /// What waits. It has no destructor, so that other destructors can drop objects at the end of a thread.
+    /// The objects that wait. The queue has no destructor, so that other destructors can drop objects at the end of a thread.
     static QUEUE: ManuallyDrop<RefCell<Vec<Pending>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 

@@ -16,7 +16,7 @@ use std::{env, fs, thread};
 
 use kinds::{KINDS, Kind};
 
-/// What the command says about itself.
+/// The help of the command.
 pub const HELP: &str = "usage: cargo xtask growth [--command FILE] [NAME]
 
 Builds `vireo` as it is released, or takes FILE. Writes modules that are hostile to the passes of the loader, the verifier, the interpreter

@@ -111,7 +111,7 @@ impl<'g> Flow<'g> {
             known.iter().for_each(|(from, which, target)| after[*from as usize][*which] = *target);
             flow.plain = Some(Tree::new(&after, budget)?.0);
         }
-        // What no path reaches brings no values.
+        // A block that no path reaches brings no values.
         for block in graph.blocks.indices() {
             let edges = std::mem::take(&mut flow.edges[block.index()]);
             flow.edges[block.index()] = edges.into_iter().filter(|edge| flow.is_reached(edge.from)).collect();

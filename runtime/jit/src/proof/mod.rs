@@ -165,8 +165,11 @@ impl<'g> Checker<'g> {
         if let Some(terminator) = graph.native_terminators.get(block) {
             terminator.values.iter().try_for_each(|(value, _)| self.needs(&[*value], None, end))?;
         }
-        if let Terminator::SideExit(_, exit) = &content.terminator {
-            self.exit(Some(*exit), end)?;
+        match &content.terminator {
+            Terminator::SideExit(_, exit) => self.exit(Some(*exit), end)?,
+            // A test is a fact about its operands.
+            Terminator::Branch(test, _) => self.needs(&[*test], None, end)?,
+            Terminator::Jump(_) | Terminator::Guarded(_) | Terminator::Open => {}
         }
         self.prove(block, checks)
     }
@@ -189,7 +192,10 @@ impl<'g> Checker<'g> {
             exit.fallback.iter().try_for_each(|branch| self.needs(&branch.args, None, at))?;
         }
         let Some(exit) = exit.filter(|exit| self.storing.contains(exit.0 as usize)) else { return Ok(()) };
-        self.graph.exit(exit).pending_stores.iter().try_for_each(|store| self.access(*store, at))
+        self.graph.exit(exit).pending_stores.iter().try_for_each(|store| {
+            self.needs(&self.graph.node(*store).args, Some(*store), at)?;
+            self.access(*store, at)
+        })
     }
 
     /// Proves the access of a node, if it is one, but for what leans on guards.
@@ -353,7 +359,39 @@ impl<'g> Checker<'g> {
                     .map(|(half, first)| vector(first, 1, lanes, masks.and_then(|masks| node.args.get(masks + half))));
                 Some(halves.collect::<Option<_>>().map(|reaches| Access { primitive, reaches }))
             }
-            _ => None,
+            // They access no element of a buffer. A new kind has to be listed here, or above.
+            Kind::Primitive(..)
+            | Kind::Constant(_)
+            | Kind::Parameter
+            | Kind::Slot(_)
+            | Kind::FlushToSlots
+            | Kind::Passed(_)
+            | Kind::Number
+            | Kind::Low
+            | Kind::High
+            | Kind::Pair
+            | Kind::Cast
+            | Kind::IsBuffer(_)
+            | Kind::IsMutable(_)
+            | Kind::Base(_)
+            | Kind::Elements(..)
+            | Kind::Reference(_)
+            | Kind::Globals
+            | Kind::InRange
+            | Kind::CountSteps
+            | Kind::UncountStep
+            | Kind::Lanes(..)
+            | Kind::FirstOfPair(..)
+            | Kind::Quotients { .. }
+            | Kind::ConstantQuotients(_)
+            | Kind::Splat
+            | Kind::LaneNumbers
+            | Kind::Extract(_)
+            | Kind::SumLanes
+            | Kind::Multiples(_)
+            | Kind::Byte(..)
+            | Kind::Interleave(_)
+            | Kind::HasRoom => None,
         }
     }
 

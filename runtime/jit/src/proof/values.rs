@@ -3,7 +3,7 @@
 //! iterations, which is an atom of the loop.
 //!
 //! That holds wherever the value is available, so it needs no facts. Whether a value *is* what its polynomial gives, without wrapping, does, and
-//! `prover.rs` finds it.
+//! `prover` finds it.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ const MAX_DEPTH: u32 = 40;
 /// Most nodes of the step of a parameter.
 const MAX_STEP_NODES: u32 = 64;
 
-/// What an atom stands for.
+/// The meaning of an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Known {
     /// No value.
@@ -263,7 +263,7 @@ impl<'g> Values<'g> {
         for base in 0..count {
             // For each other branch the atom that the number is there.
             let mut numbers: Vec<Option<Atom>> = vec![None; count];
-            let mut found = Vec::new();
+            let mut found: Vec<(NodeId, &Vec<Rc<Poly>>, Poly)> = Vec::new();
             for (polys, id) in brought.iter().zip(&parameters) {
                 let mut by: Option<Poly> = None;
                 let fits = self.is_before(&polys[base], block)
@@ -272,8 +272,14 @@ impl<'g> Values<'g> {
                         if more.0.is_empty() {
                             return true;
                         }
-                        let is_counter =
-                            |atom: &Atom| matches!(self.known(*atom), Known::Iterations(_) | Known::Entered(_));
+                        // A number that is never negative, whatever wraps.
+                        let is_counter = |atom: &Atom| match self.known(*atom) {
+                            Known::Iterations(other) => {
+                                self.loops.get(&other).is_none_or(|counted| counted.step != Step::ToBound)
+                            }
+                            Known::Entered(_) => true,
+                            _ => false,
+                        };
                         let number = numbers[edge].or_else(|| more.atoms().find(is_counter));
                         let Some((factor, rest)) = number.and_then(|number| more.split(number)) else { return false };
                         numbers[edge] = number;
@@ -282,13 +288,15 @@ impl<'g> Values<'g> {
                             && *by.get_or_insert_with(|| factor.clone()) == factor
                     });
                 if fits && let Some(by) = by {
-                    found.push((*id, polys[base].clone(), by));
+                    found.push((*id, polys, by));
                 }
             }
+            // All parameters grow with the number of a branch, or the branch has none.
+            found.retain(|(_, polys, _)| (0..count).all(|edge| numbers[edge].is_none() || polys[edge] != polys[base]));
             if numbers.iter().any(Option::is_some) && !found.is_empty() {
                 let entered = self.whole(Known::Entered(block));
-                for (id, start, by) in found {
-                    let value = by.times(&entered).and_then(|more| start.plus(1, &more));
+                for (id, polys, by) in found {
+                    let value = by.times(&entered).and_then(|more| polys[base].plus(1, &more));
                     if let Some(value) = value.filter(|value| value.fits(self.bits)) {
                         self.polys[id.index()] = Some(Rc::new(value));
                     }
@@ -344,7 +352,7 @@ impl<'g> Values<'g> {
         Some(self.combined(linear, &args).map(Rc::new))
     }
 
-    /// What a step is a multiple of the loop's number of iterations by: itself, if it is always the same.
+    /// The factor by which a parameter grows with the loop's number of iterations: its step, if that is always the same.
     fn per_iteration(&self, block: BlockIndex, step: Poly) -> Option<Poly> {
         let single = self.loops.get(&block).filter(|counted| counted.step == Step::ToBound);
         let Some(counted) = single else { return self.is_before(&step, block).then_some(step) };

@@ -158,7 +158,7 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
-        // What comes after a loop that has been vectorised uses other values than before.
+        // The code after a loop that has been vectorised uses other values than before.
         let again = if count > 0 { Candidate::new(graph, candidate.nest.preheader, *largest) } else { Some(candidate) };
         let Some(candidate) = again else { continue };
         let jammed = unroll_and_jam::jam(graph, &candidate, &preheaders);

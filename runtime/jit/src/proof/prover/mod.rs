@@ -34,7 +34,7 @@ type Interval = (i128, i128);
 /// Whether what is put in place of an atom has to be its value, and not only congruent to it.
 type Exactly = bool;
 
-/// What checks say that are all on every path to a position.
+/// The facts that follow from the checks on every path to a position.
 #[derive(Default)]
 struct Checked {
     /// The least and the most that values are, which are not negative.
@@ -49,7 +49,7 @@ struct Checked {
     intervals: Table<NodeId, Option<Interval>>,
 }
 
-/// What holds at a position besides.
+/// The facts at a position: those of checks, and what tests add to them.
 #[derive(Default)]
 struct Facts {
     /// The number of what checks say.
@@ -85,7 +85,7 @@ pub(super) struct Prover<'g> {
     pub values: Values<'g>,
     pub budget: Budget,
     facts: Facts,
-    /// What the checks say that are on every path to the end of a block, or to a check in it; by that block and the number of its checks.
+    /// The facts of the checks on every path to the end of a block, or to a check in it; by that block and the number of its checks.
     checked: Vec<Checked>,
     numbers: Table<(BlockIndex, usize), usize>,
     /// The checks of each block.
@@ -110,6 +110,7 @@ impl<'g> Prover<'g> {
     fn checked(&mut self) -> &mut Checked {
         &mut self.checked[self.facts.checked]
     }
+
     /// The polynomial with what is known at the position in place of atoms that stand for it.
     fn resolve(&mut self, poly: &Poly, exactly: Exactly) -> Option<Poly> {
         let mut result = poly.clone();
@@ -223,7 +224,7 @@ impl<'g> Prover<'g> {
 
     /// Whether all elements from `first` to `last` after an index are in a buffer.
     fn reaches(&mut self, index: &Poly, (first, last): (i64, &Poly), buffer: (u16, u8), chain: u32) -> Option<bool> {
-        // What is left of a buffer from its first element on is all of it. The check against that has found one.
+        // From its first element on, all of a buffer is left. The check against that has found one element.
         if chain > 0 && index.0.is_empty() {
             return Some(true);
         }
@@ -278,7 +279,7 @@ impl<'g> Prover<'g> {
         let counter =
             goal.atoms().filter(|atom| self.depth(*atom).is_some()).max_by_key(|atom| (self.depth(*atom), *atom));
         let Some(counter) = counter else { return self.is_invariant(goal) };
-        // What a fact says of this number may be all that is needed.
+        // One fact about this number may be enough.
         let of_counter = |poly: &Poly| poly.0.iter().find(|(product, _)| product.contains(counter)).copied();
         let (product, value) = of_counter(goal)?;
         for index in 0..self.facts.positive.len() {
@@ -352,8 +353,7 @@ impl<'g> Prover<'g> {
             return Some(None);
         };
         let iterations = self.values.atom(Known::Iterations(block));
-        let Some((_, start)) = counter.split(iterations) else { return Some(None) };
-        let Some((step, _)) = counter.split(iterations) else { return Some(None) };
+        let Some((step, start)) = counter.split(iterations) else { return Some(None) };
         let most = bound.plus(-1, &start).and_then(|most| match (counted.step, counted.is_top_tested) {
             // A counter that grows by what it is away from the bound is at the bound then.
             (Step::ToBound, _) => Some(most),
