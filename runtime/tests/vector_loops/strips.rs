@@ -248,3 +248,55 @@ fn strips_trap_where_the_loop_does() {
     let (failure, used, _) = on_both(&context, "two", [5, 100, 0, 0], u64::MAX);
     assert!(failure.is_some_and(|failure| failure.contains("INVALID_ARGUMENT")) && used == 0);
 }
+
+/// `for i in start..bound { q = i / d; out[512 + q] = q }`, where the header adds one to `out[i]` before it tests.
+const STORES_IN_HEADER: &str = "
+vm.module @m version 0
+vm.type i32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @header
+vm.func @header(%r0: !vm.buffer, %r1: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, %i6:7: i64) -> () {
+^bb0:
+  %i8:9 = vm.const.i64 1
+  %i10 = vm.const.i32 1
+  %i12:13 = vm.const.i64 512
+  vm.br ^bb1()
+^bb1:
+  %i11 = vm.buffer.load.i32 %r0, %i0:1
+  %i11 = vm.add.i32 %i11, %i10
+  vm.buffer.store.i32 %i11, %r0, %i0:1
+  %i18 = vm.cmp.lt.i64.s %i0:1, %i2:3
+  vm.cond_br %i18, ^bb2(), ^bb3()
+^bb2:
+  %i20:21 = vm.div.i64.s %i0:1, %i4:5
+  %i22:23 = vm.add.i64 %i20:21, %i12:13
+  %i11 = vm.trunc.i64.i32 %i20:21
+  vm.buffer.store.i32 %i11, %r0, %i22:23
+  %i0:1 = vm.add.i64 %i0:1, %i8:9
+  vm.br ^bb1()
+^bb3:
+  vm.return
+}
+";
+
+#[test]
+fn headers_that_store_run_once_for_each_iteration() {
+    verify_between_passes();
+    let module = Module::from_bytes(&assemble(STORES_IN_HEADER).expect("it is a program")).expect("it is a module");
+    let context = Context::new([module]).expect("it needs nothing");
+    for divisor in [1, 2, 8, 9, 16, 100] {
+        for (start, bound) in [(0, 0), (0, 8), (0, 100), (3, 99)] {
+            let (failure, used, memory) = on_both(&context, "header", [start, bound, divisor, 0], u64::MAX);
+            assert_eq!((failure, used), (None, (bound - start) as u64));
+            for index in start as usize..=bound as usize {
+                assert_eq!(
+                    memory[4 * index..][..4],
+                    1_u32.to_le_bytes(),
+                    "element {index} of {start}..{bound} by {divisor}"
+                );
+            }
+        }
+    }
+}

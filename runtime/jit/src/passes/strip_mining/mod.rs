@@ -94,7 +94,8 @@ fn division(graph: &Graph, id: NodeId) -> Option<bool> {
     }
 }
 
-/// Whether a loop counts up by one, and divides anything in each iteration.
+/// Whether a loop counts up by one, and divides anything in each iteration. Each strip ends with a run of the header of its own, so a header that
+/// stores would store once more than it may.
 fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
     let mut nodes = 0;
     nest.for_each_node(graph, &mut |_| nodes += 1);
@@ -102,7 +103,7 @@ fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
         Item::Nodes(block) => graph.blocks[*block].nodes.iter().any(|id| division(graph, *id).is_some()),
         Item::Loop(_) => false,
     });
-    divides && nest.is_top_tested && nest.step == 1 && nodes <= MAX_NODES
+    divides && nest.is_top_tested && !nest.has_header_effects(graph) && nest.step == 1 && nodes <= MAX_NODES
 }
 
 /// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits that nobody uses.
