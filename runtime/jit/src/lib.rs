@@ -80,6 +80,15 @@ pub struct Plan {
     is_checked: bool,
 }
 
+/// The reason for which a function is not compiled in a mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    /// It would take more visits than a function may, or more of something else.
+    TooLarge,
+    /// Not all accesses are proved to be inside of their buffers.
+    Unproved,
+}
+
 /// A side exit at the end of a block, after which machine code may be resumed.
 #[derive(Clone, Copy, Debug)]
 struct SideExit {
@@ -116,15 +125,24 @@ impl Plan {
     /// leans on guards.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let context = FunctionContext { module, function };
-        let modes: &[CompileMode] = match module.shape.baseline {
-            true => &[CompileMode::Baseline],
-            false => &[CompileMode::Optimised, CompileMode::Checked, CompileMode::Baseline],
-        };
-        modes.iter().find_map(|mode| Plan::with(context, *mode))
+        if !module.shape.baseline {
+            match Plan::with(context, CompileMode::Optimised) {
+                Ok(plan) => return Some(plan),
+                Err(Refused::Unproved) => {
+                    if let Ok(plan) = Plan::with(context, CompileMode::Checked) {
+                        return Some(plan);
+                    }
+                }
+                Err(Refused::TooLarge) => {}
+            }
+        }
+        // A call whose time is over needs no code.
+        limits::scope::check().ok()?;
+        Plan::with(context, CompileMode::Baseline).ok()
     }
 
-    fn with(context: FunctionContext<'_>, mode: CompileMode) -> Option<Plan> {
-        let mut graph = build::build(context, mode)?;
+    fn with(context: FunctionContext<'_>, mode: CompileMode) -> Result<Plan, Refused> {
+        let mut graph = build::build(context, mode).ok_or(Refused::TooLarge)?;
         Verifier::built(&graph, context, mode);
         if mode == CompileMode::Baseline {
             let verifier = Verifier::begin(&graph);
@@ -132,19 +150,26 @@ impl Plan {
             verifier.after("dce", &graph, RangeChecks::Exact);
         } else {
             if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_LIVENESS_BITS {
-                return None;
+                return Err(Refused::TooLarge);
             }
             let features = Features::detect().with_lanes(context.module.shape.max_lanes);
             optimise::optimise(&mut graph, features, mode == CompileMode::Optimised);
         }
-        if let Err(unproved) = proof::check(&graph) {
+        let proved = proof::check(&graph);
+        if graph.effort.is_spent() {
+            return Err(Refused::TooLarge);
+        }
+        if let Err(unproved) = proved {
             // Without guards, each access has its check.
             debug_assert!(mode == CompileMode::Optimised, "{unproved:?} of a function without guards");
-            return None;
+            return Err(Refused::Unproved);
         }
-        let allocation = regalloc::allocate(&graph);
+        let allocation = regalloc::allocate(&graph).filter(|allocation| allocation.spill_slots <= MAX_SPILL_SLOTS);
+        if std::env::var_os("VEFF").is_some() {
+            eprintln!("EFF {mode:?} {} {:?} {}", context.function.decoded().ops.len(), graph.effort, proved.is_ok());
+        }
         let is_checked = mode == CompileMode::Checked;
-        (allocation.spill_slots <= MAX_SPILL_SLOTS).then_some(Plan { graph, allocation, is_checked })
+        Ok(Plan { allocation: allocation.ok_or(Refused::TooLarge)?, graph, is_checked })
     }
 
     /// Whether the function has a loop, or at least as many computed nodes as ops that the runtime or the interpreter executes.

@@ -7,6 +7,7 @@ use super::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::ir::bits::Bits;
+use crate::ir::effort::Effort;
 use crate::ir::visits::Visits;
 
 /// The lattice value of the 32 bits of a slot: a constant, or one of two numbers that are none. So values meet without branches.
@@ -78,7 +79,7 @@ const MAX_PASSES: usize = 32;
 
 impl Constants {
     /// None if there is no fixed point after that many passes.
-    pub fn new(function: &VerifiedFunction, liveness: &TypedLiveness<'_>) -> Option<Constants> {
+    pub fn new(function: &VerifiedFunction, liveness: &TypedLiveness<'_>, effort: &Effort) -> Option<Constants> {
         let (decoded, slots) = (function.decoded(), function.slots());
         let mut entries = vec![Known::UNREACHED; slots * decoded.blocks.len()];
         // Arguments are unknown, and slots that begin as zeros are taken to be, too.
@@ -92,6 +93,9 @@ impl Constants {
                     continue;
                 }
                 let ops = content.ops.clone();
+                if !effort.spend(slots + ops.len()) {
+                    return None;
+                }
                 let entry = &entries[block * slots..][..slots];
                 let is_unreached = slots > 0 && entry.iter().all(|known| *known == Known::UNREACHED);
                 if is_unreached || liveness.targets(ops.end - 1).next().is_none() {
@@ -103,6 +107,7 @@ impl Constants {
                     changes(decoded, liveness, pc, |slot, new| known[slot] = new);
                 }
                 for (target, edge) in liveness.targets(ops.end - 1) {
+                    effort.spend(slots);
                     let remaps = edge.map_or(&[][..], |edge| decoded.remaps(decoded.edge(edge)));
                     let mut brought = &known;
                     if !remaps.is_empty() {

@@ -11,6 +11,7 @@ use crate::bytecode::{
 };
 use crate::convention::Kind;
 use crate::interp::BytecodeModule;
+use crate::ir::effort::Effort;
 use crate::ir::visits::Visits;
 use vireo_module::verify;
 
@@ -86,7 +87,11 @@ const MAX_PASSES: usize = 32;
 
 impl<'a> TypedLiveness<'a> {
     /// None if the tables would be too large, or there is no fixed point after that many passes.
-    pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<TypedLiveness<'a>> {
+    pub fn new(
+        function: &'a VerifiedFunction,
+        module: &'a BytecodeModule,
+        effort: &Effort,
+    ) -> Option<TypedLiveness<'a>> {
         let decoded = function.decoded();
         let (blocks, slots) = (decoded.blocks.len(), function.slots());
         // Each edge takes time for all slots.
@@ -105,6 +110,9 @@ impl<'a> TypedLiveness<'a> {
             for (block, content) in decoded.blocks.iter().enumerate().rev() {
                 if !visits.begin(block, liveness.targets(content.ops.end - 1).map(|(target, _)| target.index())) {
                     continue;
+                }
+                if !effort.spend(slots + content.ops.len()) {
+                    return None;
                 }
                 reads.fill(Read::Never);
                 content.ops.clone().rev().for_each(|pc| liveness.transfer(pc, &mut reads, |_, _| {}));

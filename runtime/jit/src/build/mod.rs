@@ -31,6 +31,7 @@ use crate::analysis::loops::{self, LoopHeader};
 use crate::analysis::typed_liveness::{Read, TypedLiveness};
 use crate::bytecode::{BlockId, Decoded};
 use crate::generated::vm::jit;
+use crate::ir::effort::Effort;
 use crate::ir::graph::{BlockIndex, CompileMode, Entry, ExitId, Graph, Kind, Node, NodeId, Passed};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
@@ -90,16 +91,20 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
     if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS && !is_baseline {
         return None;
     }
-    let liveness =
-        if is_baseline { TypedLiveness::of_ops(function, module)? } else { TypedLiveness::new(function, module)? };
+    let effort = Effort::new(decoded.ops.len());
+    let liveness = if is_baseline {
+        TypedLiveness::of_ops(function, module)?
+    } else {
+        TypedLiveness::new(function, module, &effort)?
+    };
     let mut builder = FunctionBuilder {
         decoded,
         context,
         arguments_if_called: context.arguments().filter(|_| !is_baseline),
-        entry_constants: if is_baseline { Constants::default() } else { Constants::new(function, &liveness)? },
+        entry_constants: if is_baseline { Constants::default() } else { Constants::new(function, &liveness, &effort)? },
         liveness,
         slot_constants: ConstantSlots::default(),
-        graph: Graph::default(),
+        graph: Graph { effort, ..Graph::default() },
         current: BlockIndex::NONE,
         defs: Defs::new(function.slots()),
         pc: 0,
@@ -144,6 +149,7 @@ impl<'a> FunctionBuilder<'a> {
         if (ops.len()).checked_mul(self.defs.len())? > MAX_LIVENESS_ENTRIES
             || self.frame_state_values > MAX_FRAME_STATE_VALUES
             || self.failed
+            || !self.graph.effort.spend(ops.len() + self.defs.len() * (1 + self.incoming[block.index()].len()))
         {
             return None;
         }

@@ -87,7 +87,7 @@ impl FunctionCompiler for Marked {
             marked += 1;
         }
         assert!(marked > 0);
-        let allocation = crate::regalloc::allocate(&graph);
+        let allocation = crate::regalloc::allocate(&graph).expect("it is small");
         self.code.install(&Plan { graph, allocation, is_checked: false }, module, function, code, limit)
     }
 

@@ -20,7 +20,7 @@ use crate::interp::threaded::{
     ThreadedInstruction, cold,
 };
 use crate::ir::graph::BlockIndex;
-use crate::limits::Charge;
+use crate::limits::{self, Charge};
 use crate::x64::runtime_layout::{LinkTargets, NativeEntry};
 
 /// Code spaces consist of whole pages.
@@ -95,7 +95,10 @@ impl FunctionCompiler for ModuleCode {
         if self.bytes.load(Ordering::Relaxed).saturating_add(CODE_PAGE) > limit {
             return Err(LeftOut::CodeLimit);
         }
-        let plan = Plan::new(function, module).ok_or(LeftOut::TooLarge)?;
+        let plan = Plan::new(function, module).ok_or_else(|| match limits::scope::check() {
+            Ok(()) => LeftOut::TooLarge,
+            Err(_) => LeftOut::Interrupted,
+        })?;
         if !always && !plan.is_worthwhile() {
             return Err(LeftOut::NotWorthwhile);
         }

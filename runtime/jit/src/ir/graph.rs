@@ -9,6 +9,7 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use super::bits::Bits;
+use super::effort::Effort;
 use super::per_block::PerBlock;
 use super::types::{Effect, Scalar, Ty, Width};
 use crate::bytecode::{CallId, ListId};
@@ -524,6 +525,8 @@ pub(crate) struct Graph {
     pub inlined_entry: Option<BlockIndex>,
     /// Loads that are made where their only user is, in a register that is never allocated to a value (`passes/splats.rs`).
     pub folded: Bits,
+    /// The visits that are left for it.
+    pub effort: Effort,
 }
 
 impl Graph {

@@ -12,7 +12,7 @@ const MAX_MOVES: usize = 256;
 pub(super) fn lay_out(graph: &mut Graph) {
     let mut at = 0;
     let mut moves = 0;
-    while at + 1 < graph.order.len() && moves < MAX_MOVES {
+    while at + 1 < graph.order.len() && moves < MAX_MOVES && !graph.effort.is_spent() {
         if let Some((join, end)) = conditional(graph, at) {
             graph.order[at + 1..end].rotate_left(join - at - 1);
             moves += 1;
@@ -38,6 +38,7 @@ fn conditional(graph: &Graph, at: usize) -> Option<(usize, usize)> {
     }
     let inside = |index: &usize| depth(*index) >= around;
     let end = (at + 1..graph.order.len()).find(|index| !inside(index)).unwrap_or(graph.order.len());
+    graph.effort.spend(end - at);
     let join = (at + 2..end).find(|index| graph.order[*index] == join)?;
     let has_loop = (at + 1..join).any(|index| depth(index) > around);
     has_loop.then_some((join, end))

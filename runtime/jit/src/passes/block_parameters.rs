@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::replacements::Replacements;
 use crate::analysis::dominators::Predecessors;
-use crate::ir::graph::{Graph, NodeId};
+use crate::ir::graph::Graph;
 use crate::ir::per_block::PerBlock;
 
 /// Removes parameters for which all branches have one argument.
@@ -14,22 +14,27 @@ pub(super) fn remove_redundant(graph: &mut Graph, predecessors: &PerBlock<Predec
         return;
     }
     let mut replacements = Replacements::new(graph);
+    // Forwards for loops one after the other, and then backwards for loops inside of each other.
+    let mut order = graph.order.clone();
     loop {
         let mut changed = false;
-        for block in graph.order.iter().copied() {
+        for block in order.iter().copied() {
+            // Parameters that are left are no mistake.
+            if !graph.effort.spend(graph.blocks[block].parameters.len() * predecessors[block].len()) {
+                break;
+            }
             for (index, parameter) in graph.blocks[block].parameters.iter().copied().enumerate() {
                 if replacements.find(parameter) != parameter {
                     continue;
                 }
-                let mut values: SmallVec<[NodeId; 4]> = SmallVec::new();
-                for (from, which) in &predecessors[block] {
+                let mut values = predecessors[block].iter().filter_map(|(from, which)| {
                     let value = replacements.find(graph.branches(*from)[*which].args[index]);
-                    if value != parameter && !values.contains(&value) {
-                        values.push(value);
-                    }
-                }
-                if let [only] = values.as_slice() {
-                    replacements.0[parameter.index()] = *only;
+                    (value != parameter).then_some(value)
+                });
+                if let Some(only) = values.next()
+                    && values.all(|value| value == only)
+                {
+                    replacements.0[parameter.index()] = only;
                     changed = true;
                 }
             }
@@ -37,6 +42,7 @@ pub(super) fn remove_redundant(graph: &mut Graph, predecessors: &PerBlock<Predec
         if !changed {
             break;
         }
+        order.reverse();
     }
     for (block, predecessors) in predecessors.indexed() {
         if graph.blocks[block].parameters.iter().all(|parameter| replacements.get(*parameter) == *parameter) {

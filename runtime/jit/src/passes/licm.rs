@@ -31,6 +31,10 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: boo
     for (block, content) in graph.blocks.indexed() {
         content.parameters.iter().chain(&content.nodes).for_each(|node| block_of[node.index()] = block);
     }
+    let mut position = PerBlock::new(graph, usize::MAX);
+    tree.order().iter().enumerate().for_each(|(index, block)| position[*block] = index);
+    let mut body = PerBlock::new(graph, false);
+    let mut marked: Vec<BlockIndex> = Vec::new();
     // Inner loops come later in the order. A node that is hoisted from one may be hoisted from the outer one, too.
     for preheader in tree.order().iter().rev().copied() {
         let Some(exit) = graph.blocks[preheader].preheader_exit else { continue };
@@ -38,19 +42,34 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: boo
         let latches: Vec<BlockIndex> =
             tree.predecessors[header].iter().map(|(from, _)| *from).filter(|from| *from != preheader).collect();
         // The natural loop: the blocks from which a latch is reached without passing the header.
-        let mut body = PerBlock::new(graph, false);
+        marked.drain(..).for_each(|block| body[block] = false);
         body[header] = true;
+        marked.push(header);
         let mut pending = latches.clone();
+        // All blocks of the loop are looked at a few times, with their nodes.
+        if graph.effort.is_spent() {
+            return hoisted;
+        }
+        let mut is_natural = true;
         while let Some(block) = pending.pop() {
             if !std::mem::replace(&mut body[block], true) {
+                marked.push(block);
+                // A way into the loop past its header: nothing is known of the blocks from which it comes.
+                is_natural = position[block] == usize::MAX || tree.dominates(header, block);
+                if !is_natural {
+                    break;
+                }
                 pending.extend(tree.predecessors[block].iter().map(|(from, _)| *from));
             }
         }
-        let inside: Vec<BlockIndex> = tree.order().iter().copied().filter(|block| body[*block]).collect();
-        for block in &inside {
+        // Blocks that nothing reaches come last, and are left alone.
+        marked.sort_unstable_by_key(|block| position[*block]);
+        let inside = &marked[..marked.partition_point(|block| position[*block] != usize::MAX)];
+        for block in inside {
             graph.blocks[*block].depth += 1;
+            graph.effort.spend(1 + 2 * graph.blocks[*block].nodes.len());
         }
-        if inside.iter().all(|block| tree.dominates(header, *block)) {
+        if is_natural {
             let is_in_each_iteration = |block: BlockIndex| latches.iter().all(|latch| tree.dominates(block, *latch));
             let mut after_test = Vec::new();
             for block in inside.iter().copied() {
@@ -69,7 +88,7 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: boo
             let checked: Vec<BlockIndex> =
                 inside.iter().copied().filter(|block| !is_outer || is_in_each_iteration(*block)).collect();
             let this =
-                Loop { preheader, header, latches: &latches, body: &inside, inside: &body, checked: &checked, exit };
+                Loop { preheader, header, latches: &latches, body: inside, inside: &body, checked: &checked, exit };
             if guards && let Some(mut guarded) = range_check_hoisting::move_checks(graph, &mut block_of, &this) {
                 after_test.retain(|id| matches!(graph.node(*id).kind, Kind::IsMutable(_)));
                 guarded.moved = after_test;

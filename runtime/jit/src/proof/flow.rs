@@ -46,10 +46,41 @@ pub(super) struct Flow<'g> {
     /// The tree with edges to headers whose test is known, if there are some.
     plain: Option<Tree>,
     /// For each vertex, those from which it is reached.
-    before: Vec<SmallVec<[Vertex; 2]>>,
+    before: Lists,
     /// For each block, all branches to it, those that are known not to enter a loop included.
     pub edges: Vec<SmallVec<[Edge<'g>; 2]>>,
     at: Vec<Option<At>>,
+}
+
+/// Lists of vertices, one for each vertex.
+#[derive(Default)]
+struct Lists {
+    /// Where each list begins, and where the last one ends.
+    starts: Vec<u32>,
+    all: Vec<Vertex>,
+}
+
+impl Lists {
+    /// The second ones of pairs, by the first one.
+    fn new(pairs: impl Iterator<Item = (Vertex, Vertex)> + Clone, count: usize) -> Lists {
+        let mut starts = vec![0; count + 1];
+        pairs.clone().for_each(|(of, _)| starts[of as usize + 1] += 1);
+        for index in 0..count {
+            starts[index + 1] += starts[index];
+        }
+        let mut next = starts.clone();
+        let mut all = vec![0; starts[count] as usize];
+        for (of, other) in pairs {
+            all[next[of as usize] as usize] = other;
+            next[of as usize] += 1;
+        }
+        Lists { starts, all }
+    }
+
+    fn of(&self, vertex: Vertex) -> &[Vertex] {
+        let vertex = vertex as usize;
+        &self.all[self.starts[vertex] as usize..self.starts[vertex + 1] as usize]
+    }
 }
 
 /// The dominators of vertices.
@@ -69,32 +100,33 @@ impl<'g> Flow<'g> {
             order: Vec::new(),
             tree: Tree::default(),
             plain: None,
-            before: Vec::new(),
+            before: Lists::default(),
             edges: vec![SmallVec::new(); count],
             at: vec![None; graph.nodes.len()],
         };
-        let mut after: Vec<SmallVec<[Vertex; 2]>> = vec![SmallVec::new(); 2 * count + 1];
+        // The edges, in the order of the vertices that they are from, and those that are known to lead elsewhere.
+        let mut after: Vec<(Vertex, Vertex)> = Vec::with_capacity(3 * count);
         let mut known = Vec::new();
+        let root = 2 * count as u32;
         for (block, content) in graph.blocks.indexed() {
             budget.spend(1 + content.nodes.len())?;
-            after[top(block) as usize].push(end(block));
+            after.push((top(block), end(block)));
             let mut exits: SmallVec<[_; 8]> = content.nodes.iter().filter_map(|id| graph.node(*id).exit).collect();
+            // Many nodes have one exit.
+            exits.dedup();
             exits.extend(graph.branches(block).iter().filter_map(|branch| branch.limits_exit));
             if let Terminator::SideExit(_, exit) = &content.terminator {
                 exits.push(*exit);
             }
             for branch in exits.iter().filter_map(|exit| graph.exits.get(exit.0 as usize)?.fallback.as_ref()) {
-                after[top(block) as usize].push(top(branch.target));
+                after.push((top(block), top(branch.target)));
                 flow.edges.get_mut(branch.target.index())?.push(Edge { from: block, branch });
             }
             for branch in graph.branches(block) {
                 let past = past_header(graph, block, branch);
-                known.extend(past.map(|_| (end(block), after[end(block) as usize].len(), top(branch.target))));
-                after[end(block) as usize].push(top(past.unwrap_or(branch.target)));
+                known.extend(past.map(|_| (after.len(), top(branch.target))));
+                after.push((end(block), top(past.unwrap_or(branch.target))));
                 flow.edges.get_mut(branch.target.index())?.push(Edge { from: block, branch });
-            }
-            if content.entry.is_some() {
-                after[2 * count].push(top(block));
             }
             let parameters = content.parameters.iter().map(|id| (0, *id));
             for (position, id) in parameters.chain((1..).zip(content.nodes.iter().copied())) {
@@ -103,19 +135,19 @@ impl<'g> Flow<'g> {
                 }
             }
         }
-        let (tree, order, before) = Tree::new(&after, budget)?;
+        let entries = graph.blocks.indexed().filter(|(_, content)| content.entry.is_some());
+        after.extend(entries.map(|(block, _)| (root, top(block))));
+        let (tree, order, before) = Tree::new(&after, 2 * count + 1, budget)?;
         flow.order = order.into_iter().filter(|vertex| vertex % 2 == 0).map(block_of).collect();
         flow.before = before;
         flow.tree = tree;
         if !known.is_empty() {
-            known.iter().for_each(|(from, which, target)| after[*from as usize][*which] = *target);
-            flow.plain = Some(Tree::new(&after, budget)?.0);
+            known.iter().for_each(|(edge, target)| after[*edge].1 = *target);
+            flow.plain = Some(Tree::new(&after, 2 * count + 1, budget)?.0);
         }
         // A block that no path reaches brings no values.
-        for block in graph.blocks.indices() {
-            let edges = std::mem::take(&mut flow.edges[block.index()]);
-            flow.edges[block.index()] = edges.into_iter().filter(|edge| flow.is_reached(edge.from)).collect();
-        }
+        let reached = |block: BlockIndex| flow.tree.parents[top(block) as usize] != NONE;
+        flow.edges.iter_mut().for_each(|edges| edges.retain(|edge| reached(edge.from)));
         Some(flow)
     }
 
@@ -170,7 +202,7 @@ impl<'g> Flow<'g> {
             budget.spend(1)?;
             if vertex % 2 == 1 {
                 blocks.push(block_of(vertex));
-            } else if let [from] = self.before[vertex as usize].as_slice()
+            } else if let [from] = self.before.of(vertex)
                 && from % 2 == 1
                 && *from != root
                 && let Terminator::Branch(test, [then, otherwise]) = &self.graph.blocks[block_of(*from)].terminator
@@ -188,23 +220,16 @@ impl<'g> Flow<'g> {
 
 impl Tree {
     /// The tree, the reachable vertices without the root in reverse postorder, and for each vertex those that it is reached from.
-    #[expect(clippy::type_complexity, reason = "the parts are used once")]
-    fn new(
-        after: &[SmallVec<[Vertex; 2]>],
-        budget: &mut Budget,
-    ) -> Option<(Tree, Vec<Vertex>, Vec<SmallVec<[Vertex; 2]>>)> {
-        let mut tree = Tree {
-            parents: vec![NONE; after.len()],
-            depths: vec![0; after.len()],
-            numbers: vec![(NONE, NONE); after.len()],
-        };
-        let root = after.len() as u32 - 1;
-        let mut order: Vec<Vertex> = Vec::new();
-        let mut seen = vec![false; after.len()];
+    fn new(edges: &[(Vertex, Vertex)], count: usize, budget: &mut Budget) -> Option<(Tree, Vec<Vertex>, Lists)> {
+        let mut tree = Tree { parents: vec![NONE; count], depths: vec![0; count], numbers: vec![(NONE, NONE); count] };
+        let after = Lists::new(edges.iter().copied(), count);
+        let root = count as u32 - 1;
+        let mut order: Vec<Vertex> = Vec::with_capacity(count);
+        let mut seen = vec![false; count];
         let mut stack = vec![(root, 0)];
         seen[root as usize] = true;
         while let Some((vertex, next)) = stack.pop() {
-            match after[vertex as usize].get(next) {
+            match after.of(vertex).get(next) {
                 Some(target) => {
                     stack.push((vertex, next + 1));
                     if !std::mem::replace(&mut seen[*target as usize], true) {
@@ -215,19 +240,17 @@ impl Tree {
             }
         }
         order.reverse();
-        let mut before: Vec<SmallVec<[Vertex; 2]>> = vec![SmallVec::new(); after.len()];
-        let mut rank = vec![NONE; after.len()];
-        for (number, vertex) in (0..).zip(&order) {
-            rank[*vertex as usize] = number;
-            after[*vertex as usize].iter().for_each(|target| before[*target as usize].push(*vertex));
-        }
+        let mut rank = vec![NONE; count];
+        (0..).zip(&order).for_each(|(number, vertex)| rank[*vertex as usize] = number);
+        let reached = edges.iter().filter(|(from, _)| rank[*from as usize] != NONE);
+        let before = Lists::new(reached.map(|(from, to)| (*to, *from)), count);
         tree.parents[root as usize] = root;
         let mut changed = true;
         while std::mem::take(&mut changed) {
             for vertex in &order[1..] {
                 budget.spend(1)?;
                 let mut common = NONE;
-                for from in before[*vertex as usize].iter().filter(|from| tree.parents[**from as usize] != NONE) {
+                for from in before.of(*vertex).iter().filter(|from| tree.parents[**from as usize] != NONE) {
                     let (mut a, mut b) = (if common == NONE { *from } else { common }, *from);
                     while a != b {
                         budget.spend(1)?;
@@ -240,12 +263,12 @@ impl Tree {
             }
         }
         // Sizes of subtrees first, then numbers.
-        let mut sizes = vec![1_u32; after.len()];
+        let mut sizes = vec![1_u32; count];
         order[1..]
             .iter()
             .rev()
             .for_each(|vertex| sizes[tree.parents[*vertex as usize] as usize] += sizes[*vertex as usize]);
-        let mut next = vec![1_u32; after.len()];
+        let mut next = vec![1_u32; count];
         tree.numbers[root as usize] = (0, sizes[root as usize]);
         for vertex in &order[1..] {
             let parent = tree.parents[*vertex as usize] as usize;

@@ -13,6 +13,7 @@ pub(super) struct Product(u64);
 impl Product {
     const BITS: u32 = 16;
 
+    #[inline]
     pub fn of(atom: Atom) -> Product {
         Product(u64::from(atom) << 48)
     }
@@ -21,11 +22,12 @@ impl Product {
         self.0 == 0
     }
 
-    pub fn atoms(self) -> impl Iterator<Item = Atom> {
-        let number = move |place: u32| (self.0 >> (48 - Product::BITS * place)) as Atom;
-        (0..4).map(number).take_while(|atom| *atom != 0)
+    #[inline]
+    pub fn atoms(self) -> Atoms {
+        Atoms(self.0)
     }
 
+    #[inline]
     pub fn contains(self, atom: Atom) -> bool {
         self.atoms().any(|own| own == atom)
     }
@@ -67,12 +69,33 @@ impl Product {
     }
 }
 
+/// The atoms of a product that are left.
+pub(super) struct Atoms(u64);
+
+impl Iterator for Atoms {
+    type Item = Atom;
+
+    #[inline]
+    fn next(&mut self) -> Option<Atom> {
+        let atom = (self.0 >> 48) as Atom;
+        self.0 <<= Product::BITS;
+        (atom != 0).then_some(atom)
+    }
+}
+
 /// Most terms. A value that needs more is an atom itself.
 const MAX_TERMS: usize = 32;
 
 /// A sum of products with coefficients that are not zero, in the order of the products.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Poly(pub SmallVec<[(Product, i64); 6]>);
+
+impl Clone for Poly {
+    fn clone(&self) -> Poly {
+        // All terms at once.
+        Poly(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Poly {
     pub fn constant(value: i64) -> Poly {
@@ -164,6 +187,7 @@ impl Poly {
         self.0.iter().all(|(_, value)| wrapped((*value).into(), bits) == i128::from(*value))
     }
 
+    #[inline]
     pub fn atoms(&self) -> impl Iterator<Item = Atom> {
         self.0.iter().flat_map(|(product, _)| product.atoms())
     }

@@ -7,6 +7,8 @@
 
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::Budget;
 use super::flow::{At, Edge, Flow, less};
 use super::poly::{Atom, Poly, wrapped};
@@ -61,6 +63,11 @@ pub(super) enum Step {
     /// By what it is away from the bound, so that there is no other iteration.
     ToBound,
 }
+
+/// The polynomials of a few values.
+type Polys = SmallVec<[Rc<Poly>; 3]>;
+
+type Edges<'g> = SmallVec<[Edge<'g>; 2]>;
 
 pub(super) struct Values<'g> {
     pub graph: &'g Graph,
@@ -156,7 +163,7 @@ impl<'g> Values<'g> {
             Kind::Elements(register, shift) => Some(self.whole(Known::Elements(register, shift))),
             Kind::Primitive(primitive, Scalar::I64) => {
                 let linear = primitive.linear()?;
-                let mut args = Vec::with_capacity(3);
+                let mut args = Polys::new();
                 for arg in &node.args {
                     args.push(self.poly_at(*arg, depth + 1, budget)?);
                 }
@@ -196,16 +203,16 @@ impl<'g> Values<'g> {
             let atom = self.whole(Known::Node(*id));
             self.polys[id.index()] = Some(Rc::new(atom));
         }
-        let edges = self.flow.edges[block.index()].clone();
+        let edges = &self.flow.edges[block.index()];
         budget.spend(parameters.len() * edges.len())?;
         if graph.blocks[block].entry.is_some() || edges.iter().any(|edge| edge.branch.args.len() != parameters.len()) {
             return Some(());
         }
-        let (back, enter): (Vec<Edge<'g>>, Vec<Edge<'g>>) =
+        let (back, enter): (Edges<'g>, Edges<'g>) =
             edges.iter().copied().partition(|edge| self.flow.is_above(block, edge.from));
-        let mut brought: Vec<Vec<Rc<Poly>>> = Vec::new();
+        let mut brought: Vec<Polys> = Vec::with_capacity(parameters.len());
         for index in 0..parameters.len() {
-            let mut polys = Vec::new();
+            let mut polys = Polys::new();
             for edge in &enter {
                 let arg = edge.branch.args[index];
                 polys.push(if graph.node(arg).ty == Ty::Scalar(Scalar::I64) {
@@ -216,8 +223,7 @@ impl<'g> Values<'g> {
             }
             brought.push(polys);
         }
-        let same =
-            |polys: &Vec<Rc<Poly>>| polys.first().filter(|first| polys.iter().all(|poly| poly == *first)).cloned();
+        let same = |polys: &Polys| polys.first().filter(|first| polys.iter().all(|poly| poly == *first)).cloned();
         let starts: Vec<Option<Rc<Poly>>> =
             brought.iter().map(|polys| same(polys).filter(|start| self.is_before(start, block))).collect();
         let is_number = |id: &NodeId| graph.node(*id).ty == Ty::Scalar(Scalar::I64);
@@ -226,7 +232,7 @@ impl<'g> Values<'g> {
                 self.count(block, back.branch.args.as_slice(), back.from, budget);
             }
             for (index, id) in parameters.iter().enumerate().filter(|(_, id)| is_number(id)) {
-                let mut steps = Vec::new();
+                let mut steps: SmallVec<[_; 2]> = SmallVec::new();
                 for edge in &back {
                     steps.push(self.step(block, *id, edge.branch.args[index], budget)?);
                 }
@@ -257,13 +263,13 @@ impl<'g> Values<'g> {
     }
 
     /// Finds parameters that differ between the branches to a block by multiples of one number: where a loop may be skipped, how far it has come.
-    fn merge(&mut self, block: BlockIndex, brought: &[Vec<Rc<Poly>>]) -> Option<()> {
+    fn merge(&mut self, block: BlockIndex, brought: &[Polys]) -> Option<()> {
         let parameters = self.graph.blocks[block].parameters.clone();
-        let count = brought.first().map_or(0, Vec::len);
+        let count = brought.first().map_or(0, SmallVec::len);
         for base in 0..count {
             // For each other branch the atom that the number is there.
             let mut numbers: Vec<Option<Atom>> = vec![None; count];
-            let mut found: Vec<(NodeId, &Vec<Rc<Poly>>, Poly)> = Vec::new();
+            let mut found: Vec<(NodeId, &Polys, Poly)> = Vec::new();
             for (polys, id) in brought.iter().zip(&parameters) {
                 let mut by: Option<Poly> = None;
                 let fits = self.is_before(&polys[base], block)
@@ -344,7 +350,7 @@ impl<'g> Values<'g> {
         };
         let (Some(linear), true) = (linear, *left > 0) else { return Some(None) };
         *left -= 1;
-        let mut args = Vec::new();
+        let mut args = Polys::new();
         for arg in &node.args {
             let Some(arg) = self.within(block, *arg, left, budget)? else { return Some(None) };
             args.push(arg);

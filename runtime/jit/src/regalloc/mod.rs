@@ -103,10 +103,10 @@ struct Position {
     end: u32,
 }
 
-/// Allocates registers and spill slots for all values.
-pub(super) fn allocate(graph: &Graph) -> Allocation {
+/// Allocates registers and spill slots for all values. None if that takes more visits than are left.
+pub(super) fn allocate(graph: &Graph) -> Option<Allocation> {
     let positions = positions(graph);
-    let live = live_in_sets(graph);
+    let live = live_in_sets(graph)?;
     let mut liveness = Liveness {
         graph,
         ranges: Vec::with_capacity(graph.nodes.len()),
@@ -117,7 +117,7 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
         last_of_exit: vec![NodeId(NONE); graph.exits.len()],
     };
     for block in &graph.order {
-        liveness.block(*block, &positions, &live);
+        liveness.block(*block, &positions, &live)?;
     }
     let Liveness { mut ranges, segments, calls, .. } = liveness;
     if !calls.is_empty() {
@@ -125,10 +125,10 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
             range.crosses_call = crosses(&calls, &segments, &range.extent);
         }
     }
-    let allocation = scan(graph, &ranges, &segments);
+    let allocation = scan(graph, &ranges, &segments)?;
     #[cfg(debug_assertions)]
     check::check(graph, &live, &allocation.locations);
-    allocation
+    Some(allocation)
 }
 
 /// Whether a value is live across a call. The calls are in the order of their positions.
@@ -206,10 +206,10 @@ impl LiveInSets {
     }
 }
 
-/// Computes the live-in set of each block.
-fn live_in_sets(graph: &Graph) -> LiveInSets {
+/// Computes the live-in set of each block. None if that takes more visits than are left.
+fn live_in_sets(graph: &Graph) -> Option<LiveInSets> {
     if graph.blocks.indices().all(|block| graph.branches(block).is_empty()) {
-        return LiveInSets::none();
+        return Some(LiveInSets::none());
     }
     // The block of each value, and then its number among those that are used in other blocks.
     let mut block_of = vec![BlockIndex::NONE; graph.nodes.len()];
@@ -252,7 +252,7 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
     let words = values.len().div_ceil(64);
     let mut live = LiveInSets { values, words, bits: vec![0; words * graph.blocks.len()] };
     if words == 0 {
-        return live;
+        return Some(live);
     }
     for (block, value) in uses {
         live.bits[block.index() * words + value / 64] |= 1 << (value % 64);
@@ -278,6 +278,9 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
             if !visits.begin(edge, [target.index()].into_iter()) {
                 continue;
             }
+            if !graph.effort.spend(words) {
+                return None;
+            }
             let (own, there) = (block.index() * words, target.index() * words);
             let mut differs = false;
             for word in 0..words {
@@ -292,7 +295,7 @@ fn live_in_sets(graph: &Graph) -> LiveInSets {
             }
         }
         if !changed {
-            return live;
+            return Some(live);
         }
     }
 }
@@ -343,16 +346,18 @@ impl Liveness<'_> {
         self.ranges.get_mut(self.numbers[id.index()] as usize)
     }
 
-    fn block(&mut self, block: BlockIndex, positions: &PerBlock<Position>, live: &LiveInSets) {
+    fn block(&mut self, block: BlockIndex, positions: &PerBlock<Position>, live: &LiveInSets) -> Option<()> {
         let graph = self.graph;
         let content = &graph.blocks[block];
         let weight = 10_u64.pow(content.depth.min(6));
         let Position { start, end } = positions[block];
         self.begin = start;
         let targets = graph.branches(block);
+        let mut visits = content.nodes.len() + live.words;
         for (word, live_in) in live.words(block).enumerate() {
             let live_out = targets.iter().fold(0, |all, branch| all | live.word(branch.target, word));
             let mut cover = |bits: u64, start: u32, end: u32| {
+                visits += bits.count_ones() as usize;
                 for bit in bits::numbers([bits].into_iter()) {
                     self.cover(live.values[word * 64 + bit], start, end, 0);
                 }
@@ -360,6 +365,9 @@ impl Liveness<'_> {
             cover(live_in & live_out, start, end + 1);
             cover(live_in & !live_out, start, start);
             cover(live_out & !live_in, end + 1, end + 1);
+        }
+        if !graph.effort.spend(visits) {
+            return None;
         }
         for id in &content.parameters {
             self.extend(*id, start + 1, weight);
@@ -402,10 +410,12 @@ impl Liveness<'_> {
                 }
             }
         }
+        Some(())
     }
 
     fn exit(&mut self, exit: ExitId, position: u32, live: &LiveInSets) {
         let graph = self.graph;
+        graph.effort.spend(graph.exit(exit).frame_state.len() + live.words);
         graph.for_each_exit_use(exit, &mut |id| self.extend(id, position, 0));
         if let Some(branch) = &graph.exit(exit).fallback {
             live.of(branch.target).for_each(|id| self.extend(id, position, 0));
@@ -413,13 +423,15 @@ impl Liveness<'_> {
     }
 }
 
-/// Whether two live ranges overlap, of which the first one ends no earlier than the second one begins.
-fn overlap(segments: &[Segment], a: &Extent, b: &Extent) -> bool {
+/// Whether two live ranges overlap, of which the first one ends no earlier than the second one begins. Counts the segments that it looks at.
+fn overlap(segments: &[Segment], a: &Extent, b: &Extent, visits: &mut usize) -> bool {
+    *visits += 1;
     if !a.has_holes() && (a.start <= b.start || !b.has_holes()) {
         return a.start <= b.end;
     }
     let (mut first, mut second) = (segments[a.first as usize], segments[b.first as usize]);
     loop {
+        *visits += 1;
         if first.end < second.start {
             let Some(next) = segments.get(first.next as usize) else { return false };
             first = *next;
@@ -440,7 +452,7 @@ struct Active {
     register: u8,
 }
 
-fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation {
+fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Option<Allocation> {
     // Keys and numbers are sorted, which are less to move than live ranges.
     let mut order: Vec<(u32, NodeId, u32)> =
         (0..).zip(ranges).map(|(number, range)| (range.extent.start, range.node, number)).collect();
@@ -450,11 +462,15 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
     // The live ranges of values in registers, for each of the two banks.
     let mut active_of_bank: [Vec<Active>; 2] = [Vec::with_capacity(64), Vec::with_capacity(64)];
     let mut spilled: Vec<LiveRange> = Vec::new();
+    let mut visits = 0;
     for (start, _, number) in order {
         let range = &ranges[number as usize];
         let active = &mut active_of_bank[usize::from(range.is_vector)];
         // A bit for each register that overlapping live ranges have: one of them, and several.
         let (mut taken, mut shared) = (0_u32, 0_u32);
+        if !graph.effort.spend(std::mem::take(&mut visits) + active.len()) {
+            return None;
+        }
         active.retain_mut(|Active { extent, register, .. }| {
             if extent.end < start {
                 return false;
@@ -464,7 +480,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
                 extent.first = segments[extent.first as usize].next;
                 extent.start = segments[extent.first as usize].start;
             }
-            if overlap(segments, extent, &range.extent) {
+            if overlap(segments, extent, &range.extent, &mut visits) {
                 shared |= taken & 1 << *register;
                 taken |= 1 << *register;
             }
@@ -501,7 +517,9 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
         let victim = (0..active.len())
             .filter(|index| {
                 let Active { extent, register, .. } = &active[*index];
-                allowed.contains(register) && shared >> register & 1 == 0 && overlap(segments, extent, &range.extent)
+                allowed.contains(register)
+                    && shared >> register & 1 == 0
+                    && overlap(segments, extent, &range.extent, &mut visits)
             })
             .min_by_key(|index| (weight(&active[*index]), Reverse(active[*index].extent.end)));
         match victim.filter(|index| weight(&active[*index]) < range.weight) {
@@ -517,7 +535,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
         }
     }
     let spill_slots = assign_spill_slots(graph, spilled, &mut locations);
-    Allocation { locations, spill_slots }
+    Some(Allocation { locations, spill_slots })
 }
 
 /// Assigns spill slots by a linear scan without holes, and returns how many there are. Only values of one size share slots, so that two locations
@@ -530,6 +548,7 @@ fn assign_spill_slots(graph: &Graph, mut spilled: Vec<LiveRange>, locations: &mu
     let mut numbers = Vec::with_capacity(spilled.len());
     for range in &spilled {
         let ends = ends.entry(size(range.node)).or_default();
+        graph.effort.spend(ends.len());
         let number = ends.iter().position(|end| *end < range.extent.start).unwrap_or(ends.len());
         match ends.get_mut(number) {
             Some(end) => *end = range.extent.end,

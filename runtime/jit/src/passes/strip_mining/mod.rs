@@ -76,7 +76,7 @@ pub(super) fn split_loops(graph: &mut Graph, features: Features) -> bool {
         if !is_candidate(graph, &nest) || (nest.is_outer() && !has_vectors) {
             continue;
         }
-        if attempts == MAX_LOOPS {
+        if attempts == MAX_LOOPS || !graph.effort.spend(2 * graph.nodes.len()) {
             break;
         }
         attempts += 1;

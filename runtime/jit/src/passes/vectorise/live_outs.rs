@@ -26,6 +26,61 @@ pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> BlockSet {
     blocks
 }
 
+/// The blocks that use values of loops which are candidates, so that each loop looks at these alone and not at all of the function.
+pub(super) struct Users {
+    /// The values of all candidates.
+    wanted: Bits,
+    /// For each of them the blocks that use it. Some may not any more.
+    blocks: Vec<SmallVec<[BlockIndex; 2]>>,
+    /// The blocks that have been looked at are the first ones, so many.
+    scanned: usize,
+}
+
+impl Users {
+    /// For loops that define these values.
+    pub fn new<'a>(graph: &Graph, defined: impl Iterator<Item = &'a Bits>) -> Users {
+        let mut wanted = Bits::new(graph.nodes.len());
+        defined.flat_map(Bits::iter).for_each(|id| wanted.insert(id));
+        Users { wanted, blocks: vec![SmallVec::new(); graph.nodes.len()], scanned: 0 }
+    }
+
+    /// Looks at the blocks that are new. None of them may be removed after that.
+    pub fn update(&mut self, graph: &Graph) {
+        for block in graph.blocks.indices().skip(self.scanned) {
+            let mut note = |id: NodeId| {
+                if self.wanted.contains(id.index()) && self.blocks[id.index()].last() != Some(&block) {
+                    self.blocks[id.index()].push(block);
+                }
+            };
+            for_each_use(graph, block, &mut note);
+            for_each_exit(graph, block, &mut |exit| {
+                let exit = graph.exit(exit);
+                for slot_value in &exit.frame_state {
+                    note(slot_value.node);
+                    if graph.node(slot_value.node).kind == Kind::Number {
+                        graph.for_each_operand(slot_value.node, &mut note);
+                    }
+                }
+                exit.pending_stores.iter().for_each(|store| note(*store));
+                exit.fallback.iter().flat_map(|branch| &branch.args).for_each(|arg| note(*arg));
+            });
+        }
+        self.scanned = graph.blocks.len();
+    }
+
+    /// The blocks that may use these values, in order.
+    fn of(&self, graph: &Graph, defined: &Bits) -> Vec<BlockIndex> {
+        if defined.iter().any(|id| !self.wanted.contains(id)) {
+            return graph.blocks.indices().collect();
+        }
+        let known = defined.iter().filter_map(|id| self.blocks.get(id)).flatten().copied();
+        let mut all: Vec<BlockIndex> = known.chain(graph.blocks.indices().skip(self.scanned)).collect();
+        all.sort_unstable_by_key(|block| block.index());
+        all.dedup();
+        all
+    }
+}
+
 /// The live-outs of a loop that can be reconstructed.
 pub(super) struct LiveOuts {
     /// The values of the loop's parameters at the exit, in their order, and then bases and lengths of buffers, which the guards have computed.
@@ -34,12 +89,13 @@ pub(super) struct LiveOuts {
     users: SmallVec<[BlockIndex; 16]>,
 }
 
-/// The live-outs of a loop. None if there are others.
+/// The live-outs of a loop, whose users are known if it is a candidate of the function. None if there are others.
 pub(super) fn live_outs(
     graph: &Graph,
     nest: &LoopNest,
     defined: &Bits,
     initial_values: &Table<NodeId, NodeId>,
+    known_users: Option<&Users>,
 ) -> Option<LiveOuts> {
     let inside = blocks_of(graph, nest);
     let mut values = if nest.is_top_tested { graph.blocks[nest.header].parameters.clone() } else { nest.next.clone() };
@@ -66,7 +122,8 @@ pub(super) fn live_outs(
     }
     let mut users = SmallVec::new();
     let (mut exits, mut in_truths) = (Bits::new(graph.exits.len()), false);
-    for block in graph.blocks.indices().filter(|block| !inside.contains(*block)) {
+    let all = known_users.map_or_else(|| graph.blocks.indices().collect(), |users| users.of(graph, defined));
+    for block in all.into_iter().filter(|block| !inside.contains(*block)) {
         let mut uses = false;
         for_each_use(graph, block, &mut |id| uses |= note(id));
         for_each_exit(graph, block, &mut |id| {

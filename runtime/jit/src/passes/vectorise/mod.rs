@@ -28,10 +28,13 @@ use crate::ir::per_block::BlockSet;
 use crate::ir::types::Width;
 use crate::processor::features::Features;
 use guards::Guards;
+use live_outs::Users;
 use vector_loop::{VectorLoop, mask, transposition};
 
 /// Most loops of a function that are vectorised: each takes time in proportion to the whole function.
 const MAX_LOOPS: usize = 128;
+/// A function with more loops that can be vectorised keeps which blocks use their values.
+const FEW_LOOPS: usize = 2;
 /// Most nodes of a loop that is vectorised, as that multiplies its code.
 const MAX_NODES: usize = 400;
 /// Most nodes of a loop that is unrolled to several vectors.
@@ -148,10 +151,14 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     candidates.sort_by_key(|candidate| candidate.rank);
     // About as many as the vector loops of one candidate have.
     graph.nodes.reserve(candidates.iter().map(|candidate| 4 * candidate.nodes).max().unwrap_or(0));
+    // For a few loops, it is as quick to look at the whole function for each.
+    let defined = candidates.iter().map(|candidate| &candidate.shapes.defined);
+    let mut users = (candidates.len() > FEW_LOOPS).then(|| Users::new(graph, defined));
     let mut taken = BlockSet::new(graph);
     let mut count = 0;
     for candidate in candidates {
-        if count == MAX_LOOPS {
+        // Each takes time in proportion to the whole function.
+        if count == MAX_LOOPS || !graph.effort.spend(graph.nodes.len()) {
             break;
         }
         // A loop in or around one that is vectorised stays as it is.
@@ -162,9 +169,11 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         let again = if count > 0 { Candidate::new(graph, candidate.nest.preheader, *largest) } else { Some(candidate) };
         let Some(candidate) = again else { continue };
         let jammed = unroll_and_jam::jam(graph, &candidate, &preheaders);
+        users.iter_mut().for_each(|users| users.update(graph));
         // Where a jammed loop does everything, the loop that was there runs only if a guard fails, or near a limit.
         let is_done = jammed.is_some_and(|jammed| jammed.leaves_nothing);
-        if is_done || vectorise(graph, &candidate, Surroundings::Unknown).is_some() || jammed.is_some() {
+        if is_done || vectorise(graph, &candidate, Surroundings::Unknown, users.as_ref()).is_some() || jammed.is_some()
+        {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
         }
@@ -251,16 +260,21 @@ impl Remainder {
 }
 
 /// Adds guards and vector loops before a loop. None if that is not possible, and nothing that is reached has changed then.
-fn vectorise(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) -> Option<()> {
+fn vectorise(
+    graph: &mut Graph,
+    candidate: &Candidate,
+    surroundings: Surroundings,
+    users: Option<&Users>,
+) -> Option<()> {
     let blocks = graph.blocks.len();
-    let made = make(graph, candidate, surroundings);
+    let made = make(graph, candidate, surroundings, users);
     if made.is_none() {
         graph.blocks.truncate(blocks);
     }
     made
 }
 
-fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) -> Option<()> {
+fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings, users: Option<&Users>) -> Option<()> {
     let Candidate { nest, shapes, nodes, .. } = candidate;
     let largest = candidate.largest;
     let scalar_loop = Remainder::new(graph, nest)?;
@@ -280,7 +294,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings) ->
         Surroundings::Jammed { .. } => (None, Table::default()),
     };
 
-    let outs = live_outs::live_outs(graph, nest, &shapes.defined, &initial_values);
+    let outs = live_outs::live_outs(graph, nest, &shapes.defined, &initial_values, users);
     // Whether iterations are left is tested after the loop, so the bound has to be available there.
     let outs = outs.filter(|_| !shapes.defined.contains(nest.bound.index()));
     // Where the header does more than to test, the scalar loop makes its last run, after which there is no iteration.

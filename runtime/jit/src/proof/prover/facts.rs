@@ -33,7 +33,8 @@ impl Prover<'_> {
                         .flat_map(|(block, checks)| &self.checks[block.index()][..checks]);
                     let checks: Vec<[NodeId; 2]> = all.copied().collect();
                     let number = self.checked.len();
-                    self.checked.push(Checked::default());
+                    self.checked.push(Checked { intervals: self.next_intervals, ..Checked::default() });
+                    self.next_intervals += 1;
                     self.numbers.insert(nearest, number);
                     self.note(number, &checks)?;
                     number
@@ -77,7 +78,7 @@ impl Prover<'_> {
                 }
             }
         }
-        self.checked().intervals.clear();
+        self.forget_intervals();
         self.note_positive(checks)?;
         for [growth, rest] in others {
             self.note_window(growth, rest)?;

@@ -7,7 +7,7 @@ use super::super::poly::{Poly, wrapped};
 use super::super::values::{Known, Step};
 use super::{Interval, MAX_DEPTH, Prover};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Kind, NodeId};
+use crate::ir::graph::{BlockIndex, Kind, NodeId};
 use crate::ir::types::{Linear, Scalar};
 
 impl Prover<'_> {
@@ -18,14 +18,17 @@ impl Prover<'_> {
     }
 
     pub(super) fn interval(&mut self, id: NodeId, depth: u32) -> Option<Option<Interval>> {
-        if let Some(known) = self.checked().intervals.get(&id) {
-            return Some(*known);
+        let facts = self.checked().intervals;
+        if let (own, known) = self.intervals[id.index()]
+            && own == facts
+        {
+            return Some(known.map(|(least, most)| (least.into(), most.into())));
         }
         self.budget.spend(1)?;
         let limit = 1_i128 << (self.values.bits - 1);
         let whole = (-limit, limit - 1);
         // A value that depends on itself may be anything.
-        self.checked().intervals.insert(id, None);
+        self.intervals[id.index()] = (facts, None);
         let computed = if depth < MAX_DEPTH { self.computed(id, depth + 1)? } else { None };
         let found = match computed.filter(|(least, most)| *least >= whole.0 && *most <= whole.1) {
             Some(interval) => Some(interval),
@@ -34,7 +37,8 @@ impl Prover<'_> {
         };
         let range = self.checked().ranges.get(&id).copied();
         let found = found.map(|own| range.map_or(own, |range| (own.0.max(range.0), own.1.min(range.1))));
-        self.checked().intervals.insert(id, found);
+        let kept = found.map(|(least, most)| i64::try_from(least).ok().zip(i64::try_from(most).ok()));
+        self.intervals[id.index()] = (facts, kept.flatten());
         Some(found)
     }
 
@@ -59,12 +63,12 @@ impl Prover<'_> {
             }
             Kind::Primitive(primitive, Scalar::I64) => {
                 let Some(linear) = primitive.linear() else { return Some(None) };
-                let mut args = Vec::with_capacity(3);
-                for arg in &node.args {
-                    let Some(interval) = self.interval(*arg, depth)? else { return Some(None) };
-                    args.push(interval);
+                let mut args = [(0, 0); 3];
+                for (arg, interval) in node.args.iter().zip(&mut args) {
+                    let Some(own) = self.interval(*arg, depth)? else { return Some(None) };
+                    *interval = own;
                 }
-                match (linear, args.as_slice()) {
+                match (linear, &args[..node.args.len().min(3)]) {
                     (Linear::Sum, [a, b]) => Some((a.0 + b.0, a.1 + b.1)),
                     (Linear::Difference, [a, b]) => Some((a.0 - b.1, a.1 - b.0)),
                     (Linear::Product, [a, b]) => Some(product(*a, *b)),
@@ -88,33 +92,19 @@ impl Prover<'_> {
     pub(super) fn parameter(&mut self, id: NodeId, depth: u32) -> Option<Option<Interval>> {
         let values = &self.values;
         let Some(At(block, _)) = values.at(id) else { return Some(None) };
-        let Some(index) = values.graph.blocks[block].parameters.iter().position(|own| *own == id) else {
-            return Some(None);
-        };
-        let edges = values.flow.edges[block.index()].clone();
-        if values.graph.blocks[block].entry.is_some() {
+        let content = &values.graph.blocks[block];
+        let Some(index) = content.parameters.iter().position(|own| *own == id) else { return Some(None) };
+        if content.entry.is_some() {
             return Some(None);
         }
-        if !edges.iter().any(|edge| values.flow.is_above(block, edge.from)) {
-            let mut all: Option<Interval> = None;
-            for edge in &edges {
-                let Some(arg) = edge.branch.args.get(index) else { return Some(None) };
-                let Some(own) = self.interval(*arg, depth)? else { return Some(None) };
-                all = Some(all.map_or(own, |all| (all.0.min(own.0), all.1.max(own.1))));
-            }
-            return Some(all);
+        if !values.flow.edges[block.index()].iter().any(|edge| values.flow.is_above(block, edge.from)) {
+            return self.brought(block, index, depth);
         }
         let Some(counted) = values.loops.get(&block).copied() else { return Some(None) };
-        let counter = values.graph.blocks[block].parameters.iter().position(|own| *own == counted.counter);
-        let enter: Vec<_> = edges.iter().filter(|edge| !values.flow.is_above(block, edge.from)).collect();
-        let (mut start, mut own): (Option<Interval>, Option<Interval>) = (None, None);
-        for (number, all) in [(counter, &mut start), (Some(index), &mut own)] {
-            for edge in &enter {
-                let Some(arg) = number.and_then(|number| edge.branch.args.get(number)) else { return Some(None) };
-                let Some(one) = self.interval(*arg, depth)? else { return Some(None) };
-                *all = Some(all.map_or(one, |all| (all.0.min(one.0), all.1.max(one.1))));
-            }
-        }
+        let Some(counter) = content.parameters.iter().position(|own| *own == counted.counter) else {
+            return Some(None);
+        };
+        let (start, own) = (self.brought(block, counter, depth)?, self.brought(block, index, depth)?);
         let bound = self.interval(counted.bound, depth)?;
         let (Some(start), Some(own), Some(bound)) = (start, own, bound) else { return Some(None) };
         let limit = 1_i128 << (self.values.bits - 1);
@@ -149,6 +139,23 @@ impl Prover<'_> {
         let all = (reach - start.0).max(0) / by.0;
         let grown = product((grows.into(), grows.into()), (0, all));
         Some(Some((own.0.saturating_add(grown.0), own.1.saturating_add(grown.1))))
+    }
+}
+
+impl Prover<'_> {
+    /// The interval of all that the branches which enter a block, but for those from inside of its loop, bring for a parameter.
+    fn brought(&mut self, block: BlockIndex, index: usize, depth: u32) -> Option<Option<Interval>> {
+        let mut all: Option<Interval> = None;
+        for number in 0..self.values.flow.edges[block.index()].len() {
+            let edge = self.values.flow.edges[block.index()][number];
+            if self.values.flow.is_above(block, edge.from) {
+                continue;
+            }
+            let Some(arg) = edge.branch.args.get(index) else { return Some(None) };
+            let Some(one) = self.interval(*arg, depth)? else { return Some(None) };
+            all = Some(all.map_or(one, |all| (all.0.min(one.0), all.1.max(one.1))));
+        }
+        Some(all)
     }
 }
 

@@ -12,6 +12,8 @@ mod intervals;
 
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::Budget;
 use super::flow::less;
 use super::poly::{Atom, Poly, Product};
@@ -46,7 +48,8 @@ struct Checked {
     positive: Vec<Rc<Poly>>,
     /// Whether a polynomial has a choice, on which a test may decide.
     has_choices: bool,
-    intervals: Table<NodeId, Option<Interval>>,
+    /// The number under which intervals are kept that follow from the ranges.
+    intervals: u32,
 }
 
 /// The facts at a position: those of checks, and what tests add to them.
@@ -90,6 +93,9 @@ pub(super) struct Prover<'g> {
     numbers: Table<(BlockIndex, usize), usize>,
     /// The checks of each block.
     checks: Vec<Vec<[NodeId; 2]>>,
+    /// For each value the interval that was found last, and the number of the facts that it was found with.
+    intervals: Vec<(u32, Option<(i64, i64)>)>,
+    next_intervals: u32,
     /// The steps that are left for a goal, and the most facts that may be added up.
     steps: u32,
     effort: u32,
@@ -104,7 +110,16 @@ impl<'g> Prover<'g> {
         };
         let checks = graph.blocks.indices().map(of_block).collect();
         let (facts, numbers) = (Facts::default(), Table::default());
-        Prover { values, budget, facts, checked: vec![Checked::default()], numbers, checks, steps: 0, effort: 0 }
+        let checked = vec![Checked { intervals: 1, ..Checked::default() }];
+        let intervals = vec![(0, None); graph.nodes.len()];
+        let next_intervals = 2;
+        Prover { values, budget, facts, checked, numbers, checks, intervals, next_intervals, steps: 0, effort: 0 }
+    }
+
+    /// Forgets the intervals that were found with the facts of checks: there are more now.
+    fn forget_intervals(&mut self) {
+        self.checked().intervals = self.next_intervals;
+        self.next_intervals += 1;
     }
 
     fn checked(&mut self) -> &mut Checked {
@@ -114,7 +129,7 @@ impl<'g> Prover<'g> {
     /// The polynomial with what is known at the position in place of atoms that stand for it.
     fn resolve(&mut self, poly: &Poly, exactly: Exactly) -> Option<Poly> {
         let mut result = poly.clone();
-        let mut atoms: Vec<Atom> = poly.atoms().collect();
+        let mut atoms: SmallVec<[Atom; 8]> = poly.atoms().filter(|atom| self.may_stand_for_others(*atom)).collect();
         atoms.sort_unstable();
         atoms.dedup();
         for atom in atoms {
@@ -125,6 +140,16 @@ impl<'g> Prover<'g> {
             }
         }
         Some(result)
+    }
+
+    /// Whether an atom is a value for which others may be put: a choice, or one that is bounded by a check.
+    fn may_stand_for_others(&self, atom: Atom) -> bool {
+        let Known::Node(id) = self.values.known(atom) else { return false };
+        match self.values.graph.node(id).kind {
+            Kind::Primitive(Primitive::Select, Scalar::I64) => true,
+            Kind::Primitive(..) => self.values.bounded.contains(id.index()),
+            _ => false,
+        }
     }
 
     fn resolved(&mut self, atom: Atom, exactly: Exactly) -> Option<Option<Rc<Poly>>> {

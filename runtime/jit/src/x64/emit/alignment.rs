@@ -27,15 +27,17 @@ const NOPS: [&[u8]; 9] = [
 pub(super) fn innermost_tops(graph: &Graph) -> BlockSet {
     let mut tops = BlockSet::new(graph);
     let mut position = PerBlock::new(graph, usize::MAX);
+    // The first of the blocks before this one, and next to each other, that are as deep in loops as it is.
+    let (mut as_deep, mut depth_before) = (0, None);
     for (index, block) in graph.order.iter().enumerate() {
         position[*block] = index;
+        let own = graph.blocks[*block].depth;
+        if depth_before.replace(own) != Some(own) {
+            as_deep = index;
+        }
         for branch in graph.branches(*block).iter().filter(|branch| position[branch.target] <= index) {
-            let first = position[branch.target];
-            let depth = |block: &BlockIndex| graph.blocks[*block].depth;
             // Outside of loops, a branch to a block that is laid out earlier is none of a loop.
-            if depth(&branch.target) > 0
-                && graph.order[first..=index].iter().all(|inside| depth(inside) == depth(&branch.target))
-            {
+            if own > 0 && as_deep <= position[branch.target] {
                 tops.insert(top(graph, *block, branch.target));
             }
         }

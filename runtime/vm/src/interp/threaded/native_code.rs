@@ -23,6 +23,8 @@ pub(super) struct NativeTier {
     pub tier_up_counter: AtomicU32,
     /// The code, or why there is none.
     pub native: OnceLock<Result<NativeCode, LeftOut>>,
+    /// Held by the thread that compiles it.
+    compiling: Mutex<()>,
 }
 
 impl NativeTier {
@@ -35,6 +37,25 @@ impl NativeTier {
     #[inline]
     pub fn is_decided(&self) -> bool {
         self.native.get().is_some()
+    }
+
+    /// The code, or why there is none. Compiles it, or waits for the thread that does. None if the time of the call was over before there was code: then the
+    /// next call that needs the function compiles it.
+    pub fn get_or_compile(
+        &self,
+        compile: impl FnOnce() -> Result<NativeCode, LeftOut>,
+    ) -> Option<&Result<NativeCode, LeftOut>> {
+        if !self.is_decided() {
+            // A compiler that panicked has left nothing behind.
+            let _compiling = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+            if !self.is_decided() {
+                match compile() {
+                    Err(LeftOut::Interrupted) => self.tier_up_counter.store(0, Ordering::Relaxed),
+                    compiled => _ = self.native.set(compiled),
+                }
+            }
+        }
+        self.native.get()
     }
 }
 
@@ -70,6 +91,8 @@ pub enum LeftOut {
     Unmappable,
     /// The compiler panicked.
     Panicked,
+    /// The time of the call that needed it was over before it was compiled.
+    Interrupted,
 }
 
 impl fmt::Display for LeftOut {
@@ -81,6 +104,7 @@ impl fmt::Display for LeftOut {
             LeftOut::Budget => "the budget of the call had no memory left for the code",
             LeftOut::Unmappable => "the system has no memory for the code",
             LeftOut::Panicked => "the compiler panicked",
+            LeftOut::Interrupted => "the time of the call was over before it was compiled",
         })
     }
 }

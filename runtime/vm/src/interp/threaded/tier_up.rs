@@ -118,7 +118,7 @@ impl TierUp<'_> {
         if code.native.is_decided() || on_panic == OnPanic::LeaveOut && Arc::strong_count(module) == 1 {
             return;
         }
-        // Before `get_or_init`, not inside it: two threads that compile functions which call each other would wait for one another.
+        // Before `get_or_compile`, not inside it: two threads that compile functions which call each other would wait for one another.
         seen.push(ordinal);
         for callee in compiler.callees(module, function) {
             if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
@@ -130,11 +130,11 @@ impl TierUp<'_> {
             module.code.callers.add(ordinal, CallerTier::MachineCode, native.sites.items());
             Ok(native)
         };
-        let native = code.native.native.get_or_init(|| match on_panic {
+        let native = code.native.get_or_compile(|| match on_panic {
             OnPanic::Unwind => compile(),
             OnPanic::LeaveOut => catch_unwind(AssertUnwindSafe(compile)).unwrap_or(Err(LeftOut::Panicked)),
         });
-        if let Ok(native) = native {
+        if let Some(Ok(native)) = native {
             module.code.redirect(ordinal, code);
             // From here on other machine code may call it.
             compiler.publish(ordinal, native);

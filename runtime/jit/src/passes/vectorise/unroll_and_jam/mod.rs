@@ -213,7 +213,7 @@ fn make(
 
     let jammed = Candidate::new(graph, preheader, candidate.largest)?;
     debug_assert_eq!(jammed.shapes.is_wide, candidate.shapes.is_wide, "rows have the same types");
-    vectorise(graph, &jammed, Surroundings::Jammed { vectors: unrolling.vectors })?;
+    vectorise(graph, &jammed, Surroundings::Jammed { vectors: unrolling.vectors }, None)?;
     graph.blocks[outer.preheader].terminator =
         Terminator::Guarded([Branch { target: checks, ..Branch::default() }, enter]);
     graph.blocks[outer.preheader].preheader_exit = None;
