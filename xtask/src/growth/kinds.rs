@@ -79,7 +79,7 @@ pub const KINDS: &[Kind] = &[
         });
         function(&format!("^bb0:\n  vm.br ^bb1\n{blocks}^bb{}:\n  vm.return %i0\n", n + 1))
     }),
-    kind("loops inside of each other", 30, |n| {
+    kind("loops inside of each other", 200, |n| {
         let heads = (0..n).fold(String::new(), |text, i| {
             text + &format!("^bb{}:\n  %i{1} = vm.add.i32 %i{1}, %i0\n  vm.br ^bb{2}\n", i + 1, i + 2, i + 2)
         });
@@ -138,7 +138,7 @@ pub const KINDS: &[Kind] = &[
         });
         function(&format!("^bb0:\n  vm.br ^bb1\n^bb1:\n  {stores}vm.br ^bb2\n{blocks}^bb{}:\n  vm.return %i1\n", n + 2))
     }),
-    kind("many branches back to a block of many stores", 400, |n| {
+    kind("many branches back to a block of many stores", 1600, |n| {
         let stores = lines(n, |i| format!("vm.global.store.i32 %i{}, .rwdata[{}]", i % 50, 4 * i));
         let blocks = (0..n).fold(String::new(), |text, i| {
             text + &format!("^bb{}:\n  %i1 = vm.add.i32 %i1, %i1\n  vm.cond_br %i0, ^bb1, ^bb{}\n", i + 2, i + 3)
@@ -167,10 +167,10 @@ pub const KINDS: &[Kind] = &[
             (0..n).fold(String::new(), |text, i| text + &format!("^bb{}:\n  vm.br ^bb{}({copies})\n", i + 1, i + 2));
         function(&format!("^bb0:\n  vm.br ^bb1\n{blocks}^bb{}:\n  vm.return %i1\n", n + 1))
     }),
-    kind("moves of references", 3000, |n| {
+    kind("moves of references", 6000, |n| {
         block(&lines(n, |i| format!("%r{} = vm.assign.ref %R{}", (i + 1) % 7, i % 7)))
     }),
-    kind("references that live", 2000, |n| block(&lines(n, |i| format!("%r{} = vm.const.ref.rodata 0", i % 16000)))),
+    kind("references that live", 5000, |n| block(&lines(n, |i| format!("%r{} = vm.const.ref.rodata 0", i % 16000)))),
     kind("loads and stores of a buffer", 1500, |n| {
         block(
             &(BUFFER.to_string()

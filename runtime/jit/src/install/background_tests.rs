@@ -1,8 +1,9 @@
 //! Compilation in the background: what runs meanwhile, when code is entered, and what becomes of modules, panics and budgets.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use super::*;
 use crate::interp::{
@@ -55,6 +56,8 @@ struct Marked {
     /// Is told when it begins, and waits for an answer.
     stop: Option<Mutex<(Sender<()>, Receiver<()>)>>,
     panics: bool,
+    /// Whether the time of the call is over when it compiles.
+    is_over: Arc<AtomicBool>,
 }
 
 impl FunctionCompiler for Marked {
@@ -79,6 +82,10 @@ impl FunctionCompiler for Marked {
         if self.panics {
             // The panic hook would write to the log of the tests.
             std::panic::resume_unwind(Box::new("the compiler"));
+        }
+        if self.is_over.load(Ordering::Relaxed) {
+            let _started = limits::scope::start(&Limits { timeout: Some(Duration::ZERO), ..Limits::default() });
+            return self.code.compile(module, function, code, true, limit);
         }
         let Plan { mut graph, .. } = Plan::new(function, module).ok_or(LeftOut::TooLarge)?;
         let mut marked = 0;
@@ -131,7 +138,8 @@ impl Test {
         let functions = functions(FUNCTIONS);
         let compiled = Arc::new(AtomicUsize::new(0));
         let code = ModuleCode::new(&functions);
-        let mut compiler = Marked { code, compiled: Arc::clone(&compiled), stop: None, panics: false };
+        let mut compiler =
+            Marked { code, compiled: Arc::clone(&compiled), stop: None, panics: false, is_over: Arc::default() };
         configure(&mut compiler);
         let module = BytecodeModule::new("test".to_string(), functions);
         let module = Arc::new(BytecodeModule { compiler: Some(Box::new(compiler)), ..module });
@@ -269,6 +277,16 @@ fn without_memory_for_the_code_the_function_is_left_to_the_interpreter() {
     drop(rest);
     assert_eq!(test.machine_code(), Some(Err(LeftOut::Budget)));
     test.warm_up();
+}
+
+#[test]
+fn a_function_whose_compilation_was_interrupted_is_compiled_for_a_later_call() {
+    let is_over = Arc::new(AtomicBool::new(true));
+    let mut test = Test::new(|compiler| compiler.is_over = Arc::clone(&is_over));
+    test.limits.dispatch = Dispatch::Compiled;
+    assert_eq!((test.count(10), test.machine_code()), (10 * STEP, None));
+    is_over.store(false, Ordering::Relaxed);
+    assert_eq!(test.count(10), 10 * COMPILED_STEP);
 }
 
 #[test]

@@ -4,17 +4,21 @@
 //! that the other iterations fall through: two jumps cost little beside the iterations of a loop.
 
 use crate::ir::graph::{Graph, Terminator};
+use crate::ir::per_block::PerBlock;
 
 /// Functions with more conditional loops than this are left as they are.
 const MAX_MOVES: usize = 256;
 
 /// Moves loops that are conditional in another loop after that one.
 pub(super) fn lay_out(graph: &mut Graph) {
+    let mut position = PerBlock::new(graph, usize::MAX);
+    graph.order.iter().enumerate().for_each(|(index, block)| position[*block] = index);
     let mut at = 0;
     let mut moves = 0;
     while at + 1 < graph.order.len() && moves < MAX_MOVES && !graph.effort.is_spent() {
-        if let Some((join, end)) = conditional(graph, at) {
+        if let Some((join, end)) = conditional(graph, at, &position) {
             graph.order[at + 1..end].rotate_left(join - at - 1);
+            (at + 1..end).for_each(|index| position[graph.order[index]] = index);
             moves += 1;
         }
         at += 1;
@@ -23,7 +27,7 @@ pub(super) fn lay_out(graph: &mut Graph) {
 
 /// Whether a conditional branch skips the blocks up to another one, `join`, and they have a loop in them. Gives the positions of `join` and
 /// of the end of the loop around.
-fn conditional(graph: &Graph, at: usize) -> Option<(usize, usize)> {
+fn conditional(graph: &Graph, at: usize, position: &PerBlock<usize>) -> Option<(usize, usize)> {
     let depth = |index: usize| graph.blocks[graph.order[index]].depth;
     let around = depth(at);
     let Terminator::Branch(_, [then, otherwise]) = &graph.blocks[graph.order[at]].terminator else { return None };
@@ -36,10 +40,18 @@ fn conditional(graph: &Graph, at: usize) -> Option<(usize, usize)> {
     if around == 0 || graph.blocks[join].depth != around {
         return None;
     }
-    let inside = |index: &usize| depth(*index) >= around;
-    let end = (at + 1..graph.order.len()).find(|index| !inside(index)).unwrap_or(graph.order.len());
-    graph.effort.spend(end - at);
-    let join = (at + 2..end).find(|index| graph.order[*index] == join)?;
-    let has_loop = (at + 1..join).any(|index| depth(index) > around);
-    has_loop.then_some((join, end))
+    let join = Some(position[join]).filter(|join| (at + 2..graph.order.len()).contains(join))?;
+    if !graph.effort.spend(join - at) {
+        return None;
+    }
+    let (mut is_inside, mut has_loop) = (true, false);
+    for index in at + 1..join {
+        is_inside &= depth(index) >= around;
+        has_loop |= depth(index) > around;
+    }
+    if !is_inside || !has_loop {
+        return None;
+    }
+    let end = (join..graph.order.len()).find(|index| depth(*index) < around).unwrap_or(graph.order.len());
+    Some((join, end))
 }
