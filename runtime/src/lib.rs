@@ -283,7 +283,8 @@ pub mod modules {
 /// Module files: reading `.vmfb` without trusting a byte of it.
 pub mod vmfb {
     pub use vireo_module::vmfb::{
-        Archive, DebugDatabase, Dependency, Export, Function, Import, Rodata, RodataLocation, SourceMap,
+        Archive, DebugDatabase, Dependency, Export, FileKind, Function, Import, OtherKind, Rodata, RodataLocation,
+        SourceMap, is_for_callers,
     };
 
     /// The generated readers, for the command line and tests.

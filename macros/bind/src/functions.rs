@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use vireo_module::bytecode::opcode::RESERVED_PREFIX;
 use vireo_module::convention::{Convention, Kind};
 use vireo_module::declaration::{Declaration, DeclaredValue};
 use vireo_module::reflection::ReflectionAttribute;
-use vireo_module::vmfb::Archive;
+use vireo_module::vmfb::{Archive, is_for_callers};
 
 use crate::types::Type;
 
@@ -43,9 +42,7 @@ pub fn of(archive: &Archive) -> Result<Vec<Function>, String> {
             .attrs()
             .find(|(key, _)| *key == ReflectionAttribute::Declaration.name())
             .map(|(_, text)| text.to_string());
-        let Some(text) =
-            declaration.filter(|_| !export.name.contains('$') && !export.name.starts_with(RESERVED_PREFIX))
-        else {
+        let Some(text) = declaration.filter(|_| is_for_callers(export.name)) else {
             continue;
         };
         let place = |message: String| format!("function `{}`: {message}", export.name);

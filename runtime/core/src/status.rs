@@ -110,6 +110,12 @@ impl Status {
         self
     }
 
+    /// The same status with another message.
+    pub fn with_message(mut self, message: impl Into<String>) -> Status {
+        Arc::make_mut(&mut self.0).message = message.into();
+        self
+    }
+
     /// The same status with `context` before its message: `context: message`.
     pub fn context(mut self, context: impl fmt::Display) -> Status {
         let inner = Arc::make_mut(&mut self.0);

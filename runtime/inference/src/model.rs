@@ -17,6 +17,7 @@ use vireo_hal::host_kernels::ImportProviders;
 #[cfg(feature = "local")]
 use vireo_hal::{Allocator, DriverRegistry, wrap_allocator};
 use vireo_hal::{Device, ParameterProvider, SecurityPolicy};
+use vireo_module::vmfb::is_for_callers;
 use vireo_modules::hal::{HalModule, TraceSink as TensorSink, trace_to, trace_to_stderr};
 use vireo_modules::hal_inline::HalInlineModule;
 use vireo_modules::hal_loader::HalLoaderModule;
@@ -76,7 +77,10 @@ impl Model {
         }
         let builder = ModelBuilder { devices: self.0.builder.devices_of(&self.0.devices), ..self.0.builder.clone() };
         match builder.requirements(self.main()).map(|found| found.missing()) {
-            Ok(missing) if !missing.is_empty() => status.context(format!("the program needs {}", missing.join("; "))),
+            Ok(missing) if !missing.is_empty() => {
+                let short = without_long_attributes(status.message());
+                status.with_message(short).context(format!("the program needs {}", missing.join("; ")))
+            }
             _ => status,
         }
     }
@@ -124,6 +128,25 @@ impl Model {
         main.exports().filter_map(|export| Signature::of(main, &export).ok()).collect()
     }
 
+    /// The function to call where none is named: the only one of the main module that is there for callers.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the names, if there are none or several.
+    pub fn default_function(&self) -> Result<&str> {
+        let main = self.main();
+        let all: Vec<&str> = main.exports().map(|export| export.name).collect();
+        let names: Vec<&str> = all.iter().copied().filter(|name| is_for_callers(name)).collect();
+        match (&names[..], &all[..]) {
+            ([only], _) | ([], [only]) => Ok(only),
+            ([], _) => Err(Status::invalid_argument(format!("module `{}` exports no function", main.name()))),
+            _ => {
+                let message =
+                    format!("no function is named, and module `{}` exports {}", main.name(), names.join(", "));
+                Err(Status::invalid_argument(message))
+            }
+        }
+    }
+
     /// The signature of a function of the main module.
     ///
     /// # Errors
@@ -135,6 +158,29 @@ impl Model {
             .ok_or_else(|| Status::not_found(format!("module `{}` exports no function `{name}`", main.name())))?;
         Signature::of(main, &export)
     }
+}
+
+/// A message with `{...}` in place of long attributes, which compilers print with all that they know of a target.
+#[cfg(feature = "local")]
+fn without_long_attributes(message: &str) -> String {
+    const LONG: usize = 40;
+    let (mut short, mut rest) = (String::new(), message);
+    while let Some(start) = rest.find('{') {
+        let mut depth = 0_usize;
+        let end = rest[start..].char_indices().find_map(|(at, c)| {
+            depth = match c {
+                '{' => depth + 1,
+                '}' => depth - 1,
+                _ => depth,
+            };
+            (depth == 0).then_some(start + at + 1)
+        });
+        let end = end.unwrap_or(rest.len());
+        short += &rest[..start];
+        short += if end - start > LONG { "{...}" } else { &rest[start..end] };
+        rest = &rest[end..];
+    }
+    short + rest
 }
 
 /// Says what a model consists of: `Session::builder()`.
@@ -525,5 +571,20 @@ impl Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "local"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_no_long_attributes() {
+        let long = "x = {a = 1, b = \"}\"}, y = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+        assert_eq!(without_long_attributes("no device"), "no device");
+        assert_eq!(without_long_attributes("#t<\"cuda\", {a = 1}> is"), "#t<\"cuda\", {a = 1}> is");
+        let message = format!("#t<\"cuda\", {{{}}}> is not there", long.replace("\"}\"", "1"));
+        assert_eq!(without_long_attributes(&message), "#t<\"cuda\", {...}> is not there");
+        assert_eq!(without_long_attributes(&format!("{{{}", "a".repeat(50))), "{...}");
     }
 }

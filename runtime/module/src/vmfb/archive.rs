@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::bytes::{Bytes, OwnedBytes, PrivateMemory};
+use super::file_kind::{FileKind, OtherKind};
 use super::metadata::{Dependency, Export, Function, Import, Rodata, RodataLocation};
 use super::schema::bytecode_module_def::{
     self, BytecodeModuleDef, CompressionTypeDef, ExportFunctionDef, FunctionDescriptor, FunctionSignatureDef,
@@ -16,7 +17,7 @@ use super::schema::module_file::{
     ZipLocalHeader,
 };
 use crate::generated::vm::opcode::{BYTECODE_VERSIONS, BytecodeVersion, FEATURES, NEWEST_BYTECODE};
-use crate::status::{Result, Status};
+use crate::status::{Result, Status, StatusCode};
 
 /// Most bytes of value globals that a module may ask for.
 pub const MAX_GLOBAL_BYTES: usize = 1 << 26;
@@ -181,7 +182,14 @@ impl Archive {
             Ok((tables, prefixed, segments)) => {
                 Ok(Archive(Arc::new(Inner { name, bytes, tables, prefixed, segments })))
             }
-            Err(status) => Err(status.context(name)),
+            Err(status) => Err(match FileKind::of(bytes.as_slice()) {
+                Some(kind) if status.code() == StatusCode::InvalidArgument && !is_damaged_module(bytes.as_slice()) => {
+                    let advice = kind.advice().map_or(String::new(), |advice| format!("; {advice}"));
+                    let message = format!("the file is {kind}, not a module{advice}");
+                    Status::invalid_argument(message).with_source(OtherKind(kind)).context(name)
+                }
+                _ => status.context(name),
+            }),
         }
     }
 
@@ -410,6 +418,18 @@ fn check_features(what: impl fmt::Display, features: u32, version: &BytecodeVers
         "{what} requires features {unknown:#x} that bytecode {major}.{minor} does not have; it has {}",
         known.join(", ")
     )))
+}
+
+/// Whether the bytes have the identifier of a module's FlatBuffer where it belongs, so that they are a module and nothing else.
+fn is_damaged_module(bytes: &[u8]) -> bool {
+    let start = match ZipLocalHeader::read(bytes) {
+        Some(header) if header.signature == ZIP_LOCAL_HEADER_SIGNATURE => {
+            ZipLocalHeader::SIZE + usize::from(header.name_length) + usize::from(header.extra_length)
+        }
+        _ => 0,
+    };
+    let identifier = bytes.get(start + SizePrefix::SIZE + 4..).and_then(|rest| rest.get(..4));
+    identifier.is_some_and(|identifier| identifier == bytecode_module_def::IDENTIFIER)
 }
 
 #[cold]

@@ -14,6 +14,9 @@ use crate::vmfb::schema::module_file::SEGMENT_ALIGNMENT;
 /// Files up to this size are read: that takes no longer than mapping them, and later changes of the file have no effect then.
 pub(super) const MAX_READ_SIZE: u64 = 1 << 20;
 
+/// Most bytes of a module that comes through a pipe or another stream.
+const MAX_STREAM_SIZE: u64 = 8 << 30;
+
 /// Whether the system has mappings of files. Without them files are read.
 const CAN_MAP_FILES: bool = cfg!(any(unix, windows));
 
@@ -31,7 +34,10 @@ pub(super) enum Bytes {
 impl Bytes {
     /// The file at `path`: read if it is small, else mapped.
     pub fn open(path: &Path) -> Result<Bytes> {
-        let (file, length) = open(path)?;
+        let (file, length) = match open(path)? {
+            (file, Some(length)) => (file, length),
+            (stream, None) => return Bytes::drain(path, stream),
+        };
         if length <= MAX_READ_SIZE || !CAN_MAP_FILES {
             return Bytes::fill(path, file, length);
         }
@@ -45,8 +51,10 @@ impl Bytes {
 
     /// The file at `path`, read.
     pub fn read(path: &Path) -> Result<Bytes> {
-        let (file, length) = open(path)?;
-        Bytes::fill(path, file, length)
+        match open(path)? {
+            (file, Some(length)) => Bytes::fill(path, file, length),
+            (stream, None) => Bytes::drain(path, stream),
+        }
     }
 
     /// The first `length` bytes of a file, or fewer if it became shorter meanwhile.
@@ -66,6 +74,18 @@ impl Bytes {
             }
         }
         if filled < length { Bytes::copy(&bytes[..filled]) } else { Ok(Bytes::Owned(owned)) }
+    }
+
+    /// All that a stream has, up to a limit.
+    fn drain(path: &Path, stream: File) -> Result<Bytes> {
+        let mut bytes = Vec::new();
+        let read = stream.take(MAX_STREAM_SIZE + 1).read_to_end(&mut bytes);
+        read.map_err(|error| refuse(path, "read", error))?;
+        if bytes.len() as u64 > MAX_STREAM_SIZE {
+            let message = format!("{}: more than {MAX_STREAM_SIZE} bytes in a stream", path.display());
+            return Err(Status::resource_exhausted(message));
+        }
+        Bytes::copy(&bytes)
     }
 
     /// A copy of `bytes`, aligned as the segments of a module file require.
@@ -157,13 +177,14 @@ impl PrivateMemory {
 }
 
 /// A file and its length.
-fn open(path: &Path) -> Result<(File, u64)> {
+/// The file at `path`, and its length. A pipe or another stream has none. It is opened once: who wrote a pipe may have gone when it is opened again.
+fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let file = File::open(path).map_err(|error| refuse(path, "open", error))?;
     let metadata = file.metadata().map_err(|error| refuse(path, "look at", error))?;
-    if !metadata.is_file() {
-        return Err(Status::invalid_argument(format!("{}: not a file", path.display())));
+    if metadata.is_dir() {
+        return Err(Status::invalid_argument(format!("{}: a folder, not a module file", path.display())));
     }
-    Ok((file, metadata.len()))
+    Ok((file, metadata.is_file().then_some(metadata.len())))
 }
 
 #[cold]
