@@ -6,7 +6,7 @@ use vireo::visible_text::is_invisible;
 
 use vireo::Status;
 use vireo::asm;
-use vireo::vmfb::Archive;
+use vireo::vmfb::{Archive, FileKind};
 
 use crate::arguments::{AsmArguments, DisasmArguments, ModuleMode};
 use crate::engine;
@@ -91,5 +91,17 @@ fn read(path: &Path) -> Result<String, Failure> {
     if bytes.len() as u64 > MAX_SOURCE {
         return Err(failed().because(Status::resource_exhausted("expected a text of at most 4 GiB")));
     }
-    String::from_utf8(bytes).map_err(|error| failed().because(error))
+    String::from_utf8(bytes).map_err(|error| {
+        let other = |what: String| {
+            let message = format!("the file is {what}, not the text of a module");
+            failed().because(Status::invalid_argument(message))
+        };
+        if Archive::from_bytes(error.as_bytes()).is_ok() {
+            return other("a module".into()).hint(format!("`vireo disasm {}` writes the text", path.display()));
+        }
+        match FileKind::of(error.as_bytes()) {
+            Some(kind) => other(kind.to_string()),
+            None => failed().because(error),
+        }
+    })
 }

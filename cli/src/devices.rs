@@ -290,3 +290,17 @@ fn memory(heap: &MemoryHeap) -> String {
     };
     format!("{}; buffers {largest}, aligned to {} bytes", kinds(heap).join(" "), heap.min_alignment)
 }
+
+/// Writes out what plugins in C have printed, so that it comes before what the command prints next: when stdout is no terminal, C keeps it otherwise until the
+/// process ends.
+#[expect(unsafe_code, reason = "the streams are those of the C library")]
+pub fn flush_c_streams() {
+    #[cfg(any(unix, windows))]
+    {
+        unsafe extern "C" {
+            fn fflush(stream: *mut std::ffi::c_void) -> std::ffi::c_int;
+        }
+        // SAFETY: a null stream stands for all that are open, and the function locks each of them. That one cannot be written is no failure of the program.
+        let _ = unsafe { fflush(std::ptr::null_mut()) };
+    }
+}

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use vireo::hal::ExecutionStatistics;
-use vireo::inference::{Signature, ValueInfo};
+use vireo::inference::{Signature, TensorType, ValueInfo, ValueType};
 use vireo::interp::Tier;
 use vireo::visible_text::{visible, visible_json, visible_lines};
 
 use crate::arguments::{ListingArguments, ProgramArguments, RunArguments};
 use crate::confine;
-use crate::devices::Drivers;
+use crate::devices::{Drivers, flush_c_streams};
 use crate::dispatch_trace::DispatchTrace;
 use crate::engine::{Linked, Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
@@ -83,7 +83,7 @@ impl Prepared {
         let outputs = (!arguments.output.is_empty()).then_some(&arguments.output);
         let checked = outputs.map_or(Ok(()), |outputs| output::check_outputs(outputs, signature.results.len()));
         let cannot_write =
-            |error: ValueError| within(Failure::new(output_exit(&error), "cannot write the results").because(error));
+            |error: ValueError| of_value(signature, output_exit(&error), "cannot write the results", error);
         checked.map_err(cannot_write)?;
         let expected = values(signature, "expected-output", &signature.results, &arguments.expected_output, limits)?;
         let (given, returned) = (expected.len(), signature.results.len());
@@ -113,7 +113,9 @@ fn call(
     let Prepared { inputs, expected, mut files } = prepared;
 
     print(out, &format!("EXEC @{}\n", visible(&signature.name)))?;
-    let results = tiers::call_all((session, others), &function, inputs)?;
+    let results = tiers::call_all((session, others), &function, inputs);
+    flush_c_streams();
+    let results = results?;
     let results = results.map_err(|status| cannot_call(&function, status))?;
 
     if !arguments.expected_output.is_empty() {
@@ -126,7 +128,7 @@ fn call(
         return print(out, &text);
     }
     let written = output::write_outputs(&results, &arguments.output, &mut files, arguments.max_elements(), out);
-    written.map_err(|error| within(Failure::new(output_exit(&error), "writing the results").because(error)))?;
+    written.map_err(|error| of_value(signature, output_exit(&error), "writing the results", error))?;
     Ok(Exit::Ok)
 }
 
@@ -140,6 +142,18 @@ pub fn inputs(signature: &Signature, specs: &[String], limits: Limits) -> Result
         let message = format!("@{name} takes {needed} argument{plural}, {given} given; expected one --input for each");
         return Err(explain(signature, Failure::new(Exit::Usage, message)));
     }
+    for (index, (input, info)) in inputs.iter().zip(&signature.arguments).enumerate() {
+        let (Datum::View(tensor), ValueType::Tensor(expected)) = (input, &info.r#type) else { continue };
+        if !expected.may_be(tensor) {
+            let name = if info.name.is_empty() { String::new() } else { format!(" `{}`", visible(&info.name)) };
+            let given = TensorType {
+                shape: tensor.shape().iter().copied().map(Some).collect(),
+                element_type: tensor.element_type(),
+            };
+            let message = format!("argument {index}{name} of @{} is {expected}, and {given} is given", signature.name);
+            return Err(explain(signature, Failure::new(Exit::Usage, message)));
+        }
+    }
     Ok(inputs)
 }
 
@@ -151,8 +165,16 @@ fn values(
     limits: Limits,
 ) -> Result<Vec<Datum>, Failure> {
     parse_values(flag, &kinds(expected), specs, limits).map_err(|error| {
-        explain(signature, Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
+        let message = format!("invalid value for {error}");
+        of_value(signature, Exit::Usage, &message, error.source)
     })
+}
+
+/// A failure of a value, with the signature of the function where that can help.
+fn of_value(signature: &Signature, exit: Exit, message: &str, error: ValueError) -> Failure {
+    let is_about_file = error.is_about_file();
+    let failure = Failure::new(exit, message).because(error);
+    if is_about_file { failure } else { explain(signature, failure) }
 }
 
 fn check(

@@ -8,7 +8,7 @@ use super::DumpFormat;
 use super::examples;
 
 /// Flags of all commands that read parameters.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct ParameterArguments {
     /// An archive with parameters of programs: a .irpa, .gguf or .safetensors file, prefixed with the name of their scope if they
     /// have one. May be repeated.

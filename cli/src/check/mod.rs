@@ -16,9 +16,11 @@ use anstream::AutoStream;
 use vireo::inference::Signature;
 use vireo::modules::check::{Collected, Collector};
 use vireo::vm::Module;
+use vireo::vmfb::is_for_callers;
 
 use crate::arguments::{CheckArguments, CheckFormat, Color};
 use crate::confine;
+use crate::devices::flush_c_streams;
 use crate::engine::{Loader, Program};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -108,11 +110,14 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     let mut out = AutoStream::new(io::stdout(), color.choice());
     let text = arguments.format == CheckFormat::Text;
     let start = Instant::now();
+    // A test that fails may take its device with it, which is no fault of those after it. A process that is confined can make no other one.
+    let may_link_again = !confine::is_wanted(&arguments.program);
+    let (mut again, mut links) = (None, 0);
     'all: for (runs, suite) in &mut programs {
         if text {
             print_styled(&mut out, &report::header(suite))?;
         }
-        let Some((runs, other)) = runs else {
+        let Some(runs) = runs else {
             // The failure to load it is there already.
             for test in suite.tests.iter().filter(|_| text) {
                 print_styled(&mut out, &report::line(test, test.name.chars().count()))?;
@@ -124,7 +129,17 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
         };
         let width = suite.exports.iter().map(|export| visible(&export.name).chars().count()).max().unwrap_or(0);
         for export in &suite.exports {
-            let test = run(runs, other.as_ref(), export);
+            if runs.links < links {
+                let loader = match &again {
+                    Some(loader) => loader,
+                    None => again.insert(Loader::new(&arguments.program, None)?),
+                };
+                *runs = Linked { links, ..runs.again(loader)? };
+            }
+            let test = run(&runs.tests, runs.other.as_ref(), export);
+            if may_link_again && matches!(test.outcome, Outcome::Error(..)) {
+                (again, links) = (None, links + 1);
+            }
             if text {
                 print_styled(&mut out, &report::line(&test, width))?;
             }
@@ -155,8 +170,35 @@ struct Tests {
     collector: Collector,
 }
 
-/// A program and the same for machine code, if both tiers are asked for; nothing if it cannot be loaded. And the tests.
-type Loaded = (Option<(Tests, Option<Tests>)>, Suite);
+/// A program and the same for machine code, if both tiers are asked for.
+struct Linked {
+    modules: Vec<Module>,
+    tests: Tests,
+    other: Option<Tests>,
+    /// After how many tests that may have lost their devices it was linked.
+    links: usize,
+}
+
+impl Linked {
+    /// Links `main` after the modules that it needs.
+    fn new(loader: &Loader, modules: Vec<Module>) -> Result<Linked, Failure> {
+        let collector = Collector::default();
+        let failed = |status| Failure::new(Exit::LoadFailure, "cannot make the check module").because(status);
+        let check = Module::native(collector.module()).map_err(failed)?;
+        // Both programs report to one collector, since their tests run one after the other.
+        let (program, other) = loader.link(&[&[check], &modules[..]].concat())?;
+        let tests = |program: Program| Tests { program, collector: collector.clone() };
+        Ok(Linked { modules, tests: tests(program), other: other.map(tests), links: 0 })
+    }
+
+    /// The same with other devices.
+    fn again(&self, loader: &Loader) -> Result<Linked, Failure> {
+        Linked::new(loader, self.modules.clone())
+    }
+}
+
+/// A program, or nothing if it cannot be loaded, and its tests.
+type Loaded = (Option<Linked>, Suite);
 
 /// The modules, each with its tests. One of several files that cannot be loaded is a test that fails, so the others are run all the same.
 fn load(arguments: &CheckArguments) -> Result<Vec<Loaded>, Failure> {
@@ -184,20 +226,13 @@ fn load_one(
     path: &Path,
 ) -> Result<Loaded, Failure> {
     let filter = Filter::parse(arguments.filter.as_deref().unwrap_or(""));
-    let collector = Collector::default();
-    let failed = |status| Failure::new(Exit::LoadFailure, "cannot make the check module").because(status);
     let main = loader.module(path)?;
-    let modules = |check: Module| [&[check], dependencies, std::slice::from_ref(&main)].concat();
-    let check = || Module::native(collector.module()).map_err(failed);
-    // Both programs report to one collector, since their tests run one after the other.
-    let (program, other) = loader.link(&modules(check()?))?;
     let module = main.name().to_string();
-    // What compilers add to a program has a `$` in its name.
-    let is_test = |export: &Signature| !export.name.contains('$') && filter.matches(&module, &export.name);
-    let exports = program.model().signatures().into_iter().filter(is_test).collect();
+    let linked = Linked::new(loader, [dependencies, &[main]].concat())?;
+    let is_test = |export: &Signature| is_for_callers(&export.name) && filter.matches(&module, &export.name);
+    let exports = linked.tests.program.model().signatures().into_iter().filter(is_test).collect();
     let suite = Suite { file: path.display().to_string(), module, exports, tests: Vec::new() };
-    let tests = |program: Program| Tests { program, collector: collector.clone() };
-    Ok((Some((tests(program), other.map(tests))), suite))
+    Ok((Some(linked), suite))
 }
 
 /// What a test did on one tier.
@@ -246,6 +281,7 @@ fn run(tests: &Tests, other: Option<&Tests>, export: &Signature) -> Test {
         Outcome::Skipped("returns results")
     } else {
         let mut done = Done::of(tests, &export.name);
+        flush_c_streams();
         if let Some(other) = other {
             done = done.compared(tests, other, &export.name);
         }

@@ -8,7 +8,7 @@ use vireo::byte_size;
 use vireo::hal::{ExecutableFormat, local};
 use vireo::inference::{GpuExecutable, Signature};
 use vireo::vm::Module;
-use vireo::vmfb::Archive;
+use vireo::vmfb::{Archive, is_for_callers};
 
 use super::kernels::{self, Executable};
 use super::summary::Summary;
@@ -23,7 +23,7 @@ pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result
     let (mut functions, mut hidden) = (String::new(), 0);
     for export in module.exports() {
         // Initialisers and what compilers add are called by the runtime.
-        if export.name.starts_with("__") || export.name.contains('$') {
+        if !is_for_callers(export.name) {
             hidden += 1;
             continue;
         }

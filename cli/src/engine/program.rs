@@ -11,12 +11,12 @@ use vireo::inference::ModelBuilder;
 use vireo::interp::{Recorder, Tier, write_perf_map};
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
-use vireo::{Model, SecurityPolicy};
+use vireo::{Model, SecurityPolicy, StatusCode};
 
 use super::session::Session;
 use super::{open_archive, verify};
 use crate::allocators;
-use crate::arguments::{ModuleMode, ProgramArguments, TierChoice};
+use crate::arguments::{ModuleMode, ParameterArguments, ProgramArguments, TierChoice};
 use crate::devices::Drivers;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ pub struct Loader {
     /// The same for machine code, on devices of its own, if `--tier=both`.
     compiled: Option<ProgramBuilder>,
     mode: ModuleMode,
-    has_parameters: bool,
+    parameters: ParameterArguments,
 }
 
 /// What programs are linked with.
@@ -51,7 +51,6 @@ impl Loader {
             let failed = || Failure::new(Exit::Usage, "cannot write a map for perf");
             write_perf_map().map_err(|status| failed().because(status))?;
         }
-        let parameters = parameters::open(&arguments.parameters)?;
         let builder = |policy: SecurityPolicy, observes: bool| -> Result<ProgramBuilder, Failure> {
             let drivers = Drivers::load(&arguments.devices, policy.clone())?;
             let create = |uri: &String| drivers.create_device(uri);
@@ -65,7 +64,7 @@ impl Loader {
             }
             let builder = vireo::Session::builder().policy(policy).with_imports(drivers.imports());
             let builder = devices.into_iter().fold(builder, ModelBuilder::with_device);
-            Ok(ProgramBuilder { model: parameters::add_to(builder, &parameters), kernels: drivers.kernels() })
+            Ok(ProgramBuilder { model: builder, kernels: drivers.kernels() })
         };
         let policy = arguments.policy.policy(tier);
         let other = (arguments.tier == TierChoice::Both).then(|| arguments.policy.policy(Tier::Compiled));
@@ -74,7 +73,7 @@ impl Loader {
             compiled: other.map(|policy| builder(policy, false)).transpose()?,
             // Truncating a mapped file would end the process.
             mode: if arguments.policy.untrusted { ModuleMode::Preload } else { arguments.module_mode },
-            has_parameters: !parameters.is_empty(),
+            parameters: arguments.parameters.clone(),
         })
     }
 
@@ -87,9 +86,15 @@ impl Loader {
     /// machine code.
     pub fn link(&self, modules: &[Module]) -> Result<(Program, Option<Program>), Failure> {
         let recorder = || self.compiled.is_some().then(Arc::<Recorder>::default);
-        let program = Program::link(self.builder.clone(), modules, recorder(), self.has_parameters)?;
-        let compiled = self.compiled.clone();
-        let compiled = compiled.map(|builder| Program::link(builder, modules, recorder(), self.has_parameters));
+        // After the modules: what writes a module to stdin may write the archive before it ends.
+        let scopes = parameters::open(&self.parameters)?;
+        let link = |builder: &ProgramBuilder| {
+            let ProgramBuilder { model, kernels } = builder.clone();
+            let builder = ProgramBuilder { model: parameters::add_to(model, &scopes), kernels };
+            Program::link(builder, modules, recorder(), !scopes.is_empty())
+        };
+        let program = link(&self.builder)?;
+        let compiled = self.compiled.as_ref().map(link);
         Ok((program, compiled.transpose()?))
     }
 }
@@ -146,12 +151,18 @@ impl Program {
     /// A session of its own, with all modules initialized.
     pub fn session(&self) -> Result<Session, Failure> {
         let session = self.model.session().map_err(|status| {
+            let is_for_others = status.code() == StatusCode::Incompatible && status.message().contains("#hal.device.target");
             let failure = Failure::new(Exit::LoadFailure, "cannot initialize the modules").because(status);
             if !self.model.policy().native_code && self.has_native_kernels() {
-                failure.hint("with --untrusted kernels have to be portable bytecode: compile for the backend `vmvx`")
-            } else {
-                failure
+                return failure.hint("with --untrusted kernels have to be portable bytecode: compile for the backend `vmvx`");
             }
+            if is_for_others {
+                return failure.hint(
+                    "compile it for this machine: iree-compile --iree-hal-target-device=local \
+                     --iree-hal-local-target-device-backends=llvm-cpu; `vireo explain` shows what it needs, and `vireo devices` what is here",
+                );
+            }
+            failure
         })?;
         Ok(Session::new(session, self.kernels.clone(), self.reports.clone()))
     }

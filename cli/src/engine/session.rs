@@ -9,6 +9,7 @@ use vireo::hal::local::LoadedKernels;
 use vireo::inference::{Function, Model, PreparedCall, Signature};
 use vireo::interp::{LeftOut, MachineCode, Recorder};
 use vireo::vm::Value;
+use vireo::vmfb::is_for_callers;
 
 use super::program::{Loader, Program};
 use super::values;
@@ -104,14 +105,14 @@ impl<'a> Chosen<'a> {
         let main = model.main();
         let exports = main.exports().map(|export| export.name.to_string()).collect::<Vec<_>>();
         let module = main.name().to_string();
-        let given = match (name.filter(|name| !name.is_empty()), exports.as_slice()) {
-            (Some(name), _) => name,
-            (None, [_]) => main.exports().next().map_or("", |export| export.name),
-            (None, _) => {
-                let message = format!("no function is chosen, and module `{module}` exports {}", exports.len());
-                let known = format!("module `{module}` exports {}", at_names(&exports));
-                return Err(Failure::new(Exit::LoadFailure, message).hint(format!("use --function=NAME; {known}")));
-            }
+        let given = match name.filter(|name| !name.is_empty()) {
+            Some(name) => name,
+            None => model.default_function().map_err(|_| {
+                let callable: Vec<String> = exports.iter().filter(|name| is_for_callers(name)).cloned().collect();
+                let message = format!("no function is chosen, and module `{module}` exports {}", callable.len());
+                let known = format!("module `{module}` exports {}", at_names(&callable));
+                Failure::new(Exit::Usage, message).hint(format!("use --function=NAME; {known}"))
+            })?,
         };
         // Assembly and messages write `@name`, so users do, too; but a name may begin with `@`.
         let name = given.strip_prefix('@').filter(|_| !exports.iter().any(|export| export == given)).unwrap_or(given);
@@ -151,9 +152,9 @@ impl Session {
         let signatures = self.session.model().signatures();
         let functions = signatures.iter().map(|signature| self.function(Some(&signature.name)));
         let functions = functions.collect::<Result<Vec<_>, _>>()?;
-        // Functions that compilers add to a program have a `$` in their names.
-        let can_be_called =
-            |function: &Function| !function.signature().name.contains('$') && function.signature().arguments.is_empty();
+        let can_be_called = |function: &Function| {
+            is_for_callers(&function.signature().name) && function.signature().arguments.is_empty()
+        };
         let is_wanted = |function: &Function| Benchmark::of(function) != Benchmark::Unmarked || can_be_called(function);
         Ok(functions.into_iter().filter(is_wanted).collect())
     }

@@ -141,6 +141,20 @@ pub enum ValueError {
 }
 
 impl ValueError {
+    /// Whether it is about a file, and would be the same whatever the function takes and returns.
+    pub fn is_about_file(&self) -> bool {
+        matches!(
+            self,
+            ValueError::File { .. }
+                | ValueError::ShortFile { .. }
+                | ValueError::Npy { .. }
+                | ValueError::Archive { .. }
+                | ValueError::LargeFile { .. }
+                | ValueError::Append(_)
+                | ValueError::Output(_)
+        )
+    }
+
     /// The failure of the library to read a tensor from a file: `other`, unless the tensor is larger than the flag allows.
     pub fn of_file(path: String, source: Status, other: impl FnOnce(String, Status) -> ValueError) -> ValueError {
         match source.code() {

@@ -114,7 +114,7 @@ fn what_is_wrong_is_said_before_anything_is_measured() {
         (&["--function=nothing"] as &[&str], 3, "nothing"),
         (&["--function=fib"], 2, "takes 1 argument, 0 given"),
         (&["--function=empty", "--function=fib", "--input=1"], 2, "--input"),
-        (&["--input=1"], 3, "no function is chosen"),
+        (&["--input=1"], 2, "no function is chosen"),
         (&["--function=empty", "--benchmark_repetitions=0"], 2, "0"),
         (&["--function=empty", "--tier=fast"], 2, "fast"),
         (&["--function=empty", "--benchmark_out=no/such/folder"], 1, "no/such/folder"),

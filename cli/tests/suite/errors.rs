@@ -131,6 +131,26 @@ fn files_that_are_no_modules_are_named() {
         ("a.irpa", b"IRPA\0\0\0\0", "an archive of parameters", "--parameters=a.irpa"),
         ("a.npy", b"\x93NUMPY\x01\0", "a NumPy array", "--input=@a.npy"),
         ("empty", b"", "the file is empty", "iree-compile writes"),
+        ("a.onnx", b"\x08\x08\x12\x07pytorch\x1a\x05", "a model of ONNX", "iree-import-onnx a.onnx"),
+        ("a.tflite", b"\x1c\0\0\0TFL3\x14\0\x20\0", "a model of TensorFlow Lite", "iree-import-tflite a.tflite"),
+        (
+            "a.safetensors",
+            b"\x10\0\0\0\0\0\0\0{\"a\": 1}      ",
+            "an archive of parameters",
+            "--parameters=a.safetensors",
+        ),
+        (
+            "a.pt",
+            b"PK\x03\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x0a\0\0\0a/data.pkl",
+            "a file of PyTorch",
+            "iree.turbine",
+        ),
+        (
+            "a.npz",
+            b"PK\x03\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0x.npy",
+            "NumPy arrays",
+            "--input=@a.npz",
+        ),
     ] {
         std::fs::write(temporary.path().join(name), contents).unwrap();
         for command in ["run", "benchmark", "check", "dump", "disasm"] {
@@ -162,26 +182,55 @@ fn loading_is_code_3() {
     check(&run(&["--function=id", "--input=2xf32=1", "--device=toaster"]), 3, &["toaster", "local-sync"]);
     check(&run(&["--function=id", "--input=2xf32=1", "--device=cuda"]), 3, &["UNIMPLEMENTED", "`cuda`", "local-sync"]);
     check(&run(&["--function=id", "--input=2xf32=1", "--device=local-task://?nope=1"]), 2, &["nope"]);
-    check(&run(&[]), 3, &["--function", "@negate"]);
+}
+
+#[test]
+fn a_choice_that_is_missing_is_code_2() {
+    check(&run(&[]), 2, &["--function", "@negate"]);
+}
+
+#[test]
+fn arguments_of_another_type_are_code_2_and_nothing_runs() {
+    for input in ["2x2xf32=1", "f32=1", "2xf64=1", "2xi32=1"] {
+        let outcome = run(&["--function=negate", &format!("--input={input}")]);
+        let given = format!("tensor<{}> is given", input.split('=').next().unwrap());
+        check(&outcome, 2, &["argument 0", "@negate is tensor<", &given, "`negate("]);
+        assert_eq!(outcome.stdout, "");
+    }
+}
+
+/// Compilers export `name$async` beside `name`, and initialisers.
+#[test]
+fn the_only_function_for_callers_is_called_where_none_is_named() {
+    let temporary = tempfile::tempdir().unwrap();
+    let text = "vm.module @m version 0\nvm.type i32\nvm.export @cnn\nvm.func @cnn() -> (i32) {\n^bb0:\n  %i0 = vm.const.i32 7\n  vm.return %i0\n}\n\
+        vm.export @cnn$async\nvm.func @cnn$async() -> (i32) {\n^bb0:\n  %i0 = vm.const.i32 8\n  vm.return %i0\n}\n";
+    std::fs::write(temporary.path().join("a.vmasm"), text).unwrap();
+    check(&vireo(temporary.path(), ["asm", "a.vmasm", "-o", "a.vmfb"]), 0, &[]);
+    let outcome = vireo(temporary.path(), ["run", "a.vmfb"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "EXEC @cnn\nresult[0]: i32=7\n"), "{}", outcome.stderr);
+    let outcome = vireo(temporary.path(), ["benchmark", "a.vmfb", "--benchmark_list_tests"]);
+    assert!(outcome.code == 0 && !outcome.stdout.contains("async"), "{}", outcome.stdout);
+}
+
+#[test]
+fn failures_of_files_have_no_hint_about_the_function() {
+    let outcome = run(&["--function=negate", "--input=@missing.npy"]);
+    assert!(outcome.code == 2 && !outcome.stderr.contains("the function is"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_module_is_no_text_of_one() {
+    let module = folder("tests/fixtures").join("values.vmfb");
+    let outcome = vireo(Path::new("."), ["asm".as_ref(), module.as_os_str(), "-o".as_ref(), "x.vmfb".as_ref()]);
+    check(&outcome, 2, &["the file is a module, not the text of a module", "vireo disasm"]);
 }
 
 #[test]
 fn running_is_code_1() {
-    let outcome = run(&["--function=negate", "--input=2x2xf32=1"]);
-    check(
-        &outcome,
-        1,
-        &[
-            "calling @negate",
-            "INVALID_ARGUMENT",
-            "shape rank mismatch",
-            "at hal.buffer_view.assert",
-            "at module.negate+0x",
-            "`negate(",
-        ],
-    );
+    let outcome = run(&["--function=negate", "--input=(null)"]);
+    check(&outcome, 1, &["calling @negate", "INVALID_ARGUMENT", "at module.negate+0x", "`negate("]);
     assert_eq!(outcome.stdout, "EXEC @negate\n");
-    check(&run(&["--function=negate", "--input=(null)"]), 1, &["INVALID_ARGUMENT"]);
     check(&run(&["--function=list", "--output=@/tmp/x.npy"]), 1, &["!vm.list"]);
 }
 

@@ -45,7 +45,7 @@ fn plugins_are_refused_before_they_are_loaded() {
 #[test]
 fn limits_can_be_set_by_themselves() {
     let tight = run(&["run", "--module=abs.vmfb", "--input=f32=-2", "--max_memory_bytes=1000"]);
-    assert!(tight.code != 0 && tight.stderr.contains("of 1,000 bytes in use"), "{}", tight.stderr);
+    assert!(tight.code != 0 && tight.stderr.contains("of at most 1,000"), "{}", tight.stderr);
     let bench = vireo(
         &folder("../fixtures/bench"),
         ["run", "--module=vm.vmfb", "--function=loop", "--input=2000000000", "--timeout=0.05", "--tier=interp"],

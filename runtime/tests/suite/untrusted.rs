@@ -376,8 +376,8 @@ fn fails_with(name: &str, code: StatusCode, limits: impl Fn(&mut Limits), parts:
 
 #[test]
 fn memory_of_all_kinds_counts() {
-    let refused = ["ran out of memory: ", " bytes requested ", " of 67,108,864 bytes in use"];
-    let noticed = ["ran out of memory: ", " of 67,108,864 bytes in use"];
+    let refused = ["ran out of memory: ", " bytes requested ", " bytes in use, of at most 67,108,864"];
+    let noticed = ["ran out of memory: ", " bytes in use, of at most 67,108,864"];
     for (name, what, parts) in [
         ("one_buffer", "for a buffer,", &refused[..]),
         ("buffers", "for a buffer,", &refused),
@@ -395,12 +395,15 @@ fn memory_of_all_kinds_counts() {
 #[test]
 fn the_stack_is_limited_and_counts() {
     fails_with("recurse", StatusCode::ResourceExhausted, |_| {}, &["stack overflow"]);
+    // With less memory the stack is smaller.
     let limits = |limits: &mut Limits| limits.memory = Some(MemoryBudget::new(1 << 19));
+    fails_with("recurse", StatusCode::ResourceExhausted, limits, &["stack overflow"]);
+    let limits = |limits: &mut Limits| limits.memory = Some(MemoryBudget::new(1 << 14));
     fails_with(
         "recurse",
         StatusCode::ResourceExhausted,
         limits,
-        &["1,048,576 bytes requested for a stack, ", " of 524,288 bytes in use"],
+        &["65,536 bytes requested for a stack, ", " bytes in use, of at most 16,384"],
     );
 }
 

@@ -97,11 +97,8 @@ impl MemoryBudget {
         if used <= limit {
             return Ok(());
         }
-        Err(Status::resource_exhausted(format!(
-            "ran out of memory: {} of {} bytes in use",
-            grouped(used),
-            grouped(limit)
-        )))
+        let message = format!("ran out of memory: {} bytes in use, of at most {}", grouped(used), grouped(limit));
+        Err(Status::resource_exhausted(message))
     }
 
     fn update_peak(&self, used: u64) {
@@ -114,7 +111,7 @@ impl MemoryBudget {
     fn exhausted(&self, bytes: u64, what: &str, used: u64) -> Status {
         let [bytes, used, limit] = [bytes, used, self.0.limit].map(grouped);
         Status::resource_exhausted(format!(
-            "ran out of memory: {bytes} bytes requested for {what}, {used} of {limit} bytes in use"
+            "ran out of memory: {bytes} bytes requested for {what}, with {used} bytes in use, of at most {limit}"
         ))
     }
 }
@@ -230,7 +227,7 @@ mod tests {
         let error = budget.charge(41, "another thing").expect_err("is too much");
         assert_eq!(
             error.to_string(),
-            "RESOURCE_EXHAUSTED: ran out of memory: 41 bytes requested for another thing, 60 of 100 bytes in use"
+            "RESOURCE_EXHAUSTED: ran out of memory: 41 bytes requested for another thing, with 60 bytes in use, of at most 100"
         );
         assert_eq!(budget.charge(u64::MAX, "all").expect_err("is too much").code(), StatusCode::ResourceExhausted);
         drop(budget.charge(40, "the rest").expect("fits"));
@@ -244,7 +241,10 @@ mod tests {
         let mut charge = budget.charge_anyway(90);
         assert!(budget.check().is_ok());
         charge.add_anyway(20);
-        assert_eq!(budget.check().expect_err("is over").message(), "ran out of memory: 110 of 100 bytes in use");
+        assert_eq!(
+            budget.check().expect_err("is over").message(),
+            "ran out of memory: 110 bytes in use, of at most 100"
+        );
         charge.resize(10, "less").expect("less is always possible");
         assert!(charge.resize(101, "more").is_err());
         assert_eq!(budget.used(), 10);

@@ -152,6 +152,14 @@ impl Limits {
             | self.memory.is_some()
     }
 
+    /// The bytes of the stack of a call: as many as `stack_bytes` says, but no more than half of the memory that the call may have, unless that is very
+    /// little. Else a call within a small budget could not begin.
+    pub fn stack_size(&self) -> usize {
+        const LEAST: u64 = 64 << 10;
+        let half = self.memory.as_ref().map_or(u64::MAX, |memory| (memory.limit() / 2).max(LEAST));
+        self.stack_bytes.min(usize::try_from(half).unwrap_or(usize::MAX))
+    }
+
     /// The limits of an invocation that starts now, with its timeout as a deadline. One that starts inside another, as kernels do, is held to the
     /// limits of that one as well.
     #[doc(hidden)]

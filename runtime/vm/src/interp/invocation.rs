@@ -47,8 +47,8 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     #[inline]
     pub fn new(module_list: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
         let bounds = limits.borrow();
-        let charge = Charge::new(bounds.memory.as_ref(), bounds.stack_bytes as u64, "a stack")?;
-        let mut stack = CallStack::new(bounds.stack_bytes, charge);
+        let charge = Charge::new(bounds.memory.as_ref(), bounds.stack_size() as u64, "a stack")?;
+        let mut stack = CallStack::new(bounds.stack_size(), charge);
         match module_list.borrow().modules.get(target.module) {
             Some(BoundModule::Bytecode(_)) => {
                 let (_, function) = lookup(module_list.borrow(), target.module, target.function)?;

@@ -71,7 +71,7 @@ impl ReadyCall {
         let Some((descriptor, zero)) = prepared.frame else { return Ok(None) };
         let (module, _) = lookup(module_list, target.module, target.function)?;
         let Some(entry) = prepared.entry(module) else { return Ok(None) };
-        let mut stack = CallStack::new(limits.stack_bytes, Charge::default());
+        let mut stack = CallStack::new(limits.stack_size(), Charge::default());
         let frame = stack.push(descriptor, zero)?;
         let stack = ReadyStack(stack.into_raw());
         let (module_list, limits) = (Arc::clone(module_list), Arc::clone(limits));

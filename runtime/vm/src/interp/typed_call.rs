@@ -496,8 +496,8 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
         let PreparedCall { module_list, target, frame, .. } = &*self.prepared;
         let Some((descriptor, zero)) = *frame else { return self.call_native(state, params, limits) };
         let (module, function) = lookup(module_list, target.module, target.function)?;
-        let charge = Charge::new(limits.memory.as_ref(), limits.stack_bytes as u64, "a stack")?;
-        let mut stack = CallStack::new(limits.stack_bytes, charge);
+        let charge = Charge::new(limits.memory.as_ref(), limits.stack_size() as u64, "a stack")?;
+        let mut stack = CallStack::new(limits.stack_size(), charge);
         let mut frame = stack.push(descriptor, zero)?;
         params.store(&mut frame);
         let poll = {
