@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum};
 use super::examples;
 use super::{ListingArguments, ProgramArguments};
 
-/// Flags of `vireo benchmark`. Names and values are those of `iree-benchmark-module` and of Google Benchmark, which it uses.
+/// Measures how long calls of a function take.
+///
+/// Names and values of flags are those of `iree-benchmark-module` and of Google Benchmark, which it uses.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::BENCHMARK))]
 pub struct BenchmarkArguments {
@@ -68,9 +70,6 @@ pub struct BenchmarkArguments {
     /// Colours of the table, which has none: `auto` or `false`.
     #[arg(long, default_value = "auto", value_name = "WHEN", value_parser = no_color)]
     pub benchmark_color: String,
-    /// What to list instead.
-    #[command(flatten)]
-    pub listing: ListingArguments,
     /// Omit single repetitions from the report if there are several.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub benchmark_report_aggregates_only: bool,
@@ -87,6 +86,9 @@ pub struct BenchmarkArguments {
     /// measurement.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub dispatch_statistics: bool,
+    /// What to list instead.
+    #[command(flatten)]
+    pub listing: ListingArguments,
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,

@@ -7,16 +7,15 @@ use clap::{Args, ValueEnum};
 use super::ProgramArguments;
 use super::examples;
 
-/// Flags of `vireo check`. Names are those of `iree-check-module` and of GoogleTest, which it uses.
+/// Runs the test functions of modules, which check their results themselves.
+///
+/// Names of flags are those of `iree-check-module` and of GoogleTest, which it uses.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::CHECK))]
 pub struct CheckArguments {
     /// Test modules, each run on its own after the modules of --module. Without any, the last --module is the test module.
     #[arg(value_name = "FILE")]
     pub tests: Vec<PathBuf>,
-    /// Modules and devices.
-    #[command(flatten)]
-    pub program: ProgramArguments,
     /// Only tests that a pattern matches: `PATTERN:PATTERN-PATTERN:PATTERN`, without those after the dash. `*` is any text, `?` any
     /// character. A test is called `function` or `module.function`.
     #[arg(long, value_name = "PATTERNS", alias = "gtest-filter", allow_hyphen_values = true)]
@@ -36,6 +35,9 @@ pub struct CheckArguments {
     /// Also write the results to this file, in the form of JUnit.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Modules and devices.
+    #[command(flatten)]
+    pub program: ProgramArguments,
 }
 
 /// How `vireo check` writes results.

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use super::{DeviceArguments, ParameterArguments, Seconds};
 use crate::exit;
 
-/// Flags of `vireo explain`. The command fails with code 3 if something is missing.
+/// Shows what a program needs, such as devices, kernel formats and parameters, and what of that is missing here.
+///
+/// The command fails with code 3 if something is missing.
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct ExplainArguments {
@@ -15,18 +17,18 @@ pub struct ExplainArguments {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// A device that the program is to run on. Repeat it for several; see `vireo devices`.
-    #[arg(long, default_value = "local-sync", value_name = "DEVICE")]
+    #[arg(long, default_value = "local-sync", value_name = "DEVICE", value_hint = ValueHint::Other)]
     pub device: Vec<String>,
-    /// Where devices come from.
-    #[command(flatten)]
-    pub devices: DeviceArguments,
-    /// Where parameters come from.
-    #[command(flatten)]
-    pub parameters: ParameterArguments,
     /// Most time that the command may take, in seconds. Without it there is no limit.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<Seconds>,
     /// Write JSON for programs instead of text for people.
     #[arg(long)]
     pub json: bool,
+    /// Where devices come from.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
+    /// Where parameters come from.
+    #[command(flatten)]
+    pub parameters: ParameterArguments,
 }

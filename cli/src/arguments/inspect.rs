@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::examples;
 use super::{DeviceArguments, Seconds};
 
-/// Flags of `vireo dump`.
+/// Shows what a module contains: imports, exports, types, data and code.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::DUMP))]
 pub struct DumpArguments {
@@ -55,7 +55,7 @@ impl ModuleArgument {
     }
 }
 
-/// Flags of `vireo asm`.
+/// Assembles a text into a module file.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::ASM))]
 pub struct AsmArguments {
@@ -70,7 +70,7 @@ pub struct AsmArguments {
     pub no_verify: bool,
 }
 
-/// Flags of `vireo disasm`.
+/// Disassembles a whole module to text, which `asm` assembles to the same module.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::DISASM))]
 pub struct DisasmArguments {
@@ -88,7 +88,7 @@ pub struct DisasmArguments {
     pub json: bool,
 }
 
-/// Flags of `vireo devices`.
+/// Lists the devices that programs can run on.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::DEVICES))]
 pub struct DevicesArguments {

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[cfg(feature = "software-agents")]
 use std::sync::{Arc, OnceLock};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 #[cfg(feature = "software-agents")]
 use vireo::hal::PacketTrace;
 use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
@@ -97,6 +97,7 @@ pub enum Command {
 
 /// Flags of all commands that run programs.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Program")]
 pub struct ProgramArguments {
     /// A module to load: a .vmfb file, or `-` for stdin. Repeat it for several modules, dependencies first. The last one is run, or FILE.
     #[arg(long, value_name = "FILE")]
@@ -105,19 +106,13 @@ pub struct ProgramArguments {
     #[arg(long, value_enum, default_value_t = ModuleMode::Mmap, value_name = "MODE")]
     pub module_mode: ModuleMode,
     /// The device to run on: `driver`, or `driver://path?key=value`. Repeat it for several; see `vireo devices`.
-    #[arg(long, default_value = "local-sync", value_name = "DEVICE")]
+    #[arg(long, default_value = "local-sync", value_name = "DEVICE", value_hint = ValueHint::Other)]
     pub device: Vec<String>,
-    /// Where devices come from.
-    #[command(flatten)]
-    pub devices: DeviceArguments,
     /// An allocator to put over that of each device: `caching` keeps freed memory for buffers of the same size and type,
     /// `caching:HEAP=SIZE;CAPACITY;COUNT,...` in bounds (`device_local=1gib;*;16`), and `debug` fills new and freed memory with patterns
     /// and lists the buffers that were never freed. Repeat it to put one over the other.
     #[arg(long, value_name = "ALLOCATOR")]
     pub device_allocator: Vec<AllocatorSpec>,
-    /// Where parameters come from.
-    #[command(flatten)]
-    pub parameters: ParameterArguments,
     /// How bytecode runs, kernels in portable bytecode included.
     #[arg(long, value_enum, default_value_t = TierChoice::Auto, value_name = "TIER")]
     pub tier: TierChoice,
@@ -131,9 +126,6 @@ pub struct ProgramArguments {
     /// Refuse what breaks the contract of devices before a device sees it, whatever the device checks itself.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub device_validate: bool,
-    /// What programs may do.
-    #[command(flatten)]
-    pub policy: PolicyArguments,
     /// Write the names and addresses of compiled functions to /tmp/perf-PID.map, where `perf report` looks for them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub perf_map: bool,
@@ -143,6 +135,15 @@ pub struct ProgramArguments {
     /// Flags from a file, one per line; `#` begins a comment.
     #[arg(long, value_name = "FILE")]
     pub flagfile: Option<PathBuf>,
+    /// Where devices come from.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
+    /// Where parameters come from.
+    #[command(flatten)]
+    pub parameters: ParameterArguments,
+    /// What programs may do.
+    #[command(flatten)]
+    pub policy: PolicyArguments,
 }
 
 /// How bytecode runs.
@@ -160,6 +161,7 @@ pub enum TierChoice {
 
 /// Flags of commands that list devices and drivers instead of running a program.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Lists instead of a call")]
 pub struct ListingArguments {
     /// List the devices, or those of one driver, and exit.
     #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -174,6 +176,7 @@ pub struct ListingArguments {
 
 /// Flags of all commands that have to do with devices.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Devices")]
 pub struct DeviceArguments {
     /// A shared library with drivers to load. Its code runs with all rights of this process. May be repeated.
     #[arg(long, value_name = "FILE")]
@@ -201,6 +204,7 @@ pub enum AmdgpuAgentName {
 
 /// Flags of `amdgpu` devices.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Devices of amdgpu")]
 pub struct AmdgpuArguments {
     /// Where the agents of `amdgpu` devices are: GPUs, or the software agent, which interprets their code on the processor.
     #[arg(long, value_name = "AGENT", value_enum, default_value_t = AmdgpuAgentName::Library)]

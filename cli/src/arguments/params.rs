@@ -9,6 +9,7 @@ use super::examples;
 
 /// Flags of all commands that read parameters.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Parameters")]
 pub struct ParameterArguments {
     /// An archive with parameters of programs: a .irpa, .gguf or .safetensors file, prefixed with the name of their scope if they
     /// have one. May be repeated.
@@ -42,16 +43,15 @@ pub enum ParamsCommand {
     Dump(ParamsDumpArguments),
 }
 
-/// Flags of `vireo params convert`. Names and values are those of `iree-convert-parameters`.
+/// Converts archives of parameters into one.
+///
+/// Names and values of flags are those of `iree-convert-parameters`.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::CONVERT))]
 pub struct ConvertArguments {
     /// Archives to convert, as for --parameters.
     #[arg(value_name = "[SCOPE=]FILE")]
     pub files: Vec<String>,
-    /// The archives to convert.
-    #[command(flatten)]
-    pub parameters: ParameterArguments,
     /// A parameter to omit. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub exclude: Vec<String>,
@@ -71,9 +71,14 @@ pub struct ConvertArguments {
     /// The .irpa file to write.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    /// The archives to convert.
+    #[command(flatten)]
+    pub parameters: ParameterArguments,
 }
 
-/// Flags of `vireo params create`. Names and values are those of `iree-create-parameters`.
+/// Creates an archive of parameters from what flags say.
+///
+/// Names and values of flags are those of `iree-create-parameters`.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::CREATE))]
 pub struct CreateArguments {
@@ -95,20 +100,22 @@ pub struct CreateArguments {
     pub output: PathBuf,
 }
 
-/// Flags of `vireo params dump`. Names and values are those of `iree-dump-parameters`.
+/// Shows what archives of parameters hold.
+///
+/// Names and values of flags are those of `iree-dump-parameters`.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::PARAMS_DUMP))]
 pub struct ParamsDumpArguments {
     /// Archives to show, as for --parameters.
     #[arg(value_name = "[SCOPE=]FILE")]
     pub files: Vec<String>,
-    /// What to show.
-    #[command(flatten)]
-    pub parameters: ParameterArguments,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
     pub format: DumpFormat,
     /// Write the contents of a parameter to a file. May be repeated.
     #[arg(long, value_name = "[SCOPE::]KEY=FILE")]
     pub extract: Vec<String>,
+    /// What to show.
+    #[command(flatten)]
+    pub parameters: ParameterArguments,
 }

@@ -9,6 +9,7 @@ use vireo::{MemoryBudget, SecurityPolicy};
 
 /// Flags of all commands that run programs.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
 pub struct PolicyArguments {
     /// Trust the program with nothing: only bytecode and kernels in portable bytecode run, plugins are refused, parameters cannot be
     /// written, and time and memory are limited.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use vireo::inference::Tolerance;
 
 use super::{ListingArguments, ProgramArguments, examples};
@@ -28,7 +28,9 @@ Values (--input, --expected-output):
 Element types: i1, i2, i4, i8 to i64, si2 to si64, ui2 to ui64, f16, bf16, f32, f64, f8E4M3FN and the other 8-bit floats,
 cf64 and cf128 (1+2i). Others are written as the hexadecimal bytes of each element.";
 
-/// Flags of `vireo run`. Names and values are those of `iree-run-module`; `--list_devices` and `--list-devices` are the same.
+/// Calls a function of a module and prints its results.
+///
+/// Names and values of flags are those of `iree-run-module`; `--list_devices` and `--list-devices` are the same.
 #[derive(Args, Debug)]
 #[command(after_help = const_format(), after_long_help = const_format())]
 pub struct RunArguments {
@@ -36,10 +38,10 @@ pub struct RunArguments {
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The exported function to call. Not needed if the module exports only one.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_hint = ValueHint::Other)]
     pub function: Option<String>,
     /// An argument of the function. Repeat it for each argument, in order.
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_hint = ValueHint::Other)]
     pub input: Vec<String>,
     /// Destination of a result: none if empty, `-` to print it, `@file` to write it, `+file` to append it to a file. Files
     /// that end in .npy become NumPy arrays, those in .npz and .safetensors hold all results that name them, by the names that follow
@@ -49,15 +51,9 @@ pub struct RunArguments {
     /// An expected result, written as an --input. Repeat it for each result, in order.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "output")]
     pub expected_output: Vec<String>,
-    /// How results are compared with expected ones.
-    #[command(flatten)]
-    pub comparison: Comparison,
     /// Most elements of a tensor to print. Negative: all.
     #[arg(long, default_value_t = 1024, value_name = "COUNT", allow_hyphen_values = true)]
     pub output_max_element_count: i32,
-    /// What to list instead.
-    #[command(flatten)]
-    pub listing: ListingArguments,
     /// Print memory statistics of the device, and how much machine code there is, to stderr at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
@@ -67,6 +63,12 @@ pub struct RunArguments {
     /// Write when each kernel ran on the devices to this file, as trace events in JSON, which https://ui.perfetto.dev and chrome://tracing open.
     #[arg(long, value_name = "FILE")]
     pub dispatch_trace: Option<PathBuf>,
+    /// How results are compared with expected ones.
+    #[command(flatten)]
+    pub comparison: Comparison,
+    /// What to list instead.
+    #[command(flatten)]
+    pub listing: ListingArguments,
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,
@@ -78,6 +80,7 @@ fn const_format() -> String {
 
 /// How results are compared.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Comparison with expected results")]
 pub struct Comparison {
     /// `approximate` uses the tolerances below for floats; `exact` compares bytes.
     #[arg(long, value_enum, default_value_t = EqualityMode::Approximate, value_name = "MODE")]

@@ -6,7 +6,9 @@ use clap::{Args, ValueEnum};
 
 use super::{RunArguments, examples};
 
-/// Flags of `vireo trace`, which runs a program as `vireo run` does, on the device `amdgpu` and the software agent.
+/// Runs a program for AMD GPUs on the software agent, and writes down the packets of its queues.
+///
+/// It takes the flags of `vireo run`.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::TRACE), after_long_help = examples::help(examples::TRACE))]
 #[command(mut_arg("device", |flag| flag.default_value("amdgpu")))]
