@@ -4,26 +4,35 @@
 //! Passes hoist range checks out of loops, sink them, and replace them by guards of vector loops. The verifier of graphs sees that there is a
 //! guard, and not that it covers each index; this finds an index that it does not cover as soon as a program has one. It reads the buffer
 //! and its length from the register of the VM, so it depends on no value that the passes have moved, and only on registers that no value is
-//! allocated to, so the code around it stays what it would be without.
+//! allocated to, so the code around it stays what it would be without. Of an access with a mask, the lanes are checked that are on when it is made.
 
-use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+use smallvec::{SmallVec, smallvec};
 
+use super::super::lower::lanes;
 use super::super::runtime_layout;
 use super::{Emitter, FailedAccess, Shared};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::{Effect, Width};
-use crate::processor::registers::{LOADED, RAX, RCX, RDX};
+use crate::processor::registers::{LOADED, R11, RAX, RCX, RDX, SCRATCH, VECTOR_LOADED};
 
 // The index is reloaded to the first of them; the others are free.
-const _: () = assert!(LOADED[0] == RAX && LOADED[1] == RCX && LOADED[2] == RDX);
+const _: () = assert!(LOADED[0] == RAX && LOADED[1] == RCX && LOADED[2] == RDX && SCRATCH == R11);
 
-/// The elements of a buffer that a node loads or stores, as distances from its index.
+/// An access to a buffer, with the elements that it loads or stores.
 struct Access {
     primitive: Primitive,
-    stores: bool,
-    first: i64,
-    last: i64,
+    parts: SmallVec<[Elements; 2]>,
+}
+
+/// Elements of a buffer, by their distances from the index of an access.
+#[derive(Clone, Copy)]
+enum Elements {
+    /// Those from the first to the last one.
+    All { first: i64, last: i64 },
+    /// One for each lane of a vector that is on in a mask: how far that of lane 0 is, and by how much more that of each other one.
+    Masked { mask: NodeId, width: Width, first: i64, by: i32 },
 }
 
 impl Emitter<'_> {
@@ -35,77 +44,115 @@ impl Emitter<'_> {
         let Kind::Base(register) = origins.of(graph, node.args[0]) else { return };
         let label = self.asm.ops.new_dynamic_label();
         self.failed_accesses.push(FailedAccess { label, node: id });
-        let index = self.fetch(node.args[1], RAX);
-        let (reference, length) = (runtime_layout::reference(register), runtime_layout::BUFFER_LENGTH);
-        dynasm!(self.asm.ops ; .arch x64 ; mov rcx, [r12 + reference]);
-        if access.stores {
-            let mutable = runtime_layout::BUFFER_MUTABLE;
-            dynasm!(self.asm.ops ; .arch x64 ; cmp BYTE [rcx + mutable], 0 ; je =>label);
-        }
-        let shift = access.primitive.element_shift() as i8;
-        dynasm!(self.asm.ops ; .arch x64 ; mov rcx, [rcx + length] ; shr rcx, shift);
-        // Those in between are in range if both ends are, since an access is far shorter than half of all memory.
-        for distance in [access.first, access.last] {
-            match i32::try_from(distance) {
-                Ok(distance) => {
-                    dynasm!(self.asm.ops ; .arch x64 ; lea rdx, [Rq(index) + distance] ; cmp rdx, rcx ; jae =>label);
+        let shift = access.primitive.element_shift();
+        let is_store = access.primitive.effect() == Effect::Store;
+        for elements in access.parts {
+            let done = self.asm.ops.new_dynamic_label();
+            if let Elements::Masked { mask, width, .. } = elements {
+                let mask = self.fetch(mask, VECTOR_LOADED[0]);
+                lanes::mask_bits(&mut self.asm, width, shift, RDX, mask);
+                // Without a lane that is on, nothing is accessed.
+                dynasm!(self.asm.ops ; .arch x64 ; test edx, edx ; jz =>done);
+            }
+            let index = self.fetch(node.args[1], RAX);
+            let (reference, length) = (runtime_layout::reference(register), runtime_layout::BUFFER_LENGTH);
+            dynasm!(self.asm.ops ; .arch x64 ; mov rcx, [r12 + reference]);
+            if is_store {
+                let mutable = runtime_layout::BUFFER_MUTABLE;
+                dynasm!(self.asm.ops ; .arch x64 ; cmp BYTE [rcx + mutable], 0 ; je =>label);
+            }
+            dynasm!(self.asm.ops ; .arch x64 ; mov rcx, [rcx + length] ; shr rcx, shift as i8);
+            // Those in between are in range if both ends are, since an access is far shorter than half of all memory.
+            match elements {
+                Elements::All { first, last } => {
+                    self.check_element(index, first, label);
+                    if first != last {
+                        self.check_element(index, last, label);
+                    }
                 }
-                Err(_) => dynasm!(self.asm.ops ; .arch x64 ; jmp =>label),
+                Elements::Masked { first, by, .. } => {
+                    for is_last in [false, true] {
+                        if is_last {
+                            dynasm!(self.asm.ops ; .arch x64 ; bsr r11d, edx);
+                        } else {
+                            dynasm!(self.asm.ops ; .arch x64 ; bsf r11d, edx);
+                        }
+                        dynasm!(self.asm.ops ; .arch x64 ; imul r11, r11, by ; add r11, Rq(index));
+                        self.check_element(SCRATCH, first, label);
+                    }
+                }
             }
-            if access.first == access.last {
-                break;
+            dynasm!(self.asm.ops ; .arch x64 ; =>done);
+        }
+    }
+
+    /// Compares an index and a distance from it with the number of elements, which is in a register.
+    fn check_element(&mut self, index: u8, distance: i64, label: DynamicLabel) {
+        match i32::try_from(distance) {
+            Ok(distance) => {
+                dynasm!(self.asm.ops ; .arch x64 ; lea r11, [Rq(index) + distance] ; cmp r11, rcx ; jae =>label);
             }
+            Err(_) => dynasm!(self.asm.ops ; .arch x64 ; jmp =>label),
         }
     }
 
     fn access(&self, id: NodeId) -> Option<Access> {
         let graph = self.graph;
         let node = graph.node(id);
-        let lanes = |width: Option<Width>| width.map_or(1, |width| width.lanes() as i64);
-        let (primitive, first, count) = match node.kind {
-            Kind::Primitive(primitive, _) if matches!(primitive.effect(), Effect::Load | Effect::Store) => {
-                (primitive, 0, 1)
+        // The lanes of a vector, with the mask that may follow the operands.
+        let vector = |first: i64, by: i32, width: Option<Width>, mask: Option<&NodeId>| match (width, mask) {
+            (Some(width), Some(mask)) => Elements::Masked { mask: *mask, width, first, by },
+            _ => {
+                let reach = i64::from(by) * (width.map_or(1, Width::lanes) as i64 - 1);
+                Elements::All { first: first + reach.min(0), last: first + reach.max(0) }
             }
-            // Which lanes a mask has is not known here, but for the first one.
-            Kind::LoadLanes(primitive, _) if node.args.len() > 2 => (primitive, 0, 1),
-            Kind::StoreLanes(primitive, _) if node.args.len() > 3 => (primitive, 0, 1),
-            Kind::Gather(primitive, displacement) if node.args.len() > 3 => (primitive, displacement.into(), 1),
+        };
+        let one = |primitive, elements| Some(Access { primitive, parts: smallvec![elements] });
+        let lanes = node.width().map_or(1, Width::lanes) as i64;
+        match node.kind {
+            Kind::Primitive(primitive, _) if matches!(primitive.effect(), Effect::Load | Effect::Store) => {
+                one(primitive, Elements::All { first: 0, last: 0 })
+            }
             Kind::LoadLanes(primitive, number) => {
-                let count = lanes(node.width());
-                (primitive, i64::from(number) * count, count)
+                one(primitive, vector(i64::from(number) * lanes, 1, node.width(), node.args.get(2)))
             }
             Kind::StoreLanes(primitive, number) => {
-                let count = lanes(graph.node(node.args[2]).width());
-                (primitive, i64::from(number) * count, count)
+                let width = graph.node(node.args[2]).width();
+                let first = i64::from(number) * width.map_or(1, Width::lanes) as i64;
+                one(primitive, vector(first, 1, width, node.args.get(3)))
             }
             Kind::Gather(primitive, displacement) => {
-                let Kind::Multiples(by) = graph.node(node.args[2]).kind else { return None };
-                let (displacement, reach) = (i64::from(displacement), i64::from(by) * (lanes(node.width()) - 1));
-                let (first, last) = (displacement + reach.min(0), displacement + reach.max(0));
-                return Some(Access { primitive, stores: false, first, last });
+                let Kind::Multiples(by) = graph.node(node.args[2]).kind else {
+                    unreachable!("the vectoriser gathers at multiples of the numbers of lanes")
+                };
+                one(primitive, vector(displacement.into(), by, node.width(), node.args.get(3)))
             }
-            Kind::LoadSplat(primitive, displacement) => (primitive, displacement.into(), 1),
+            Kind::LoadSplat(primitive, displacement) => {
+                one(primitive, Elements::All { first: displacement.into(), last: displacement.into() })
+            }
             Kind::LoadRows(primitive, rows) => {
-                let groups = lanes(node.width()) as i32 / 4;
+                let groups = lanes as i32 / 4;
                 let (first, last) = (i64::from(rows.element(0)), i64::from(rows.element(groups - 1)) + 3);
-                return Some(Access { primitive, stores: false, first, last });
+                one(primitive, Elements::All { first, last })
             }
-            Kind::LoadEven(primitive, _) if node.args.len() > 3 => (primitive, 0, 1),
             Kind::LoadEven(primitive, number) => {
-                let first = 2 * i64::from(number) * lanes(node.width());
-                let last = first + 2 * (lanes(node.width()) - 1);
-                return Some(Access { primitive, stores: false, first, last });
+                let first = 2 * i64::from(number) * lanes;
+                // The second vector begins with the last element of the first one.
+                let masks = node.args.len().checked_sub(2).filter(|_| node.args.len() > 3);
+                let half = |half: usize, first| {
+                    let mask = masks.and_then(|masks| node.args.get(masks + half));
+                    vector(first, 1, node.width(), mask)
+                };
+                Some(Access { primitive, parts: smallvec![half(0, first), half(1, first + lanes - 1)] })
             }
             Kind::LoadBytes(primitive, rows) | Kind::GatherBytes(primitive, rows) => {
                 let first = i64::from(rows.stride) * i64::from(rows.first);
                 let more = if matches!(node.kind, Kind::GatherBytes(..)) { 3 } else { 0 };
-                let last = first + i64::from(rows.stride) * (lanes(node.width()) - 1) + more;
-                return Some(Access { primitive, stores: false, first, last });
+                let last = first + i64::from(rows.stride) * (lanes - 1) + more;
+                one(primitive, Elements::All { first, last })
             }
-            _ => return None,
-        };
-        let stores = matches!(primitive.effect(), Effect::Store);
-        Some(Access { primitive, stores, first, last: first + count - 1 })
+            _ => None,
+        }
     }
 
     /// Emits what is done where an access has failed its check: the call fails.

@@ -87,6 +87,7 @@ impl Emitter<'_> {
                 // As for gathers.
                 let free = VECTOR_LOADED[1];
                 if let [first, second] = masks[..] {
+                    debug_assert_eq!(number, 0, "with a mask there is one vector");
                     // Reloading the second mask may replace the first one.
                     for (mask, into, is_second) in [(first, VECTOR_SCRATCH, false), (second, free, true)] {
                         let mask = self.fetch(mask, VECTOR_LOADED[0]);

@@ -58,6 +58,7 @@ pub(crate) fn load(
     number: u8,
     mask: Option<u8>,
 ) {
+    debug_assert!(mask.is_none() || has_masks(width, primitive), "lanes of {primitive:?} have no masks");
     match width {
         Width::Four if primitive.element_shift() == 3 => {
             primitive::load_wide_lanes(&mut Four { asm, mask }, primitive, dst, base, index, number);
@@ -69,7 +70,6 @@ pub(crate) fn load(
         Width::Eight => primitive::load_lanes(&mut Eight { asm, mask }, primitive, dst, base, index, number),
         Width::Sixteen => primitive::load_lanes(&mut Sixteen { asm, mask }, primitive, dst, base, index, number),
         Width::SixteenBytes | Width::ThirtyTwoBytes => {
-            debug_assert!(mask.is_none(), "bytes have no masks");
             primitive::load_byte_lanes(&mut Bytes { asm, width }, primitive, dst, base, index, number);
         }
     }
@@ -85,6 +85,7 @@ pub(crate) fn store(
     number: u8,
     mask: Option<u8>,
 ) {
+    debug_assert!(mask.is_none() || has_masks(width, primitive), "lanes of {primitive:?} have no masks");
     match width {
         Width::Four if primitive.element_shift() == 3 => {
             primitive::store_wide_lanes(&mut Four { asm, mask }, primitive, base, index, src, number);
@@ -96,10 +97,34 @@ pub(crate) fn store(
         Width::Eight => primitive::store_lanes(&mut Eight { asm, mask }, primitive, base, index, src, number),
         Width::Sixteen => primitive::store_lanes(&mut Sixteen { asm, mask }, primitive, base, index, src, number),
         Width::SixteenBytes | Width::ThirtyTwoBytes => {
-            debug_assert!(mask.is_none(), "bytes have no masks");
             primitive::store_byte_lanes(&mut Bytes { asm, width }, primitive, base, index, src, number);
         }
     }
+}
+
+/// Whether instructions leave out lanes of memory: AVX2 has them for elements of 32 and 64 bits only.
+fn has_masks(width: Width, primitive: Primitive) -> bool {
+    match width {
+        Width::Four => primitive.element_shift() >= 2,
+        Width::Eight => primitive.element_shift() == 2,
+        Width::Sixteen => primitive.element_shift() <= 2,
+        Width::SixteenBytes | Width::ThirtyTwoBytes => false,
+    }
+}
+
+/// Writes a bit for each lane that is on in a mask, as accesses to elements of `1 << shift` bytes take it. `dst` is one of the first eight registers.
+pub(crate) fn mask_bits(asm: &mut Asm, width: Width, shift: u8, dst: u8, mask: u8) {
+    let (is_256, prefix_66) = match width {
+        Width::Four => (u8::from(shift == 3), u8::from(shift == 3)),
+        Width::Eight => (1, 0),
+        Width::Sixteen => return sixteen::mask_bits(asm, dst, mask),
+        Width::SixteenBytes | Width::ThirtyTwoBytes => unreachable!("bytes have no masks"),
+    };
+    // `vmovmskps` or `vmovmskpd`, of which the assembler takes no operands. Bits of registers above the lowest eight are inverted.
+    let registers = 0b110 << 5 | (!mask >> 3 & 1) << 5;
+    [0xC4, registers | 1, 0b1111 << 3 | is_256 << 2 | prefix_66, 0x50, 0b11 << 6 | dst << 3 | mask & 7]
+        .into_iter()
+        .for_each(|byte| asm.ops.push(byte));
 }
 
 /// Functions that there are for each width with lanes of 32 or 64 bits.

@@ -469,6 +469,12 @@ pub(super) fn gather(
     evex::VGATHERDPS.masked(asm, dst, MASK, from);
 }
 
+pub(super) fn mask_bits(asm: &mut Asm, dst: u8, mask: u8) {
+    evex::VPTESTMD.binary(asm, MASK, mask, mask);
+    // `kmovw dst, k1`, which the assembler does not have.
+    [0xC5, 0xF8, 0x93, 0b11 << 6 | dst << 3 | MASK].into_iter().for_each(|byte| asm.ops.push(byte));
+}
+
 pub(super) fn load_even(asm: &mut Asm, dst: u8, (base, index): (u8, Src), order: u8, free: u8, number: u8) {
     let first = elements(base, index, 2, 2 * number);
     let second = Memory { offset: first.offset.wrapping_add(60), ..first };
