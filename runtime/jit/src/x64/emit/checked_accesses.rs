@@ -41,9 +41,18 @@ impl Emitter<'_> {
         let graph = self.graph;
         let (Some(origins), Some(access)) = (&self.checked, self.access(id)) else { return };
         let node = graph.node(id);
-        let Kind::Base(register) = origins.of(graph, node.args[0]) else { return };
+        let register = match origins.of(graph, node.args[0]) {
+            Kind::Base(register) => Some(register),
+            // The verifier of bytecode has proved the offsets of globals, which are constants.
+            Kind::Globals => return,
+            _ => None,
+        };
         let label = self.asm.ops.new_dynamic_label();
         self.failed_accesses.push(FailedAccess { label, node: id });
+        let Some(register) = register else {
+            // An access whose buffer is not known can be anywhere.
+            return dynasm!(self.asm.ops ; .arch x64 ; jmp =>label);
+        };
         let shift = access.primitive.element_shift();
         let is_store = access.primitive.effect() == Effect::Store;
         for elements in access.parts {
