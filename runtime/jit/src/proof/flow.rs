@@ -124,6 +124,9 @@ impl<'g> Flow<'g> {
             }
             for branch in graph.branches(block) {
                 let past = past_header(graph, block, branch);
+                if branch.skips_header_test && !(past.is_some() && only_tests(graph, branch.target)) {
+                    return None;
+                }
                 known.extend(past.map(|_| (after.len(), top(branch.target))));
                 after.push((end(block), top(past.unwrap_or(branch.target))));
                 flow.edges.get_mut(branch.target.index())?.push(Edge { from: block, branch });
@@ -296,6 +299,11 @@ fn block_of(vertex: Vertex) -> BlockIndex {
 pub(super) fn less(graph: &Graph, test: NodeId) -> Option<(NodeId, NodeId)> {
     let node = graph.nodes.get(test.index())?;
     (node.kind == Kind::Primitive(Primitive::LtS, Scalar::I64)).then(|| (node.args[0], node.args[1]))
+}
+
+/// Whether a block computes nothing but truth values, so that machine code may leave it out where its test is known.
+fn only_tests(graph: &Graph, block: BlockIndex) -> bool {
+    graph.blocks[block].nodes.iter().all(|id| graph.node(*id).ty == Ty::Truth)
 }
 
 /// Where a branch leads that is taken if a loop does not run: the header of the loop makes the same test again. Nothing of the header may rely on

@@ -24,7 +24,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId, Terminator};
 use crate::ir::hash::Table;
-use crate::ir::types::{Effect, Ty};
+use crate::ir::types::{Effect, Scalar, Ty, Width};
 use flow::{At, Flow};
 use poly::Poly;
 use prover::{Prover, Reach};
@@ -33,6 +33,9 @@ use values::{Known, Values};
 /// Steps of the proof for each node, and for a function.
 const STEPS_PER_NODE: usize = 64;
 const STEPS: usize = 1 << 14;
+
+/// The distance from an index at which no element of an access is any more: its bytes are a number of 32 bits with a sign.
+const MAX_DISTANCE: u64 = 1 << (31 - 3);
 
 /// An access that was not proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +204,12 @@ impl<'g> Checker<'g> {
     /// Proves the access of a node, if it is one, but for what leans on guards.
     fn access(&mut self, id: NodeId, at: At) -> Result<(), Unproved> {
         let Some(access) = self.access_of(id) else { return Ok(()) };
-        match access.and_then(|access| self.is_checked(id, access, at)) {
+        // Displacements of instructions have 32 bits.
+        let reaches = |access: &Access| {
+            let fits = |distance: i64| distance.unsigned_abs() < MAX_DISTANCE;
+            access.reaches.iter().all(|reach| fits(reach.first) && fits(reach.last))
+        };
+        match access.filter(reaches).and_then(|access| self.is_checked(id, access, at)) {
             Some(true) => Ok(()),
             _ => Err(Unproved { node: Some(id) }),
         }
@@ -305,12 +313,11 @@ impl<'g> Checker<'g> {
         let lanes = lanes_of(node.ty);
         let reach = |first: i64, last: i64| Reach { first, last, lanes: None };
         // The lanes of one vector, and the mask that may follow the operands.
-        let vector = |first: i64, by: i64, lanes: i64, mask: Option<&NodeId>| {
-            let (one, other) = (first, first + by * (lanes - 1));
-            let mask = mask.map(|mask| self.prover.values.first_lanes(*mask));
+        let vector = |first: i64, by: i64, ty: Ty, primitive: Primitive, mask: Option<&NodeId>| {
+            let (one, other) = (first, first + by * (lanes_of(ty) - 1));
             let lanes = match mask {
                 None => None,
-                Some(count) => Some((count?, by)),
+                Some(mask) => Some((self.first_lanes(*mask, ty, primitive)?, by)),
             };
             // Lanes that go backwards are all taken as accessed.
             Some(Reach { first: one.min(other), last: one.max(other), lanes: lanes.filter(|_| by >= 0) })
@@ -322,23 +329,31 @@ impl<'g> Checker<'g> {
                 one(primitive, Some(reach(0, 0)))
             }
             Kind::LoadLanes(primitive, number) => {
-                one(primitive, vector(i64::from(number) * lanes, 1, lanes, node.args.get(2)))
+                let first = i64::from(number) * lanes;
+                let reach = vector(first, 1, node.ty, primitive, node.args.get(2));
+                one(primitive, reach.filter(|_| has_lanes(node.ty, primitive)))
             }
             Kind::StoreLanes(primitive, number) => {
-                let lanes = node.args.get(2).map_or(1, |stored| lanes_of(self.graph.node(*stored).ty));
-                one(primitive, vector(i64::from(number) * lanes, 1, lanes, node.args.get(3)))
+                let ty = node.args.get(2).map_or(Ty::Nothing, |stored| self.graph.node(*stored).ty);
+                let first = i64::from(number) * lanes_of(ty);
+                let reach = vector(first, 1, ty, primitive, node.args.get(3));
+                one(primitive, reach.filter(|_| has_lanes(ty, primitive)))
             }
             Kind::Gather(primitive, displacement) => {
-                let by = self.multiples(node.args.get(2));
-                one(primitive, by.and_then(|by| vector(displacement.into(), by, lanes, node.args.get(3))))
+                // Distances of lanes are numbers of 32 bits.
+                let by = self.multiples(node.args.get(2)).filter(|by| i32::try_from(by * (lanes - 1)).is_ok());
+                let reach = by.and_then(|by| vector(displacement.into(), by, node.ty, primitive, node.args.get(3)));
+                one(primitive, reach.filter(|_| has_words(node.ty, primitive)))
             }
             Kind::LoadSplat(primitive, displacement) => {
-                one(primitive, Some(reach(displacement.into(), displacement.into())))
+                let reach = reach(displacement.into(), displacement.into());
+                one(primitive, Some(reach).filter(|_| has_words(node.ty, primitive)))
             }
             Kind::LoadRows(primitive, rows) => {
                 let row = |group: i64| i64::from(rows.stride) * (i64::from(rows.first) + 4 * group);
                 let (a, b) = (row(0), row(lanes / 4 - 1));
-                one(primitive, Some(reach(a.min(b), a.max(b) + 3)))
+                let reach = reach(a.min(b), a.max(b) + 3);
+                one(primitive, Some(reach).filter(|_| has_words(node.ty, primitive)))
             }
             Kind::LoadBytes(primitive, rows) | Kind::GatherBytes(primitive, rows) => {
                 let row = |lane: i64| i64::from(rows.stride) * (i64::from(rows.first) + lane);
@@ -346,6 +361,7 @@ impl<'g> Checker<'g> {
                 let gathers = matches!(node.kind, Kind::GatherBytes(..));
                 let is_known = !gathers || self.multiples(node.args.get(2)) == Some(rows.stride.into());
                 let more = if gathers { 3 } else { 0 };
+                let is_known = is_known && primitive.element_shift() == 0;
                 one(primitive, is_known.then(|| reach(a.min(b), a.max(b) + more)))
             }
             Kind::LoadEven(primitive, number) => {
@@ -353,11 +369,16 @@ impl<'g> Checker<'g> {
                 // The second half begins with the last element of the first one.
                 let halves = [first, first + lanes - 1];
                 let masks = node.args.len().checked_sub(2).filter(|_| node.args.len() > 3);
-                let halves = halves
-                    .into_iter()
-                    .enumerate()
-                    .map(|(half, first)| vector(first, 1, lanes, masks.and_then(|masks| node.args.get(masks + half))));
-                Some(halves.collect::<Option<_>>().map(|reaches| Access { primitive, reaches }))
+                // With masks there is one vector, of eight lanes.
+                let is_known = matches!(node.ty.width(), Some(Width::Eight | Width::Sixteen))
+                    && primitive.element_shift() == 2
+                    && (masks.is_none() || number == 0 && node.ty.width() == Some(Width::Eight));
+                let halves = halves.into_iter().enumerate().map(|(half, first)| {
+                    let mask = masks.and_then(|masks| node.args.get(masks + half));
+                    vector(first, 1, node.ty, primitive, mask)
+                });
+                let reaches = halves.collect::<Option<_>>().filter(|_| is_known);
+                Some(reaches.map(|reaches| Access { primitive, reaches }))
             }
             // They access no element of a buffer. A new kind has to be listed here, or above.
             Kind::Primitive(..)
@@ -395,12 +416,47 @@ impl<'g> Checker<'g> {
         }
     }
 
+    /// The mask of an access by a vector of this type: how many lanes are on, the first ones, if instructions leave out the others.
+    fn first_lanes(&self, mask: NodeId, ty: Ty, primitive: Primitive) -> Option<NodeId> {
+        let (width, shift) = (ty.width()?, primitive.element_shift());
+        let has_masks = match width {
+            Width::Four => shift >= 2,
+            Width::Eight => shift == 2,
+            Width::Sixteen => shift <= 2,
+            Width::SixteenBytes | Width::ThirtyTwoBytes => false,
+        };
+        // A lane of the mask is as large as one that is accessed.
+        let of = if shift == 3 { Scalar::I64 } else { Scalar::I32 };
+        let fits = has_masks && self.graph.node(mask).ty == Ty::Lanes(of, width);
+        if fits { self.prover.values.first_lanes(mask) } else { None }
+    }
+
     /// The factor of the numbers of lanes that an operand is.
     fn multiples(&self, operand: Option<&NodeId>) -> Option<i64> {
         match self.graph.node(*operand?).kind {
             Kind::Multiples(by) => Some(by.into()),
             _ => None,
         }
+    }
+}
+
+/// Whether there are instructions that load or store lanes of this type as consecutive elements.
+fn has_lanes(ty: Ty, primitive: Primitive) -> bool {
+    let shift = primitive.element_shift();
+    match ty.width() {
+        Some(Width::Four) => shift >= 2,
+        Some(Width::Eight | Width::Sixteen) => shift <= 2,
+        Some(Width::SixteenBytes | Width::ThirtyTwoBytes) => shift == 0,
+        None => false,
+    }
+}
+
+/// Whether lanes of this type are as large as elements, so that instructions load each to any lane.
+fn has_words(ty: Ty, primitive: Primitive) -> bool {
+    match ty.width() {
+        Some(Width::Four) => matches!(primitive.element_shift(), 2 | 3),
+        Some(Width::Eight | Width::Sixteen) => primitive.element_shift() == 2,
+        _ => false,
     }
 }
 

@@ -440,11 +440,16 @@ impl<'g> Values<'g> {
     pub fn first_lanes(&self, mask: NodeId) -> Option<NodeId> {
         let node = self.graph.node(mask);
         match node.kind {
-            Kind::Lanes(Primitive::Sext64 | Primitive::Low32, Scalar::I64) => self.first_lanes(node.args[0]),
+            Kind::Lanes(Primitive::Sext64 | Primitive::Low32, Scalar::I64)
+                if self.graph.node(node.args[0]).ty.width() == node.ty.width() =>
+            {
+                self.first_lanes(node.args[0])
+            }
             Kind::Lanes(Primitive::LtS, Scalar::I32) => {
                 let (numbers, count) = (self.graph.node(node.args[0]), self.graph.node(node.args[1]));
                 let is_mask = numbers.kind == Kind::Multiples(1)
                     && count.kind == Kind::Splat
+                    && (numbers.ty, count.ty) == (node.ty, node.ty)
                     && self.graph.node(count.args[0]).ty == Ty::Scalar(Scalar::I32);
                 is_mask.then(|| count.args[0])
             }
