@@ -14,6 +14,8 @@ mod guard_sinking;
 mod gvn;
 mod index_reduction;
 mod licm;
+#[cfg(feature = "lies")]
+pub mod lies;
 pub(crate) mod optimise;
 mod range_check_hoisting;
 mod replacements;

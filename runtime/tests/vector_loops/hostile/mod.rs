@@ -13,6 +13,7 @@
 
 mod census;
 mod draw;
+mod lies;
 mod memory;
 mod run;
 mod statements;
@@ -44,16 +45,19 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// The test that the other process runs.
+const PROGRAMS: &str = "hostile::programs_of_the_other_process";
+
 /// How a run in a process of its own went.
 enum Ended {
-    /// So many programs ran, with the number of calls, and of those that returned.
-    Well(u64, [u64; 2]),
-    /// At this seed, in this way.
-    Badly(u64, String),
+    /// So many programs ran, with what was counted: calls, and those of them that returned.
+    Well(u64, Vec<u64>),
+    /// At this seed, in this way, with what was counted until then and the code that the process ended with.
+    Badly { seed: u64, how: String, counts: Vec<u64>, code: Option<i32> },
 }
 
-/// Runs programs in a process of its own.
-fn run_apart(first: u64, count: u64, other: Option<&str>, until: Option<Instant>) -> Ended {
+/// Runs programs in a process of its own, by a test that only does so there.
+fn run_apart(test: &str, first: u64, count: u64, other: Option<&str>, until: Option<Instant>) -> Ended {
     let mut request = format!("{first} {count}");
     let file = other.map(|text| {
         let mut file = tempfile::NamedTempFile::new().expect("there is room for a file");
@@ -68,10 +72,11 @@ fn run_apart(first: u64, count: u64, other: Option<&str>, until: Option<Instant>
     }
     let own = std::env::current_exe().expect("the test has a path");
     let mut command = Command::new(own);
-    command.args(["--exact", "hostile::programs_of_the_other_process", "--ignored", "--nocapture"]);
+    command.args(["--exact", test, "--ignored", "--nocapture"]);
     let child = command.env(RUN, request).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = child.expect("the test can be started once more");
-    let (mut seed, mut seen, mut said, mut counts) = (first, 0_u64, String::new(), None);
+    let (mut seed, mut seen, mut said, mut counts, mut so_far) = (first, 0_u64, String::new(), None, Vec::new());
+    let counts_of = |numbers: &str| numbers.split(' ').filter_map(|number| number.parse().ok()).collect();
     let began = Instant::now();
     let mut told = began;
     for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
@@ -80,8 +85,9 @@ fn run_apart(first: u64, count: u64, other: Option<&str>, until: Option<Instant>
             (seed, seen) = (number, seen + 1);
             said.clear();
         } else if let Some(numbers) = line.strip_prefix("ended ") {
-            let numbers: Vec<u64> = numbers.split(' ').filter_map(|number| number.parse().ok()).collect();
-            counts = Some([numbers[0], numbers[1]]);
+            counts = Some(counts_of(numbers));
+        } else if let Some(numbers) = line.strip_prefix("so far ") {
+            so_far = counts_of(numbers);
         } else if counts.is_none() && seen > 0 && !line.is_empty() {
             said = said + &line + "\n";
         }
@@ -93,23 +99,36 @@ fn run_apart(first: u64, count: u64, other: Option<&str>, until: Option<Instant>
     let status = child.wait().expect("it was started");
     match counts {
         Some(counts) if status.success() => Ended::Well(seen, counts),
-        _ => Ended::Badly(seed, format!("{said}  ({status})")),
+        _ => Ended::Badly { seed, how: format!("{said}  ({status})"), counts: so_far, code: status.code() },
     }
+}
+
+/// What a process of its own is to run.
+struct Request {
+    first: u64,
+    count: u64,
+    other: Option<String>,
+    seconds: Option<u64>,
+}
+
+fn requested() -> Option<Request> {
+    let request = std::env::var(RUN).ok()?;
+    let words: Vec<&str> = request.split(' ').collect();
+    let (first, count) = (words[0].parse().expect("a seed"), words[1].parse().expect("a number"));
+    let other = words.iter().find(|word| word.starts_with('/'));
+    let other = other.map(|path| std::fs::read_to_string(path).expect("the file is there"));
+    let seconds = words[2..].iter().find_map(|word| word.parse().ok());
+    Some(Request { first, count, other, seconds })
 }
 
 /// The part of the test that runs in a process of its own.
 #[test]
 #[ignore = "other tests start it"]
 fn programs_of_the_other_process() {
-    let Ok(request) = std::env::var(RUN) else { return };
+    let Some(Request { first, count, other, seconds }) = requested() else { return };
     if number("VIREO_VERIFY", 0) == 1 {
         verify_between_passes();
     }
-    let words: Vec<&str> = request.split(' ').collect();
-    let (first, count): (u64, u64) = (words[0].parse().expect("a seed"), words[1].parse().expect("a number"));
-    let other = words.iter().find(|word| word.starts_with('/'));
-    let other = other.map(|path| std::fs::read_to_string(path).expect("the file is there"));
-    let seconds = words[2..].iter().find_map(|word| word.parse().ok());
     let (began, mut runner) = (Instant::now(), Runner::new());
     for seed in first..first + count {
         if seconds.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds)) {
@@ -132,7 +151,7 @@ fn reduced(seed: u64, text: &str) -> String {
         let text = lines.join("\n") + "\n";
         let module = assemble(&text).ok().and_then(|bytes| Module::from_bytes(&bytes).ok());
         let is_program = module.and_then(|module| Context::new([module]).ok()?.function("f").ok()).is_some();
-        is_program && matches!(run_apart(seed, 1, Some(&text), None), Ended::Badly(..))
+        is_program && matches!(run_apart(PROGRAMS, seed, 1, Some(&text), None), Ended::Badly { .. })
     };
     let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
     loop {
@@ -172,18 +191,18 @@ fn check(first: u64, count: u64, until: Option<Instant>) -> [u64; 3] {
     let failures = number("VIREO_FAILURES", 1);
     let (mut next, mut failed, mut totals) = (first, Vec::new(), [0; 3]);
     while next < first + count && until.is_none_or(|until| Instant::now() < until) {
-        match run_apart(next, first + count - next, None, until) {
-            Ended::Well(programs, [calls, returned]) => {
-                totals = [totals[0] + programs, totals[1] + calls, totals[2] + returned];
+        match run_apart(PROGRAMS, next, first + count - next, None, until) {
+            Ended::Well(programs, counts) => {
+                totals = [totals[0] + programs, totals[1] + counts[0], totals[2] + counts[1]];
                 break;
             }
-            Ended::Badly(seed, how) => {
+            Ended::Badly { seed, how, .. } => {
                 eprintln!("program {seed}: {how}");
                 failed.push(seed);
                 if failures > 0 {
                     let small = reduced(seed, &drawn(seed).text);
-                    let again = match run_apart(seed, 1, Some(&small), None) {
-                        Ended::Badly(_, how) => how,
+                    let again = match run_apart(PROGRAMS, seed, 1, Some(&small), None) {
+                        Ended::Badly { how, .. } => how,
                         Ended::Well(..) => "it does not fail each time".into(),
                     };
                     eprintln!("smaller, {again}\n{small}\n");

@@ -13,6 +13,9 @@ use super::text::{BUFFERS, NUMBERS};
 
 /// Calls of each program.
 const CALLS: u64 = 5;
+/// Bytes that are compared at once.
+const LINE: usize = 64;
+const _: () = assert!(REGION.is_multiple_of(LINE));
 /// Steps of a call, at most.
 const STEPS: u64 = 20_000;
 
@@ -68,6 +71,32 @@ fn contents(flavour: Flavour) -> Vec<u8> {
     bytes
 }
 
+/// How a call has left its buffers.
+pub enum Strayed {
+    /// The check of an access has stopped it before.
+    Stopped(String),
+    /// It has written beside them.
+    Wrote(String),
+}
+
+/// A context with machine code of this shape.
+fn context(text: &str, max_lanes: u8, osr_entries: bool) -> Result<Context, String> {
+    let bytes = assemble(text).map_err(|error| format!("it is no program: {error}"))?;
+    let mut module = Module::from_bytes(&bytes).map_err(|status| format!("it is no module: {status}"))?;
+    module.set_code_shape(CodeShape { max_lanes, osr_entries, ..CodeShape::default() });
+    Context::new([module]).map_err(|status| format!("it has imports: {status}"))
+}
+
+fn function(context: &Context) -> Result<Function, String> {
+    context.function("f").map_err(|status| format!("it has no function: {status}"))
+}
+
+/// The number of the contents of memory for a flavour.
+fn index_of(flavour: Flavour) -> usize {
+    let all = [Flavour::Integers, Flavour::F32, Flavour::F64];
+    all.iter().position(|one| *one == flavour).expect("there is one for each")
+}
+
 impl Runner {
     pub fn new() -> Runner {
         let empty = vec![0; REGIONS * REGION];
@@ -87,26 +116,17 @@ impl Runner {
         let mut random = random(seed, 0xD134_2543_DE82_EF95);
         let text = other.unwrap_or(&program.text);
         let osr_entries = random.below(2) == 0;
-        let context = |text: &str, max_lanes| {
-            let bytes = assemble(text).map_err(|error| format!("it is no program: {error}"))?;
-            let mut module = Module::from_bytes(&bytes).map_err(|status| format!("it is no module: {status}"))?;
-            module.set_code_shape(CodeShape { max_lanes, osr_entries, ..CodeShape::default() });
-            Context::new([module]).map_err(|status| format!("it has imports: {status}"))
-        };
-        let function =
-            |context: &Context| context.function("f").map_err(|status| format!("it has no function: {status}"));
-        let probe = function(&context(&program.probe, 0)?)?;
-        let interpreted = function(&context(text, 0)?)?;
+        let probe = function(&context(&program.probe, 0, osr_entries)?)?;
+        let interpreted = function(&context(text, 0, osr_entries)?)?;
         let lanes: &[u8] = match random.below(3) {
             _ if !has_lanes(16) => &[8],
             0 => &[8],
             1 => &[16],
             _ => &[8, 16],
         };
-        let compiled = lanes.iter().map(|lanes| Ok((*lanes, function(&context(text, *lanes)?)?)));
+        let compiled = lanes.iter().map(|lanes| Ok((*lanes, function(&context(text, *lanes, osr_entries)?)?)));
         let compiled = compiled.collect::<Result<Vec<_>, String>>()?;
-        let at = [Flavour::Integers, Flavour::F32, Flavour::F64].iter().position(|one| *one == program.flavour);
-        let at = at.expect("there is one for each");
+        let at = index_of(program.flavour);
         for _ in 0..CALLS {
             let call = self.call(&program, &probe, &mut random, at);
             let expected = self.outcome(&interpreted, &call, Dispatch::Loop, at);
@@ -134,6 +154,66 @@ impl Runner {
             }
         }
         Ok(())
+    }
+
+    /// Makes so many calls of the program of a seed between `begin` and `end`, and gives what the latter does; and, if a call was stopped by the check of an access
+    /// or has written beside its buffers, which one and how.
+    pub fn between<T>(
+        &mut self,
+        (seed, calls): (u64, u64),
+        begin: impl FnOnce(),
+        end: impl FnOnce() -> T,
+    ) -> Result<(T, Option<Strayed>), String> {
+        let program = drawn(seed);
+        let mut random = random(seed, 0xD134_2543_DE82_EF95);
+        let osr_entries = random.below(2) == 0;
+        let max_lanes = if has_lanes(16) && random.below(2) == 0 { 16 } else { 8 };
+        let probe = function(&context(&program.probe, 0, false)?)?;
+        let compiled = function(&context(&program.text, max_lanes, osr_entries)?)?;
+        let at = index_of(program.flavour);
+        begin();
+        let mut strayed = None;
+        for _ in 0..calls {
+            let mut call = self.call(&program, &probe, &mut random, at);
+            // Most buffers are shorter than they have to be, and end as far from the end of their regions as before, or not.
+            for view in &mut call.views[..BUFFERS - 1] {
+                let less =
+                    [0, 1, 1 + log_uniform(&mut random, 6), log_uniform(&mut random, 12)][random.below(4) as usize];
+                let less = (less as usize).min(view.length);
+                view.length -= less;
+                view.offset += if random.below(2) == 0 { less } else { 0 };
+            }
+            let outcome = self.outcome(&compiled, &call, Dispatch::Compiled, at);
+            self.calls += 1;
+            let what = format!("{max_lanes} lanes, OSR entries: {osr_entries}, {call:?}");
+            if outcome.contains("accesses a buffer out of its range") {
+                strayed = Some(Strayed::Stopped(what));
+                break;
+            }
+            self.memory.read(&mut self.actual);
+            if let Some(byte) = self.changed_beside(&call, at) {
+                let (region, byte) = (byte / REGION, byte % REGION);
+                strayed = Some(Strayed::Wrote(format!("{what}, byte {byte} of region {region}, {outcome}")));
+                break;
+            }
+        }
+        Ok((end(), strayed))
+    }
+
+    /// The first byte that a call has changed though it is in no buffer that may be written.
+    fn changed_beside(&self, call: &Call, at: usize) -> Option<usize> {
+        let is_writable = |byte: usize| {
+            call.views.iter().any(|view| {
+                let first = view.region * REGION + view.offset;
+                view.is_mutable && (first..first + view.length).contains(&byte)
+            })
+        };
+        let before = &self.contents[at];
+        let mut lines = (0..before.len()).step_by(LINE).map(|first| first..first + LINE);
+        lines.find_map(|mut line| {
+            let is_same = self.actual[line.clone()] == before[line.clone()];
+            if is_same { None } else { line.find(|byte| self.actual[*byte] != before[*byte] && !is_writable(*byte)) }
+        })
     }
 
     /// Draws a call. The probe tells how much memory it takes.
