@@ -1,16 +1,19 @@
 //! Counts what calls allocate. A program of its own, because it replaces the allocator of the process: all threads are counted.
 
+#[path = "support/counting.rs"]
+mod counting;
 #[expect(dead_code, reason = "only models are loaded")]
 #[path = "support/machine.rs"]
 mod machine;
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::Layout;
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use counting::Counting;
 use vireo::hal::local::task::{Caches, TaskOptions, Topology};
 use vireo::hal::local::{ImportProvider, LocalDevice, NoImports, default_loaders};
 use vireo::hal::{BufferView, Device, ElementType, HeapAllocator, create_device};
@@ -24,13 +27,11 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// Set `VIREO_TRACE_ALLOCATIONS` to see where they are made.
 static TRACE: AtomicU64 = AtomicU64::new(0);
 
-struct Counting;
-
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-fn count() {
+fn count(_: Layout) {
     COUNT.fetch_add(1, Ordering::SeqCst);
     if TRACE.load(Ordering::SeqCst) > 0 && !INSIDE.get() {
         INSIDE.set(true);
@@ -39,34 +40,8 @@ fn count() {
     }
 }
 
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(block, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(block, layout) };
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counting = Counting { allocated: count, freed: |_| () };
 
 /// A function with static shapes, and its arguments.
 struct Case {

@@ -3,12 +3,16 @@
 //!
 //! `VIREO_MEMORY_SEED` draws other sizes, `VIREO_MEMORY_ROUNDS` more of them.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/counting.rs"]
+mod counting;
+
+use std::alloc::Layout;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use counting::Counting;
 use vireo::asm::assemble;
 use vireo::hal::BuiltinOptions;
 use vireo::interp::{Dispatch, Limits};
@@ -19,8 +23,6 @@ use vireo::{MemoryBudget, Result, SecurityPolicy};
 
 /// Bytes that are allocated now, as an allocator takes them from the system: a block has a header, and lies at a multiple of its alignment.
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
 
 fn taken(size: usize, align: usize) -> u64 {
     if align <= 16 {
@@ -38,36 +40,8 @@ fn subtract(layout: Layout) {
     ALLOCATED.fetch_sub(taken(layout.size(), layout.align()), Ordering::SeqCst);
 }
 
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(layout);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        add(layout);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        subtract(layout);
-        ALLOCATED.fetch_add(taken(size, layout.align()), Ordering::SeqCst);
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(block, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        subtract(layout);
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(block, layout) };
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counting = Counting { allocated: add, freed: subtract };
 
 /// A kind of object: how a loop makes one and leaves it in `%r2`, and whether its size is drawn, up to how many bytes.
 struct Kind {

@@ -3,11 +3,14 @@
 //! A program of its own, because what other tests allocate would be counted too. `VIREO_SOAK_CALLS=1000000` calls it so often on each device.
 #![cfg(all(target_arch = "x86_64", unix))]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/counting.rs"]
+mod counting;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use counting::Counting;
 use vireo::hal::{BufferView, BufferViewRef, Device, ElementType, buffer_read, create_device};
 use vireo::modules::hal::HalModule;
 use vireo::vm::{Context, Function, Module, Value};
@@ -22,40 +25,14 @@ const SLACK: i64 = 16 << 10;
 /// Pages of the process that may come meanwhile. The heap of the system is never quite the same.
 const SLACK_PAGES: i64 = 1024;
 
-/// The heap of the system, counted.
-struct Counted;
-
+/// Bytes of the heap that are in use.
 static IN_USE: AtomicI64 = AtomicI64::new(0);
 
-// SAFETY: every call goes to the allocator of the system as it is.
-unsafe impl GlobalAlloc for Counted {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        IN_USE.fetch_add(size as i64 - layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counted = Counted;
+static ALLOCATOR: Counting = Counting {
+    allocated: |layout| _ = IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed),
+    freed: |layout| _ = IN_USE.fetch_sub(layout.size() as i64, Ordering::Relaxed),
+};
 
 /// Pages of the process that are in memory, where the system tells.
 fn resident_pages() -> Option<i64> {
