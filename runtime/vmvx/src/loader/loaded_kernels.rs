@@ -1,4 +1,4 @@
-//! What loaders have loaded: [`LoadedKernels`], for hosts that ask how much machine code kernels have.
+//! Kernels that loaders have loaded: [`LoadedKernels`], for hosts that ask how much machine code kernels have.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

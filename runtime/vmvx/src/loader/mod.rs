@@ -34,9 +34,9 @@ pub struct VmvxLoader {
     module: Arc<VmvxModule>,
     /// The limits of their kernels, and the tier that runs them.
     limits: Limits,
-    /// What is told how far the verification and the compilation of kernels have come.
+    /// The listener that is told how far the verification and the compilation of kernels have come.
     progress: Option<Arc<dyn Progress>>,
-    /// What is told of each executable.
+    /// The list that each executable is added to.
     loaded: Option<Arc<LoadedKernels>>,
 }
 

@@ -24,7 +24,7 @@ impl VmvxModule {
         VmvxModule { limit: level }
     }
 
-    /// What kernels use. The processor is asked at the first kernel, since many programs have none.
+    /// Instructions that kernels use. The processor is asked at the first kernel, since many programs have none.
     fn level(&self) -> SimdLevel {
         self.limit.min(SimdLevel::detect())
     }

@@ -45,7 +45,7 @@ fn buffer(bytes: &[u8]) -> Buffer {
     Buffer::copy_of(bytes).expect("allocates")
 }
 
-/// What the product should be, by definition.
+/// The product by its definition.
 fn expected(operands: Operands, sum: ResultElement, before: &[u8], bytes: usize) -> Vec<u8> {
     let mut result = before.to_vec();
     let ([m, n, k], [m0, n0, k0]) = (operands.tiles, operands.tile);

@@ -45,7 +45,7 @@ impl Work {
     }
 }
 
-/// What kernels really do between two looks, for tests: the innermost functions say so, whatever was counted before.
+/// The work that kernels really do between two looks, for tests: the innermost functions say so, whatever was counted before.
 #[cfg(test)]
 pub(crate) mod audit {
     use std::cell::Cell;
