@@ -6,25 +6,30 @@ use vireo::vm::Module;
 
 use super::super::has_lanes;
 use super::super::skip::{Need, skipped};
+use super::draw::Program;
+use super::forms::Form;
 use super::number;
 use super::run::drawn;
 
 /// Part of machine code that only vector loops have, and the least number of programs of a thousand that have it.
-const PARTS: [(&str, usize); 10] = [
+const PARTS: [(&str, usize); 13] = [
     ("vectors", 240),
     ("stores", 230),
     ("masks", 70),
-    ("values of several rows", 4),
+    ("values of several rows", 40),
     ("carried vectors", 90),
     ("gathers", 75),
     ("rows", 2),
     ("every other element", 8),
     ("quotients", 4),
     ("lanes of bytes", 3),
+    ("strips", 40),
+    ("rows of tiles", 10),
+    ("vectors beside branches", 5),
 ];
 
 /// Which parts a program has, with so many lanes, and whether its guards were not proved to cover its accesses.
-fn parts(text: &str, max_lanes: u8, osr_entries: bool) -> ([bool; PARTS.len()], bool) {
+fn parts(Program { text, form, .. }: &Program, max_lanes: u8, osr_entries: bool) -> ([bool; PARTS.len()], bool) {
     let mut module = Module::from_bytes(&assemble(text).expect("it is a program")).expect("it is a module");
     module.set_code_shape(CodeShape { max_lanes, osr_entries, ..CodeShape::default() });
     let compiled = module.compiled(0).expect("it is compiled").expect("there is machine code in this build");
@@ -43,6 +48,7 @@ fn parts(text: &str, max_lanes: u8, osr_entries: bool) -> ([bool; PARTS.len()], 
         has_rows |= stores > written;
     }
     let is_vector = |title: &str| title.contains(" in ymm") || title.contains(" in zmm");
+    let has_vectors = has(&["StoreLanes(", "SumLanes"]);
     let parts = [
         has(&["LoadLanes(", "StoreLanes(", "SumLanes", "Gather(", "LoadEven(", "LoadRows("]),
         has(&["StoreLanes("]),
@@ -54,6 +60,9 @@ fn parts(text: &str, max_lanes: u8, osr_entries: bool) -> ([bool; PARTS.len()], 
         has(&["LoadEven("]),
         has(&["Quotients"]),
         has(&["bytes of ymm"]),
+        has_vectors && matches!(form, Form::Strip | Form::Tile),
+        has_rows && *form == Form::Tile,
+        has_vectors && *form == Form::Branches,
     ];
     (parts, compiled.is_checked)
 }
@@ -68,7 +77,7 @@ fn hostile_nests_reach_all_of_the_vectoriser() {
     let (mut found, mut unproved) = ([0; PARTS.len()], 0);
     for seed in first..first + count as u64 {
         let lanes = if has_lanes(16) && seed.is_multiple_of(2) { 16 } else { 8 };
-        let (own, is_checked) = parts(&drawn(seed).text, lanes, seed / 2 % 2 == 0);
+        let (own, is_checked) = parts(&drawn(seed), lanes, seed / 2 % 2 == 0);
         found.iter_mut().zip(own).for_each(|(found, own)| *found += usize::from(own));
         unproved += usize::from(is_checked);
     }

@@ -2,6 +2,7 @@
 //! and as starts of later loops; indices are near the end of what a buffer has, wrap around, and grow by any number.
 
 use super::super::program::Random;
+use super::forms::Form;
 use super::memory::REGION;
 use super::text::{BUFFERS, Text, ZERO};
 
@@ -23,7 +24,7 @@ pub fn wild(random: &mut Random) -> u64 {
     if random.below(2) == 0 { value } else { value.wrapping_neg() }
 }
 
-/// What is in memory, which decides about the operations: those on floats make no other NaNs than the processor's own.
+/// The contents of memory, which decide about the operations: those on floats make no other NaNs than the processor's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     Integers,
@@ -82,6 +83,7 @@ pub struct Program {
     pub text: String,
     pub probe: String,
     pub flavour: Flavour,
+    pub form: Form,
     /// The size of most elements of each buffer, as a shift.
     pub shifts: [u32; BUFFERS],
 }
@@ -105,14 +107,16 @@ pub struct Draw<'a> {
     /// Values that are stored.
     pub(super) values: Vec<(Scalar, u32)>,
     pub(super) sum: u32,
+    /// There are branches in loops.
+    pub(super) has_branches: bool,
     /// The loop has added to it.
     pub(super) has_added: bool,
-    /// What buffers mostly have.
+    /// The elements that buffers mostly have.
     pub(super) elements: [usize; BUFFERS],
 }
 
-/// What a seed stands for.
-pub fn program(random: &mut Random) -> Program {
+/// Draws what a seed stands for.
+pub fn program(random: &mut Random, form: Form) -> Program {
     let flavour =
         [Flavour::Integers, Flavour::Integers, Flavour::Integers, Flavour::F32, Flavour::F64][random.below(5) as usize];
     let mut elements = [0; BUFFERS].map(|_: usize| match flavour {
@@ -123,7 +127,7 @@ pub fn program(random: &mut Random) -> Program {
     if flavour == Flavour::Integers && random.below(2) == 0 {
         elements = [elements[0]; BUFFERS];
     }
-    let has_products = random.below(4) == 0;
+    let has_products = random.below(4) == 0 && form == Form::Nests;
     let depths = if has_products { [2, 3, 3, 4] } else { [1, 2, 2, 3] }[random.below(4) as usize];
     let depths = depths + usize::from(random.below(8) == 0 && depths < 4);
     let lane = match depths {
@@ -149,10 +153,11 @@ pub fn program(random: &mut Random) -> Program {
         variables: Vec::new(),
         values: Vec::new(),
         sum,
+        has_branches: form == Form::Branches,
         has_added: false,
         elements,
     };
-    draw.function();
+    draw.function(form);
     let counter = draw.variables.first().map_or(ZERO, |variable| variable.register);
     let last = draw.variables.last().map_or(ZERO, |variable| variable.register);
     let results = match draw.random.below(6) {
@@ -167,7 +172,7 @@ pub fn program(random: &mut Random) -> Program {
         _ => [ZERO, last, sum],
     };
     let [text, probe] = draw.text.finish(results);
-    Program { text, probe, flavour, shifts }
+    Program { text, probe, flavour, form, shifts }
 }
 
 impl Draw<'_> {
@@ -184,7 +189,7 @@ impl Draw<'_> {
         of[self.random.below(of.len() as u64) as usize]
     }
 
-    fn function(&mut self) {
+    fn function(&mut self, form: Form) {
         let narrow = self.random.below(1 << 20) as u32;
         let narrow = self.text.narrow_constant(u64::from(narrow));
         let wide = wide(self.random);
@@ -203,13 +208,17 @@ impl Draw<'_> {
         if self.chance(8) {
             self.statement();
         }
+        self.form(form);
+        if self.chance(15) {
+            self.statement();
+        }
+    }
+
+    pub(super) fn nests(&mut self) {
         self.nest(0);
         while self.loops < 5 && self.chance(20) {
             self.statements += 3;
             self.nest(0);
-        }
-        if self.chance(15) {
-            self.statement();
         }
     }
 
@@ -291,11 +300,11 @@ impl Draw<'_> {
     }
 
     /// A copy of a register, which a loop steps.
-    fn copy(&mut self, from: u32) -> u32 {
+    pub(super) fn copy(&mut self, from: u32) -> u32 {
         if from == ZERO { self.text.constant(0) } else { self.text.wide("add.i64", &[from, ZERO]) }
     }
 
-    /// What is added to a parameter in each iteration: a register, and about how much that is.
+    /// A number that is added to a parameter in each iteration: its register, and about how much it is.
     fn secondary_step(&mut self, iterations: u64, is_lane: bool, counter_step: u64) -> (u32, u64) {
         let room = (1 << 12) / iterations.max(1);
         let step = match self.random.below(20) {
@@ -313,7 +322,7 @@ impl Draw<'_> {
     }
 
     /// A loop with what is in it.
-    fn nest(&mut self, depth: usize) {
+    pub(super) fn nest(&mut self, depth: usize) {
         self.loops += 1;
         self.depth = depth + 1;
         self.has_added = false;
@@ -375,7 +384,7 @@ impl Draw<'_> {
             self.test(first, bound, [body, after]);
             self.text.label(body);
         }
-        // What the header has computed is there after the loop, too.
+        // Values that the header has computed are there after the loop, too.
         let in_header = (self.variables.len(), self.values.len());
         let early = self.some(&[0, 0, 0, 0, 1, 2]);
         if early == 1 {
@@ -428,7 +437,7 @@ impl Draw<'_> {
     }
 
     /// Ends a block: on to the first of the others if the counter is below the bound.
-    fn test(&mut self, counter: u32, bound: u32, [then, otherwise]: [u32; 2]) {
+    pub(super) fn test(&mut self, counter: u32, bound: u32, [then, otherwise]: [u32; 2]) {
         let truth = self.text.fresh();
         let op = if self.rare(8) { self.some(&["lt.i64.u", "ne.i64"]) } else { "lt.i64.s" };
         let [counter, bound] = [counter, bound].map(super::text::pair);

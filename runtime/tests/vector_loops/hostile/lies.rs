@@ -28,7 +28,7 @@ const ENDLESS: u64 = 4;
 /// How the other process ends then.
 const ENDLESS_EXIT: i32 = 4;
 
-/// What is counted, in the order in which the other process says it.
+/// Numbers that are counted, in the order in which the other process says it.
 #[derive(Clone, Copy)]
 enum Count {
     Told,

@@ -1,4 +1,4 @@
-//! Hostile nests of loops: they are drawn (`draw`, `statements`, `text`) to leave their buffers wherever compiled code does not look, and run on both
+//! Hostile nests of loops: they are drawn (`draw`, `forms`, `statements`, `text`) to leave their buffers wherever compiled code does not look, and run on both
 //! tiers over memory with inaccessible pages around it (`run`, `memory`). All of that memory is compared.
 //!
 //! A process of its own runs them, which may end with a signal; the test then says at which program, and makes that smaller.
@@ -13,6 +13,7 @@
 
 mod census;
 mod draw;
+mod forms;
 mod lies;
 mod memory;
 mod run;
@@ -103,7 +104,7 @@ fn run_apart(test: &str, first: u64, count: u64, other: Option<&str>, until: Opt
     }
 }
 
-/// What a process of its own is to run.
+/// The programs that a process of its own is to run.
 struct Request {
     first: u64,
     count: u64,
@@ -226,7 +227,7 @@ fn hostile_nests_do_the_same_on_both_tiers() {
     }
     let seconds = std::env::var("VIREO_SECONDS").ok().and_then(|text| text.parse().ok());
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    // Whoever looks for more knows these.
+    // A search for more begins after these.
     if std::env::var_os("VIREO_FIRST").is_none() {
         FOUND.iter().for_each(|seed| _ = check(*seed, 1, None));
     }

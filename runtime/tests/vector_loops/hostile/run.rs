@@ -8,6 +8,7 @@ use vireo::vm::{Context, Function, Module, Value};
 use super::super::has_lanes;
 use super::super::program::Random;
 use super::draw::{Flavour, Program, log_uniform, program, wild};
+use super::forms::Form;
 use super::memory::{Memory, REGION, REGIONS, View};
 use super::text::{BUFFERS, NUMBERS};
 
@@ -27,9 +28,9 @@ fn random(seed: u64, factor: u64) -> Random {
     random
 }
 
-/// What a seed stands for.
+/// The program that a seed stands for.
 pub fn drawn(seed: u64) -> Program {
-    program(&mut random(seed, 0x9E37_79B9_7F4A_7C15))
+    program(&mut random(seed, 0x9E37_79B9_7F4A_7C15), Form::of(seed))
 }
 
 #[derive(Debug)]
@@ -50,7 +51,7 @@ pub struct Runner {
     pub returned: u64,
 }
 
-/// What is in memory before a call, without the numbers in its last region.
+/// The contents of memory before a call, without the numbers in its last region.
 fn contents(flavour: Flavour) -> Vec<u8> {
     let mut random = Random(77);
     let mut bytes = Vec::with_capacity(REGIONS * REGION);
@@ -310,7 +311,7 @@ impl Runner {
         buffers.into_iter().chain(call.numbers.map(Value::I64)).collect()
     }
 
-    /// What a call returns or fails with, and the steps that it took.
+    /// The results or the failure of a call, and the steps that it took.
     fn outcome(&self, function: &Function, call: &Call, dispatch: Dispatch, at: usize) -> String {
         self.memory.fill(&self.contents[at]);
         let fuel = Fuel::new(call.fuel);

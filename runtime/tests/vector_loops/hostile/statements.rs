@@ -11,7 +11,7 @@ pub(super) fn name(of: Scalar, register: u32) -> String {
     }
 }
 
-/// What an index is for.
+/// The purpose of an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// Consecutive in the lanes, mostly.
@@ -30,6 +30,9 @@ enum Purpose {
 impl Draw<'_> {
     pub(super) fn statement(&mut self) {
         self.statements = self.statements.saturating_sub(1);
+        if self.has_branches && self.depth > 0 && self.chance(30) {
+            return self.branch();
+        }
         match self.random.below(20) {
             0..5 => {
                 let value = self.load(Purpose::Load);
@@ -65,7 +68,7 @@ impl Draw<'_> {
         if is_store { self.some(&[0, 0, 0, 1]) } else { self.some(&[0, 1, 1, 1, 2, 2, BUFFERS - 1]) }
     }
 
-    fn recent(&mut self) -> (Scalar, u32) {
+    pub(super) fn recent(&mut self) -> (Scalar, u32) {
         let count = self.values.len();
         let back = log_uniform(self.random, 3) as usize;
         self.values[count - 1 - back.min(count - 1)]
@@ -84,7 +87,7 @@ impl Draw<'_> {
         self.load_at(buffer, element, index)
     }
 
-    fn load_at(&mut self, buffer: usize, element: Element, index: u32) -> (Scalar, u32) {
+    pub(super) fn load_at(&mut self, buffer: usize, element: Element, index: u32) -> (Scalar, u32) {
         self.text.note(buffer, index, element.shift, None);
         let into = self.text.fresh();
         let value = name(element.of, into);
@@ -92,7 +95,7 @@ impl Draw<'_> {
         (element.of, into)
     }
 
-    fn store_at(&mut self, buffer: usize, element: Element, index: u32, value: (Scalar, u32)) {
+    pub(super) fn store_at(&mut self, buffer: usize, element: Element, index: u32, value: (Scalar, u32)) {
         let value = self.converted(value, element.of);
         self.text.note(buffer, index, element.shift, None);
         let value = name(element.of, value);
@@ -162,7 +165,7 @@ impl Draw<'_> {
     }
 
     /// The value as one of another type, in which it may be another number.
-    fn converted(&mut self, (from, register): (Scalar, u32), to: Scalar) -> u32 {
+    pub(super) fn converted(&mut self, (from, register): (Scalar, u32), to: Scalar) -> u32 {
         if from == to {
             return register;
         }
@@ -195,7 +198,7 @@ impl Draw<'_> {
         into
     }
 
-    /// What comes of a value and maybe of others.
+    /// Computes something of a value and maybe of others.
     fn compute(&mut self, value: (Scalar, u32)) -> (Scalar, u32) {
         let mut value = value;
         for _ in 0..self.some(&[0, 1, 1, 2]) {
@@ -205,7 +208,7 @@ impl Draw<'_> {
         value
     }
 
-    fn computed(&mut self, (of, register): (Scalar, u32)) -> (Scalar, u32) {
+    pub(super) fn computed(&mut self, (of, register): (Scalar, u32)) -> (Scalar, u32) {
         let into = self.text.fresh();
         let [result, a] = [into, register].map(|register| name(of, register));
         let other = self.value_of(of);
@@ -349,7 +352,7 @@ impl Draw<'_> {
         (count > 0).then(|| self.variables[self.random.below(count) as usize])
     }
 
-    /// What is consecutive in the lanes: a counter, or what is stepped by one.
+    /// A variable that is consecutive in the lanes: a counter, or one that is stepped by one.
     fn lane_variable(&mut self) -> Option<Variable> {
         let all: Vec<Variable> = self
             .variables
@@ -508,7 +511,7 @@ impl Draw<'_> {
     }
 }
 
-/// What a variable is multiplied by.
+/// A factor of a variable.
 #[derive(Clone, Copy)]
 enum Factor {
     Constant(u64),
