@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
-       cargo xtask op --self-test
+       cargo xtask op --self-test [FOLDER]
        cargo xtask cross [--suite] [TARGET]
        cargo xtask dist [--names]
        cargo xtask docs [--out DIRECTORY]
@@ -81,7 +81,8 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
         ["op", "--help" | "-h"] => print(op::HELP),
-        ["op", "--self-test"] => op::self_test(),
+        ["op", "--self-test"] => op::self_test(None),
+        ["op", "--self-test", folder] => op::self_test(Some(Path::new(folder))),
         ["op", arguments @ ..] => op::op(arguments),
         ["cross"] => cross::cross(None, false).map_err(Failure::Wrong),
         ["cross", "--suite"] => cross::cross(None, true).map_err(Failure::Wrong),

@@ -22,7 +22,7 @@ use snapshots::{Change, Snapshots};
 pub use self_test::self_test;
 
 pub const HELP: &str = "usage: cargo xtask op [--check] [--release] NAME
-       cargo xtask op --self-test
+       cargo xtask op --self-test [FOLDER]
 
 Does what a new or changed op needs besides its entry in spec/vm/ops/:
   1. reads the specs, and says what is wrong with them
@@ -34,7 +34,8 @@ NAME is the mnemonic of an op: clamp.i32 (vm.clamp.i32 and clamp_i32 are the sam
 
   --check       changes no file; fails if a snapshot is not what it should be
   --release     optimised builds, in which programs use the threaded dispatcher and the examples run on handlers that jump
-  --self-test   adds made-up ops to a copy of the workspace with this command alone, and runs the tests of the runtime there, optimised
+  --self-test   adds made-up ops to a copy of the workspace with this command alone, and runs the tests of the runtime there, optimised,
+                `handlers`, and with FOLDER `soft FOLDER`
 
 Exit codes: 0 done; 1 a spec, an example, a build or, with --check, a snapshot is wrong; 2 the arguments are";
 

@@ -61,8 +61,9 @@ const MADE_UP: [(&str, &str, &str); 3] = [
 ];
 
 /// Adds the ops to a copy, and runs the tests of the runtime and of what generates it there. They are optimised, so this is also how the
-/// threaded dispatcher, which only such builds choose, is tested.
-pub fn self_test() -> Result<(), Failure> {
+/// threaded dispatcher, which only such builds choose, is tested. What else has to be looked at in an optimised build is looked at there, so that there is
+/// one: the handlers, and with `soft` the software libraries, which are put into that folder.
+pub fn self_test(soft: Option<&Path>) -> Result<(), Failure> {
     let wrong = |error: io::Error| Failure::Wrong(error.to_string());
     let copy = target().join("op-self-test");
     Tree::read(workspace()).and_then(|original| original.copy(workspace(), &copy)).map_err(wrong)?;
@@ -105,6 +106,11 @@ pub fn self_test() -> Result<(), Failure> {
             "new ops changed more than specs and what is recorded: {}",
             elsewhere.join(" ")
         )));
+    }
+    run(&copy, &["run", "--quiet", "--package", "xtask", "--", "handlers"])?;
+    if let Some(folder) = soft {
+        let folder = workspace().join(folder);
+        run(&copy, &["run", "--quiet", "--package", "xtask", "--", "soft", &folder.to_string_lossy()])?;
     }
     println!("added {} with {} changed files, all of them in spec/ or recorded", mnemonics.join(", "), changed.len());
     Ok(())
