@@ -10,6 +10,7 @@ use vireo::Status;
 use crate::arguments::Arguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::os_text::{of_bytes, path_of, text_of};
 use crate::reference_flags::reference_flag;
 use crate::suggest::closest;
 
@@ -108,19 +109,19 @@ pub fn not_supported(error: &clap::Error, arguments: &[OsString]) -> Option<Fail
 }
 
 fn expand_one(argument: OsString, depth: usize, expanded: &mut Vec<OsString>) -> Result<(), Failure> {
-    // Arguments that are not UTF-8 can only be values.
-    let Some(text) = argument.to_str().filter(|text| text.starts_with("--")) else {
-        expanded.push(argument);
+    let text = text_of(argument);
+    if !text.starts_with("--") {
+        expanded.push(path_of(&text).into_os_string());
         return Ok(());
-    };
+    }
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name.replace('_', "-"), Some(value)),
         None => (text.replace('_', "-"), None),
     };
     match value {
-        Some(path) if name == "--flagfile" => expand_file(OsStr::new(path), depth, expanded),
+        Some(path) if name == "--flagfile" => expand_file(path_of(path).as_os_str(), depth, expanded),
         Some(value) => {
-            expanded.push(format!("{name}={value}").into());
+            expanded.push(path_of(&format!("{name}={value}")).into_os_string());
             Ok(())
         }
         None => {
@@ -143,7 +144,8 @@ fn expand_file(path: &OsStr, depth: usize, expanded: &mut Vec<OsString>) -> Resu
     if length > MAX_FILE {
         return Err(failed(format!("--flagfile={shown} has {length} bytes; expected at most {MAX_FILE}")));
     }
-    for (index, line) in fs::read_to_string(path).map_err(cannot_read)?.lines().enumerate() {
+    let text = text_of(of_bytes(fs::read(path).map_err(cannot_read)?));
+    for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -159,7 +161,7 @@ fn expand_file(path: &OsStr, depth: usize, expanded: &mut Vec<OsString>) -> Resu
             },
             None => line.to_string(),
         };
-        expand_one(line.into(), depth + 1, expanded)?;
+        expand_one(path_of(&line).into_os_string(), depth + 1, expanded)?;
     }
     Ok(())
 }

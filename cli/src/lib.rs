@@ -22,6 +22,7 @@ mod failure;
 mod flags;
 mod gpu_code;
 mod observers;
+mod os_text;
 mod parameters;
 mod params;
 mod progress;

@@ -1,6 +1,5 @@
 //! The parameter archives of `--parameters=[SCOPE=]FILE`: opens them for programs and for their own commands. Called by `engine` and `params`.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use vireo::inference::ModelBuilder;
@@ -9,6 +8,7 @@ use vireo::io::{ContentsMode, ParameterIndex};
 use crate::arguments::{ParameterArguments, ParameterMode};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::os_text::path_of;
 use crate::progress::Bar;
 
 /// A scope and what is in it.
@@ -38,7 +38,7 @@ pub fn open_all(specs: &[String], mode: ParameterMode) -> Result<Vec<Scope>, Fai
             let failure = Failure::new(Exit::Usage, format!("--parameters={spec} names no file"));
             return Err(failure.hint("use --parameters=FILE, or --parameters=SCOPE=FILE"));
         }
-        let index = ParameterIndex::open(Path::new(path), mode).map_err(|status| {
+        let index = ParameterIndex::open(&path_of(path), mode).map_err(|status| {
             Failure::new(Exit::LoadFailure, format!("cannot read the parameters `{path}`")).because(status)
         })?;
         match scopes.iter_mut().find(|scope| scope.name == name) {

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::examples;
 use super::{ListingArguments, ProgramArguments};
+use crate::os_text::text_of;
 
 /// Measures how long calls of a function take.
 ///
@@ -20,7 +22,7 @@ pub struct BenchmarkArguments {
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
     /// An argument of the function, as for `vireo run`. Repeat it for each argument, in order.
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
     pub input: Vec<String>,
     /// Calls that are made one after the other before the benchmark waits for results. Times are those of one call. Benchmarks of single
     /// dispatches take the count that --iree-hal-benchmark-dispatch-repeat-count had when they were compiled.

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::DumpFormat;
 use super::examples;
+use crate::os_text::text_of;
 
 /// Flags of all commands that read parameters.
 #[derive(Args, Clone, Debug)]
@@ -13,7 +15,7 @@ use super::examples;
 pub struct ParameterArguments {
     /// An archive with parameters of programs: a .irpa, .gguf or .safetensors file, prefixed with the name of their scope if they
     /// have one. May be repeated.
-    #[arg(long, value_name = "[SCOPE=]FILE")]
+    #[arg(long, value_name = "[SCOPE=]FILE", value_parser = OsStringValueParser::new().map(text_of))]
     pub parameters: Vec<String>,
     /// How parameter archives are read.
     #[arg(long, value_enum, default_value_t = ParameterMode::Mmap, value_name = "MODE")]
@@ -50,7 +52,7 @@ pub enum ParamsCommand {
 #[command(after_help = examples::help(examples::CONVERT))]
 pub struct ConvertArguments {
     /// Archives to convert, as for --parameters.
-    #[arg(value_name = "[SCOPE=]FILE")]
+    #[arg(value_name = "[SCOPE=]FILE", value_parser = OsStringValueParser::new().map(text_of))]
     pub files: Vec<String>,
     /// A parameter to omit. May be repeated.
     #[arg(long, value_name = "NAME")]
@@ -107,7 +109,7 @@ pub struct CreateArguments {
 #[command(after_help = examples::help(examples::PARAMS_DUMP))]
 pub struct ParamsDumpArguments {
     /// Archives to show, as for --parameters.
-    #[arg(value_name = "[SCOPE=]FILE")]
+    #[arg(value_name = "[SCOPE=]FILE", value_parser = OsStringValueParser::new().map(text_of))]
     pub files: Vec<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use vireo::inference::Tolerance;
 
 use super::{ListingArguments, ProgramArguments, examples};
 use crate::exit;
+use crate::os_text::text_of;
 
 const RUN_HELP: &str = "\
 Values (--input, --expected-output):
@@ -41,15 +43,15 @@ pub struct RunArguments {
     #[arg(long, value_name = "NAME", value_hint = ValueHint::Other)]
     pub function: Option<String>,
     /// An argument of the function. Repeat it for each argument, in order.
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_hint = ValueHint::Other)]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of), value_hint = ValueHint::Other)]
     pub input: Vec<String>,
     /// Destination of a result: none if empty, `-` to print it, `@file` to write it, `+file` to append it to a file. Files
     /// that end in .npy become NumPy arrays, those in .npz and .safetensors hold all results that name them, by the names that follow
     /// a colon (`@file.npz:name`), and others raw bytes. Repeat it for each result, in order.
-    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "WHERE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
     pub output: Vec<String>,
     /// An expected result, written as an --input. Repeat it for each result, in order.
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "output")]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of), conflicts_with = "output")]
     pub expected_output: Vec<String>,
     /// Most elements of a tensor to print. Negative: all.
     #[arg(long, default_value_t = 1024, value_name = "COUNT", allow_hyphen_values = true)]

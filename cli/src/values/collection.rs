@@ -6,6 +6,7 @@ use vireo::inference::files::{CollectionFormat, TensorCollection};
 
 use super::Limits;
 use super::error::ValueError;
+use crate::os_text::path_of;
 
 /// A file of a value: `file.npz`, or `file.npz:name` for one of its tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub struct Collection {
 impl Collection {
     /// Opens the file of a value.
     pub fn open(name: Name<'_>) -> Result<Collection, ValueError> {
-        let file = TensorCollection::open(name.format, name.path);
+        let file = TensorCollection::open(name.format, path_of(name.path));
         let file = file.map_err(|source| ValueError::Archive { path: name.path.into(), source })?;
         Ok(Collection { path: name.path.into(), file, next: 0 })
     }

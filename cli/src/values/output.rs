@@ -12,6 +12,7 @@ use vireo::inference::{HostTensor, files};
 use super::collection::Name;
 use super::datum::Datum;
 use super::error::ValueError;
+use crate::os_text::path_of;
 
 /// A result in a file with several tensors, and what it is called there.
 type Named<'a> = (String, Cow<'a, HostTensor<'static>>);
@@ -94,7 +95,7 @@ impl OutputFiles {
         let mut files = HashMap::new();
         for path in specs.iter().filter_map(|spec| spec.strip_prefix(['@', '+'])) {
             let path = Name::parse(path).map_or(path, |name| name.path);
-            let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
+            let file = OpenOptions::new().create(true).write(true).truncate(false).open(path_of(path));
             let file = file.map_err(|source| ValueError::File { action: "open", path: path.into(), source })?;
             files.insert(path.to_string(), file);
         }
@@ -104,7 +105,7 @@ impl OutputFiles {
     /// Writes a file, in place of its contents or after them.
     fn write(&mut self, path: &str, contents: &[u8], append: bool) -> io::Result<()> {
         let Some(file) = self.0.get_mut(path) else {
-            let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path);
+            let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path_of(path));
             return file?.write_all(contents);
         };
         // Pipes and devices have no contents to replace.
@@ -121,9 +122,10 @@ impl OutputFiles {
 /// Fails if a file cannot be written. Nothing is created or changed.
 fn check_writable(path: &str) -> Result<(), ValueError> {
     let failed = |source| ValueError::File { action: "write", path: path.into(), source };
-    match OpenOptions::new().append(true).open(path) {
+    match OpenOptions::new().append(true).open(path_of(path)) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let folder = Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+            let path_of = path_of(path);
+            let folder = path_of.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = std::fs::metadata(folder.unwrap_or(Path::new("."))).map_err(failed)?;
             if folder.is_dir() && !path.is_empty() { Ok(()) } else { Err(failed(ErrorKind::NotADirectory.into())) }
         }

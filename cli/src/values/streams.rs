@@ -12,6 +12,7 @@ use vireo::inference::{HostTensor, files};
 use super::Limits;
 use super::collection::{Collection, Name};
 use super::error::ValueError;
+use crate::os_text::path_of;
 
 /// The open files by the path as it was given.
 #[derive(Default)]
@@ -34,7 +35,7 @@ impl Streams {
     pub fn open(&mut self, path: &str, restart: bool) -> Result<&mut Stream, ValueError> {
         let failed = |source| ValueError::File { action: "open", path: path.into(), source };
         if !self.open.contains_key(path) {
-            let file = File::open(path).map_err(failed)?;
+            let file = File::open(path_of(path)).map_err(failed)?;
             let metadata = file.metadata().map_err(failed)?;
             let length = metadata.is_file().then_some(metadata.len());
             let stream = Stream { path: path.into(), reader: BufReader::new(file), position: 0, length };

@@ -47,3 +47,29 @@ fn stdout_equals_that_of_the_reference_tool() {
     assert_eq!(parts, 2, "cases that read a part of a file");
     assert!(differences.is_empty(), "{} of {} differ:\n{}", differences.len(), cases.len(), differences.join("\n"));
 }
+
+/// Linux allows any bytes in the names of files.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_are_named_by_any_bytes() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    let temporary = tempfile::tempdir().unwrap();
+    let module = folder("tests/fixtures").join("values.vmfb");
+    let run = |flag: &[u8]| {
+        let flag = OsString::from_vec(flag.to_vec());
+        let arguments =
+            ["run".into(), module.clone().into_os_string(), "--function=id".into(), "--input=2xf32=1,2".into(), flag];
+        vireo(temporary.path(), arguments)
+    };
+    let written = run(b"--output=@o\xFF.npy");
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    assert!(temporary.path().join(OsString::from_vec(b"o\xFF.npy".to_vec())).exists());
+    let read = run(b"--expected_output=@o\xFF.npy");
+    assert_eq!(read.code, 0, "{}", read.stderr);
+    std::fs::write(temporary.path().join("flags"), b"--expected_output=@o\xFF.npy\n").unwrap();
+    let flags = run(b"--flagfile=flags");
+    assert_eq!((flags.code, &flags.stdout), (0, &read.stdout), "{}", flags.stderr);
+    let missing = run(b"--expected_output=@x\xFE.npy");
+    assert!(missing.code == 2 && missing.stderr.contains("cannot open"), "{}", missing.stderr);
+}
