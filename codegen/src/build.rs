@@ -18,7 +18,7 @@ pub fn generate(files: &[(&str, &str)], prefixes: &[&str]) {
         Ok(spec) => spec,
         Err(diagnostics) => {
             // Cargo prints these alone, and the build fails. Of a script that fails it would print all output, and theirs last.
-            diagnostics.iter().for_each(|diagnostic| println!("cargo::error={diagnostic}"));
+            diagnostics.report().lines().for_each(|line| println!("cargo::error={line}"));
             return;
         }
     };

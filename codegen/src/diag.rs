@@ -1,4 +1,7 @@
-//! Diagnostics: messages about specs with `file:line`. Readers and checks collect all of them before `load` returns any.
+//! Diagnostics: messages about specs with their places. Readers and checks collect all of them before `load` returns any.
+//!
+//! A message has the line that it is about. Readers that know the column give it. For all others `load` finds the first name in quotes of the
+//! message that the line has; so a place is also known of entries whose values have lost theirs to serde.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,10 +33,58 @@ impl fmt::Display for Origin {
 pub struct Diagnostic {
     /// The position of the wrong key.
     pub origin: Origin,
+    /// The one-based character in the line, once it is known.
+    column: Option<usize>,
     /// The mistake, and what was expected.
     pub message: String,
     /// The unknown name, if that is the error.
     missing: Option<String>,
+    /// The line of the file, once it is known.
+    line: Option<String>,
+}
+
+impl Diagnostic {
+    /// The message with file, line and column, and the line of the file with a mark below the column, as the assembler shows its errors.
+    pub fn report(&self) -> String {
+        let Origin { file, line } = &self.origin;
+        let (Some(column), Some(text)) = (self.column, &self.line) else { return format!("{self}\n") };
+        let (number, before) = (line.to_string(), " ".repeat(column.saturating_sub(1)));
+        // One character for one, so that the mark is below what it marks.
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let message = &self.message;
+        format!("{file}:{line}:{column}: {message}\n {number} | {text}\n {:1$} | {before}^\n", "", number.len())
+    }
+
+    /// Sets the line and, unless that is known, the column.
+    fn locate(&mut self, line: &str) {
+        if self.column.is_none() {
+            let mut quoted = self.message.split('`').skip(1).step_by(2);
+            let offset = quoted.find_map(|name| find_word(line, name)).unwrap_or_else(|| value_of(line));
+            self.column = Some(column_of(line, offset));
+        }
+        self.line = Some(line.trim_end().to_string());
+    }
+}
+
+/// The one-based column of an offset in a line.
+pub(crate) fn column_of(line: &str, offset: usize) -> usize {
+    line[..offset].chars().count() + 1
+}
+
+/// The offset of the value behind the key with which a line begins, or of the first word.
+fn value_of(line: &str) -> usize {
+    let text = line.trim_start();
+    let text = text.strip_prefix("- ").unwrap_or(text).trim_start();
+    let value = text.split_once(": ").filter(|(key, _)| key.chars().all(|c| c.is_alphanumeric() || c == '_'));
+    line.len() - value.map_or(text, |(_, value)| value.trim_start()).len()
+}
+
+/// The offset of a name in a line, where it is no part of a longer name.
+pub(crate) fn find_word(line: &str, name: &str) -> Option<usize> {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    let is_whole =
+        |start: usize| !line[..start].ends_with(part_of_name) && !line[start + name.len()..].starts_with(part_of_name);
+    line.match_indices(name).map(|(start, _)| start).find(|start| !name.is_empty() && is_whole(*start))
 }
 
 impl fmt::Display for Diagnostic {
@@ -49,7 +100,22 @@ pub struct Diagnostics(Vec<Diagnostic>);
 impl Diagnostics {
     /// Records one error.
     pub fn error(&mut self, origin: &Origin, message: impl Into<String>) {
-        self.0.push(Diagnostic { origin: origin.clone(), message: message.into(), missing: None });
+        self.push(origin, None, message.into(), None);
+    }
+
+    /// Records one error at a one-based character of a line.
+    pub fn error_at(&mut self, (origin, column): (Origin, usize), message: impl Into<String>) {
+        self.push(&origin, Some(column), message.into(), None);
+    }
+
+    /// Records at a one-based character of a line that `name`, which `message` mentions, is unknown.
+    pub fn unknown_at(&mut self, (origin, column): (Origin, usize), name: &str, message: impl Into<String>) {
+        self.push(&origin, Some(column), message.into(), Some(name));
+    }
+
+    fn push(&mut self, origin: &Origin, column: Option<usize>, message: String, missing: Option<&str>) {
+        let missing = missing.map(ToString::to_string);
+        self.0.push(Diagnostic { origin: origin.clone(), column, message, missing, line: None });
     }
 
     /// Records that `name` is unknown, with the most similar known names. If an entry of this name is wrong itself, that is the
@@ -62,7 +128,7 @@ impl Diagnostics {
         known: impl IntoIterator<Item = &'a str>,
     ) {
         let message = format!("{}{}", message.into(), did_you_mean(name, known));
-        self.0.push(Diagnostic { origin: origin.clone(), message, missing: Some(name.to_string()) });
+        self.push(origin, None, message, Some(name));
     }
 
     /// Removes diagnostics that follow from errors in other entries. Each entry is given as its name, its place and its number of lines.
@@ -80,6 +146,21 @@ impl Diagnostics {
             .map(|(name, ..)| name)
             .collect();
         self.0.retain(|error| error.missing.as_deref().is_none_or(|name| !wrong.contains(name)));
+    }
+
+    /// Finds the columns and lines of the errors in the texts of the files, each given as its path and its text.
+    pub(crate) fn locate(&mut self, files: &[(&str, &str)]) {
+        for diagnostic in &mut self.0 {
+            let text = files.iter().find(|(path, _)| *path == diagnostic.origin.file).map(|(_, text)| *text);
+            if let Some(line) = text.and_then(|text| text.lines().nth(diagnostic.origin.line.saturating_sub(1))) {
+                diagnostic.locate(line);
+            }
+        }
+    }
+
+    /// All errors with the lines that they are about, in the order of their places.
+    pub fn report(&self) -> String {
+        self.0.iter().map(Diagnostic::report).collect()
     }
 
     /// Appends all errors of `other`.

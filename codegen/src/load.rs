@@ -38,7 +38,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/", "spec/amdgpu/", "spec/gfx11/", "spec/names/"];
     let mut files = files.to_vec();
     files.sort_by_key(|(path, _)| *path);
-    for (path, text) in files {
+    for (path, text) in files.iter().copied() {
         let Some(room) = PREFIXES.iter().position(|prefix| path.starts_with(prefix)) else {
             let origin = Origin { file: path.to_string(), line: 1 };
             diagnostics.error(
@@ -68,5 +68,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         (name, &entry.origin, entry.lines())
     });
     diagnostics.without_follow_ups(names);
+    rooms.iter().flatten().for_each(|entry| entry.check_doc(&mut diagnostics));
+    diagnostics.locate(&files);
     diagnostics.into_result(spec)
 }

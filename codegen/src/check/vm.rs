@@ -87,10 +87,16 @@ fn ops(isa: &Isa, prefixes: &BTreeMap<&str, (&str, &Origin)>, diagnostics: &mut 
     let mut mnemonics: BTreeMap<&str, &Origin> = BTreeMap::new();
     let mut variants: BTreeMap<&str, (&str, &Origin)> = BTreeMap::new();
     for op in in_file_order(isa) {
-        if let Some((other, first)) = opcodes.insert((op.set.as_str(), op.opcode), (op.mnemonic.as_str(), &op.origin)) {
+        if !op.told.opcode
+            && let Some((other, first)) =
+                opcodes.insert((op.set.as_str(), op.opcode), (op.mnemonic.as_str(), &op.origin))
+        {
             let message = format!(
-                "opcode {:#04x} of set `{}` is given to `{}` and to `{other}` at {first}",
-                op.opcode, op.set, op.mnemonic
+                "opcode {:#04x} of set `{}` is given to `{}` and to `{other}` at {first}; {}",
+                op.opcode,
+                op.set,
+                op.mnemonic,
+                near_free(isa, op)
             );
             diagnostics.error(&op.origin, message);
         }
@@ -101,12 +107,22 @@ fn ops(isa: &Isa, prefixes: &BTreeMap<&str, (&str, &Origin)>, diagnostics: &mut 
                 format!("op `{}` and `{other}` at {first} have the same Rust name `{}`", op.mnemonic, op.variant);
             diagnostics.error(&op.origin, message);
         }
-        shape(op, diagnostics);
+        if !op.told.body {
+            shape(op, diagnostics);
+        }
         let is_prefix = matches!(op.body, Body::Structure(Structure::Prefix));
         if is_prefix && !prefixes.contains_key(op.mnemonic.as_str()) {
             diagnostics.error(&op.origin, format!("prefix op `{}` leads to no opcode set", op.mnemonic));
         }
     }
+}
+
+/// The free opcodes of the set of an op that follow its opcode.
+fn near_free(isa: &Isa, op: &Op) -> String {
+    let mut free = isa.free_opcodes(&op.set);
+    free.sort_by_key(|opcode| opcode.wrapping_sub(op.opcode));
+    let free: Vec<String> = free.iter().take(3).map(|opcode| format!("{opcode:#04x}")).collect();
+    if free.is_empty() { "none of the set is free".to_string() } else { format!("free are {}", free.join(", ")) }
 }
 
 /// Control ops have the operands that every emitter expects; other ops have no operands of control flow.

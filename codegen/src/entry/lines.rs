@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::diag::{Diagnostics, Origin};
+use crate::diag::{Diagnostics, Origin, column_of, find_word};
 
 /// One entry of a spec file, not yet deserialised.
 #[derive(Clone, Debug)]
@@ -49,6 +49,72 @@ impl Entry {
         match items.nth(index) {
             Some((offset, _)) => Origin { file: key.file, line: self.origin.line + offset },
             None => key,
+        }
+    }
+
+    /// The place of the byte `offset` of the text under the key `name`: white space between the two forms of the text may differ, since YAML
+    /// folds it.
+    pub(crate) fn place_in(&self, name: &str, text: &str, offset: usize) -> (Origin, usize) {
+        let key = self.origin_of(name);
+        let first = key.line - self.origin.line;
+        let before = text.get(..offset).unwrap_or(text).chars().filter(|c| !c.is_whitespace()).count();
+        let mut left = before;
+        for (index, line) in self.text.lines().enumerate().skip(first) {
+            let mut start = 0;
+            if index == first {
+                // The key, and how the text is written: in quotes, or below.
+                start = line.find(':').map_or(0, |colon| colon + 1);
+                let value = line[start..].trim_start();
+                start = line.len() - value.len();
+                if value.starts_with(['>', '|']) {
+                    continue;
+                }
+                start += usize::from(value.starts_with(['"', '\'']));
+            }
+            let mut columns = line.char_indices().enumerate().filter(|(_, (at, c))| *at >= start && !c.is_whitespace());
+            let count = columns.clone().count();
+            if left < count {
+                let column = columns.nth(left).map_or(0, |(column, _)| column);
+                return (self.line(index), column + 1);
+            }
+            left -= count;
+            // The end of the text is behind its last line.
+            if left == 0 && offset >= text.trim_end().len() {
+                return (self.line(index), line.trim_end().chars().count() + 1);
+            }
+        }
+        (key, 1)
+    }
+
+    /// The place in item `index` of the list under the key `name` of the first name in quotes of a message that is there.
+    pub(crate) fn place_in_item(&self, name: &str, index: usize, message: &str) -> Option<(Origin, usize)> {
+        let (_, lines) = self.keys().into_iter().find(|(key, _)| *key == name)?;
+        let item = self.items(lines).into_iter().nth(index)?;
+        let lines = || self.text.lines().enumerate().skip(item.start).take(item.len());
+        let find =
+            |name: &str| lines().find_map(|(index, line)| Some((index, column_of(line, find_word(line, name)?))));
+        let (line, column) = message.split('`').skip(1).step_by(2).find_map(find)?;
+        Some((self.line(line), column))
+    }
+
+    /// Records that the documentation of the entry does not end with a full stop.
+    pub(crate) fn check_doc(&self, diagnostics: &mut Diagnostics) {
+        let keys = self.keys();
+        let Some((_, lines)) = keys.iter().find(|(key, _)| *key == "doc") else { return };
+        // With a line in it that is none of its own, it does not end where it seems to.
+        let is_told = |line: usize| diagnostics.iter().any(|error| error.origin == self.line(line));
+        if lines.clone().any(is_told) {
+            return;
+        }
+        let text = self.text.lines().enumerate().skip(lines.start).take(lines.len());
+        let is_text = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let Some((last, line)) = text.filter(|(_, line)| is_text(line)).last() else { return };
+        let line = line.trim_end().trim_end_matches(['"', '\'']);
+        let value = if last == lines.start { line.split_once(':').map_or("", |(_, value)| value) } else { line };
+        // That there is none at all is told elsewhere.
+        if !value.trim().is_empty() && !line.ends_with(['.', ':', '`']) {
+            let place = (self.line(last), line.chars().count() + 1);
+            diagnostics.error_at(place, "the doc does not end with a full stop");
         }
     }
 
@@ -135,6 +201,20 @@ impl Entry {
             text.push('\n');
         }
         Some(text)
+    }
+
+    /// The text of the entry without the lines of the keys that `is_good` refuses; all others are at their places.
+    pub(super) fn without(&self, is_good: impl Fn(&str, Range<usize>) -> bool) -> (String, Vec<String>) {
+        let (mut dropped, mut holes) = (Vec::new(), Vec::new());
+        for (key, lines) in self.keys() {
+            if !is_good(key, lines.clone()) {
+                dropped.push(key.to_string());
+                holes.push(lines);
+            }
+        }
+        let lines = self.text.lines().enumerate();
+        let kept = lines.map(|(index, line)| if holes.iter().any(|hole| hole.contains(&index)) { "" } else { line });
+        (kept.flat_map(|line| [line, "\n"]).collect(), dropped)
     }
 
     /// The position of one of the missing `keys` if it has the wrong indentation, and the message about it.

@@ -1,6 +1,8 @@
 //! Diagnosis of an entry that cannot be deserialised: finds all of its mistakes. Called by `Entry::parse`. serde stops at the first error, and a line
 //! with wrong indentation causes an error elsewhere, so the keys of the entry are examined one by one.
 
+use std::ops::Range;
+
 use serde::de::value::Error as NoValue;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
@@ -58,8 +60,17 @@ pub(super) fn record<T: DeserializeOwned>(entry: &Entry, error: &serde_yaml::Err
         }
     }
     if diagnostics.len() == before {
-        reported(entry, error, diagnostics);
+        match entry.misplaced(known) {
+            Some((origin, message)) => diagnostics.error(&origin, message),
+            None => reported(entry, error, diagnostics),
+        }
     }
+}
+
+/// Whether a key of an entry is known and its value can be read.
+pub(super) fn is_good<T: DeserializeOwned>(entry: &Entry, key: &str, lines: Range<usize>) -> bool {
+    let alone = || entry.only(lines.start, lines.clone()).is_some_and(|text| mistake::<T>(&text).is_none());
+    fields_of::<T>().contains(&key) && alone()
 }
 
 /// `: expected one of a b c`, or the probably intended name.
@@ -153,10 +164,9 @@ fn indentation(entry: &Entry, known: &[&str], diagnostics: &mut Diagnostics) -> 
     let before = diagnostics.len();
     for (index, line) in entry.text.lines().enumerate() {
         let text = line.trim_start_matches(' ');
-        if text.starts_with('\t') {
-            diagnostics.error(&entry.line(index), "a tab is not indentation: expected spaces");
-        } else if line.len() - text.len() == 1 && !text.starts_with('#') {
-            diagnostics.error(&entry.line(index), "indented by one space: the keys of an entry are indented by two");
+        if line.len() - text.len() == 1 && !text.starts_with('#') {
+            let message = "indented by one space: the keys of an entry are indented by two";
+            diagnostics.error_at((entry.line(index), 2), message);
         }
     }
     if diagnostics.len() == before

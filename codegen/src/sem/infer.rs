@@ -4,9 +4,9 @@
 
 use std::cell::RefCell;
 
-use quote::ToTokens;
-
 use super::expr::{Expr, ExprKind};
+use super::primitive::Primitive;
+use super::syntax::{self, Call, Form, Syntax};
 use super::types::{Scalar, Sig, Ty};
 use super::vocabulary::Vocabulary;
 use crate::diag::did_you_mean;
@@ -14,6 +14,8 @@ use crate::diag::did_you_mean;
 /// A mistake in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
+    /// The byte of the text where it is.
+    pub at: usize,
     /// A sentence without a place.
     pub message: String,
     /// The primitive that is not there, if that is the error.
@@ -24,124 +26,161 @@ pub struct Refusal {
 /// `result`.
 ///
 /// # Errors
-/// The first thing that is wrong.
-pub fn type_semantics(text: &str, vocabulary: &Vocabulary, fields: &[(&str, Ty)], result: Ty) -> Result<Expr, Refusal> {
-    let typer = Typer { vocabulary, fields, missing: RefCell::default() };
-    let typed = syn::parse_str(text)
-        .map_err(|error| format!("`{text}` does not parse: {error}"))
-        .and_then(|parsed| typer.expr(&parsed, Some(result)))
-        .and_then(|expr| typer.convert(expr, result, "the value"));
-    typed.map_err(|message| Refusal { message, missing: typer.missing.take() })
+/// All that is wrong, or the first thing that is no syntax.
+pub fn type_semantics(
+    text: &str,
+    vocabulary: &Vocabulary,
+    fields: &[(&str, Ty)],
+    result: Ty,
+) -> Result<Expr, Vec<Refusal>> {
+    let parsed = syntax::parse(text)
+        .map_err(|mistake| vec![Refusal { at: mistake.at, message: mistake.message, missing: None }])?;
+    let typer = Typer { vocabulary, fields, refusals: RefCell::default() };
+    let typed = typer.expr(&parsed, Some(result));
+    let typed = typed.and_then(|expr| typer.convert(expr, result, parsed.at, "the value"));
+    match (typed, typer.refusals.into_inner()) {
+        (Some(expr), refusals) if refusals.is_empty() => Ok(expr),
+        (_, refusals) => Err(refusals),
+    }
 }
 
 struct Typer<'a> {
     vocabulary: &'a Vocabulary,
     fields: &'a [(&'a str, Ty)],
-    missing: RefCell<Option<String>>,
+    refusals: RefCell<Vec<Refusal>>,
 }
 
 impl Typer<'_> {
-    fn expr(&self, expr: &syn::Expr, expected: Option<Ty>) -> Result<Expr, String> {
-        match expr {
-            syn::Expr::Path(path) => self.field(path),
-            syn::Expr::Lit(literal) => number(&literal.lit, false, expected),
-            syn::Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => match &*unary.expr {
-                syn::Expr::Lit(literal) => number(&literal.lit, true, expected),
-                _ => Err(refused("the operator `-`")),
-            },
-            syn::Expr::MethodCall(call) => self.call(call, false, expected),
-            syn::Expr::Try(question) => match &*question.expr {
-                syn::Expr::MethodCall(call) => self.call(call, true, expected),
-                _ => Err("`?` stands after something that is not a primitive".to_string()),
-            },
-            syn::Expr::Paren(inner) => self.expr(&inner.expr, expected),
-            other => Err(refused(form_of(other))),
-        }
-    }
-
-    fn field(&self, path: &syn::ExprPath) -> Result<Expr, String> {
-        let name = path.path.get_ident().map(ToString::to_string).ok_or_else(|| refused("a path"))?;
-        match self.fields.iter().find(|(field, _)| *field == name) {
-            Some((_, ty)) => Ok(Expr { ty: *ty, kind: ExprKind::Field(name) }),
-            None => {
-                let known: Vec<_> = self.fields.iter().map(|(field, _)| *field).collect();
-                let meant = did_you_mean(&name, known.iter().copied());
-                Err(format!("unknown field `{name}`: the encoding has {}{meant}", known.join(" ")))
+    /// The typed expression; nothing if a refusal was recorded without which its type is not known.
+    fn expr(&self, expr: &Syntax, expected: Option<Ty>) -> Option<Expr> {
+        match &expr.form {
+            Form::Name(name) => self.field(name, expr.at),
+            Form::Number(negative, literal) => {
+                number(literal, *negative, expected).map_err(|message| self.refuse(expr.at, message)).ok()
             }
+            Form::Call(call) => self.call(call, expected),
         }
     }
 
-    fn call(&self, call: &syn::ExprMethodCall, question: bool, expected: Option<Ty>) -> Result<Expr, String> {
-        let name = call.method.to_string();
-        if call.turbofish.is_some() {
-            return Err(refused("a turbofish"));
+    fn refuse(&self, at: usize, message: String) {
+        self.refusals.borrow_mut().push(Refusal { at, message, missing: None });
+    }
+
+    fn field(&self, name: &str, at: usize) -> Option<Expr> {
+        if let Some((_, ty)) = self.fields.iter().find(|(field, _)| *field == name) {
+            return Some(Expr { ty: *ty, kind: ExprKind::Field(name.to_string()) });
         }
-        let primitive = match self.vocabulary.written(&name).as_slice() {
+        let known: Vec<_> = self.fields.iter().map(|(field, _)| *field).collect();
+        let meant = did_you_mean(name, known.iter().copied());
+        self.refuse(at, format!("unknown field `{name}`: the encoding has {}{meant}", known.join(" ")));
+        None
+    }
+
+    /// The primitive of a call, or a refusal.
+    fn primitive(&self, call: &Call) -> Option<&Primitive> {
+        let Call { name, name_at, operands, .. } = call;
+        match self.vocabulary.written(name).as_slice() {
             [] => {
-                *self.missing.borrow_mut() = Some(name.clone());
                 let known = self.vocabulary.iter().map(|primitive| primitive.written());
-                return Err(format!("unknown primitive `{name}`{}", did_you_mean(&name, known)));
+                let message = format!("unknown primitive `{name}`{}", did_you_mean(name, known));
+                let missing = Some(name.clone());
+                self.refusals.borrow_mut().push(Refusal { at: *name_at, message, missing });
+                None
             }
-            [only] => *only,
+            [only] => Some(*only),
             several => {
-                let receiver = self.expr(&call.receiver, None)?;
+                // Only the receiver tells them apart, and it is typed once more as an operand.
+                let before = self.refusals.borrow().len();
+                let receiver = self.expr(&operands[0], None);
+                self.refusals.borrow_mut().truncate(before);
+                let receiver = receiver?;
                 let fits = several.iter().find(|primitive| primitive.params()[0] == Sig::Is(receiver.ty));
-                *fits.ok_or_else(|| format!("`{name}` takes a global or i32 as its receiver, not {}", receiver.ty))?
+                if fits.is_none() {
+                    let message = format!("`{name}` takes a global or i32 as its receiver, not {}", receiver.ty);
+                    self.refuse(operands[0].at, message);
+                }
+                fits.copied()
             }
-        };
-        let (given, taken) = (1 + call.args.len(), primitive.params().len());
-        if given != taken {
-            return Err(format!("`{name}` takes {taken} operands, {given} are given"));
         }
+    }
+
+    fn call(&self, call: &Call, expected: Option<Ty>) -> Option<Expr> {
+        let Call { name, name_at, operands, question } = call;
+        let Some(primitive) = self.primitive(call) else { return self.operands_of_unknown(operands) };
         match (primitive.effect().traps(), question) {
-            (true, false) => return Err(format!("`{name}` can trap: write `?` after it")),
-            (false, true) => return Err(format!("`{name}` cannot trap: remove the `?`")),
+            (true, None) => self.refuse(*name_at, format!("`{name}` can trap: write `?` after it")),
+            (false, Some(at)) => self.refuse(*at, format!("`{name}` cannot trap: remove the `?`")),
             _ => {}
+        }
+        let (given, taken) = (operands.len(), primitive.params().len());
+        if given != taken {
+            self.refuse(*name_at, format!("`{name}` takes {taken} operands, {given} are given"));
+            return self.operands_of_unknown(operands);
         }
 
         // Literals wait until the other operands have fixed the type that the signature leaves open.
-        let sources: Vec<&syn::Expr> = std::iter::once(&*call.receiver).chain(&call.args).collect();
-        let mut of = None;
-        let mut args: Vec<Option<Expr>> = vec![None; sources.len()];
+        let (mut of, mut is_wrong) = (None, false);
+        let mut args: Vec<Option<Expr>> = vec![None; operands.len()];
         for literals in [false, true] {
             if literals && of.is_none() {
                 of = open_type(primitive.result(), expected);
             }
-            for (index, (source, sig)) in sources.iter().zip(primitive.params()).enumerate() {
-                if is_literal(source) != literals {
+            for (index, (source, sig)) in operands.iter().zip(primitive.params()).enumerate() {
+                let wanted = resolve(*sig, of);
+                // Another operand would have fixed the type of this literal, and its mistake was told.
+                if is_literal(source) != literals || literals && is_wrong && wanted.is_none() {
                     continue;
                 }
-                let wanted = resolve(*sig, of);
-                let arg = self.expr(source, wanted)?;
-                if wanted.is_none() {
-                    of = Some(fix(*sig, arg.ty).ok_or_else(|| {
-                        format!("operand {} of `{name}` is {}, expected {}", index + 1, arg.ty, describe(*sig))
-                    })?);
-                }
-                let wanted = resolve(*sig, of).unwrap_or(arg.ty);
-                args[index] = Some(self.convert(arg, wanted, &format!("operand {} of `{name}`", index + 1))?);
+                args[index] = self.expr(source, wanted).and_then(|arg| {
+                    if wanted.is_none() {
+                        of = fix(*sig, arg.ty);
+                        if of.is_none() {
+                            let (expected, ty) = (describe(*sig), arg.ty);
+                            let message = format!("operand {} of `{name}` is {ty}, expected {expected}", index + 1);
+                            self.refuse(source.at, message);
+                            return None;
+                        }
+                    }
+                    let wanted = resolve(*sig, of).unwrap_or(arg.ty);
+                    self.convert(arg, wanted, source.at, &format!("operand {} of `{name}`", index + 1))
+                });
+                is_wrong |= args[index].is_none();
             }
         }
         if of.is_none() {
             of = open_type(primitive.result(), expected);
         }
-        let ty = resolve(primitive.result(), of)
-            .ok_or_else(|| format!("the result type of `{name}` is not fixed by its context"))?;
+        let ty = resolve(primitive.result(), of);
+        if ty.is_none() && !is_wrong {
+            self.refuse(*name_at, format!("the result type of `{name}` is not fixed by its context"));
+        }
+        // With a wrong operand the type may be known all the same, so that what is around it is checked.
         let args = args.into_iter().flatten().collect();
-        Ok(Expr { ty, kind: ExprKind::Call { primitive: primitive.clone(), of, args } })
+        Some(Expr { ty: ty?, kind: ExprKind::Call { primitive: primitive.clone(), of, args } })
+    }
+
+    /// Finds the mistakes in operands whose types nothing fixes.
+    fn operands_of_unknown(&self, operands: &[Syntax]) -> Option<Expr> {
+        operands.iter().filter(|operand| !is_literal(operand)).for_each(|operand| {
+            self.expr(operand, None);
+        });
+        None
     }
 
     /// `expr` as a value of `wanted`: a condition is any `i32`, a truth value is 0 or 1, a buffer or list is a reference.
-    fn convert(&self, expr: Expr, wanted: Ty, what: &str) -> Result<Expr, String> {
+    fn convert(&self, expr: Expr, wanted: Ty, at: usize, what: &str) -> Option<Expr> {
         match (expr.ty, wanted, self.vocabulary.truth()) {
-            (have, wanted, _) if have == wanted => Ok(expr),
+            (have, wanted, _) if have == wanted => Some(expr),
             (Ty::I32, Ty::Bool, Some(truth)) => {
                 let kind = ExprKind::Call { primitive: truth.clone(), of: Some(Scalar::I32), args: vec![expr] };
-                Ok(Expr { ty: Ty::Bool, kind })
+                Some(Expr { ty: Ty::Bool, kind })
             }
-            (Ty::Bool, Ty::I32, _) => Ok(Expr { ty: Ty::I32, kind: ExprKind::BoolToI32(Box::new(expr)) }),
-            (Ty::Buffer | Ty::List, Ty::Ref, _) => Ok(Expr { ty: Ty::Ref, ..expr }),
-            (have, wanted, _) => Err(format!("{what} is {have}, expected {wanted}")),
+            (Ty::Bool, Ty::I32, _) => Some(Expr { ty: Ty::I32, kind: ExprKind::BoolToI32(Box::new(expr)) }),
+            (Ty::Buffer | Ty::List, Ty::Ref, _) => Some(Expr { ty: Ty::Ref, ..expr }),
+            (have, wanted, _) => {
+                self.refuse(at, format!("{what} is {have}, expected {wanted}"));
+                None
+            }
         }
     }
 }
@@ -180,13 +219,8 @@ fn open_type(result: Sig, expected: Option<Ty>) -> Option<Scalar> {
     }
 }
 
-fn is_literal(expr: &syn::Expr) -> bool {
-    match expr {
-        syn::Expr::Lit(_) => true,
-        syn::Expr::Unary(unary) => is_literal(&unary.expr),
-        syn::Expr::Paren(inner) => is_literal(&inner.expr),
-        _ => false,
-    }
+fn is_literal(expr: &Syntax) -> bool {
+    matches!(expr.form, Form::Number(..))
 }
 
 fn number(literal: &syn::Lit, negative: bool, expected: Option<Ty>) -> Result<Expr, String> {
@@ -195,12 +229,10 @@ fn number(literal: &syn::Lit, negative: bool, expected: Option<Ty>) -> Result<Ex
     let bad = || format!("this literal is not a value of type {ty}");
     let kind = match (literal, ty) {
         (syn::Lit::Int(int), Ty::I32 | Ty::I64) if int.suffix().is_empty() => {
-            let value: i128 = format!("{sign}{}", int.base10_digits()).parse().map_err(|_| bad())?;
-            let value = match ty {
-                Ty::I32 => i32::try_from(value).map(i64::from).map_err(|_| bad())?,
-                _ => i64::try_from(value).map_err(|_| bad())?,
-            };
-            ExprKind::Int(value)
+            let (least, most) = if ty == Ty::I32 { (i32::MIN.into(), i32::MAX.into()) } else { (i64::MIN, i64::MAX) };
+            let value: Option<i64> = format!("{sign}{}", int.base10_digits()).parse().ok();
+            let value = value.filter(|value| (least..=most).contains(value));
+            ExprKind::Int(value.ok_or_else(|| format!("{}: expected {least} to {most}", bad()))?)
         }
         (syn::Lit::Int(_) | syn::Lit::Float(_), Ty::F32 | Ty::F64) => {
             let digits = match literal {
@@ -228,29 +260,4 @@ fn describe(sig: Sig) -> String {
         Sig::RegsT => "a register list".to_string(),
         Sig::BitsOfF => "i32 or i64".to_string(),
     }
-}
-
-fn refused(what: impl std::fmt::Display) -> String {
-    format!("{what} is not allowed: semantics are method calls of primitives only")
-}
-
-fn form_of(expr: &syn::Expr) -> String {
-    let name = match expr {
-        syn::Expr::Binary(binary) => return format!("the operator `{}`", binary.op.to_token_stream()),
-        syn::Expr::Unary(_) => "a unary operator",
-        syn::Expr::If(_) => "`if`",
-        syn::Expr::Match(_) => "`match`",
-        syn::Expr::Cast(_) => "`as`",
-        syn::Expr::Closure(_) => "a closure",
-        syn::Expr::Let(_) => "`let`",
-        syn::Expr::Block(_) => "a block",
-        syn::Expr::Call(_) => "a function call",
-        syn::Expr::Macro(_) => "a macro",
-        syn::Expr::Index(_) => "indexing",
-        syn::Expr::Field(_) => "field access",
-        syn::Expr::Reference(_) => "`&`",
-        syn::Expr::Tuple(_) => "a tuple",
-        _ => "this expression",
-    };
-    name.to_string()
 }

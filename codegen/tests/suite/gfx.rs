@@ -235,7 +235,12 @@ fn wrong_instructions_are_refused() {
         ("s0.not()", "s1.not()", "few.yaml:5: `d`: unknown operand `s1`; did you mean `s0`?\n"),
         ("s0.not()", "s0.nt()", "few.yaml:5: `d`: unknown primitive `nt`; did you mean `not`?\n"),
         ("s0.not()", "s0.not(d)", "few.yaml:5: `d`: `not` takes 1 operands, 2 are given\n"),
-        ("s0.not()", "s0 + 1", "few.yaml:5: `d`: semantics are method calls of primitives only\n"),
+        (
+            "s0.not()",
+            "s0 + 1",
+            "few.yaml:5: `d`: the operator `+` is not allowed: semantics are method calls of primitives only\n",
+        ),
+        ("s0.not()", "s0.not(", "few.yaml:5: `d`: this `(` is not closed\n"),
         ("d: b32, s0: b32", "d: b64, s0: b32", "few.yaml:5: `d`: the value is b32, expected b64\n"),
         ("s0: b32}", "s0: f32}", "few.yaml:5: `d`: operand 1 of `not` cannot be f32\n"),
         ("semantics: s0.not()", "semantics: {e: s0.not()}", "few.yaml:5: there is no result `e`"),
@@ -258,8 +263,8 @@ fn wrong_instructions_are_refused() {
     let access = |access: &str| refused("semantics: s0.not()", &format!("access: {access}"));
     assert_eq!(
         access("{op: load, space: globl, value: b33, part: hihg}"),
-        "ops/few.yaml:5: `b33` is not a value of an access; did you mean `b32`?\n\
-         ops/few.yaml:5: `globl` is not a space of an access; did you mean `global`?\n\
+        "ops/few.yaml:5: `globl` is not a space of an access; did you mean `global`?\n\
+         ops/few.yaml:5: `b33` is not a value of an access; did you mean `b32`?\n\
          ops/few.yaml:5: `hihg` is not a part of an access; did you mean `high`?\n"
     );
 }

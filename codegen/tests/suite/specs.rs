@@ -41,7 +41,7 @@ fn check(kind: &str, stem: &str, outcome: &str) {
 fn rejected() {
     for (stem, text) in mini_specs("rejected") {
         let diagnostics = load_mini(&stem, &text).err().unwrap_or_else(|| panic!("{stem}.yaml is accepted"));
-        check("rejected", &stem, &without_shared_lines(&diagnostics.to_string()));
+        check("rejected", &stem, &without_shared_lines(&diagnostics.report()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::types::{LaneTy, Primitive, Sig};
 use crate::diag::did_you_mean;
+use crate::sem::syntax::{self, Call, Form, Mistake, Syntax};
 
 /// A typed expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,11 +34,12 @@ impl LaneExpr {
         operands: &[(&str, LaneTy)],
         primitives: &[Primitive],
         result: LaneTy,
-    ) -> Result<Self, String> {
-        let parsed = syn::parse_str(text).map_err(|error| format!("`{text}` does not parse: {error}"))?;
+    ) -> Result<Self, Mistake> {
+        let parsed = syntax::parse(text)?;
         let expr = Typer { operands, primitives }.expr(&parsed, Some(result))?;
         if expr.ty != result {
-            return Err(format!("the value is {}, expected {}", expr.ty.name(), result.name()));
+            let message = format!("the value is {}, expected {}", expr.ty.name(), result.name());
+            return Err(Mistake { at: parsed.at, message });
         }
         Ok(expr)
     }
@@ -58,47 +60,51 @@ struct Typer<'a> {
 }
 
 impl Typer<'_> {
-    fn expr(&self, expr: &syn::Expr, expected: Option<LaneTy>) -> Result<LaneExpr, String> {
-        match expr {
-            syn::Expr::Path(path) => {
-                let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
-                let found = self.operands.iter().find(|(operand, _)| *operand == name);
+    fn expr(&self, expr: &Syntax, expected: Option<LaneTy>) -> Result<LaneExpr, Mistake> {
+        let fail = |message: String| Mistake { at: expr.at, message };
+        match &expr.form {
+            Form::Name(name) => {
+                let found = self.operands.iter().find(|(operand, _)| operand == name);
                 let (_, ty) = found.ok_or_else(|| {
-                    let meant = did_you_mean(&name, self.operands.iter().map(|(operand, _)| *operand));
-                    format!("unknown operand `{name}`{meant}")
+                    let meant = did_you_mean(name, self.operands.iter().map(|(operand, _)| *operand));
+                    fail(format!("unknown operand `{name}`{meant}"))
                 })?;
-                Ok(LaneExpr { ty: *ty, kind: LaneKind::Operand(name) })
+                Ok(LaneExpr { ty: *ty, kind: LaneKind::Operand(name.clone()) })
             }
-            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(number), .. }) => {
-                let value = number.base10_parse().map_err(|error| error.to_string())?;
+            Form::Number(false, syn::Lit::Int(number)) => {
+                let value = number.base10_parse().map_err(|_| fail("the number does not fit 64 bits".to_string()))?;
                 let ty = expected.filter(|ty| Sig::N.allows(*ty));
                 Ok(LaneExpr { ty: ty.unwrap_or(LaneTy::B32), kind: LaneKind::Number(value) })
             }
-            syn::Expr::MethodCall(call) => self.call(call),
-            _ => Err("semantics are method calls of primitives only".to_string()),
+            Form::Number(..) => Err(fail("expected an integer without a sign".to_string())),
+            Form::Call(call) => self.call(call),
         }
     }
 
-    fn call(&self, call: &syn::ExprMethodCall) -> Result<LaneExpr, String> {
-        let name = call.method.to_string();
-        let primitive = self.primitives.iter().find(|primitive| primitive.name == name).ok_or_else(|| {
-            let meant = did_you_mean(&name, self.primitives.iter().map(|primitive| primitive.name.as_str()));
-            format!("unknown primitive `{name}`{meant}")
+    fn call(&self, call: &Call) -> Result<LaneExpr, Mistake> {
+        let Call { name, name_at, operands, question } = call;
+        let fail = |message: String| Mistake { at: *name_at, message };
+        let primitive = self.primitives.iter().find(|primitive| primitive.name == *name).ok_or_else(|| {
+            let meant = did_you_mean(name, self.primitives.iter().map(|primitive| primitive.name.as_str()));
+            fail(format!("unknown primitive `{name}`{meant}"))
         })?;
-        let sources: Vec<&syn::Expr> = std::iter::once(&*call.receiver).chain(&call.args).collect();
-        if sources.len() != primitive.params.len() {
-            let (taken, given) = (primitive.params.len(), sources.len());
-            return Err(format!("`{name}` takes {taken} operands, {given} are given"));
+        if let Some(at) = question {
+            return Err(Mistake { at: *at, message: "nothing traps here: remove the `?`".to_string() });
+        }
+        if operands.len() != primitive.params.len() {
+            let (taken, given) = (primitive.params.len(), operands.len());
+            return Err(fail(format!("`{name}` takes {taken} operands, {given} are given")));
         }
         let (mut open, mut args) = (None, Vec::new());
-        for (index, (source, sig)) in sources.into_iter().zip(&primitive.params).enumerate() {
+        for (index, (source, sig)) in operands.iter().zip(&primitive.params).enumerate() {
             let wanted = match sig {
                 Sig::Is(ty) => Some(*ty),
                 _ => open,
             };
             let arg = self.expr(source, wanted)?;
             if !sig.allows(arg.ty) || wanted.is_some_and(|wanted| wanted != arg.ty) {
-                return Err(format!("operand {} of `{name}` cannot be {}", index + 1, arg.ty.name()));
+                let message = format!("operand {} of `{name}` cannot be {}", index + 1, arg.ty.name());
+                return Err(Mistake { at: source.at, message });
             }
             if !matches!(sig, Sig::Is(_)) {
                 open = Some(arg.ty);
@@ -107,8 +113,8 @@ impl Typer<'_> {
         }
         let ty = match primitive.result {
             Sig::Is(ty) => ty,
-            _ => open.ok_or_else(|| format!("the type of `{name}` is not known"))?,
+            _ => open.ok_or_else(|| fail(format!("the type of `{name}` is not known")))?,
         };
-        Ok(LaneExpr { ty, kind: LaneKind::Call(name, args) })
+        Ok(LaneExpr { ty, kind: LaneKind::Call(name.clone(), args) })
     }
 }

@@ -245,7 +245,13 @@ fn results(
         };
         match LaneExpr::parse(&text, &known, &gfx.primitives, ty) {
             Ok(expr) => results.push((name, expr)),
-            Err(message) => diagnostics.error(&origin, format!("`{name}`: {message}")),
+            Err(mistake) => {
+                let message = format!("`{name}`: {}", mistake.message);
+                match semantics.is_string() {
+                    true => diagnostics.error_at(entry.place_in("semantics", &text, mistake.at), message),
+                    false => diagnostics.error(&origin, message),
+                }
+            }
         }
     }
     results

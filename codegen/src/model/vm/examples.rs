@@ -23,25 +23,34 @@ struct OnlyExamples {
 pub(super) fn load_all(isa: &mut Isa, entries: &[Entry], statuses: &[StatusCode], diagnostics: &mut Diagnostics) {
     for entry in entries.iter().filter(|entry| entry.kind == "op") {
         let Some(position) = isa.ops.iter().position(|op| op.origin == entry.origin) else { continue };
-        // The entry parsed before, so this adds no error.
-        let Some(raw) = entry.parse::<OnlyExamples>(diagnostics) else { continue };
+        // What is wrong with other keys was told.
+        let Ok([raw]) = entry.read::<OnlyExamples>() else { continue };
         let mut examples = Vec::new();
         for (index, value) in raw.examples.iter().enumerate() {
             let origin = entry.item_origin("examples", index);
             let example = load(isa, &isa.ops[position], value, &origin);
-            match example.and_then(|example| with_known_trap(example, statuses)) {
+            match example.and_then(|example| with_known_trap(example, statuses).map_err(|message| vec![message])) {
                 Ok(example) => examples.push(example),
-                Err(message) => diagnostics.error(&origin, format!("example: {message}")),
+                Err(messages) => {
+                    for message in messages {
+                        let message = format!("example: {message}");
+                        match entry.place_in_item("examples", index, &message) {
+                            Some(place) => diagnostics.error_at(place, message),
+                            None => diagnostics.error(&origin, message),
+                        }
+                    }
+                }
             }
         }
         isa.ops[position].examples = examples;
     }
 }
 
-fn load(isa: &Isa, op: &Op, value: &Value, origin: &Origin) -> Result<Example, String> {
-    let map = value.as_mapping().ok_or("expected a map from field names to literals")?;
+fn load(isa: &Isa, op: &Op, value: &Value, origin: &Origin) -> Result<Example, Vec<String>> {
+    let one = |message: String| vec![message];
+    let map = value.as_mapping().ok_or_else(|| one("expected a map from field names to literals".to_string()))?;
     if map.contains_key("code") {
-        return program(isa, map, origin).map(Example::Program);
+        return program(isa, map, origin).map(Example::Program).map_err(one);
     }
     vector(op, map, origin).map(Example::Vector)
 }
@@ -61,7 +70,7 @@ fn with_known_trap(example: Example, statuses: &[StatusCode]) -> Result<Example,
     Err(format!("unknown trap `{code}`: expected one of {}{meant}", known.join(" ")))
 }
 
-fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, String> {
+fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Vec<String>> {
     let mut example = VectorExample {
         name: None,
         inputs: Vec::new(),
@@ -75,37 +84,46 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
     let mut after = Vec::new();
     let result = op.result();
     let is_result = |name: &str| result.is_some_and(|field| field.name == name) || name == "result";
+    let mut mistakes = Vec::new();
     for (key, value) in map {
-        let key = key.as_str().ok_or("keys are field names")?;
-        match key {
-            "traps" => example.outcome = Outcome::Traps(text(value)?),
-            "globals" => example.globals = Some(hex(value)?),
-            "ulp" => example.ulp = number(value)?,
-            "name" => example.name = Some(text(value)?),
-            "after" => {
-                for (key, value) in value.as_mapping().ok_or("`after` is a map")? {
-                    let key = key.as_str().ok_or("keys are field names")?;
-                    if key != "globals" && op.field(key).is_none() {
-                        return Err(unknown_field(op, key));
+        let mut read = || -> Result<(), String> {
+            let key = key.as_str().ok_or("keys are field names")?;
+            match key {
+                "traps" => example.outcome = Outcome::Traps(text(value)?),
+                "globals" => example.globals = Some(hex(value)?),
+                "ulp" => example.ulp = number(value)?,
+                "name" => example.name = Some(text(value)?),
+                "after" => {
+                    for (key, value) in value.as_mapping().ok_or("`after` is a map")? {
+                        let key = key.as_str().ok_or("keys are field names")?;
+                        if key != "globals" && op.field(key).is_none() {
+                            return Err(unknown_field(op, key));
+                        }
+                        after.push((key.to_string(), value));
                     }
-                    after.push((key.to_string(), value));
+                }
+                key if is_result(key) => {
+                    let ty = result.and_then(|field| field.ty);
+                    let ty = ty.ok_or_else(|| format!("`{}` has no result", op.mnemonic))?;
+                    example.any_nan |= value.as_str() == Some("nan");
+                    example.outcome =
+                        Outcome::Results(vec![literal(value, ty).map_err(|why| format!("result: {why}"))?]);
+                }
+                key => {
+                    let field = op.field(key).ok_or_else(|| unknown_field(op, key))?;
+                    let value = field_literal(value, field).map_err(|why| format!("{key}: {why}"))?;
+                    example.inputs.push((key.to_string(), value));
                 }
             }
-            key if is_result(key) => {
-                let ty = result.and_then(|field| field.ty).ok_or_else(|| format!("`{}` has no result", op.mnemonic))?;
-                example.any_nan |= value.as_str() == Some("nan");
-                example.outcome = Outcome::Results(vec![literal(value, ty).map_err(|why| format!("result: {why}"))?]);
-            }
-            key => {
-                let field = op.field(key).ok_or_else(|| unknown_field(op, key))?;
-                let value = field_literal(value, field).map_err(|why| format!("{key}: {why}"))?;
-                example.inputs.push((key.to_string(), value));
-            }
-        }
+            Ok(())
+        };
+        mistakes.extend(read().err());
     }
+    // A misspelt field is told of by its own name.
+    let misspelt = map.keys().filter_map(Value::as_str).any(|key| !is_key(op, key));
     for field in op.fields.iter().filter(|field| field.kind != FieldKind::Result) {
-        if !example.inputs.iter().any(|(name, _)| *name == field.name) {
-            return Err(format!("field `{}` has no value", field.name));
+        if !map.contains_key(field.name.as_str()) && !misspelt {
+            mistakes.push(format!("field `{}` has no value", field.name));
         }
     }
     for (key, value) in after {
@@ -114,22 +132,31 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
             _ => None,
         });
         let contents = match (list, value.as_sequence()) {
-            (Some(element), Some(values)) => After::List(elements(values, element)?),
-            _ => After::Bytes(hex(value)?),
+            (Some(element), Some(values)) => elements(values, element).map(After::List),
+            _ => hex(value).map(After::Bytes),
         };
-        example.after.push((key, contents));
+        match contents {
+            Ok(contents) => example.after.push((key, contents)),
+            Err(message) => mistakes.push(message),
+        }
     }
     let has = |key: &str| map.contains_key(key);
     match (result.map_or(has("after"), |field| has("result") || has(&field.name)), has("traps")) {
         (true, false) | (false, true) => {}
         (true, true) if result.is_none() => {}
-        (true, true) => return Err("states a result and a trap".to_string()),
-        (false, false) if result.is_some() => return Err("expected `result` or `traps`".to_string()),
-        (false, false) => return Err("expected `after` or `traps`: it states nothing".to_string()),
+        (true, true) => mistakes.push("states a result and a trap".to_string()),
+        (false, false) if misspelt => {}
+        (false, false) if result.is_some() => mistakes.push("expected `result` or `traps`".to_string()),
+        (false, false) => mistakes.push("expected `after` or `traps`: it states nothing".to_string()),
     }
     let rank = |name: &str| op.fields.iter().position(|field| field.name == name);
     example.inputs.sort_by_key(|(name, _)| rank(name));
-    Ok(example)
+    if mistakes.is_empty() { Ok(example) } else { Err(mistakes) }
+}
+
+/// Whether an example of operands may have this key.
+fn is_key(op: &Op, key: &str) -> bool {
+    matches!(key, "traps" | "globals" | "ulp" | "name" | "after" | "result") || op.field(key).is_some()
 }
 
 fn unknown_field(op: &Op, name: &str) -> String {
@@ -178,12 +205,16 @@ fn literal(value: &Value, ty: Type) -> Result<Literal, String> {
         Type::I32 => Literal::I32(match value {
             Value::Bool(truth) => i32::from(*truth),
             _ => {
-                let number = value.as_i64().ok_or_else(bad)?;
+                let range = || in_range(value, bad(), i64::from(i32::MIN), u64::from(u32::MAX));
+                let number = value.as_i64().ok_or_else(range)?;
                 // Bit patterns above the signed range are written as unsigned numbers.
-                i32::try_from(number).or_else(|_| u32::try_from(number).map(u32::cast_signed)).map_err(|_| bad())?
+                i32::try_from(number).or_else(|_| u32::try_from(number).map(u32::cast_signed)).map_err(|_| range())?
             }
         }),
-        Type::I64 => Literal::I64(value.as_i64().or_else(|| value.as_u64().map(u64::cast_signed)).ok_or_else(bad)?),
+        Type::I64 => {
+            let number = value.as_i64().or_else(|| value.as_u64().map(u64::cast_signed));
+            Literal::I64(number.ok_or_else(|| in_range(value, bad(), i64::MIN, u64::MAX))?)
+        }
         Type::F32 => Literal::F32(match bits("f32:0x") {
             Some(bits) => u32::try_from(bits).map_err(|_| bad())?,
             #[expect(clippy::cast_possible_truncation, reason = "a decimal literal is meant to round to the type")]
@@ -199,6 +230,14 @@ fn literal(value: &Value, ty: Type) -> Result<Literal, String> {
             _ => return Err(bad()),
         },
     })
+}
+
+/// The message with the range of the type, if the value is a whole number.
+fn in_range(value: &Value, message: String, least: i64, most: u64) -> String {
+    match value.as_f64() {
+        Some(number) if number.fract() == 0.0 => format!("{message}: expected {least} to {most}"),
+        _ => message,
+    }
 }
 
 fn reference(map: &Mapping) -> Result<Literal, String> {

@@ -185,6 +185,17 @@ pub struct Op {
     pub examples: Vec<Example>,
     /// Where it is declared.
     pub origin: Origin,
+    /// The mistakes of it that were told; none in a spec that `load` returns.
+    pub told: Told,
+}
+
+/// What is wrong with an op and was told, so that nothing that follows from it is. The rest of the op is checked all the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    /// Its opcode or the set of that is wrong.
+    pub opcode: bool,
+    /// Its body is wrong.
+    pub body: bool,
 }
 
 /// A part of the text form of an op's operands.
@@ -554,6 +565,12 @@ impl Isa {
     pub fn number(&self, name: &str) -> u64 {
         let constant = self.constants.iter().find(|constant| constant.name == name);
         constant.and_then(|constant| constant.value.number()).unwrap_or_default()
+    }
+
+    /// The opcodes of a set that no op has.
+    pub fn free_opcodes(&self, set: &str) -> Vec<u8> {
+        let taken = |opcode: u8| self.ops.iter().any(|op| op.opcode == opcode && op.set == set && !op.told.opcode);
+        (0..=u8::MAX).filter(|opcode| !taken(*opcode)).collect()
     }
 
     /// The op called `mnemonic`.

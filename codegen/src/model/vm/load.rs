@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use super::isa::{
     Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, GapFill, Isa, Op, OpcodeSet,
-    Structure, TextPart, Type,
+    Structure, TextPart, Told, Type,
 };
 use super::{examples, sequences};
 use crate::camel_case::camel_case;
 use crate::diag::{Diagnostics, Origin};
-use crate::entry::Entry;
+use crate::entry::{Entry, LeftOut};
 use crate::model::abi::Abi;
 use crate::model::constant;
 use crate::sem::{self, Properties, Ty, Vocabulary};
@@ -81,7 +81,7 @@ struct RawField {
 struct RawOp {
     op: String,
     set: Option<String>,
-    opcode: u64,
+    opcode: Option<serde_yaml::Value>,
     since: Option<u16>,
     #[serde(default)]
     encoding: String,
@@ -149,39 +149,57 @@ impl Isa {
     }
 
     fn load_op(&self, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Op> {
-        let raw: RawOp = entry.parse(diagnostics)?;
-        let at = |key: &str| entry.origin_of(key);
-        let opcode = u8::try_from(raw.opcode).ok().or_else(|| {
-            diagnostics
-                .error(&at("opcode"), format!("opcode {:#x} is out of range: expected 0x00 to 0xff", raw.opcode));
-            None
-        });
+        let (raw, left_out): (RawOp, LeftOut) = entry.parse_good_keys(diagnostics)?;
+        let lacks = |keys: &[&str], message: String, diagnostics: &mut Diagnostics| {
+            if !keys.iter().any(|key| left_out.has(key)) {
+                entry.lacks(keys, message, diagnostics);
+            }
+        };
+        let opcode = match &raw.opcode {
+            Some(value) => read_opcode(value).map_err(|message| diagnostics.error(&entry.origin_of("opcode"), message)),
+            None => {
+                lacks(&["opcode"], format!("op `{}` has no opcode", raw.op), diagnostics);
+                Err(())
+            }
+        };
         let set = raw.set.clone().unwrap_or_else(|| "core".to_string());
-        if !self.sets.iter().any(|known| known.name == set) {
+        let is_set = self.sets.iter().any(|known| known.name == set);
+        if !is_set {
             let known: Vec<_> = self.sets.iter().map(|set| set.name.as_str()).collect();
             let message = format!("unknown opcode set `{set}`: expected one of {}", known.join(" "));
-            diagnostics.unknown(&at("set"), &set, message, known);
+            diagnostics.unknown(&entry.origin_of("set"), &set, message, known);
         }
         if raw.doc.trim().is_empty() {
-            entry.lacks(&["doc"], format!("op `{}` has no doc", raw.op), diagnostics);
+            lacks(&["doc"], format!("op `{}` has no doc", raw.op), diagnostics);
         }
         check_mnemonic(&raw.op, &entry.origin, diagnostics);
-        let fields = self.resolve(&raw, entry, diagnostics);
-        let body = fields.as_ref().and_then(|fields| load_body(&raw, &self.primitives, fields, entry, diagnostics));
-        if raw.examples.is_empty() && !matches!(body, Some(Body::Structure(_))) {
-            entry.lacks(&["examples"], format!("op `{}` has no examples", raw.op), diagnostics);
+        if raw.encoding.is_empty() && raw.structure.is_none() {
+            lacks(&["encoding"], format!("op `{}` has no encoding", raw.op), diagnostics);
         }
+        let has_body = [&raw.semantics, &raw.helper, &raw.control, &raw.structure].iter().any(|body| body.is_some());
+        if !has_body {
+            let message = format!("op `{}` has no body: expected semantics, helper, control or structure", raw.op);
+            lacks(&["semantics", "helper", "control", "structure"], message, diagnostics);
+        }
+        if raw.examples.is_empty() && raw.structure.is_none() {
+            lacks(&["examples"], format!("op `{}` has no examples", raw.op), diagnostics);
+        }
+        let fields = self.resolve(&raw, entry, diagnostics)?;
+        let body = load_body(&raw, &self.primitives, &fields, entry, diagnostics);
         if raw.effect.is_some() && matches!(body, Some(Body::Semantics(_) | Body::Structure(_))) {
             let message = format!("`effect` is for helpers and control ops; the body of op `{}` says it all", raw.op);
-            diagnostics.error(&at("effect"), message);
+            diagnostics.error(&entry.origin_of("effect"), message);
         }
-        let (opcode, fields, body) = (opcode?, fields?, body?);
+        self.check_set(&raw, &left_out, entry, diagnostics);
+        let told = Told { opcode: opcode.is_err() || !is_set || left_out.has("set"), body: body.is_none() };
+        // In the place of a body that is wrong, which nothing looks at.
+        let body = body.unwrap_or_else(|| Body::Helper(raw.op.clone()));
         Some(Op {
             variant: camel_case(&raw.op),
             properties: properties(&body, &fields),
             mnemonic: raw.op,
             set,
-            opcode,
+            opcode: opcode.unwrap_or_default(),
             since: self.since(raw.since, entry, diagnostics),
             family: entry.origin.stem().to_string(),
             text: self.text_of(&raw.encoding),
@@ -193,7 +211,21 @@ impl Isa {
             effect: raw.effect,
             examples: Vec::new(),
             origin: entry.origin.clone(),
+            told,
         })
+    }
+
+    /// An op on floats says its set: those have sets of their own, which a module declares, and `core` is the set by omission.
+    fn check_set(&self, raw: &RawOp, left_out: &LeftOut, entry: &Entry, diagnostics: &mut Diagnostics) {
+        let (_, arguments) = split_parameters(&raw.encoding);
+        let float = arguments.iter().find(|argument| matches!(Type::named(argument), Some(Type::F32 | Type::F64)));
+        let Some(float) = float.filter(|_| raw.set.is_none() && !left_out.has("set")) else { return };
+        let wanted = format!("ext_{float}");
+        if self.sets.iter().any(|set| set.name == wanted) {
+            let message =
+                format!("op `{}` is on `{float}` and would be in the set `core`: write `set: {wanted}`", raw.op);
+            diagnostics.error(&entry.origin_of("encoding"), message);
+        }
     }
 
     fn load_feature(&self, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Feature> {
@@ -231,11 +263,7 @@ impl Isa {
     /// The fields of an op's encoding with its type arguments put in.
     fn resolve(&self, raw: &RawOp, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<Field>> {
         if raw.encoding.is_empty() {
-            if raw.structure.is_none() {
-                entry.lacks(&["encoding"], format!("op `{}` has no encoding", raw.op), diagnostics);
-                return None;
-            }
-            return Some(Vec::new());
+            return raw.structure.is_some().then(Vec::new);
         }
         let origin = entry.origin_of("encoding");
         let (name, arguments) = split_parameters(&raw.encoding);
@@ -364,6 +392,18 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
     })
 }
 
+/// The number of an opcode, or what is wrong with it.
+fn read_opcode(value: &serde_yaml::Value) -> Result<u8, String> {
+    if let Some(number) = value.as_u64() {
+        return u8::try_from(number).map_err(|_| format!("opcode {number:#x} is out of range: expected 0x00 to 0xff"));
+    }
+    let expected = "expected a number from 0x00 to 0xff";
+    let Some(text) = value.as_str() else { return Err(format!("the opcode is no number: {expected}")) };
+    // The prefix is what is forgotten most easily.
+    let meant = u8::from_str_radix(text, 16).map_or(String::new(), |number| format!("; did you mean `{number:#04x}`?"));
+    Err(format!("`{text}` is not an opcode: {expected}{meant}"))
+}
+
 /// Mnemonics are lower-case words joined by `.` and `_`.
 fn check_mnemonic(text: &str, origin: &Origin, diagnostics: &mut Diagnostics) {
     let good = |part: &str| {
@@ -391,11 +431,8 @@ fn load_body(
     let given: Vec<_> = given.iter().filter_map(|(key, value)| value.as_ref().map(|value| (*key, value))).collect();
     let (key, value) = match given.as_slice() {
         [one] => *one,
-        [] => {
-            let message = format!("op `{}` has no body: expected semantics, helper, control or structure", raw.op);
-            entry.lacks(&["semantics", "helper", "control", "structure"], message, diagnostics);
-            return None;
-        }
+        // That was told.
+        [] => return None,
         [(first, _), (second, _), ..] => {
             let message = format!("op `{}` has two bodies: `{first}` and `{second}`", raw.op);
             diagnostics.error(&entry.origin_of(second), message);
@@ -435,10 +472,13 @@ fn load_body(
                     unused(&expr, fields, &origin, diagnostics);
                     Some(Body::Semantics(expr))
                 }
-                Err(refusal) => {
-                    match refusal.missing {
-                        Some(name) => diagnostics.unknown(&origin, &name, refusal.message, []),
-                        None => diagnostics.error(&origin, refusal.message),
+                Err(refusals) => {
+                    for sem::Refusal { at, message, missing } in refusals {
+                        let place = entry.place_in(key, value, at);
+                        match missing {
+                            Some(name) => diagnostics.unknown_at(place, &name, message),
+                            None => diagnostics.error_at(place, message),
+                        }
                     }
                     None
                 }
