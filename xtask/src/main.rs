@@ -46,7 +46,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask soft DIRECTORY
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
-           snapshots/ and shows what changed; `cargo xtask op --help` says more
+           snapshots/ and shows what changed; `cargo xtask op --help` says more, and which opcodes are free
 cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, with --suite the tests
            too, as far as compiler, linker and emulator are here; TARGET is a part of the name of a target
 dist       builds the command as it is shipped, target/dist/vireo, or with the names of its functions, target/dist/vireo-names, from which
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
-        ["op", "--help" | "-h"] => print(op::HELP),
+        ["op", "--help" | "-h"] => print(&op::help()),
         ["op", "--self-test"] => op::self_test(None),
         ["op", "--self-test", folder] => op::self_test(Some(Path::new(folder))),
         ["op", arguments @ ..] => op::op(arguments),

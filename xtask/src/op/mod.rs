@@ -27,7 +27,8 @@ pub const HELP: &str = "usage: cargo xtask op [--check] [--release] NAME
 Does what a new or changed op needs besides its entry in spec/vm/ops/:
   1. reads the specs, and says what is wrong with them
   2. generates the code and builds it
-  3. runs the examples of the op on every tier (interpreter loop, threaded, compiled), and through the assembler and disassembler
+  3. runs the examples of the op on every tier (interpreter loop, threaded, compiled), and through the assembler and disassembler;
+     then those of all other ops, since what is recorded is of all of them
   4. records the generated code and the machine code in snapshots/ and the number of ops in docs/support.md, and prints what changed
 
 NAME is the mnemonic of an op: clamp.i32 (vm.clamp.i32 and clamp_i32 are the same).
@@ -39,6 +40,28 @@ NAME is the mnemonic of an op: clamp.i32 (vm.clamp.i32 and clamp_i32 are the sam
 
 Exit codes: 0 done; 1 a spec, an example, a build or, with --check, a snapshot is wrong; 2 the arguments are";
 
+/// The text of `--help`: how to use the command, and the opcodes that a new op can have.
+pub fn help() -> String {
+    let Ok(spec) = read_spec() else { return HELP.to_string() };
+    let mut text = format!("{HELP}\n\nFree opcodes, by the `set` of an op:");
+    for set in &spec.vm.sets {
+        let free = ranges(&spec.vm.free_opcodes(&set.name));
+        let free = if free.is_empty() { "none".to_string() } else { free.join(" ") };
+        text.push_str(&format!("\n  {:<13} {free}", set.name));
+    }
+    text
+}
+
+/// Ascending numbers as ranges: `0x10 0x12-0x15`.
+fn ranges(numbers: &[u8]) -> Vec<String> {
+    let runs = numbers.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+    runs.map(|run| match run {
+        [one] => format!("{one:#04x}"),
+        run => format!("{:#04x}-{:#04x}", run[0], run[run.len() - 1]),
+    })
+    .collect()
+}
+
 /// The folder of the specs as they are on disk, by the rule of `spec/embed.rs`: every `.yaml` file below it.
 pub fn read_spec() -> Result<Spec, Failure> {
     let mut files = Vec::new();
@@ -47,7 +70,7 @@ pub fn read_spec() -> Result<Spec, Failure> {
     vireo_codegen::load(&texts).map_err(|diagnostics| {
         let count = diagnostics.len();
         let errors = if count == 1 { "one error".to_string() } else { format!("{count} errors") };
-        Failure::Wrong(format!("{diagnostics}{errors} in the specs"))
+        Failure::Wrong(format!("{}{errors} in the specs", diagnostics.report()))
     })
 }
 
@@ -96,9 +119,11 @@ pub fn op(arguments: &[&str]) -> Result<(), Failure> {
     let op = find(&spec, name)?;
     println!("{} ({}), examples: {}", op.mnemonic, op.origin, op.examples.len());
     let [examples, listing_of_code] = TestProgram::build(["vireo-session", "vireo-jit"], release)?;
-    let test = format!("generated::op_tests::{}::{}", op.family, op.mnemonic.replace('.', "_"));
+    let test = format!("{EXAMPLES}::{}::{}", op.family, op.mnemonic.replace('.', "_"));
     examples.run(&test, "no", "the examples fail")?;
     println!("the examples hold on every tier, and in text");
+    examples
+        .run_all(EXAMPLES, "the examples of other ops fail, so nothing is recorded: what is recorded is of all ops")?;
 
     let root = workspace().join("snapshots");
     let mut snapshots = Snapshots::compare(&root, &spec).map_err(|error| Failure::Wrong(error.to_string()))?;
@@ -166,6 +191,9 @@ fn find<'s>(spec: &'s Spec, name: &str) -> Result<&'s Op, Failure> {
         })
 }
 
+/// The module of the tests that are the examples of ops.
+const EXAMPLES: &str = "generated::op_tests";
+
 /// The unit tests of a crate, as one program.
 struct TestProgram(PathBuf);
 
@@ -218,21 +246,71 @@ impl TestProgram {
         Ok(String::from_utf8_lossy(&output.stdout).contains(&format!("{test}: test")))
     }
 
-    /// Runs one test, which must be there, and prints what it says if it fails.
+    /// Runs one test, which must be there, and tells what it says if it fails.
     fn run(&self, test: &str, update: &str, problem: &str) -> Result<(), Failure> {
-        let mut command = self.command();
-        command.args(["--exact", test]).env("INSTA_UPDATE", update).env("RUST_BACKTRACE", "0");
-        let output = command.output().map_err(|error| Failure::Wrong(format!("{}: {error}", self.0.display())))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        if !output.status.success() {
-            let start = text.find("---- ").map_or(0, |start| start);
-            let end = text.rfind("\nfailures:\n").unwrap_or(text.len());
-            let said = text.get(start..end).unwrap_or(&text).trim_end();
-            return Err(Failure::Wrong(format!("{said}\n{problem}")));
-        }
+        let text = self.tested(&["--exact", test], update, problem)?;
         if !text.contains(" 1 passed;") {
             return Err(Failure::Wrong(format!("there is no test `{test}`")));
         }
         Ok(())
+    }
+
+    /// Runs all tests of a module.
+    fn run_all(&self, module: &str, problem: &str) -> Result<(), Failure> {
+        self.tested(&[&format!("{module}::")], "no", problem).map(|_| ())
+    }
+
+    /// The output of tests that succeed.
+    fn tested(&self, arguments: &[&str], update: &str, problem: &str) -> Result<String, Failure> {
+        let mut command = self.command();
+        command.args(arguments).env("INSTA_UPDATE", update).env("RUST_BACKTRACE", "0");
+        let output = command.output().map_err(|error| Failure::Wrong(format!("{}: {error}", self.0.display())))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok(text);
+        }
+        Err(Failure::Wrong(format!("{}\n{problem}", messages(&text))))
+    }
+}
+
+/// What failed tests say, without what the test harness and the panic handler say around it.
+fn messages(text: &str) -> String {
+    let start = text.find("---- ").unwrap_or(0);
+    let end = text.rfind("\nfailures:\n").unwrap_or(text.len());
+    let said = text.get(start..end).unwrap_or(text);
+    let is_around = |line: &&str| {
+        line.starts_with("---- ") && line.ends_with(" stdout ----")
+            || line.starts_with("thread '") && line.contains("' ") && line.contains("panicked at ")
+            || line.starts_with("note: run with `RUST_BACKTRACE")
+            || line.is_empty()
+    };
+    let lines: Vec<&str> = said.lines().filter(|line| !is_around(line)).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_opcodes_are_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 7, 0xfe, 0xff]), ["0x00-0x02", "0x07", "0xfe-0xff"]);
+        assert!(ranges(&[]).is_empty());
+        let help = help();
+        assert!(help.contains("\n  core ") && help.contains("\n  ext_f32 "), "{help}");
+    }
+
+    #[test]
+    fn a_failed_example_is_told_without_the_panic_around_it() {
+        let output = "\nrunning 1 test\ntest generated::op_tests::integer::a ... FAILED\n\nfailures:\n\n\
+                      ---- generated::op_tests::integer::a stdout ----\n\n\
+                      thread 'generated::op_tests::integer::a' (7) panicked at runtime/session/src/op_tests.rs:149:5:\n\
+                      1 of 2 examples fail:\nspec/vm/ops/integer.yaml:7 (all tiers): returns i32(2), expected i32(3)\n\
+                      note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n\n\n\
+                      failures:\n    generated::op_tests::integer::a\n\ntest result: FAILED. 0 passed; 1 failed\n";
+        assert_eq!(
+            messages(output),
+            "1 of 2 examples fail:\nspec/vm/ops/integer.yaml:7 (all tiers): returns i32(2), expected i32(3)"
+        );
     }
 }

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use vireo_codegen::model::vm::Isa;
-
 use super::read_spec;
 use crate::{Failure, target, workspace};
 
@@ -72,10 +70,11 @@ pub fn self_test(soft: Option<&Path>) -> Result<(), Failure> {
     let original = Tree::read(&copy).map_err(wrong)?;
     let spec = read_spec()?;
     let mut mnemonics = Vec::new();
-    let mut taken: Vec<(&str, u8)> = spec.vm.ops.iter().map(|op| (op.set.as_str(), op.opcode)).collect();
+    let mut given: Vec<(&str, u8)> = Vec::new();
     for (set, file, entry) in MADE_UP {
-        let opcode = free(&spec.vm, set, &taken)?;
-        taken.push((set, opcode));
+        let opcode = spec.vm.free_opcodes(set).into_iter().find(|opcode| !given.contains(&(set, *opcode)));
+        let opcode = opcode.ok_or_else(|| Failure::Wrong(format!("the set `{set}` has no free opcode")))?;
+        given.push((set, opcode));
         let path = copy.join(file);
         let text = fs::read_to_string(&path).map_err(wrong)?;
         fs::write(&path, text + &entry.replace("OPCODE", &format!("{opcode:#04x}"))).map_err(wrong)?;
@@ -124,12 +123,6 @@ fn rename_versions(copy: &Path) -> io::Result<()> {
     let version = manifest.lines().find(|line| line.starts_with("version = \"")).unwrap_or_default();
     let renamed = format!("{}+op-self-test\"", version.trim_end_matches('"'));
     fs::write(path, manifest.replacen(version, &renamed, 1))
-}
-
-fn free(isa: &Isa, set: &str, taken: &[(&str, u8)]) -> Result<u8, Failure> {
-    let is_set = isa.sets.iter().any(|known| known.name == set);
-    let opcode = (0..=u8::MAX).find(|opcode| is_set && !taken.contains(&(set, *opcode)));
-    opcode.ok_or_else(|| Failure::Wrong(format!("the set `{set}` has no free opcode")))
 }
 
 /// Runs cargo in the copy; what it builds of other packages is shared with the workspace.
