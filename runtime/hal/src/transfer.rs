@@ -12,14 +12,19 @@ use crate::status::{Result, Status};
 /// # Errors
 /// `OUT_OF_RANGE` if the range is not inside.
 pub fn check_range(available: u64, offset: u64, length: u64) -> Result<u64> {
+    // Programs have signed numbers, and no buffer is so long that the sign means anything else.
+    let signed = u64::cast_signed;
     let left = available.checked_sub(offset).ok_or_else(|| {
+        let offset = signed(offset);
         Status::out_of_range(format!("offset {offset} is past the end of a buffer of {available} bytes"))
     })?;
     match length {
         WHOLE_BUFFER => Ok(left),
         length if length <= left => Ok(length),
         _ => Err(Status::out_of_range(format!(
-            "range at offset {offset} of length {length} exceeds a buffer of {available} bytes"
+            "range at offset {} of length {} exceeds a buffer of {available} bytes",
+            signed(offset),
+            signed(length)
         ))),
     }
 }

@@ -47,6 +47,7 @@ mod models;
 mod native_calls;
 mod native_frames;
 mod native_module;
+mod negative_sizes;
 mod null;
 mod observing;
 mod old;

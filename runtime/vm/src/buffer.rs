@@ -235,8 +235,11 @@ impl Buffer {
         match offset.checked_add(length) {
             // SAFETY: `offset <= end <= len`, so the address stays inside the allocation or one past its end.
             Some(end) if end <= self.length as u64 => Ok(unsafe { self.data.as_ptr().add(offset as usize) }),
+            // Programs have signed numbers, and no buffer is so long that the sign means anything else.
             _ => Err(Status::out_of_range(format!(
-                "byte range at offset {offset} of length {length} exceeds the buffer's {} bytes",
+                "byte range at offset {} of length {} exceeds the buffer's {} bytes",
+                offset.cast_signed(),
+                length.cast_signed(),
                 self.length
             ))),
         }

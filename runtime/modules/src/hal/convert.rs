@@ -227,3 +227,14 @@ pub fn words(name: &str, buffer: &VmBuffer) -> Result<Vec<u32>> {
 pub fn scalar_length(length: u32) -> Status {
     Status::invalid_argument(format!("a value of {length} bytes: expected at most 4"))
 }
+
+/// The size of a buffer that a program asks for. Programs have signed numbers, and a negative one is a mistake rather than a want of memory.
+pub fn buffer_size(size: u64) -> Result<u64> {
+    match i64::try_from(size) {
+        Ok(_) => Ok(size),
+        Err(_) => {
+            let size = size.cast_signed();
+            Err(Status::invalid_argument(format!("the size of a buffer is {size}, a negative number")))
+        }
+    }
+}

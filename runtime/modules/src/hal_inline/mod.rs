@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vireo_macros::vm_module;
 
 use super::hal::TraceSink;
-use super::hal::convert::{MappedStorage, import, object};
+use super::hal::convert::{MappedStorage, buffer_size, import, object};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::{
@@ -44,7 +44,7 @@ impl HalInlineModule {
             min_alignment: alignment.into(),
             ..BufferParams::default()
         };
-        let buffer = self.allocator.allocate_buffer(params, size)?;
+        let buffer = self.allocator.allocate_buffer(params, buffer_size(size)?)?;
         let storage = storage(&buffer)?;
         Ok((object(buffer), storage))
     }

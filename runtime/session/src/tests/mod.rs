@@ -430,7 +430,7 @@ fn one_allocation_has_a_limit() {
     };
     assert_eq!(allocate(1000), Ok(vec![]));
     assert_eq!(allocate(1001), Err(StatusCode::ResourceExhausted));
-    assert_eq!(allocate(-1), Err(StatusCode::ResourceExhausted));
+    assert_eq!(allocate(-1), Err(StatusCode::InvalidArgument));
 }
 
 #[test]

@@ -23,7 +23,7 @@ const PIECE_TIME: u64 = 1 << 14;
 
 impl Helpers for Machine<'_> {
     fn buffer_alloc(&mut self, length: i64, alignment: i32, result: RefReg) -> Result<()> {
-        let (layout, charge) = self.layout(length as u64, alignment)?;
+        let (layout, charge) = self.layout(size(length, "a buffer")?, alignment)?;
         // SAFETY: machine code elides zeroing only for a buffer that it fills next.
         let buffer = if self.elides_zeroing { unsafe { Buffer::uninit(layout) } } else { Buffer::zeroed(layout) }?;
         self.assign(result, Some(Ref::new(buffer.with_charge(charge))));
@@ -135,17 +135,17 @@ impl Helpers for Machine<'_> {
 
     fn list_alloc(&mut self, element_type: TypeId, capacity: i32, result: RefReg) -> Result<()> {
         let element_type = self.type_of(element_type)?.clone();
-        self.check_list(&element_type, capacity)?;
-        let list = List::with_budget(element_type, capacity as u32 as usize, self.limits.memory.as_ref())?;
+        let capacity = self.check_list(&element_type, capacity)?;
+        let list = List::with_budget(element_type, capacity, self.limits.memory.as_ref())?;
         self.assign(result, Some(Ref::new(list)));
         Ok(())
     }
 
     fn list_reserve(&mut self, list: RefReg, capacity: i32) -> Result<()> {
         let list = self.list(list)?;
-        self.check_list(list.element_type(), capacity)?;
+        let capacity = self.check_list(list.element_type(), capacity)?;
         list.charge_to(self.limits.memory.as_ref());
-        list.reserve(capacity as u32 as usize)
+        list.reserve(capacity)
     }
 
     fn list_size(&mut self, list: RefReg) -> Result<i32> {
@@ -154,57 +154,66 @@ impl Helpers for Machine<'_> {
 
     fn list_resize(&mut self, list: RefReg, size: i32) -> Result<()> {
         let list = self.list(list)?;
-        self.check_list(list.element_type(), size)?;
+        let size = self.check_list(list.element_type(), size)?;
         list.charge_to(self.limits.memory.as_ref());
-        list.resize(size as u32 as usize)
+        list.resize(size)
     }
 
     fn list_get_i32(&mut self, list: RefReg, index: i32) -> Result<i32> {
-        match self.list(list)?.get_value(index as u32 as usize, ElementType::I32)? {
+        let (list, index) = self.list_at(list, index)?;
+        match list.get_value(index, ElementType::I32)? {
             Element::I32(value) => Ok(value),
             _ => Err(unconverted()),
         }
     }
 
     fn list_set_i32(&mut self, list: RefReg, index: i32, value: i32) -> Result<()> {
-        self.list(list)?.set(index as u32 as usize, Element::I32(value))
+        let (list, index) = self.list_at(list, index)?;
+        list.set(index, Element::I32(value))
     }
 
     fn list_get_i64(&mut self, list: RefReg, index: i32) -> Result<i64> {
-        match self.list(list)?.get_value(index as u32 as usize, ElementType::I64)? {
+        let (list, index) = self.list_at(list, index)?;
+        match list.get_value(index, ElementType::I64)? {
             Element::I64(value) => Ok(value),
             _ => Err(unconverted()),
         }
     }
 
     fn list_set_i64(&mut self, list: RefReg, index: i32, value: i64) -> Result<()> {
-        self.list(list)?.set(index as u32 as usize, Element::I64(value))
+        let (list, index) = self.list_at(list, index)?;
+        list.set(index, Element::I64(value))
     }
 
     fn list_get_f32(&mut self, list: RefReg, index: i32) -> Result<f32> {
-        match self.list(list)?.get_value(index as u32 as usize, ElementType::F32)? {
+        let (list, index) = self.list_at(list, index)?;
+        match list.get_value(index, ElementType::F32)? {
             Element::F32(value) => Ok(value),
             _ => Err(unconverted()),
         }
     }
 
     fn list_set_f32(&mut self, list: RefReg, index: i32, value: f32) -> Result<()> {
-        self.list(list)?.set(index as u32 as usize, Element::F32(value))
+        let (list, index) = self.list_at(list, index)?;
+        list.set(index, Element::F32(value))
     }
 
     fn list_get_f64(&mut self, list: RefReg, index: i32) -> Result<f64> {
-        match self.list(list)?.get_value(index as u32 as usize, ElementType::F64)? {
+        let (list, index) = self.list_at(list, index)?;
+        match list.get_value(index, ElementType::F64)? {
             Element::F64(value) => Ok(value),
             _ => Err(unconverted()),
         }
     }
 
     fn list_set_f64(&mut self, list: RefReg, index: i32, value: f64) -> Result<()> {
-        self.list(list)?.set(index as u32 as usize, Element::F64(value))
+        let (list, index) = self.list_at(list, index)?;
+        list.set(index, Element::F64(value))
     }
 
     fn list_get_ref(&mut self, list: RefReg, index: i32, ref_type: TypeId, result: RefReg) -> Result<()> {
-        let value = self.list(list)?.get_ref(index as u32 as usize, result.is_move())?;
+        let (list, index) = self.list_at(list, index)?;
+        let value = list.get_ref(index, result.is_move())?;
         // A reference of another type reads as null; with MOVE it leaves the list all the same.
         let value = value.filter(|value| type_matches(value, self.module.types.get(ref_type.index())));
         self.assign(result, value);
@@ -213,7 +222,8 @@ impl Helpers for Machine<'_> {
 
     fn list_set_ref(&mut self, list: RefReg, index: i32, value: RefReg) -> Result<()> {
         let reference = self.reference(value).cloned();
-        self.list(list)?.set(index as u32 as usize, Element::Ref(reference))?;
+        let (list, index) = self.list_at(list, index)?;
+        list.set(index, Element::Ref(reference))?;
         if value.is_move() {
             self.assign(value, None);
         }
@@ -293,9 +303,20 @@ impl Machine<'_> {
         if bytes >= BULK_BYTES { self.limits.check_time() } else { Ok(()) }
     }
 
-    fn check_list(&self, element_type: &ListType, elements: i32) -> Result<()> {
-        let bytes = u64::from(elements as u32) * element_type.element_bytes() as u64;
-        self.limits.check_allocation(bytes, "list")
+    /// The number of elements that a list is to hold, if the limits allow it.
+    fn check_list(&self, element_type: &ListType, elements: i32) -> Result<usize> {
+        let elements = size(elements.into(), "a list")?;
+        self.limits.check_allocation(elements.saturating_mul(element_type.element_bytes() as u64), "list")?;
+        usize::try_from(elements).map_err(|_| Status::resource_exhausted(format!("a list of {elements} elements")))
+    }
+
+    /// A list, and an index of it that is no negative number. Whether the list has such an element is left to the access.
+    fn list_at(&self, list: RefReg, index: i32) -> Result<(&List, usize)> {
+        let list = self.list(list)?;
+        match usize::try_from(index) {
+            Ok(index) => Ok((list, index)),
+            Err(_) => Err(Status::out_of_range(format!("list index {index} is negative"))),
+        }
     }
 
     fn global_ref(&self, global: GlobalRef) -> Result<&Option<Ref>> {
@@ -347,4 +368,9 @@ fn copy(source: &Buffer, source_offset: u64, target: &Buffer, target_offset: u64
 #[cold]
 fn unconverted() -> Status {
     Status::internal("a list element was not converted to the type that was asked for")
+}
+
+/// The size that a program asks for, which is a signed number: a negative one is a mistake of the program, not a want of memory.
+fn size(size: i64, of: &str) -> Result<u64> {
+    u64::try_from(size).map_err(|_| Status::invalid_argument(format!("the size of {of} is {size}, a negative number")))
 }

@@ -7,7 +7,7 @@ use super::Buffers;
 use crate::abi::Span;
 use crate::hal::HalModule;
 use crate::hal::checks::check_buffer;
-use crate::hal::convert::{import, object, params, scalar_length};
+use crate::hal::convert::{buffer_size, import, object, params, scalar_length};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::*;
@@ -24,7 +24,7 @@ impl HalModule {
         allocation_size: u64,
     ) -> Result<Obj<Buffers>> {
         let params = params(queue_affinity, memory_types, buffer_usage);
-        Ok(object(allocator.allocate_buffer(params, allocation_size)?))
+        Ok(object(allocator.allocate_buffer(params, buffer_size(allocation_size)?)?))
     }
 
     #[vm_export("allocator.import")]

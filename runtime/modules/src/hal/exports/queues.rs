@@ -5,7 +5,7 @@ use vireo_macros::vm_module;
 
 use super::Buffers;
 use crate::abi::Span;
-use crate::hal::convert::{bytes, object, params, pattern_bytes, with_binding_table};
+use crate::hal::convert::{buffer_size, bytes, object, params, pattern_bytes, with_binding_table};
 use crate::hal::{HalModule, HalState};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
@@ -43,9 +43,9 @@ impl HalModule {
                 "hal.device.queue.alloca from pool {pool}: there is no other pool than 0"
             )));
         }
-        let params = params(queue_affinity, memory_types, buffer_usage);
+        let (params, size) = (params(queue_affinity, memory_types, buffer_usage), buffer_size(allocation_size)?);
         let (wait, signal) = (&*wait_fence, &*signal_fence);
-        Ok(object(device.queue_alloca(queue_affinity, wait, signal, None, params, allocation_size, flags)?))
+        Ok(object(device.queue_alloca(queue_affinity, wait, signal, None, params, size, flags)?))
     }
 
     #[vm_export("device.queue.barrier")]

@@ -60,6 +60,8 @@ impl Trap {
             Trap::ReadOnly => "the buffer is read-only".to_string(),
             Trap::Limits => "a limit of the call is reached".to_string(),
             Trap::Elements { index, count, size, length } => {
+                // As the program has them, in which they are signed.
+                let (index, count) = (index.cast_signed(), count.cast_signed());
                 format!("elements {index} to {index}+{count} of {size} bytes are outside the buffer's {length} bytes")
             }
             Trap::Globals { offset, size, length } => {
