@@ -69,6 +69,7 @@ impl ExecutableLoader for SystemLibraryLoader {
     ) -> Result<Arc<dyn Executable>> {
         let context = |status: Status| status.context(format!("executable `{format}`"));
         let data = without_debug_database(data).map_err(context)?;
+        let data = elf::for_host(data).map_err(|error| context(error.into()))?;
         elf::check_system_library(data).map_err(|error| context(error.into()))?;
         // SAFETY: loading an executable means trusting its code.
         let library = unsafe { SystemLibrary::open(data, self.folder.as_deref()) }.map_err(context)?;

@@ -1,12 +1,13 @@
 //! Images of embedded ELF libraries ([`ElfImage`]): loads shared objects without dependencies, as the compiler writes them. The loader of
 //! embedded libraries and embedded plugins use it.
 //!
-//! `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate` applies relocations to it. All of them work on slices, so
+//! `fatelf` chooses the file for the host among several, `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate` applies relocations to it. All of them work on slices, so
 //! no claim of a file makes them access anything outside the file and the image. Then the pages are protected, and only
 //! [`ElfImage::initialize`] runs code, which is trusted like any native code.
 
 mod dynamic;
 mod error;
+mod fatelf;
 mod machine;
 mod parse;
 mod relocate;
@@ -59,7 +60,15 @@ pub fn infer_format(bytes: &[u8]) -> Result<String, ElfError> {
 
 /// The machine of an ELF file as format names spell it, if `bytes` begins like one.
 pub(super) fn machine_name(bytes: &[u8]) -> Result<String, ElfError> {
-    Ok(machine::name(parse::machine(bytes)?))
+    Ok(machine::name(parse::machine(for_host(bytes)?)?))
+}
+
+/// The ELF file for the host, if `bytes` is a FatELF file, or else `bytes`.
+///
+/// # Errors
+/// For a FatELF file that is malformed or has no file for the host.
+pub(super) fn for_host(bytes: &[u8]) -> Result<&[u8], ElfError> {
+    fatelf::select(bytes, machine::HOST)
 }
 
 /// True if `name` is how formats spell the machine of the host, and libraries for it can be loaded.
@@ -80,6 +89,7 @@ impl ElfImage {
     /// # Errors
     /// With the offset or address, for files that are malformed, need what is not supported, or are for another machine.
     pub fn load(bytes: &[u8]) -> Result<ElfImage, ElfError> {
+        let bytes = for_host(bytes)?;
         let header = Header::parse(bytes, machine::HOST)?;
         let mut image = WritableImage::new(header.span).map_err(ElfError::Memory)?;
         let base = image.base();

@@ -5,8 +5,7 @@ use std::ops::Range;
 use super::error::ElfError;
 use super::machine;
 use crate::hal::elf_format::{
-    ELF_MAGIC, ElfClass, ElfData, ElfMachine, ElfType, ElfVersion, FATELF_MAGIC, FileHeader, ProgramHeader,
-    SegmentFlags, SegmentType,
+    ELF_MAGIC, ElfClass, ElfData, ElfMachine, ElfType, ElfVersion, FileHeader, ProgramHeader, SegmentFlags, SegmentType,
 };
 
 /// Most bytes that the segments of a library may span. Libraries of large models are some tens of megabytes.
@@ -57,10 +56,8 @@ pub(super) fn array<const N: usize>(bytes: &[u8], at: u64, what: &'static str) -
 /// The machine of a file that begins like an ELF file.
 pub(super) fn machine(bytes: &[u8]) -> Result<ElfMachine, ElfError> {
     let magic = u32::from_le_bytes(array(bytes, 0, "the magic number")?);
-    match magic {
-        ELF_MAGIC => {}
-        FATELF_MAGIC => return Err(ElfError::Unsupported("FatELF".to_string())),
-        _ => return Err(ElfError::value(0, "magic", magic.into(), format!("{ELF_MAGIC:#x}"))),
+    if magic != ELF_MAGIC {
+        return Err(ElfError::value(0, "magic", magic.into(), format!("{ELF_MAGIC:#x}")));
     }
     Ok(ElfMachine(FileHeader::read(&array(bytes, 0, "the file header")?).machine))
 }

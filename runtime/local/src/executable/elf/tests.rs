@@ -3,7 +3,10 @@
 
 use super::machine::{HOST, host_name};
 use super::*;
-use crate::hal::elf_format::{FileHeader, Relocation, RelocationAarch64};
+use crate::hal::elf_format::{
+    ElfClass, ElfOsAbi, FATELF_MAGIC, FATELF_VERSION, FatelfByteOrder, FatelfHeader, FatelfRecord, FileHeader,
+    Relocation, RelocationAarch64,
+};
 use crate::hal::executable_library::LIBRARY_QUERY_SYMBOL;
 
 const ARM: ElfMachine = ElfMachine::ARM_64;
@@ -136,4 +139,113 @@ fn libraries_for_other_machines_are_refused_by_name() {
         assert!(!is_host_machine(name));
     }
     assert_eq!(is_host_machine(&host_name()), HOST.is_some());
+}
+
+/// A FatELF file with these records, each with the bytes at its offset: machine, system, width of addresses, byte order and bytes.
+fn fatelf(records: &[(ElfMachine, ElfOsAbi, ElfClass, FatelfByteOrder, &[u8])]) -> Vec<u8> {
+    let mut bytes =
+        [&FATELF_MAGIC.to_le_bytes()[..], &FATELF_VERSION.to_le_bytes(), &[records.len() as u8, 0]].concat();
+    let mut offset = (FatelfHeader::SIZE + records.len() * FatelfRecord::SIZE) as u64;
+    for (machine, system, class, order, file) in records {
+        bytes.extend(machine.0.to_le_bytes());
+        bytes.extend([system.0, 0, class.0, order.0, 0, 0]);
+        bytes.extend(offset.to_le_bytes());
+        bytes.extend((file.len() as u64).to_le_bytes());
+        offset += file.len() as u64;
+    }
+    records.iter().for_each(|(.., file)| bytes.extend(*file));
+    bytes
+}
+
+#[test]
+fn the_file_for_the_machine_is_chosen_of_several() {
+    use super::fatelf::select;
+
+    let arm = library();
+    let (linux, none, wide) = (ElfOsAbi::LINUX, ElfOsAbi::NONE, ElfClass::BITS_64);
+    let little = FatelfByteOrder::LITTLE;
+    let records = [
+        (ElfMachine::RISCV, linux, wide, little, &b"riscv"[..]),
+        // None of these is for the machine as the loader imitates it, though all say its name.
+        (ARM, ElfOsAbi(9), wide, little, &b"another system"[..]),
+        (ARM, none, ElfClass::BITS_32, little, &b"narrow"[..]),
+        (ARM, none, wide, FatelfByteOrder::BIG, &b"big"[..]),
+        (ARM, ElfOsAbi::STANDALONE, wide, little, &arm),
+        (ARM, none, wide, little, &b"a second one"[..]),
+        (ElfMachine::X86_64, none, wide, little, &b"x86"[..]),
+    ];
+    let bytes = fatelf(&records);
+    assert!(select(&bytes, Some(ARM)).unwrap() == arm);
+    assert_eq!(select(&bytes, Some(ElfMachine::X86_64)).unwrap(), b"x86");
+    assert_eq!(select(&bytes, Some(ElfMachine::RISCV)).unwrap(), b"riscv");
+    // The chosen file is as good as if it were alone.
+    assert!(relocated(select(&bytes, Some(ARM)).unwrap()).unwrap() == relocated(&arm).unwrap());
+    // What is no FatELF file stays as it is.
+    assert!(select(&arm, Some(ElfMachine::X86_64)).unwrap() == arm);
+    assert_eq!(select(b"\xfa", Some(ARM)).unwrap(), b"\xfa");
+    let without = |wanted| select(&fatelf(&records[..2]), wanted).map(<[u8]>::to_vec).unwrap_err().to_string();
+    let expected = "ELF: a FatELF file with files for riscv_64, arm_64, none of them for x86_64, is not supported";
+    assert_eq!(without(Some(ElfMachine::X86_64)), expected);
+    assert!(without(None).contains("none of them for"));
+    assert!(select(&fatelf(&[]), Some(ARM)).unwrap_err().to_string().contains("with files for nothing"));
+}
+
+#[test]
+fn damaged_fatelf_files_are_refused_with_the_place() {
+    use super::fatelf::select;
+
+    let record = (ARM, ElfOsAbi::NONE, ElfClass::BITS_64, FatelfByteOrder::LITTLE, &b"12345678"[..]);
+    let other = (ElfMachine::X86_64, ElfOsAbi::NONE, ElfClass::BITS_64, FatelfByteOrder::LITTLE, &b"87654321"[..]);
+    let bytes = fatelf(&[record, other]);
+    assert_eq!(bytes.len(), 72);
+    // The offset of the second record, and its size.
+    let (offset, size) = (8 + 24 + 8, 8 + 24 + 16);
+    let changed = |at: usize, value: u64| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        select(&bytes, Some(ARM)).map(<[u8]>::to_vec).map_err(|error| error.to_string())
+    };
+    assert_eq!(changed(offset, 64), Ok(b"12345678".to_vec()));
+    // All records are checked, not only that of the machine.
+    let below = "ELF at file offset 0x20: the offset of a FatELF record is 0x37, expected at least 0x38, the end of the records";
+    assert_eq!(changed(offset, 0x37), Err(below.to_string()));
+    let truncated = |at: u64, length: u64| {
+        format!("ELF at file offset {at:#x}: a file of the FatELF file needs {length} bytes, but the file has 72 bytes")
+    };
+    for at in [65, 73, u64::MAX, u64::MAX - 7] {
+        assert_eq!(changed(offset, at), Err(truncated(at, 8)));
+    }
+    for length in [9, u64::MAX, u64::MAX - 64] {
+        assert_eq!(changed(size, length), Err(truncated(64, length)));
+    }
+    let version = {
+        let mut bytes = bytes.clone();
+        bytes[4] = 2;
+        select(&bytes, Some(ARM)).unwrap_err().to_string()
+    };
+    assert_eq!(version, "ELF at file offset 0x0: the FatELF version is 0x2, expected 0x1");
+    // A file within the file is none of an architecture.
+    let nested = fatelf(&[(record.0, record.1, record.2, record.3, &bytes)]);
+    let error = parse::machine(select(&nested, Some(ARM)).unwrap()).unwrap_err().to_string();
+    assert_eq!(error, "ELF at file offset 0x0: magic is 0x1f0e70fa, expected 0x464c457f");
+    for length in 4..56 {
+        let error = select(&bytes[..length], Some(ARM)).unwrap_err().to_string();
+        assert!(error.contains(&format!("but the file has {length} bytes")), "{error}");
+    }
+}
+
+/// The loader takes the half of the machine that this is, from an executable as well as from a plugin.
+#[test]
+fn a_fatelf_file_loads_as_the_file_in_it() {
+    let Some(host) = HOST else { return };
+    let name = if host == ARM { "kernels_arm_64.so" } else { "kernels.so" };
+    let path = format!("{}/../../fixtures/elf/{name}", env!("CARGO_MANIFEST_DIR"));
+    let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let other = if host == ARM { ElfMachine::X86_64 } else { ARM };
+    let record = |machine, file| (machine, ElfOsAbi::NONE, ElfClass::BITS_64, FatelfByteOrder::LITTLE, file);
+    let bytes = fatelf(&[record(other, &b"not for here"[..]), record(host, &file)]);
+    assert_eq!(infer_format(&bytes).unwrap(), infer_format(&file).unwrap());
+    let image = ElfImage::load(&bytes).unwrap();
+    assert!(image.function(LIBRARY_QUERY_SYMBOL).is_some());
+    assert_eq!(image.symbols.len(), ElfImage::load(&file).unwrap().symbols.len());
 }
