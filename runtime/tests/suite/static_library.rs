@@ -25,11 +25,42 @@ kernel_functions! {
     }
 }
 
+kernel_functions! {
+    /// Writes the processor that it runs on and the other words of its state that hosts choose.
+    unsafe fn place(
+        _environment: *const Environment,
+        state: *const DispatchState,
+        workgroup: *const WorkgroupState,
+    ) -> i32 {
+        // SAFETY: the attributes ask for a binding, and the test binds six words.
+        unsafe {
+            let (state, workgroup) = (&*state, &*workgroup);
+            let counts = [u32::from(state.max_concurrency), u32::from(state.constant_count), u32::from(state.binding_count)];
+            let [concurrency, constants, bindings] = counts;
+            let words = [workgroup.processor_id, concurrency, constants, bindings, workgroup.local_memory_size, state.workgroup_size_x];
+            (*state.binding_pointers).cast::<[u32; 6]>().write(words);
+        }
+        0
+    }
+}
+
+const ATTRIBUTES: DispatchAttributes = DispatchAttributes {
+    flags: 0,
+    local_memory_pages: 0,
+    constant_count: 1,
+    binding_count: 1,
+    workgroup_size_x: 1,
+    workgroup_size_y: 1,
+    workgroup_size_z: 1,
+    parameter_count: 0,
+    reserved: [0; 5],
+};
+
 struct Tables {
     header: LibraryHeader,
-    functions: [Option<Dispatch>; 1],
-    attributes: [DispatchAttributes; 1],
-    names: [*const u8; 1],
+    functions: [Option<Dispatch>; 2],
+    attributes: [DispatchAttributes; 2],
+    names: [*const u8; 2],
     library: Library,
 }
 
@@ -44,24 +75,14 @@ static TABLES: Tables = Tables {
         features: 0,
         sanitizer: 0,
     },
-    functions: [Some(number)],
-    attributes: [DispatchAttributes {
-        flags: 0,
-        local_memory_pages: 0,
-        constant_count: 1,
-        binding_count: 1,
-        workgroup_size_x: 1,
-        workgroup_size_y: 1,
-        workgroup_size_z: 1,
-        parameter_count: 0,
-        reserved: [0; 5],
-    }],
-    names: [c"number".as_ptr().cast()],
+    functions: [Some(number), Some(place)],
+    attributes: [ATTRIBUTES, DispatchAttributes { local_memory_pages: 2, ..ATTRIBUTES }],
+    names: [c"number".as_ptr().cast(), c"place".as_ptr().cast()],
     library: Library {
         header: &raw const TABLES.header,
         imports: ImportTable { count: 0, reserved: 0, symbols: ptr::null() },
         exports: ExportTable {
-            count: 1,
+            count: 2,
             reserved: 0,
             functions: (&raw const TABLES.functions).cast(),
             attributes: (&raw const TABLES.attributes).cast(),
@@ -112,6 +133,43 @@ fn kernels_of_the_program_run() {
     let words = buffer_to_vec(&*buffer, 16).unwrap();
     let words: Vec<u32> = words.as_chunks().0.iter().copied().map(u32::from_le_bytes).collect();
     assert_eq!(words, [40, 41, 42, 43]);
+}
+
+/// On each processor that the test may use, a thread of its own runs a kernel.
+#[cfg(target_os = "linux")]
+#[test]
+fn kernels_are_told_where_they_run() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    let device = LocalDevice::new("local-sync", Arc::new(HeapAllocator::new()), vec![Arc::new(loader())]);
+    let cache = device.create_executable_cache("").unwrap();
+    let mode = ExecutableCachingMode::empty();
+    let executable = cache.prepare_executable(QueueAffinity::ANY, mode, "static", b"numbers\0", &[]).unwrap();
+    let function = executable.lookup_function("place").unwrap();
+    let place = || {
+        let buffer = device.allocator().allocate_buffer(BufferParams::default(), 24).unwrap();
+        let binding = BufferRef { buffer: Some(buffer.clone()), slot: 0, offset: 0, length: WHOLE_BUFFER };
+        let config = DispatchConfig { workgroup_size: [3, 1, 1], workgroup_count: [1; 3], ..DispatchConfig::default() };
+        let (any, flags) = (QueueAffinity::ANY, DispatchFlags::empty());
+        device.queue_dispatch(any, &[], &[], &executable, function, &config, &[40], &[binding], flags).unwrap();
+        let words = buffer_to_vec(&*buffer, 24).unwrap();
+        words.as_chunks().0.iter().copied().map(u32::from_le_bytes).collect::<Vec<_>>()
+    };
+    let allowed = sched_getaffinity(None).unwrap();
+    let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect();
+    assert!(!processors.is_empty());
+    for processor in processors.into_iter().take(8) {
+        let words = std::thread::scope(|scope| {
+            let there = scope.spawn(|| {
+                let mut only = CpuSet::new();
+                only.set(processor);
+                sched_setaffinity(None, &only).unwrap();
+                place()
+            });
+            there.join().unwrap()
+        });
+        assert_eq!(words, [processor as u32, 1, 1, 1, 2 * WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, 3]);
+    }
 }
 
 #[test]

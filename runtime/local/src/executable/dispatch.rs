@@ -47,7 +47,7 @@ pub(super) unsafe fn run(
         workgroup_id_y: y,
         workgroup_id_z: z as u16,
         reserved: 0,
-        processor_id: 0,
+        processor_id: processor_id(),
         local_memory: arguments.local_memory(workgroup_memory, local_memory_size)?.cast(),
         local_memory_size,
         padding: 0,
@@ -71,6 +71,17 @@ pub(super) unsafe fn run(
         }
     }
     Ok(())
+}
+
+/// The processor that the calling thread is on, for kernels and plugins that have state for each. The thread may leave it at any time, so it is
+/// asked once for all workgroups of a call. 0 where the system does not say.
+fn processor_id() -> u32 {
+    #[cfg(target_os = "linux")]
+    // SAFETY: it takes nothing and returns a number; the C library reads it from memory of the thread or of the kernel.
+    let id = unsafe { libc::sched_getcpu() };
+    #[cfg(not(target_os = "linux"))]
+    let id = 0;
+    u32::try_from(id).unwrap_or(0)
 }
 
 /// Makes the system commit the stack that a kernel may use. Windows extends a stack only when its next page is accessed, so functions with more
