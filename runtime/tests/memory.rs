@@ -8,13 +8,13 @@ mod counting;
 
 use std::alloc::Layout;
 use std::fmt::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use counting::Counting;
 use vireo::asm::assemble;
-use vireo::hal::BuiltinOptions;
+use vireo::hal::{AllocaFlags, Buffer, BufferParams, BufferUsage, BuiltinOptions, Device, MemoryType, QueueAffinity};
 use vireo::interp::{Dispatch, Limits};
 use vireo::modules::hal::HalModule;
 use vireo::modules::hal_inline::HalInlineModule;
@@ -359,8 +359,12 @@ const BYTES: u64 = 24 << 20;
 /// Free lists and caches of threads, and what grows by doubling, may have so many bytes.
 const SLACK: u64 = 320 << 10;
 
+/// What the process allocates is measured by one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn programs_have_no_more_memory_than_they_are_charged() -> Result<()> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = from_environment("VIREO_MEMORY_SEED", 39);
     let mut random = Random(seed);
     let program = program();
@@ -417,5 +421,72 @@ fn programs_have_no_more_memory_than_they_are_charged() -> Result<()> {
         }
     }
     assert!(failures.is_empty(), "seed {seed}:\n{}", failures.join("\n"));
+    Ok(())
+}
+
+/// Results of these sizes, which a host keeps: just above powers of two, which are the worst for size classes, and of all residues.
+fn sizes_of_results(seed: u64) -> Vec<(String, Vec<u64>)> {
+    let mut random = Random(seed);
+    let drawn = |random: &mut Random, largest| (0..2000).map(|_| random.size(largest)).collect::<Vec<u64>>();
+    let mut sizes: Vec<_> =
+        [32_800, 16_400, 8_200, 65_540, 70_000].map(|size| (format!("{size} bytes"), vec![size; 2000])).into();
+    for largest in [1 << 16, 1 << 18] {
+        sizes.push((format!("1 to {largest} bytes, log-uniform"), drawn(&mut random, largest)));
+    }
+    // So little memory that what each object takes counts more than that.
+    sizes.retain(|(_, sizes)| sizes.iter().sum::<u64>() > 1 << 20);
+    sizes
+}
+
+/// Results that a host keeps cost their size and little more, however often others of other sizes were made and dropped before; and when they are
+/// dropped, what stays is what the free lists hold (`docs/devices.md`), until the device is trimmed.
+#[test]
+fn results_that_are_kept_cost_their_size() -> Result<()> {
+    /// Bytes of the object itself and what the system's allocator needs for it.
+    const OBJECT: u64 = 640;
+    /// What free lists of a thread and of workers keep.
+    const FREE: u64 = 8 << 20;
+
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let seed = from_environment("VIREO_MEMORY_SEED", 39);
+    let usage = BufferUsage::DEFAULT | BufferUsage::MAPPING;
+    let params = BufferParams { memory_type: MemoryType::OPTIMAL_FOR_HOST, usage, ..BufferParams::default() };
+    for uri in ["local-sync", "local-task"] {
+        let device: Arc<dyn Device> = BuiltinOptions::default().registry().create_device(uri)?;
+        let allocated = || ALLOCATED.load(Ordering::SeqCst);
+        let hold = |sizes: &[u64]| -> Result<Vec<Arc<dyn Buffer>>> {
+            let flags = AllocaFlags::empty();
+            let alloca = |size: &u64| device.queue_alloca(QueueAffinity::ANY, &[], &[], None, params, *size, flags);
+            sizes.iter().map(alloca).collect()
+        };
+        let start = allocated();
+        for (what, sizes) in sizes_of_results(seed) {
+            let data: u64 = sizes.iter().sum();
+            // Twice: the second time there are free buffers and blocks of these and of other sizes.
+            for round in ["first", "again"] {
+                device.trim()?;
+                let before = allocated();
+                let held = hold(&sizes)?;
+                let taken = allocated() - before;
+                let most = data / 10 + data;
+                assert!(
+                    taken <= most.max(data + OBJECT * sizes.len() as u64),
+                    "{uri}, {what}, {round}: {taken} bytes for {data}, seed {seed}"
+                );
+                // Half of them go, and as many of other sizes take their place.
+                let mut held: Vec<_> = held.into_iter().step_by(2).collect();
+                let others: Vec<u64> = sizes.iter().step_by(2).map(|size| size - size / 9).collect();
+                held.extend(hold(&others)?);
+                let data: u64 = held.iter().map(|buffer| buffer.byte_length()).sum();
+                let taken = allocated() - before;
+                let most = (data / 10 + data).max(data + OBJECT * held.len() as u64) + FREE;
+                assert!(taken <= most, "{uri}, {what}, {round}, mixed: {taken} bytes for {data}, seed {seed}");
+                drop(held);
+            }
+        }
+        device.trim()?;
+        let left = allocated().saturating_sub(start);
+        assert!(left < 1 << 20, "{uri}: {left} bytes are left after all was dropped, seed {seed}");
+    }
     Ok(())
 }

@@ -219,7 +219,9 @@ impl Device for AmdDevice {
         TransientBuffer::trim();
         // The device's own memory, also if the host has put another allocator in the place of its allocator.
         self.own_memory.trim()?;
-        self.memory.allocator().trim()
+        self.memory.allocator().trim()?;
+        vireo_core::heap_bytes::trim();
+        Ok(())
     }
 
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {

@@ -73,24 +73,40 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
         Some(object)
     }
 
-    /// Adds an object that is fit to be used again; drops it if the list of its kind is full.
+    /// The newest free object of a kind that `fits`, from the thread's list or else from the shared one.
+    #[inline]
+    pub fn pop_where(&self, kind: usize, fits: impl Fn(&T) -> bool) -> Option<T> {
+        match self.local.try_with(|objects| take_newest(&mut objects.try_borrow_mut().ok()?[kind], &fits)) {
+            Ok(Some(object)) => Some(object),
+            _ if self.count.load(Ordering::Relaxed) > 0 => {
+                let object = take_newest(&mut self.lock()[kind], &fits)?;
+                self.count.fetch_sub(1, Ordering::Relaxed);
+                Some(object)
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds an object that is fit to be used again. If the list of its kind is full, the oldest one in it is dropped: what was used last is
+    /// most likely to fit the next request.
     #[inline]
     pub fn push(&self, kind: usize, object: T) {
         if blocking::is_worker() {
             return self.push_shared(kind, object);
         }
         // While a thread ends its list is gone, and the object is dropped.
-        let _ = self.local.try_with(|objects| {
-            if let Ok(mut objects) = objects.try_borrow_mut() {
-                push_within(&mut objects[kind], self.capacity[kind], object);
-            }
+        let replaced = self.local.try_with(|objects| match objects.try_borrow_mut() {
+            Ok(mut objects) => push_within(&mut objects[kind], self.capacity[kind], object),
+            Err(_) => None,
         });
+        // Nothing is borrowed while it is dropped.
+        drop(replaced);
     }
 
     #[cold]
     fn push_shared(&self, kind: usize, object: T) {
-        let left = push_within(&mut self.lock()[kind], self.capacity[kind], object);
-        if left.is_none() {
+        let replaced = push_within(&mut self.lock()[kind], self.capacity[kind], object);
+        if replaced.is_none() {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -118,10 +134,21 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
     }
 }
 
-/// Pushes an object, or returns it if there are `capacity` already.
+/// Takes out the newest object that fits; the others keep their order.
+fn take_newest<T>(objects: &mut Vec<T>, fits: impl Fn(&T) -> bool) -> Option<T> {
+    let index = objects.iter().rposition(fits)?;
+    Some(objects.remove(index))
+}
+
+/// Pushes an object. If there are `capacity` already, the oldest one is taken out and returned, or this one if there may be none.
 fn push_within<T>(objects: &mut Vec<T>, capacity: usize, object: T) -> Option<T> {
-    if objects.len() >= capacity {
+    if capacity == 0 {
         return Some(object);
+    }
+    if objects.len() >= capacity {
+        let oldest = objects.remove(0);
+        objects.push(object);
+        return Some(oldest);
     }
     // The whole capacity is allocated at once, so that later calls allocate nothing.
     objects.reserve_exact(capacity - objects.len());
@@ -242,7 +269,10 @@ mod tests {
         };
         worker(5).join().expect("keeps two");
         FREE.push(1, 9);
-        assert_eq!([(); 4].map(|()| FREE.pop(1)), [Some(9), Some(1), Some(0), None]);
+        assert_eq!([(); 4].map(|()| FREE.pop(1)), [Some(9), Some(4), Some(3), None]);
+        (0..3).for_each(|object| FREE.push(1, object));
+        assert_eq!((FREE.pop_where(1, |object| *object < 2), FREE.pop_where(1, |object| *object < 2)), (Some(1), None));
+        FREE.trim();
         worker(1).join().expect("keeps one");
         assert_eq!(FREE.pop(0), None);
         FREE.trim();

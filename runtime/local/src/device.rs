@@ -24,6 +24,7 @@ use crate::hal::{
     ReadFlags, SecurityPolicy, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint,
     TopologyEdge, UpdateFlags, WriteFlags, semaphore,
 };
+use crate::heap_bytes;
 use crate::status::{Result, Status};
 
 /// A device that runs on the host's processors.
@@ -176,7 +177,9 @@ impl Device for LocalDevice {
 
     fn trim(&self) -> Result<()> {
         TransientBuffer::trim();
-        self.memory.allocator().trim()
+        self.memory.allocator().trim()?;
+        heap_bytes::trim();
+        Ok(())
     }
 
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {

@@ -15,7 +15,7 @@ pub mod null;
 mod queue;
 pub mod task;
 
-use vireo_core::{blocking, executable_memory, glob, limits, status, visible_text};
+use vireo_core::{blocking, executable_memory, glob, heap_bytes, limits, status, visible_text};
 use vireo_hal as hal;
 
 pub use device::LocalDevice;

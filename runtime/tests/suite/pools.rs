@@ -115,7 +115,7 @@ fn found(device: &Arc<dyn Device>, pool: Option<&Arc<dyn Pool>>, wait_first: boo
         device.queue_dealloca(ANY, &[], &[], &buffer, DeallocaFlags::empty()).expect("runs at once");
         bytes
     };
-    [1, 64, 1000, 1 << 16, (1 << 16) + 1, 1 << 20].map(|size| (one(size), one(size - size / 8)).1).into()
+    [1, 64, 1000, 1 << 16, (1 << 16) + 1, 1 << 20].map(|size| (one(size), one(size - size / 32)).1).into()
 }
 
 #[test]

@@ -20,8 +20,11 @@ pub const MAX_CACHED_BLOCKS: usize = 64;
 /// By how many bytes the memory held may exceed the most that was ever in use, besides an eighth of that.
 const SLACK: u64 = 1 << 20;
 
-/// A cached block serves requests of at least half its size less this.
-const SMALL: u64 = 1 << 16;
+/// A cached block serves a request if it is larger by at most this part of the request, and as many bytes as [`SMALL`]: a host may keep it.
+const MAX_WASTE: u64 = 16;
+
+/// See [`MAX_WASTE`].
+const SMALL: u64 = 1 << 10;
 
 /// Memory of the host's heap.
 pub struct Block {
@@ -87,10 +90,11 @@ impl CacheState {
         // The newest one is most likely in the processor's caches.
         for (index, block) in self.cached.iter().enumerate().rev() {
             let size = block.bytes.size();
-            let fits = size >= length && size / 2 <= length.saturating_add(SMALL) && block.alignment >= alignment;
+            let most = length.saturating_add(length / MAX_WASTE + SMALL);
+            let fits = (length..=most).contains(&size) && block.alignment >= alignment;
             if fits && best.is_none_or(|(_, smallest)| size < smallest) {
                 best = Some((index, size));
-                if size < length + length / 8 + 64 {
+                if size < length + 64 {
                     break;
                 }
             }

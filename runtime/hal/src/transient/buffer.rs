@@ -1,7 +1,8 @@
 //! The transient buffer: an object that exists at once, with memory only between its allocation and its deallocation on a queue.
 //!
 //! Programs make several at each call, so both the objects and their memory are recycled. Objects go to a free list by the size class of
-//! their resident memory: up to 64 KiB of memory stays with its object. More memory goes back to the [`BlockCache`] of the allocator when
+//! their resident memory: up to 64 KiB of memory stays with its object. A class has memory of all sizes between two powers of two, and a buffer
+//! takes only memory that is little larger than itself, since a host may keep it as long as it likes. More memory goes back to the [`BlockCache`] of the allocator when
 //! the buffer is deallocated or dropped. Neither is used again while there is a reference or a mapping. The memory of a new transient buffer
 //! has the contents of an earlier one, unless the device zeroes it.
 
@@ -24,8 +25,11 @@ use crate::{Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMod
 /// buffers soon after they deallocate them, so this hardly takes more memory.
 const MAX_RESIDENT_SIZE: u64 = MIN_CLASS_SIZE << (SIZE_CLASSES - 1);
 
-/// Size classes of resident memory are this times powers of two.
+/// Size classes of resident memory end at this times powers of two, and sizes are multiples of this.
 const MIN_CLASS_SIZE: u64 = 64;
+
+/// By which part of its size the memory of a buffer may be larger than it has to be.
+const MAX_WASTE: u64 = 16;
 
 /// Number of size classes.
 const SIZE_CLASSES: usize = 11;
@@ -70,9 +74,14 @@ pub struct TransientBuffer {
 /// Memory that stays as long as the buffer, also in the free list.
 struct ResidentMemory {
     buffer: HeapBuffer,
-    /// Its size class.
-    size: usize,
+    /// Bytes of it.
+    size: u64,
     accounted: Accounted,
+}
+
+/// The size class of memory of so many bytes.
+fn class_of(size: u64) -> usize {
+    size.div_ceil(MIN_CLASS_SIZE).next_power_of_two().trailing_zeros() as usize
 }
 
 /// Memory for a transient buffer.
@@ -164,12 +173,16 @@ impl TransientBuffer {
             return Ok(TransientBuffer::new(params, length, memory));
         }
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
-        let size = length.div_ceil(MIN_CLASS_SIZE).next_power_of_two().trailing_zeros() as usize;
-        if let Some(mut buffer) = FREE_BUFFERS.pop(size)
+        let size = length.max(1).next_multiple_of(MIN_CLASS_SIZE);
+        let fits = size..=size + size / MAX_WASTE;
+        let has_fitting = |buffer: &Unshared<TransientBuffer>| {
+            buffer.resident.as_ref().is_some_and(|resident| fits.contains(&resident.size))
+        };
+        if let Some(mut buffer) = FREE_BUFFERS.pop_where(class_of(size), has_fitting)
             && let Some(resident) = &mut buffer.resident
         {
             let BufferParams { memory_type, access, usage, .. } = params;
-            // SAFETY: free buffers of a size class have memory of its size, and the class of `length` was just computed.
+            // SAFETY: the memory has `resident.size` bytes, of which `has_fitting` says that they are at least `length`.
             unsafe { resident.buffer.reset(length, memory_type, access, usage) };
             if zeroed {
                 // SAFETY: the memory is the heap's, and there are no other references to a free buffer.
@@ -179,7 +192,7 @@ impl TransientBuffer {
             buffer.reset(params, length);
             return Ok(buffer.into_shared());
         }
-        let block = Arc::new(Block::new(MIN_CLASS_SIZE << size, HEAP_BUFFER_ALIGNMENT)?);
+        let block = Arc::new(Block::new(size, HEAP_BUFFER_ALIGNMENT)?);
         let resident = ResidentMemory {
             buffer: buffer_of(block, params, length),
             size,
@@ -311,7 +324,7 @@ impl Buffer for TransientBuffer {
                 buffer.resident = None;
             }
         }
-        let kind = buffer.resident.as_ref().map_or(SIZE_CLASSES, |resident| resident.size);
+        let kind = buffer.resident.as_ref().map_or(SIZE_CLASSES, |resident| class_of(resident.size));
         FREE_BUFFERS.push(kind, buffer);
     }
 }
@@ -399,6 +412,41 @@ mod tests {
         drop(second);
         assert_eq!(other.statistics().device_bytes_freed, 65);
         assert_eq!(FREE_BUFFERS.local_len(), 0);
+    }
+
+    /// Sizes of all residues: memory of another buffer serves only if it is hardly larger, and a full list makes room for new sizes.
+    #[test]
+    fn memory_is_little_larger_than_its_buffer() {
+        TransientBuffer::trim();
+        let allocator = HeapAllocator::new();
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        let mut held = Vec::new();
+        for round in 0..3000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // Log-uniform up to the largest resident size.
+            let bits = random % 17;
+            let length = ((1 << bits) + (random >> 40) % (1 << bits)).min(MAX_RESIDENT_SIZE);
+            let buffer = allocate(&allocator, length);
+            let size = buffer.resident.as_ref().expect("it is small").size;
+            let least = length.next_multiple_of(MIN_CLASS_SIZE);
+            assert!((least..=least + least / MAX_WASTE).contains(&size), "{size} bytes for {length}, round {round}");
+            held.push(buffer);
+            if held.len() == 64 {
+                held.drain(..).for_each(release);
+            }
+        }
+        // The same size again and again takes the same memory, however many other sizes there were.
+        let address = |buffer: &TransientBuffer| map(buffer).expect("has memory").data;
+        let first = allocate(&allocator, 40_000);
+        let place = address(&first);
+        release(first);
+        let second = allocate(&allocator, 40_000);
+        assert_eq!(address(&second), place);
+        drop(second);
+        held.clear();
+        TransientBuffer::trim();
     }
 
     #[test]
