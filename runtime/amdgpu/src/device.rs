@@ -11,7 +11,7 @@ use crate::builtin::Builtins;
 use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource, PublishedPool, Recorder};
 use crate::executable::{AmdExecutableCache, supports};
 use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
-use crate::hal::queue::host_call_context;
+use crate::hal::queue::{host_call_context, queue_of_dealloca};
 use crate::hal::timepoints::signal_all;
 use crate::hal::transient::{DeviceMemory as TransientMemory, TransientBuffer};
 use crate::hal::{
@@ -364,6 +364,7 @@ impl Device for AmdDevice {
         let may_wait = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
         scope::check()?;
         let (transient, begun) = Allocation::begin(source, params, allocation_size, (is_first, may_wait));
+        transient.reserved_by(queue_affinity, flags);
         match begun {
             Begun::Done => self.submit(queue_affinity, (wait, signal), Work::Barrier),
             Begun::Later(allocation) => {
@@ -388,8 +389,9 @@ impl Device for AmdDevice {
         wait: &[Timepoint],
         signal: &[Timepoint],
         buffer: &Arc<dyn Buffer>,
-        _flags: DeallocaFlags,
+        flags: DeallocaFlags,
     ) -> Result<()> {
+        let queue_affinity = queue_of_dealloca(buffer, queue_affinity, flags);
         let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
         let decommit = move || {
             let any: &dyn Any = &*allocation;

@@ -13,7 +13,7 @@ use crate::glob;
 use crate::hal::deferred::{DeferredEvent, DispatchRequest};
 use crate::hal::host_file;
 use crate::hal::host_kernels;
-use crate::hal::queue::{Weight, alloca, dealloca, host_call_context, submit_host_call};
+use crate::hal::queue::{Weight, alloca, dealloca, host_call_context, queue_of_dealloca, submit_host_call};
 use crate::hal::transient::{DeviceMemory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
@@ -290,13 +290,15 @@ impl Device for LocalDevice {
     ) -> Result<Arc<dyn Buffer>> {
         let queue = self.queue(queue_affinity);
         let waits = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
-        match pool {
+        let transient = match pool {
             Some(pool) => {
                 let source = self.memory.pool_source(pool);
-                alloca(queue, &source, (wait, signal), waits, params, allocation_size)
+                alloca(queue, &source, (wait, signal), waits, params, allocation_size)?
             }
-            None => alloca(queue, self.memory.source(), (wait, signal), waits, params, allocation_size),
-        }
+            None => alloca(queue, self.memory.source(), (wait, signal), waits, params, allocation_size)?,
+        };
+        transient.reserved_by(queue_affinity, flags);
+        Ok(transient)
     }
 
     fn queue_dealloca(
@@ -305,8 +307,9 @@ impl Device for LocalDevice {
         wait: &[Timepoint],
         signal: &[Timepoint],
         buffer: &Arc<dyn Buffer>,
-        _flags: DeallocaFlags,
+        flags: DeallocaFlags,
     ) -> Result<()> {
+        let queue_affinity = queue_of_dealloca(buffer, queue_affinity, flags);
         dealloca(self.queue(queue_affinity), (wait, signal), buffer)
     }
 

@@ -1,5 +1,6 @@
 //! Queue allocations: `queue_alloca` and `queue_dealloca` of transient buffers, for drivers that use [`crate::transient`].
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::pool::{self, Notice};
 use crate::status::{Result, Status, StatusCode};
 use crate::timepoints::complete;
 use crate::transient::{MemorySource, TransientBuffer};
-use crate::{Buffer, BufferParams, Pool, Timepoint};
+use crate::{Buffer, BufferParams, DeallocaFlags, Pool, QueueAffinity, Timepoint};
 
 /// Returns a transient buffer at once; it has its memory when the points are signaled. If it `waits`, the operation waits until its pool has
 /// the memory; otherwise it fails unless there is memory when it runs.
@@ -27,7 +28,7 @@ pub fn alloca<D: Discipline>(
     waits: bool,
     params: BufferParams,
     allocation_size: u64,
-) -> Result<Arc<dyn Buffer>> {
+) -> Result<Arc<TransientBuffer>> {
     if waits && let Some(pool) = source.pool() {
         let transient = source.transient_without_memory(params, allocation_size);
         let allocation = PoolAllocation {
@@ -120,4 +121,15 @@ pub fn dealloca<D: Discipline>(
     let allocation = buffer.allocation();
     let allocation = allocation.as_ref().unwrap_or(buffer);
     queue.submit(wait, signal, Weight::Light, Work::Decommit(Cow::Borrowed(allocation)))
+}
+
+/// The queue that releases a buffer: the one that is named, or the one that reserved the buffer if the flags prefer that. A buffer that no
+/// queue reserved has none to prefer.
+pub fn queue_of_dealloca(buffer: &Arc<dyn Buffer>, named: QueueAffinity, flags: DeallocaFlags) -> QueueAffinity {
+    if !flags.contains(DeallocaFlags::PREFER_ORIGIN) {
+        return named;
+    }
+    let allocation = buffer.allocation();
+    let allocation: &dyn Any = &**allocation.as_ref().unwrap_or(buffer);
+    allocation.downcast_ref::<TransientBuffer>().map_or(named, TransientBuffer::origin)
 }

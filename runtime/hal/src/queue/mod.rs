@@ -17,7 +17,7 @@ mod tests;
 mod weight;
 mod work;
 
-pub use alloca::{alloca, dealloca};
+pub use alloca::{alloca, dealloca, queue_of_dealloca};
 pub use device_operations::WaitAndSignal;
 pub use host_call::{context as host_call_context, submit as submit_host_call};
 pub use inline_runner::InlineRunner;

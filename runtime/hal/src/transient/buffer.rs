@@ -7,7 +7,7 @@
 //! has the contents of an earlier one, unless the device zeroes it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::accounting::Accounted;
@@ -18,7 +18,10 @@ use crate::pool::block_cache::{Block, BlockCache};
 use crate::recycle::{Unshared, free_list};
 use crate::status::{Result, Status};
 use crate::transfer::check_range;
-use crate::{Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
+use crate::{
+    AllocaFlags, Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType,
+    QueueAffinity,
+};
 
 /// Heap memory of up to this size, if it is allocated with the buffer, stays as long as the buffer itself. So a holder of the buffer can use
 /// the memory without a reference of its own, which would cost two atomic operations for each binding of each dispatch. Programs drop
@@ -67,6 +70,10 @@ pub struct TransientBuffer {
     resident: Option<ResidentMemory>,
     /// Whether the buffer was deallocated.
     deallocated: AtomicBool,
+    /// Whether its memory stays as long as the buffer, whatever deallocates it.
+    kept: AtomicBool,
+    /// The queue that reserved it, as a [`QueueAffinity`].
+    origin: AtomicU64,
     /// Memory that is released when the buffer is deallocated.
     memory: RwLock<Memory>,
 }
@@ -203,13 +210,27 @@ impl TransientBuffer {
 
     fn of(params: BufferParams, length: u64, resident: Option<ResidentMemory>, memory: Memory) -> TransientBuffer {
         let (state, deallocated) = (state_of(params, length), AtomicBool::new(false));
-        TransientBuffer { state, resident, deallocated, memory: RwLock::new(memory) }
+        let (kept, origin) = (AtomicBool::new(false), AtomicU64::new(QueueAffinity::ANY.bits()));
+        TransientBuffer { state, resident, deallocated, kept, origin, memory: RwLock::new(memory) }
     }
 
     /// Resets the state for a new use.
     fn reset(&mut self, params: BufferParams, length: u64) {
         self.state = state_of(params, length);
         *self.deallocated.get_mut() = false;
+        *self.kept.get_mut() = false;
+        *self.origin.get_mut() = QueueAffinity::ANY.bits();
+    }
+
+    /// Notes which queue reserves a buffer, and how long its memory stays. Devices say so before they hand out the buffer.
+    pub fn reserved_by(&self, queue_affinity: QueueAffinity, flags: AllocaFlags) {
+        self.origin.store(queue_affinity.bits(), Ordering::Relaxed);
+        self.kept.store(flags.contains(AllocaFlags::INDETERMINATE_LIFETIME), Ordering::Relaxed);
+    }
+
+    /// The queue that reserved the buffer.
+    pub fn origin(&self) -> QueueAffinity {
+        QueueAffinity::from_bits_retain(self.origin.load(Ordering::Relaxed))
     }
 
     /// Frees the free buffers of the calling thread and of workers.
@@ -226,11 +247,14 @@ impl TransientBuffer {
         }
     }
 
-    /// Decommits its memory, which mappings keep alive until they end.
+    /// Decommits its memory, which mappings keep alive until they end. Memory of an indeterminate lifetime stays until the buffer is dropped.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` if it was deallocated before.
     pub fn decommit(&self) -> Result<()> {
+        if self.kept.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         if self.deallocated.swap(true, Ordering::AcqRel) {
             return Err(Status::failed_precondition("the transient buffer was deallocated already"));
         }
@@ -447,6 +471,22 @@ mod tests {
         drop(second);
         held.clear();
         TransientBuffer::trim();
+    }
+
+    #[test]
+    fn memory_of_an_indeterminate_lifetime_stays() {
+        let allocator = HeapAllocator::new();
+        for size in [100, 1 << 20] {
+            let buffer = allocate(&allocator, size);
+            buffer.reserved_by(QueueAffinity::from_bits_retain(4), AllocaFlags::INDETERMINATE_LIFETIME);
+            buffer.decommit().expect("is ignored");
+            buffer.decommit().expect("is ignored again");
+            assert_eq!((map(&buffer).expect("stays").length, buffer.origin().bits()), (size, 4));
+            release(buffer);
+            let next = allocate(&allocator, size);
+            next.decommit().expect("for the first time");
+            assert!(map(&next).is_err() && next.origin() == QueueAffinity::ANY);
+        }
     }
 
     #[test]

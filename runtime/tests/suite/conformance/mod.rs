@@ -9,6 +9,7 @@ mod coverage;
 mod devices;
 mod dispatches;
 mod files;
+mod flags;
 mod graphs;
 mod host_calls;
 mod memory;

@@ -163,8 +163,8 @@ impl Validate {
             (_, Reply::DeviceCreateEvent(event)) => {
                 self.made(called, called.id(event), Some(Arc::downgrade(event)));
             }
-            (Call::DeviceQueueAlloca { signal, .. }, Reply::DeviceQueueAlloca(buffer)) => {
-                self.transients.allocated(called, buffer, signal);
+            (Call::DeviceQueueAlloca { signal, flags, .. }, Reply::DeviceQueueAlloca(buffer)) => {
+                self.transients.allocated(called, buffer, signal, *flags);
             }
             (Call::DeviceQueueDealloca { wait, signal, buffer, .. }, _) => {
                 self.transients.returned(called, buffer, wait, signal);

@@ -9,7 +9,7 @@ use super::lock;
 use crate::observe::{Called, ObjectId};
 use crate::status::{Result, Status};
 use crate::timepoints::reached;
-use crate::{Buffer, Semaphore, Timepoint};
+use crate::{AllocaFlags, Buffer, Semaphore, Timepoint};
 
 /// The transient buffers that were allocated since they are observed.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ struct Entries {
 struct Transient {
     buffer: Weak<dyn Buffer>,
     allocated: Vec<Point>,
+    /// Whether deallocations are ignored, since nobody knows when the memory is used for the last time.
+    kept: bool,
     returned: Option<Returned>,
 }
 
@@ -61,7 +63,13 @@ impl Point {
 
 impl Transients {
     /// A transient buffer was allocated.
-    pub(super) fn allocated(&self, called: &Called<'_>, buffer: &Arc<dyn Buffer>, signal: &[Timepoint]) {
+    pub(super) fn allocated(
+        &self,
+        called: &Called<'_>,
+        buffer: &Arc<dyn Buffer>,
+        signal: &[Timepoint],
+        flags: AllocaFlags,
+    ) {
         let (buffer, allocated) = (allocation(buffer), Point::all(called, signal));
         let id = called.id(&buffer);
         let mut entries = lock(&self.0);
@@ -70,7 +78,8 @@ impl Transients {
             by_object.retain(|_, transient| transient.buffer.strong_count() > 0);
             *limit = 64.max(2 * by_object.len());
         }
-        by_object.insert(id, Transient { buffer: Arc::downgrade(&buffer), allocated, returned: None });
+        let kept = flags.contains(AllocaFlags::INDETERMINATE_LIFETIME);
+        by_object.insert(id, Transient { buffer: Arc::downgrade(&buffer), allocated, kept, returned: None });
     }
 
     /// A deallocation was submitted.
@@ -87,7 +96,9 @@ impl Transients {
             signal => Returned::At(Point::all(called, signal)),
         };
         let id = called.id(&allocation(buffer));
-        if let Some(transient) = lock(&self.0).by_object.get_mut(&id) {
+        if let Some(transient) = lock(&self.0).by_object.get_mut(&id)
+            && !transient.kept
+        {
             transient.returned.get_or_insert(returned);
         }
     }
