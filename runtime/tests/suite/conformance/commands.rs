@@ -153,6 +153,70 @@ pub fn barriers_and_events_order_commands(backend: &Backend) {
     }
 }
 
+/// What one command buffer signals another one waits for.
+pub fn events_order_command_buffers(backend: &Backend) {
+    let device = backend.device();
+    let event = device.create_event(ANY, EventFlags::empty()).unwrap();
+    let buffer = buffer_of(&*device, &[0; 8]);
+    let (before, after) = (ExecutionStage::COMMAND_RETIRE, ExecutionStage::COMMAND_ISSUE);
+    let first = record(&*device, CommandBufferMode::empty(), 0);
+    first.fill_buffer(&range(&buffer, 0, 4), &[7], FillFlags::empty()).unwrap();
+    first.signal_event(&event, before).unwrap();
+    first.end().unwrap();
+    let second = record(&*device, CommandBufferMode::empty(), 0);
+    second.wait_events(std::slice::from_ref(&event), before, after, &[], &[]).unwrap();
+    second.copy_buffer(&range(&buffer, 0, 4), &range(&buffer, 4, 4), CopyFlags::empty()).unwrap();
+    second.end().unwrap();
+    drop(event);
+    let line = timeline(&*device);
+    let at = |value| [point(&line, value)];
+    device.queue_execute(ANY, &at(1), &at(2), &second, &[], ExecuteFlags::empty()).unwrap();
+    device.queue_execute(ANY, &[], &at(1), &first, &[], ExecuteFlags::empty()).unwrap();
+    line.wait(2, in_time()).unwrap();
+    assert_eq!(bytes_of(&*buffer), [7; 8]);
+}
+
+/// A command names a buffer whose allocation is still to run; the buffer has its memory when the command buffer is executed.
+pub fn commands_name_transients_before_they_have_memory(backend: &Backend) {
+    let device = backend.device();
+    for by_slot in [false, true] {
+        let (start, line) = (timeline(&*device), timeline(&*device));
+        let (wait, at) = ([point(&start, 1)], |value| [point(&line, value)]);
+        let transient = device.queue_alloca(ANY, &wait, &at(1), None, params(), 256, AllocaFlags::empty()).unwrap();
+        assert_eq!(line.query().unwrap(), 0);
+        let commands = record(&*device, CommandBufferMode::ONE_SHOT, u32::from(by_slot));
+        let target = if by_slot { slot(0, 0, 256) } else { range(&transient, 0, 256) };
+        commands.fill_buffer(&target, &[0x37, 0x13, 0x5A, 0xA5], FillFlags::empty()).unwrap();
+        commands.end().unwrap();
+        let table = [bound(&transient, 0, WHOLE_BUFFER)];
+        let table = &table[..usize::from(by_slot)];
+        device.queue_execute(ANY, &at(1), &at(2), &commands, table, ExecuteFlags::empty()).unwrap();
+        start.signal(1).unwrap();
+        line.wait(2, in_time()).unwrap();
+        assert_eq!(bytes_of(&*transient), [0x37, 0x13, 0x5A, 0xA5].repeat(64));
+        device.queue_dealloca(ANY, &at(2), &at(3), &transient, DeallocaFlags::empty()).unwrap();
+        line.wait(3, in_time()).unwrap();
+    }
+}
+
+pub fn hundreds_of_commands_run(backend: &Backend) {
+    const COUNT: u32 = 500;
+    let device = backend.device();
+    let buffer = buffer_of(&*device, &[0; 4 * COUNT as usize]);
+    let commands = record(&*device, CommandBufferMode::empty(), 0);
+    for index in 0..COUNT {
+        let target = range(&buffer, u64::from(index) * 4, 4);
+        commands.fill_buffer(&target, &(index * 7 + 1).to_le_bytes(), FillFlags::empty()).unwrap();
+    }
+    commands.end().unwrap();
+    for _ in 0..2 {
+        execute(&*device, &commands, &[]).unwrap();
+        let expected: Vec<u8> = (0..COUNT).flat_map(|index| (index * 7 + 1).to_le_bytes()).collect();
+        assert_eq!(bytes_of(&*buffer), expected);
+        buffer_fill(&*buffer, 0, WHOLE_BUFFER, &[0]).unwrap();
+    }
+}
+
 pub fn groups_are_closed(backend: &Backend) {
     let device = backend.device();
     let commands = record(&*device, CommandBufferMode::empty(), 0);

@@ -161,6 +161,87 @@ pub fn memory_is_imported_and_exported_in_place(backend: &Backend) {
     assert_eq!(Arc::strong_count(&owner), 1, "the owner was released");
 }
 
+/// Memory that nobody has to be told of when the buffer is gone: its owner keeps nothing.
+pub fn memory_of_others_needs_no_owner(backend: &Backend) {
+    let device = backend.device();
+    let mut bytes = Box::new(Aligned([7; 128]));
+    let data = NonNull::from(&mut bytes.0).cast::<u8>();
+    let memory_type =
+        if backend.is_gpu { MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE } else { params().memory_type };
+    let params = BufferParams { access: MemoryAccess::READ | MemoryAccess::WRITE, memory_type, ..params() };
+    for round in 1..3 {
+        let external =
+            ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: 128, owner: Arc::new(()) };
+        // SAFETY: the box outlives the buffer, and its bytes are reached through this pointer only.
+        let buffer = unsafe { device.allocator().import_buffer(params, &external) }.unwrap();
+        let fill = |signal: &[Timepoint]| {
+            device.queue_fill(ANY, &[], signal, &buffer, 0, WHOLE_BUFFER, &[round], FillFlags::empty())
+        };
+        outcome(&*device, fill).unwrap();
+        drop(buffer);
+        // SAFETY: nobody else uses the bytes now.
+        assert_eq!(unsafe { data.cast::<[u8; 128]>().read() }, [round; 128]);
+    }
+}
+
+/// What the host writes through a part of a buffer is in that part, and nowhere else.
+pub fn hosts_write_parts(backend: &Backend) {
+    let device = backend.device();
+    let buffer = buffer_of(&*device, &[0xEE; 16]);
+    let part = subspan(&buffer, 4, 8).unwrap();
+    buffer_fill(&*part, 2, 4, &[0]).unwrap();
+    assert_eq!(bytes_of(&*part), [0xEE, 0xEE, 0, 0, 0, 0, 0xEE, 0xEE]);
+    buffer_fill(&*part, 0, WHOLE_BUFFER, &[1, 2, 3, 4]).unwrap();
+    buffer_write(&*part, 5, &[9, 8]).unwrap();
+    let expected = [[0xEE; 4], [1, 2, 3, 4], [1, 9, 8, 4], [0xEE; 4]].concat();
+    assert_eq!(bytes_of(&*buffer), expected);
+    // Nothing is written by a fill or a write of nothing, wherever it begins.
+    for offset in [0, 3, 8] {
+        buffer_fill(&*part, offset, 0, &[5]).unwrap();
+        buffer_write(&*part, offset, &[]).unwrap();
+    }
+    assert_eq!(code(buffer_fill(&*part, 9, 0, &[5])), StatusCode::OutOfRange);
+    assert_eq!(code(buffer_fill(&*part, 4, 5, &[5])), StatusCode::OutOfRange);
+    assert_eq!(code(buffer_write(&*part, 7, &[5, 5])), StatusCode::OutOfRange);
+    assert_eq!(bytes_of(&*buffer), expected);
+}
+
+pub fn hosts_copy_between_buffers(backend: &Backend) {
+    let device = backend.device();
+    let (source, target) = (buffer_of(&*device, &[1, 2, 3, 4, 5, 6, 7, 8]), buffer_of(&*device, &[0; 8]));
+    buffer_copy(&*source, 2, &*target, 1, 4).unwrap();
+    assert_eq!(bytes_of(&*target), [0, 3, 4, 5, 6, 0, 0, 0]);
+    buffer_copy(&*source, 0, &*target, 0, WHOLE_BUFFER).unwrap();
+    assert_eq!(bytes_of(&*target), bytes_of(&*source));
+    buffer_copy(&*source, 8, &*target, 0, 0).unwrap();
+    // Parts of one buffer, which overlap.
+    buffer_copy(&*source, 0, &*source, 3, 5).unwrap();
+    assert_eq!(bytes_of(&*source), [1, 2, 3, 1, 2, 3, 4, 5]);
+    for (from, to, length) in [(5, 0, 4), (0, 5, 4), (9, 0, 0), (0, 0, 9)] {
+        assert_eq!(code(buffer_copy(&*source, from, &*target, to, length)), StatusCode::OutOfRange);
+    }
+}
+
+/// Bytes that are written to a mapping are in the buffer, for the host and for queues, whatever it held.
+pub fn mappings_are_written(backend: &Backend) {
+    let device = backend.device();
+    for (round, access) in (1..).zip([MemoryAccess::WRITE, MemoryAccess::DISCARD_WRITE]) {
+        let buffer = buffer_of(&*device, &[0xEE; 8]);
+        let mapping = buffer.map_range(MappingMode::SCOPED, access, 2, 4).unwrap();
+        assert_eq!(mapping.length, 4);
+        // SAFETY: the mapping is that long, and nobody else uses the buffer.
+        unsafe { mapping.data.cast::<[u8; 4]>().write([round; 4]) };
+        drop(mapping);
+        buffer.flush_range(2, 4).unwrap();
+        assert_eq!(bytes_of(&*buffer)[2..6], [round; 4]);
+        let target = buffer_of(&*device, &[0; 4]);
+        let copy =
+            |signal: &[Timepoint]| device.queue_copy(ANY, &[], signal, &buffer, 2, &target, 0, 4, CopyFlags::empty());
+        outcome(&*device, copy).unwrap();
+        assert_eq!(bytes_of(&*target), [round; 4]);
+    }
+}
+
 #[derive(Debug)]
 struct NoMemory;
 

@@ -16,6 +16,7 @@ mod memory;
 mod optional;
 mod queues;
 mod semaphores;
+mod workgroups;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,6 +57,11 @@ impl Backend {
     fn commits_early(&self) -> bool {
         self.is_gpu
     }
+
+    /// Whether a deallocation whose wait fails takes the memory all the same, once nothing can use it any more.
+    fn releases_after_failures(&self) -> bool {
+        self.is_gpu
+    }
 }
 
 fn create(uri: &str) -> Arc<dyn Device> {
@@ -68,22 +74,29 @@ macro_rules! suite {
         $each! {
             memory: buffers_are_zero_and_aligned, buffers_check_ranges_usage_and_access,
                 parts_share_the_memory_of_the_whole, holders_are_counted, allocators_say_what_they_do,
-                memory_is_imported_and_exported_in_place, virtual_memory_works_or_is_refused;
+                memory_is_imported_and_exported_in_place, memory_of_others_needs_no_owner, hosts_write_parts,
+                hosts_copy_between_buffers, mappings_are_written, virtual_memory_works_or_is_refused;
             semaphores: timelines_only_advance, the_first_failure_stays, waits_end_with_signals_and_failures,
                 waits_with_a_deadline_that_passed_do_not_block, callbacks_come_once, all_or_any_of_several_points,
                 timelines_that_go_away_fail_their_waiters, timepoints_of_others_work_or_are_refused,
-                threads_signal_and_wait;
+                threads_signal_and_wait, waits_of_a_finite_time_end;
             queues: fills_updates_and_copies_transfer, overlapping_ranges_are_copied_as_if_through_a_third_place,
                 operations_wait_for_their_points, waits_come_before_their_signals,
                 transients_come_from_the_pool_that_is_named, transients_have_memory_between_alloca_and_dealloca, failures_reach_everyone_with_their_cause,
                 what_a_queue_cannot_do_fails, long_chains_complete, many_threads_submit,
-                timelines_of_other_devices_order_operations;
+                timelines_of_other_devices_order_operations, transients_without_access_have_all,
+                transients_outlive_a_failed_dealloca, transients_go_back_to_their_origin,
+                transients_of_indeterminate_lifetime_stay, updates_are_as_long_as_they_like;
             commands: commands_run_in_order, binding_tables_are_chosen_at_each_execution,
                 ranges_are_flushed_and_invalidated, recording_is_checked,
                 one_shot_commands_run_once, barriers_and_events_order_commands, groups_are_closed,
-                commands_outlive_their_recorder, executions_may_overlap;
+                commands_outlive_their_recorder, executions_may_overlap, commands_name_transients_before_they_have_memory,
+                hundreds_of_commands_run, events_order_command_buffers;
             dispatches: executables_tell_what_they_are, dispatches_compute, recorded_dispatches_take_constants,
                 workgroup_counts_come_from_buffers, counts_in_buffers_have_limits, arguments_are_checked, dispatches_share_a_queue;
+            workgroups: workgroups_know_their_place, many_workgroups_run, counts_are_a_whole_buffer,
+                counts_are_written_by_the_same_commands, dispatches_may_borrow_their_resources,
+                dispatches_of_nothing_wait;
             files: memory_is_a_file, files_allow_what_they_were_imported_for, descriptors_are_files;
             host_calls: the_host_is_called_in_its_turn, failures_of_calls_are_those_of_the_queue,
                 calls_may_signal_later, calls_nobody_waits_for_fail_nobody, calls_submit_to_their_queue;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::thread;
 
-use vireo::StatusCode;
 use vireo::hal::pool::{MemoryPool, PoolOptions};
 use vireo::hal::*;
+use vireo::{Status, StatusCode};
 
 use super::*;
 
@@ -150,6 +150,115 @@ pub fn transients_have_memory_between_alloca_and_dealloca(backend: &Backend) {
     }
 }
 
+/// Parameters without access, as the HAL module passes them, are those of a buffer that everyone may access.
+pub fn transients_without_access_have_all(backend: &Backend) {
+    let device = backend.device();
+    let params = BufferParams { access: MemoryAccess::empty(), ..params() };
+    let line = timeline(&*device);
+    let at = |value| [point(&line, value)];
+    let buffer = device.queue_alloca(ANY, &[], &at(1), None, params, 256, AllocaFlags::empty()).unwrap();
+    assert!(
+        buffer.allowed_access().contains(MemoryAccess::READ | MemoryAccess::WRITE),
+        "{:?}",
+        buffer.allowed_access()
+    );
+    line.wait(1, in_time()).unwrap();
+    let commands = record(&*device, CommandBufferMode::empty(), 0);
+    commands.fill_buffer(&whole(&buffer), &[0x55, 0xAA], FillFlags::empty()).unwrap();
+    commands.end().unwrap();
+    execute(&*device, &commands, &[]).unwrap();
+    assert_eq!(bytes_of(&*buffer), [0x55, 0xAA].repeat(128));
+    device.queue_fill(ANY, &[], &at(2), &buffer, 0, 256, &[3], FillFlags::empty()).unwrap();
+    line.wait(2, in_time()).unwrap();
+    assert_eq!(bytes_of(&*buffer), [3; 256]);
+    device.queue_dealloca(ANY, &[], &at(3), &buffer, DeallocaFlags::empty()).unwrap();
+    line.wait(3, in_time()).unwrap();
+}
+
+/// A deallocation whose wait has failed has not happened: the buffer is as before, and can be deallocated.
+pub fn transients_outlive_a_failed_dealloca(backend: &Backend) {
+    let device = backend.device();
+    for size in [256, 1 << 20] {
+        let line = timeline(&*device);
+        let at = |value| [point(&line, value)];
+        let buffer = device.queue_alloca(ANY, &[], &at(1), None, params(), size, AllocaFlags::empty()).unwrap();
+        device.queue_fill(ANY, &at(1), &at(2), &buffer, 0, size, &[0xAB], FillFlags::empty()).unwrap();
+        line.wait(2, in_time()).unwrap();
+        let failed = timeline(&*device);
+        failed.fail(Status::new(StatusCode::Cancelled, "the wait of the deallocation"));
+        let refused = outcome(&*device, |signal| {
+            device.queue_dealloca(ANY, &[point(&failed, 1)], signal, &buffer, DeallocaFlags::empty())
+        });
+        assert_eq!(code(refused), StatusCode::Cancelled);
+        if backend.releases_after_failures() {
+            assert_eq!(code(buffer_read(&*buffer, 0, &mut [0])), StatusCode::FailedPrecondition);
+            continue;
+        }
+        assert_eq!(bytes_of(&*buffer), vec![0xAB; size as usize]);
+        device.queue_fill(ANY, &at(2), &at(3), &buffer, 0, size, &[0xCD], FillFlags::empty()).unwrap();
+        line.wait(3, in_time()).unwrap();
+        assert_eq!(bytes_of(&*buffer), vec![0xCD; size as usize]);
+        device.queue_dealloca(ANY, &at(3), &at(4), &buffer, DeallocaFlags::empty()).unwrap();
+        line.wait(4, in_time()).unwrap();
+        assert_eq!(code(buffer_read(&*buffer, 0, &mut [0])), StatusCode::FailedPrecondition);
+    }
+}
+
+/// Whoever deallocates need not know which queue reserved the buffer.
+pub fn transients_go_back_to_their_origin(backend: &Backend) {
+    let device = backend.device();
+    for queue in 0..backend.queues {
+        let affinity = QueueAffinity::from_bits_retain(1 << queue);
+        let line = timeline(&*device);
+        let at = |value| [point(&line, value)];
+        let buffer = device.queue_alloca(affinity, &[], &at(1), None, params(), 1024, AllocaFlags::empty()).unwrap();
+        let nowhere = QueueAffinity::empty();
+        device.queue_dealloca(nowhere, &at(1), &at(2), &buffer, DeallocaFlags::PREFER_ORIGIN).unwrap();
+        line.wait(2, in_time()).unwrap();
+        assert_eq!(code(buffer_read(&*buffer, 0, &mut [0])), StatusCode::FailedPrecondition);
+    }
+    // A buffer that no queue reserved has no origin, and lives on.
+    let plain = buffer_of(&*device, &[3; 4]);
+    outcome(&*device, |signal| device.queue_dealloca(ANY, &[], signal, &plain, DeallocaFlags::PREFER_ORIGIN)).unwrap();
+    assert_eq!(bytes_of(&*plain), [3; 4]);
+}
+
+/// Nobody knows when the memory is used for the last time, so that deallocations are barriers, and it goes with the buffer.
+pub fn transients_of_indeterminate_lifetime_stay(backend: &Backend) {
+    let device = backend.device();
+    for size in [100, 1 << 20] {
+        let line = timeline(&*device);
+        let at = |value| [point(&line, value)];
+        let flags = AllocaFlags::INDETERMINATE_LIFETIME;
+        let buffer = device.queue_alloca(ANY, &[], &at(1), None, params(), size, flags).unwrap();
+        device.queue_dealloca(ANY, &at(1), &at(2), &buffer, DeallocaFlags::empty()).unwrap();
+        device.queue_dealloca(ANY, &at(2), &at(3), &buffer, DeallocaFlags::PREFER_ORIGIN).unwrap();
+        device.queue_fill(ANY, &at(3), &at(4), &buffer, 0, size, &[7], FillFlags::empty()).unwrap();
+        line.wait(4, in_time()).unwrap();
+        assert_eq!(bytes_of(&*buffer), vec![7; size as usize]);
+    }
+}
+
+/// An update of a queue may be longer than a recorded one.
+pub fn updates_are_as_long_as_they_like(backend: &Backend) {
+    let device = backend.device();
+    let length = 2 * MAX_UPDATE_SIZE as usize + 1003;
+    let source: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
+    let buffer = buffer_of(&*device, &vec![0xEE; length + 8]);
+    outcome(&*device, |signal| device.queue_update(ANY, &[], signal, &source, &buffer, 3, UpdateFlags::empty()))
+        .unwrap();
+    assert_eq!(bytes_of(&*buffer), [&[0xEE; 3], &source[..], &[0xEE; 5]].concat());
+    let longest = &source[..MAX_UPDATE_SIZE as usize];
+    let commands = record(&*device, CommandBufferMode::empty(), 0);
+    commands.update_buffer(longest, &range(&buffer, 0, MAX_UPDATE_SIZE), UpdateFlags::empty()).unwrap();
+    let more = &source[..MAX_UPDATE_SIZE as usize + 1];
+    let refused = commands.update_buffer(more, &range(&buffer, 0, MAX_UPDATE_SIZE + 1), UpdateFlags::empty());
+    assert_eq!(code(refused), StatusCode::OutOfRange);
+    commands.end().unwrap();
+    execute(&*device, &commands, &[]).unwrap();
+    assert_eq!(bytes_of(&*buffer)[..longest.len()], *longest);
+}
+
 pub fn failures_reach_everyone_with_their_cause(backend: &Backend) {
     let device = backend.device();
     let [first, second, third] = [(); 3].map(|()| timeline(&*device));
@@ -259,6 +368,6 @@ pub fn timelines_of_other_devices_order_operations(backend: &Backend) {
     // Failures cross devices too.
     let failed = timeline(&*second);
     second.queue_barrier(ANY, &[point(&a, 3)], &[point(&failed, 1)], ExecuteFlags::empty()).unwrap();
-    a.fail(vireo::Status::data_loss("gone"));
+    a.fail(Status::data_loss("gone"));
     assert_eq!(failed.wait(1, in_time()).unwrap_err().to_string(), "DATA_LOSS: gone");
 }

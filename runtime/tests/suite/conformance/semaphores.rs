@@ -65,6 +65,25 @@ pub fn waits_with_a_deadline_that_passed_do_not_block(backend: &Backend) {
     assert_eq!(code(wait_any(&points[1..], Some(Instant::now()))), StatusCode::DeadlineExceeded);
 }
 
+/// A time in the future that runs out, and one that does not.
+pub fn waits_of_a_finite_time_end(backend: &Backend) {
+    let line = timeline(&*backend.device());
+    let begin = Instant::now();
+    let soon = || Some(Instant::now() + Duration::from_millis(20));
+    assert_eq!(code(line.wait(1, soon())), StatusCode::DeadlineExceeded);
+    assert_eq!(code(wait_any(&[point(&line, 1), point(&line, 2)], soon())), StatusCode::DeadlineExceeded);
+    assert!(begin.elapsed() >= Duration::from_millis(40));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(5));
+            line.signal(1).unwrap();
+        });
+        line.wait(1, in_time()).unwrap();
+    });
+    // Those who gave up have changed nothing.
+    assert_eq!(line.query().unwrap(), 1);
+}
+
 pub fn callbacks_come_once(backend: &Backend) {
     let line = timeline(&*backend.device());
     let told = Arc::new(Mutex::new(Vec::new()));
