@@ -127,6 +127,66 @@ fn frames_have_room_for_arguments_that_code_does_not_name() {
     assert!(assemble(&more).unwrap_err().to_string().contains("registers"), "{more}");
 }
 
+/// Counts of registers that a text states are those of the file, and are stated again unless they are what follows from the code anyway: a file
+/// does not tell those that were written from those that were not.
+#[test]
+fn stated_registers_survive() {
+    let mut accepted = 0;
+    for path in fixtures("vmasm") {
+        let module = Module::from_file(path.with_extension("vmfb")).unwrap_or_else(|status| panic!("{status}"));
+        let plain = disassemble(module.archive().unwrap(), module.functions());
+        let inferred: Vec<_> =
+            module.archive().unwrap().functions().map(|function| (function.slots, function.refs)).collect();
+        let stated = |counts: &dyn Fn((u32, u32)) -> (u32, u32)| -> String {
+            let mut ordinal = 0;
+            let line = |line: &str| match line.strip_prefix("vm.func @").and(line.strip_suffix(" {")) {
+                Some(head) if !line.contains(" registers(") => {
+                    let (slots, refs) = counts(inferred[ordinal]);
+                    ordinal += 1;
+                    format!("{head} registers({slots}, {refs}) {{\n")
+                }
+                Some(_) => {
+                    ordinal += 1;
+                    format!("{line}\n")
+                }
+                None => format!("{line}\n"),
+            };
+            plain.lines().map(line).collect()
+        };
+        let all: [&dyn Fn((u32, u32)) -> (u32, u32); 5] = [
+            &|(slots, refs)| if slots < 2 && refs < 2 { (0, 0) } else { (slots, refs) },
+            &|counts| counts,
+            &|(slots, refs)| (slots + 1, refs),
+            &|(slots, refs)| (slots, refs + 3),
+            &|(slots, refs)| (slots - slots / 4, refs - refs / 4),
+        ];
+        for counts in all {
+            let text = stated(counts);
+            let Ok(bytes) = assemble(&text) else { continue };
+            let Ok(module) = Module::from_bytes(&bytes) else { continue };
+            accepted += 1;
+            let archive = module.archive().unwrap();
+            let again = disassemble(archive, module.functions());
+            assert!(assemble(&again).unwrap() == bytes, "{}:\n{again}", path.display());
+            for ((function, inferred), line) in
+                archive.functions().zip(&inferred).zip(again.lines().filter(|line| line.starts_with("vm.func")))
+            {
+                let found = (function.slots, function.refs);
+                let clause = format!(" registers({}, {})", found.0, found.1);
+                assert!(found == *inferred || line.contains(&clause), "{}: {found:?} in {line}", path.display());
+            }
+        }
+        // Text that the disassembler has written is written again as it was.
+        let bytes = assemble(&plain).unwrap();
+        let module = Module::from_bytes(&bytes).unwrap();
+        let second = disassemble(module.archive().unwrap(), module.functions());
+        let bytes = assemble(&second).unwrap();
+        let module = Module::from_bytes(&bytes).unwrap();
+        assert_eq!(second, disassemble(module.archive().unwrap(), module.functions()), "{}", path.display());
+    }
+    assert!(accepted > 40, "only {accepted} texts were accepted");
+}
+
 #[test]
 fn a_function_that_is_refused_is_named_once() {
     let mark = 0x7E57_C0DE_u32;
