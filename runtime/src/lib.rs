@@ -41,7 +41,7 @@
 //!
 //! The crate is a facade: it exports the public part of the crates `vireo-*` and chooses the drivers and loaders of a build.
 //!
-//! A program that only runs bytecode depends on `vireo` with `default-features = false, features = ["vm"]`.
+//! The package of this crate is `vireo-runtime`. A program that only runs bytecode depends on it with `default-features = false, features = ["vm"]`.
 
 // Users call what is here: its documentation says how it fails.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

@@ -5,7 +5,7 @@
 //! `VIREO_MUTANTS=100000` runs that many.
 //!
 //! Files run under `SecurityPolicy::untrusted` with less of everything; one that takes much longer than its limits fails the test.
-//! `VIREO_MUTANTS=1000000 cargo test --release -p vireo --test mutants` takes a while.
+//! `VIREO_MUTANTS=1000000 cargo test --release -p vireo-runtime --test mutants` takes a while.
 //! Executables in portable bytecode are damaged by themselves as well, and their kernels run. Native kernels never run here; `support/exercise.rs` says how and why. Damaged texts go through the assembler in the same way.
 
 #[path = "support/exercise.rs"]

@@ -1,7 +1,7 @@
 //! `cargo xtask features`: checks that the documented commands compile each dependency only once, and that a program which only runs
 //! bytecode compiles only the crates that it needs.
 //!
-//! Cargo takes the features that the packages it was asked for need together, so `-p vireo` and `--workspace` may differ in some of them,
+//! Cargo takes the features that the packages it was asked for need together, so `-p vireo-runtime` and `--workspace` may differ in some of them,
 //! and then everything above is compiled again. `xtask/workspace-hack` keeps them the same.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,8 @@ use serde_json::Value;
 
 /// What people and scripts run, beside `cargo test --workspace`.
 const COMMANDS: [&[&str]; 8] = [
-    &["test", "-p", "vireo"],
-    &["test", "-p", "vireo", "-p", "vireo-codegen", "-p", "vireo-snapshots"],
+    &["test", "-p", "vireo-runtime"],
+    &["test", "-p", "vireo-runtime", "-p", "vireo-codegen", "-p", "vireo-snapshots"],
     &["test", "-p", "vireo-cli"],
     &["test", "-p", "vireo-codegen"],
     &["test", "-p", "vireo-macros"],
@@ -49,7 +49,7 @@ pub fn features() -> Result<(), String> {
         return Err(format!("{}\nadd the features to xtask/workspace-hack/Cargo.toml", problems.join("\n")));
     }
     println!("{} commands compile {} targets alike", COMMANDS.len() + 1, whole.len());
-    let needed = packages(&["-p", "vireo", "--no-default-features", "--features", "vm"])?;
+    let needed = packages(&["-p", "vireo-runtime", "--no-default-features", "--features", "vm"])?;
     let odd: Vec<&str> = NOT_FOR_BYTECODE.into_iter().filter(|name| needed.contains(*name)).collect();
     if !odd.is_empty() {
         return Err(format!("`vireo` with the feature `vm` alone depends on {}", odd.join(", ")));

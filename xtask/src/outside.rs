@@ -40,7 +40,7 @@ pub fn outside() -> Result<(), String> {
     write(
         "Cargo.toml",
         &format!(
-            "[package]\nname = \"outside\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nvireo = {{ path = {path:?}, features = [{FEATURES}] }}\n{hack}\n[workspace]\n\n{profiles}"
+            "[package]\nname = \"outside\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nvireo-runtime = {{ path = {path:?}, features = [{FEATURES}] }}\n{hack}\n[workspace]\n\n{profiles}"
         ),
     )?;
     println!("{text}");

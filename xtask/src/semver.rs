@@ -29,6 +29,9 @@ const RUSTDOC: &str = "VIREO_SEMVER_RUSTDOC";
 /// Where the texts are.
 const SNAPSHOTS: &str = "snapshots/api";
 
+/// The package whose library is `vireo`.
+const FACADE: &str = "vireo-runtime";
+
 /// Runs rustdoc if this program is to be it, and returns how that ended.
 ///
 /// The option for JSON is unstable, and the variable that allows it for everything would compile all dependencies again.
@@ -112,14 +115,14 @@ fn crates() -> Result<Vec<String>, String> {
     let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata has no packages")?;
     let named = |name: &str| packages.iter().find(|package| package["name"] == name);
-    let facade = named("vireo").ok_or("there is no package `vireo`")?;
+    let facade = named(FACADE).ok_or_else(|| format!("there is no package `{FACADE}`"))?;
     let is_library = |name: &&str| {
         let kinds = named(name).map(|package| package["targets"][0]["kind"].to_string());
         kinds.is_some_and(|kinds| kinds.contains("\"lib\""))
     };
     let normal = facade["dependencies"].as_array().into_iter().flatten().filter(|one| one["kind"].is_null());
     let names = normal.filter_map(|dependency| dependency["name"].as_str()).filter(is_library);
-    Ok(names.chain(["vireo"]).map(str::to_string).collect())
+    Ok(names.chain([FACADE]).map(str::to_string).collect())
 }
 
 /// Makes rustdoc write the JSON of crates. The dependencies are compiled as by the other commands.

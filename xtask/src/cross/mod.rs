@@ -99,7 +99,7 @@ fn check(target: &Target, why: &str) -> Result<Outcome, String> {
     let mut check = cargo(target, "check", &Linker::default());
     check.args(["--package", ANYWHERE]);
     if target.has_command {
-        check.args(["--package", COMMAND.0, "--package", "vireo"]);
+        check.args(["--package", COMMAND.0, "--package", "vireo-runtime"]);
     }
     Ok(match succeeds(&mut check)? {
         true => Outcome::Passed(format!("compiles; skipped: {why}")),

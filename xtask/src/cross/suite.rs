@@ -9,7 +9,7 @@ use crate::skipped;
 
 /// The packages whose tests run. The rest is of tools for this machine.
 const PACKAGES: [&str; 16] = [
-    "vireo",
+    "vireo-runtime",
     "vireo-cli",
     "vireo-core",
     "vireo-module",

@@ -87,7 +87,7 @@ pub fn self_test(soft: Option<&Path>) -> Result<(), Failure> {
     let crates = runtime.filter(|entry| entry.path().join("Cargo.toml").exists());
     let mut packages: Vec<String> =
         crates.map(|entry| format!("vireo-{}", entry.file_name().to_string_lossy())).collect();
-    packages.extend(["vireo", "vireo-codegen", "vireo-snapshots"].map(String::from));
+    packages.extend(["vireo-runtime", "vireo-codegen", "vireo-snapshots"].map(String::from));
     packages.sort();
     let mut test = vec!["test", "--release"];
     packages.iter().for_each(|package| test.extend(["--package", package]));
