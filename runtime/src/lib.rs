@@ -22,29 +22,51 @@
 //! Everything is `Send + Sync`, and functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
 //! frames of the program that were active.
 //!
-//! Features, all but the last three by default:
-//!
-//! | feature | what it adds |
-//! |---|---|
-//! | `vm` | nothing: files, verification, the assembler, the interpreter and modules in Rust are always there |
-//! | `jit` | machine code for programs, on x86-64 |
-//! | `hal` | [`inference`]: sessions; [`hal`]: devices as such, and the [`modules`] by which programs use them |
-//! | `local` | the drivers of the host, with `hal` |
-//! | `check-kernels` | a look at kernels for instructions that the processor lacks, with `local` |
-//! | `vmvx` | kernels in portable bytecode, with `hal` |
-//! | `params` | [`io`]: archives of parameters, with `hal` |
-//! | `amdgpu` | the driver of AMD GPUs and the software agent, with `local` |
-//! | `files` | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files |
-//! | `half` | `half::f16` and `half::bf16` as elements of tensors |
-//! | `bind` | `bind!`: a type with a function for each export of a compiled model |
-//! | `ndarray` | arrays of the crate `ndarray` as arguments and results of calls |
+//! | feature | by default | what it adds |
+//! |---|---|---|
+//! | `vm` | yes | nothing: files, verification, the assembler, the interpreter and modules in Rust are always there |
+//! | `jit` | yes | machine code for programs, on x86-64 |
+//! | `trace` | yes | [`Tier::Traced`](interp::Tier::Traced): a line for each op that is executed |
+//! | `hal` | yes, by others | [`inference`]: sessions; [`hal`]: devices as such, and the [`modules`] by which programs use them |
+//! | `local` | yes | the drivers of the host, with `hal` |
+//! | `driver-libraries` | yes | drivers in shared libraries: loading them, and being one, with `hal` |
+//! | `check-kernels` | yes | a look at kernels for instructions that the processor lacks, with `local` |
+//! | `vmvx` | yes | kernels in portable bytecode, with `hal` |
+//! | `params` | yes | [`io`]: archives of parameters, with `hal` |
+//! | `amdgpu` | yes | the driver of AMD GPUs, with `local` |
+//! | `software-agents` | no | the software agent, which interprets the code of such GPUs on the processor, with `amdgpu` |
+//! | `files` | no | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files, with `params` |
+//! | `half` | no | `half::f16` and `half::bf16` as elements of tensors, with `hal` |
+//! | `ndarray` | no | arrays of the crate `ndarray` as arguments and results of calls, with `hal` |
+//! | `bind` | no | `bind!`: a type with a function for each export of a compiled model, with `local` |
 //!
 //! The crate is a facade: it exports the public part of the crates `vireo-*` and chooses the drivers and loaders of a build.
 //!
-//! The package of this crate is `vireo-runtime`. A program that only runs bytecode depends on it with `default-features = false, features = ["vm"]`.
+//! The package of this crate is `vireo-runtime`. A program that only runs bytecode depends on it with
+//! `default-features = false, features = ["vm"]`.
 
 // Users call what is here: its documentation says how it fails.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
+// The programs in the guides compile: they are tests of this crate, which has all features in tests.
+#[cfg(all(
+    doctest,
+    feature = "bind",
+    feature = "files",
+    feature = "ndarray",
+    feature = "params",
+    feature = "driver-libraries"
+))]
+mod guides {
+    #[doc = include_str!("../../docs/devices.md")]
+    mod devices {}
+    #[doc = include_str!("../../docs/jit.md")]
+    mod jit {}
+    #[doc = include_str!("../../docs/library.md")]
+    mod library {}
+    #[doc = include_str!("../../docs/parameters.md")]
+    mod parameters {}
+}
 
 #[cfg(feature = "hal")]
 pub use vireo_inference::{Input, Model, Session, inputs};

@@ -254,33 +254,32 @@ fn objects_are_unwrapped_by_the_type_of_their_wrapper() {
     assert_eq!(buffer_to_vec(&*buffer, 4).unwrap(), [7; 4]);
 }
 
-fn example() -> Result<Arc<dyn Device>> {
-    // From here on as in docs/devices.md.
-    /// Reports a concurrency of one thread to programs.
-    #[derive(Debug)]
-    struct OneThread(Arc<dyn Device>);
+// From here on as in docs/devices.md.
+/// Reports a concurrency of one thread to programs.
+#[derive(Debug)]
+struct OneThread(Arc<dyn Device>);
 
-    impl ForwardDevice for OneThread {
-        fn inner(&self) -> &Arc<dyn Device> {
-            &self.0
-        }
-
-        fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
-            match (category, key) {
-                ("hal.dispatch", "concurrency") => Ok(1),
-                _ => self.inner().query_i64(category, key),
-            }
-        }
+impl ForwardDevice for OneThread {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.0
     }
 
-    let device: Arc<dyn Device> = Arc::new(Forward(OneThread(create_device("local-task")?)));
-    // Up to here.
-    Ok(device)
+    fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
+        match (category, key) {
+            ("hal.dispatch", "concurrency") => Ok(1),
+            _ => self.inner().query_i64(category, key),
+        }
+    }
 }
+
+fn one_thread() -> Result<Arc<dyn Device>> {
+    Ok(Arc::new(Forward(OneThread(create_device("local-task")?))))
+}
+// Up to here.
 
 #[test]
 fn the_example_of_the_documentation_runs() {
-    let device = example().unwrap();
+    let device = one_thread().unwrap();
     assert_eq!(device.query_i64("hal.dispatch", "concurrency").unwrap(), 1);
     assert_eq!(device.query_i64("hal.device.id", "local*").unwrap(), 1);
 
@@ -289,5 +288,5 @@ fn the_example_of_the_documentation_runs() {
     let (_, shown) = here.split_once("// From here on as in docs/devices.md.\n").unwrap();
     let (shown, _) = shown.split_once("// Up to here.\n").unwrap();
     let documentation = trimmed(include_str!("../../../docs/devices.md"));
-    assert!(documentation.contains(&format!("```rust\n{shown}```\n")), "docs/devices.md shows another example");
+    assert!(documentation.contains(&format!("{shown}```\n")), "docs/devices.md shows another example");
 }
