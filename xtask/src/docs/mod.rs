@@ -211,6 +211,23 @@ mod tests {
         }
     }
 
+    /// A reader looks for changes of a release: not for all that was done, and not in a section without a date.
+    #[test]
+    fn the_changelog_has_a_short_section_for_each_release() {
+        const MOST_ENTRIES: usize = 60;
+        let text = read("CHANGELOG.md").map_err(message).unwrap();
+        let sections: Vec<(&str, &str)> = text.split("\n## ").skip(1).filter_map(|one| one.split_once('\n')).collect();
+        assert_eq!(sections.first().map(|(title, _)| *title), Some("[Unreleased]"));
+        let version = format!("[{}] - ", env!("CARGO_PKG_VERSION"));
+        let release = sections.iter().find(|(title, _)| title.starts_with(&version));
+        let (title, _) = release.unwrap_or_else(|| panic!("CHANGELOG.md has no section `{version}DATE`"));
+        assert_eq!(title.len(), version.len() + "2026-11-28".len(), "{title}");
+        for (title, section) in sections {
+            let entries = section.lines().filter(|line| line.starts_with("- ")).count();
+            assert!(entries <= MOST_ENTRIES, "{title} has {entries} entries: details are for messages of commits");
+        }
+    }
+
     #[test]
     fn the_support_matrix_is_that_of_its_file() {
         let page = MANUAL.iter().find(|file| file.path == "guide-support.html").unwrap();
