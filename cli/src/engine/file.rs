@@ -55,6 +55,15 @@ fn refused(path: &Path, status: Status) -> Failure {
             let what = Status::invalid_argument(format!("the file is {kind}, not a module"));
             failure.because(what).hint(file_kind::hint(*kind, &path.display().to_string()))
         }
+        None if is_native_module(path) => failure.because(Status::unimplemented(
+            "modules in native code, which the reference names by FILE@FUNCTION, have an interface of its own and cannot be loaded",
+        )),
         None => failure.because(status),
     }
+}
+
+/// Whether a path is no file but the syntax of the reference for a library with a module: `FILE@FUNCTION`.
+fn is_native_module(path: &Path) -> bool {
+    let library = path.to_str().and_then(|text| text.rsplit_once('@')).map(|(library, _)| Path::new(library));
+    !path.exists() && library.is_some_and(Path::is_file)
 }

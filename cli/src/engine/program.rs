@@ -1,5 +1,6 @@
 //! Programs: the modules of the command line as a model of the library, with the devices, parameters and policy of the flags.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -128,12 +129,22 @@ impl Program {
             let mut archives = modules.iter().filter_map(Module::archive);
             archives.any(|archive| archive.imports_from(io_parameters::NAME))
         };
+        let asked = builder.clone();
         let model = builder.build(main.clone()).map_err(|status| {
             let failure = Failure::new(Exit::LoadFailure, "cannot link the modules").because(status);
             if has_parameters || !loads_parameters() {
                 return failure;
             }
-            failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
+            let needed = asked.requirements(main).map(|found| found.parameters).unwrap_or_default();
+            let scopes: BTreeSet<&str> = needed.iter().map(|parameter| parameter.scope.as_str()).collect();
+            let flags = scopes.into_iter().map(|scope| match scope {
+                "" => "--parameters=FILE".to_string(),
+                scope => format!("--parameters={scope}=FILE"),
+            });
+            let flags = flags.collect::<Vec<_>>().join(" ");
+            let flags =
+                if flags.is_empty() { "--parameters=FILE, or --parameters=SCOPE=FILE".to_string() } else { flags };
+            failure.hint(format!("the program has parameters; use {flags}"))
         })?;
         Ok(Program { model, kernels, reports })
     }
