@@ -1,7 +1,7 @@
 //! Diagnostics: messages about specs with their places. Readers and checks collect all of them before `load` returns any.
 //!
-//! A message has the line that it is about. Readers that know the column give it. For all others `load` finds the first name in quotes of the
-//! message that the line has; so a place is also known of entries whose values have lost theirs to serde.
+//! A message has the line that it is about. Readers that know the column give it. For all others `load` finds the first name in quotes of
+//! the message that the line has; so a place is also known of entries whose values have lost theirs to serde.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -52,8 +52,8 @@ impl Entry {
         }
     }
 
-    /// The place of the byte `offset` of the text under the key `name`: white space between the two forms of the text may differ, since YAML
-    /// folds it.
+    /// The place of the byte `offset` of the text under the key `name`: white space between the two forms of the text may differ, since
+    /// YAML folds it.
     pub(crate) fn place_in(&self, name: &str, text: &str, offset: usize) -> (Origin, usize) {
         let key = self.origin_of(name);
         let first = key.line - self.origin.line;

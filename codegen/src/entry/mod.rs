@@ -66,7 +66,7 @@ pub fn split(file: &str, text: &str, diagnostics: &mut Diagnostics) -> Vec<Entry
         } else if let Some(spaces) = without_tabs(line) {
             let column = line.find('\t').unwrap_or(0) + 1;
             diagnostics.error_at((origin, column), "a tab is not indentation: expected spaces");
-            // What is below the key is read as it is meant, so that nothing else is told of it.
+            // Lines below the key are read as they are meant, so that nothing else is told of them.
             if let Some(entry) = entries.last_mut() {
                 entry.text.push_str(&spaces);
                 entry.text.push('\n');

@@ -71,8 +71,8 @@ impl HeapBytes {
     }
 }
 
-/// Gives memory that is free back to the system, where the system's allocator keeps it. That of the GNU C library keeps all that is below the
-/// last allocation in use, which may be most of what a host has dropped.
+/// Gives memory that is free back to the system, where the system's allocator keeps it. That of the GNU C library keeps all that is below
+/// the last allocation in use, which may be most of what a host has dropped.
 pub fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it takes nothing but how much to leave, and moves no memory that is in use.

@@ -163,7 +163,8 @@ pub struct ShapeAndType<'a> {
 impl fmt::Display for ShapeAndType<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for dim in self.shape {
-            write!(f, "{dim}x")?;
+            // Programs have signed numbers, and no tensor is so large that the sign means anything else.
+            write!(f, "{}x", dim.cast_signed())?;
         }
         self.element_type.fmt(f)
     }

@@ -127,8 +127,8 @@ fn frames_have_room_for_arguments_that_code_does_not_name() {
     assert!(assemble(&more).unwrap_err().to_string().contains("registers"), "{more}");
 }
 
-/// Counts of registers that a text states are those of the file, and are stated again unless they are what follows from the code anyway: a file
-/// does not tell those that were written from those that were not.
+/// Counts of registers that a text states are those of the file, and are stated again unless they are what follows from the code anyway:
+/// a file does not tell those that were written from those that were not.
 #[test]
 fn stated_registers_survive() {
     let mut accepted = 0;

@@ -1,4 +1,5 @@
-//! Sizes and indices of programs are signed numbers: a negative one is a mistake of the program, which the status names, and no want of memory.
+//! Sizes and indices of programs are signed numbers: a negative one is a mistake of the program, which the status names, and no want of
+//! memory.
 
 use vireo::asm::assemble;
 use vireo::hal::create_device;
@@ -9,7 +10,7 @@ use vireo::vm::{Context, Module, Value};
 use vireo::{MemoryBudget, StatusCode};
 
 /// Functions of an `i32` and the same number as an `i64`, which is negative; what each of them does, and the status.
-const CASES: [(&str, &str, StatusCode); 21] = [
+const CASES: [(&str, &str, StatusCode); 26] = [
     ("buffer_alloc", "%r3 = vm.buffer.alloc %i2:3, %i10", StatusCode::InvalidArgument),
     ("list_alloc", "%r3 = vm.list.alloc %i0 : !vm.list<i64>", StatusCode::InvalidArgument),
     ("list_alloc_any", "%r3 = vm.list.alloc %i0 : !vm.list<!vm.opaque>", StatusCode::InvalidArgument),
@@ -19,6 +20,19 @@ const CASES: [(&str, &str, StatusCode); 21] = [
     ("list_set_i32", "vm.list.set.i32 %r0, %i0, %i10", StatusCode::OutOfRange),
     ("list_get_i64", "%i12:13 = vm.list.get.i64 %r0, %i0", StatusCode::OutOfRange),
     ("list_set_i64", "vm.list.set.i64 %r0, %i0, %i12:13", StatusCode::OutOfRange),
+    ("global_load", "%i10 = vm.global.load.indirect.i32 %i0", StatusCode::OutOfRange),
+    ("global_store", "vm.global.store.indirect.i32 %i0, %i10", StatusCode::OutOfRange),
+    ("global_load_ref", "%r3 = vm.global.load.indirect.ref %i0 : !vm.buffer", StatusCode::OutOfRange),
+    (
+        "view",
+        "%r3 = vm.call.variadic @hal.buffer_view.create segments[65535, 65535, 65535, 65535, 65535, 1](%r6, %i12, %i14, %i24, %i25, %i2)",
+        StatusCode::OutOfRange,
+    ),
+    (
+        "view_of_rank_two",
+        "%r3 = vm.call.variadic @hal.buffer_view.create segments[65535, 65535, 65535, 65535, 65535, 2](%r6, %i12, %i14, %i24, %i25, %i14, %i2)",
+        StatusCode::OutOfRange,
+    ),
     ("load", "%i10 = vm.buffer.load.i32 %r1, %i2:3", StatusCode::OutOfRange),
     ("store", "vm.buffer.store.i8 %i10, %r1, %i2:3", StatusCode::OutOfRange),
     ("fill", "vm.buffer.fill.i8 %r1, %i12:13, %i2:3, %i10", StatusCode::OutOfRange),
@@ -45,6 +59,8 @@ vm.import @hal.devices.get cconv \"0i_r\"
 vm.import @hal.device.allocator cconv \"0r_r\"
 vm.import @hal.allocator.allocate cconv \"0rIiiI_r\"
 vm.import @hal_inline.buffer.allocate cconv \"0iI_rr\"
+vm.import @hal.buffer_view.create cconv \"0rIIiiCID_r\"
+vm.state bytes 16 refs 2
 vm.import @hal.buffer.subspan cconv \"0rII_r\"
 vm.import @hal.buffer.load cconv \"0rIi_i\"
 ",
@@ -63,6 +79,8 @@ vm.func @{name}(%i0: i32, %i2:3: i64) -> () {{
   %i18:19 = vm.const.i64 -1
   %i20 = vm.const.i32 4
   %i22 = vm.const.i32 2
+  %i24 = vm.const.i32 0x10000008
+  %i25 = vm.const.i32 1
   %r0 = vm.list.alloc %i22 : !vm.list<i64>
   vm.list.resize %r0, %i22
   %r1 = vm.buffer.alloc %i14:15, %i10

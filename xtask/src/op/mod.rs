@@ -273,7 +273,7 @@ impl TestProgram {
     }
 }
 
-/// What failed tests say, without what the test harness and the panic handler say around it.
+/// The messages of failed tests, without what the test harness and the panic handler say around them.
 fn messages(text: &str) -> String {
     let start = text.find("---- ").unwrap_or(0);
     let end = text.rfind("\nfailures:\n").unwrap_or(text.len());

@@ -23,7 +23,7 @@ struct OnlyExamples {
 pub(super) fn load_all(isa: &mut Isa, entries: &[Entry], statuses: &[StatusCode], diagnostics: &mut Diagnostics) {
     for entry in entries.iter().filter(|entry| entry.kind == "op") {
         let Some(position) = isa.ops.iter().position(|op| op.origin == entry.origin) else { continue };
-        // What is wrong with other keys was told.
+        // Mistakes of other keys were told.
         let Ok([raw]) = entry.read::<OnlyExamples>() else { continue };
         let mut examples = Vec::new();
         for (index, value) in raw.examples.iter().enumerate() {

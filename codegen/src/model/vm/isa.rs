@@ -189,7 +189,7 @@ pub struct Op {
     pub told: Told,
 }
 
-/// What is wrong with an op and was told, so that nothing that follows from it is. The rest of the op is checked all the same.
+/// Parts of an op that are wrong and were told, so that nothing that follows from them is. The rest of the op is checked all the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
     /// Its opcode or the set of that is wrong.

@@ -1,10 +1,10 @@
 //! The transient buffer: an object that exists at once, with memory only between its allocation and its deallocation on a queue.
 //!
 //! Programs make several at each call, so both the objects and their memory are recycled. Objects go to a free list by the size class of
-//! their resident memory: up to 64 KiB of memory stays with its object. A class has memory of all sizes between two powers of two, and a buffer
-//! takes only memory that is little larger than itself, since a host may keep it as long as it likes. More memory goes back to the [`BlockCache`] of the allocator when
-//! the buffer is deallocated or dropped. Neither is used again while there is a reference or a mapping. The memory of a new transient buffer
-//! has the contents of an earlier one, unless the device zeroes it.
+//! their resident memory: up to 64 KiB of memory stays with its object. A class has memory of all sizes between two powers of two, and a
+//! buffer takes only memory that is little larger than itself, since a host may keep it as long as it likes. More memory goes back to the
+//! [`BlockCache`] of the allocator when the buffer is deallocated or dropped. Neither is used again while there is a reference or a
+//! mapping. The memory of a new transient buffer has the contents of an earlier one, unless the device zeroes it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -247,7 +247,8 @@ impl TransientBuffer {
         }
     }
 
-    /// Decommits its memory, which mappings keep alive until they end. Memory of an indeterminate lifetime stays until the buffer is dropped.
+    /// Decommits its memory, which mappings keep alive until they end. Memory of an indeterminate lifetime stays until the buffer is
+    /// dropped.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` if it was deallocated before.

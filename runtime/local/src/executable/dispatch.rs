@@ -73,8 +73,8 @@ pub(super) unsafe fn run(
     Ok(())
 }
 
-/// The processor that the calling thread is on, for kernels and plugins that have state for each. The thread may leave it at any time, so it is
-/// asked once for all workgroups of a call. 0 where the system does not say.
+/// The processor that the calling thread is on, for kernels and plugins that have state for each. The thread may leave it at any time, so
+/// it is asked once for all workgroups of a call. 0 where the system does not say.
 fn processor_id() -> u32 {
     #[cfg(target_os = "linux")]
     // SAFETY: it takes nothing and returns a number; the C library reads it from memory of the thread or of the kernel.

@@ -228,7 +228,8 @@ pub fn scalar_length(length: u32) -> Status {
     Status::invalid_argument(format!("a value of {length} bytes: expected at most 4"))
 }
 
-/// The size of a buffer that a program asks for. Programs have signed numbers, and a negative one is a mistake rather than a want of memory.
+/// The size of a buffer that a program asks for. Programs have signed numbers, and a negative one is a mistake rather than a want of
+/// memory.
 pub fn buffer_size(size: u64) -> Result<u64> {
     match i64::try_from(size) {
         Ok(_) => Ok(size),

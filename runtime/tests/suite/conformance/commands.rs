@@ -153,7 +153,7 @@ pub fn barriers_and_events_order_commands(backend: &Backend) {
     }
 }
 
-/// What one command buffer signals another one waits for.
+/// An event that one command buffer signals and another one waits for.
 pub fn events_order_command_buffers(backend: &Backend) {
     let device = backend.device();
     let event = device.create_event(ANY, EventFlags::empty()).unwrap();

@@ -184,7 +184,7 @@ pub fn memory_of_others_needs_no_owner(backend: &Backend) {
     }
 }
 
-/// What the host writes through a part of a buffer is in that part, and nowhere else.
+/// Bytes that the host writes through a part of a buffer are in that part, and nowhere else.
 pub fn hosts_write_parts(backend: &Backend) {
     let device = backend.device();
     let buffer = buffer_of(&*device, &[0xEE; 16]);

@@ -204,7 +204,7 @@ pub fn transients_outlive_a_failed_dealloca(backend: &Backend) {
     }
 }
 
-/// Whoever deallocates need not know which queue reserved the buffer.
+/// A deallocation need not name the queue that reserved the buffer.
 pub fn transients_go_back_to_their_origin(backend: &Backend) {
     let device = backend.device();
     for queue in 0..backend.queues {

@@ -1,7 +1,7 @@
 //! Dispatches of many workgroups, and counts of them that come from buffers.
 //!
-//! On the host a kernel in bytecode writes a word for each workgroup, whose place in the grid is the word's index. The GPU's kernel writes all words,
-//! as its workgroups share them whatever their number; so on GPUs the tests say no more than whether there were any.
+//! On the host a kernel in bytecode writes a word for each workgroup, whose place in the grid is the word's index. The GPU's kernel
+//! writes all words, as its workgroups share them whatever their number; so on GPUs the tests say no more than whether there were any.
 
 use std::sync::Arc;
 

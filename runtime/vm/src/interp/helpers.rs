@@ -323,7 +323,7 @@ impl Machine<'_> {
         self.global_refs().get(global.index()).ok_or_else(|| {
             Status::out_of_range(format!(
                 "ref global {} does not exist: there are {}",
-                global.0,
+                global.0.cast_signed(),
                 self.global_refs().len()
             ))
         })

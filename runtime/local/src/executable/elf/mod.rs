@@ -1,9 +1,9 @@
 //! Images of embedded ELF libraries ([`ElfImage`]): loads shared objects without dependencies, as the compiler writes them. The loader of
 //! embedded libraries and embedded plugins use it.
 //!
-//! `fatelf` chooses the file for the host among several, `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate` applies relocations to it. All of them work on slices, so
-//! no claim of a file makes them access anything outside the file and the image. Then the pages are protected, and only
-//! [`ElfImage::initialize`] runs code, which is trusted like any native code.
+//! `fatelf` chooses the file for the host among several, `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate`
+//! applies relocations to it. All of them work on slices, so no claim of a file makes them access anything outside the file and the
+//! image. Then the pages are protected, and only [`ElfImage::initialize`] runs code, which is trusted like any native code.
 
 mod dynamic;
 mod error;

@@ -180,7 +180,7 @@ fn the_file_for_the_machine_is_chosen_of_several() {
     assert_eq!(select(&bytes, Some(ElfMachine::RISCV)).unwrap(), b"riscv");
     // The chosen file is as good as if it were alone.
     assert!(relocated(select(&bytes, Some(ARM)).unwrap()).unwrap() == relocated(&arm).unwrap());
-    // What is no FatELF file stays as it is.
+    // A file that is no FatELF file stays as it is.
     assert!(select(&arm, Some(ElfMachine::X86_64)).unwrap() == arm);
     assert_eq!(select(b"\xfa", Some(ARM)).unwrap(), b"\xfa");
     let without = |wanted| select(&fatelf(&records[..2]), wanted).map(<[u8]>::to_vec).unwrap_err().to_string();

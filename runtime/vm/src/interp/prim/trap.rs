@@ -65,6 +65,7 @@ impl Trap {
                 format!("elements {index} to {index}+{count} of {size} bytes are outside the buffer's {length} bytes")
             }
             Trap::Globals { offset, size, length } => {
+                let offset = offset.cast_signed();
                 format!("an access of {size} bytes at {offset} is outside the {length} bytes of globals")
             }
         }
