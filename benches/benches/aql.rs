@@ -58,7 +58,7 @@ fn ring(criterion: &mut Criterion) {
             read.store(last.wrapping_add(1), Ordering::Release);
         });
     });
-    // What the benchmarks above left in the slots is not for the packet processor below.
+    // The packet processor below has slots of its own, without what the benchmarks above left.
     let slots: Vec<Slot> = (0..2 * BATCH).map(|_| Slot::invalid().expect("the type fits")).collect();
     let (write, read) = (AtomicU64::new(0), AtomicU64::new(0));
     let ring = Ring::new(&slots, &write, &read).expect("the number of slots is a power of two");

@@ -24,7 +24,7 @@ const RUNS: usize = 5;
 /// A kernel: the segment of its code object and the address in it, which are in the order in which programs load their kernels.
 type Key = (u64, u64);
 
-/// What was measured of a kernel.
+/// A measurement of a kernel.
 #[derive(Clone, Copy)]
 struct Sample {
     instructions: u64,

@@ -42,7 +42,7 @@ fn programs(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What the import `native.increment` is bound to.
+/// The module with the import `native.increment`.
 struct Native;
 
 #[vm_module(name = "native", version = 0)]

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         }
         slowest = slowest.max((begin.elapsed(), number));
         number += 1;
-        // What ends the process or does not end is after the last number that was shown.
+        // A mutant that ends the process or does not end is after the last number that was shown.
         if told.elapsed() > Duration::from_secs(10) {
             told = Instant::now();
             println!("{name}: next is {number}");

@@ -1,4 +1,4 @@
-//! What the targets for GPUs do with an input: readers of the driver `amdgpu`, the loader and the packet processors of the software agent, and the
+//! The targets for GPUs: readers of the driver `amdgpu`, the loader and the packet processors of the software agent, and the
 //! interpreter of gfx11 code.
 //!
 //! Addresses differ from run to run, so inputs of `gpu_packets` name them: a number whose high 16 bits are [`PLACE`] is one of memory, of a signal or
@@ -34,10 +34,10 @@ const SIGNAL_BYTES: usize = AmdSignal::SIZE;
 const SIGNALS: usize = 4;
 /// Packets of one input at most.
 const MAX_PACKETS: usize = 8;
-/// How long packets may take that wait for what nobody does.
+/// How long packets may wait for an event that never comes.
 const PATIENCE: Duration = Duration::from_millis(3);
 
-/// What a place is of.
+/// The kind of a location that an input names.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     /// Memory, from an offset on.

@@ -8,7 +8,7 @@ use vireo::asm::assemble;
 /// Functions of one module.
 const FUNCTIONS: usize = 6;
 
-/// What modules of several functions that do not call each other are made of.
+/// The functions of which modules of several functions that do not call each other are made.
 const PIECES: [&str; 11] = [
     include_str!("../../fixtures/golden/buffer.vmasm"),
     include_str!("../../fixtures/golden/compare.vmasm"),

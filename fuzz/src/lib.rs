@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub use mutate::mutant;
 pub use seeds::Seed;
 
-/// What is fuzzed.
+/// The subject of a fuzz target.
 pub struct Target {
     /// Its name: that of the program in `fuzz_targets/` and of the folder in `corpus/`.
     pub name: &'static str,
@@ -26,7 +26,7 @@ pub struct Target {
     /// # Panics
     /// If the input shows a bug.
     pub run: fn(&[u8]),
-    /// What inputs are made from, always in the same order.
+    /// The seeds of inputs, always in the same order.
     pub seeds: fn() -> Vec<Seed>,
     /// How many mutants of each seed the test runs, so that it takes a few seconds without optimisation.
     pub mutants: u64,

@@ -92,7 +92,7 @@ pub(super) fn arrays() -> Vec<Seed> {
     for (name, tensor) in tensors() {
         seeds.push(Seed { name: name.into(), bytes: write_npy(&tensor).expect("arrays have this type") });
     }
-    // What other programs write: a later version of the format, elements column by column, and a record.
+    // Arrays as other programs write them: a later version of the format, elements column by column, and a record.
     let header = |version: u8, text: &str, elements: &[u8]| {
         let length = u32::try_from(text.len()).expect("headers are short").to_le_bytes();
         let length = if version == 1 { &length[..2] } else { &length[..] };

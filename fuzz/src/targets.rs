@@ -1,4 +1,4 @@
-//! What the targets do with an input. None of them runs machine code that comes from a file.
+//! The work of the targets on an input. None of them runs machine code that comes from a file.
 
 use std::cell::RefCell;
 use std::io::{Seek, SeekFrom, Write};
@@ -43,7 +43,7 @@ pub(super) fn archive(bytes: &[u8]) {
     let mut names = 0;
     for parameter in &index {
         names += parameter.key.len() + parameter.metadata.len();
-        // What is listed can be read, its ends at least.
+        // A parameter that is listed can be read, its ends at least.
         let ParameterStorage::Stored { offset, .. } = parameter.storage else { continue };
         for at in [0, parameter.length.saturating_sub(1)].into_iter().filter(|at| *at < parameter.length) {
             contents.read_at(offset + at, &mut [0]).expect("is inside of the file");

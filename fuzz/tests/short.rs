@@ -62,7 +62,7 @@ fn every_target_is_tested_and_has_a_program() {
     assert_eq!(names, programs.collect());
 }
 
-/// What the readers are written for is among the seeds, and is accepted.
+/// Each format for which there is a reader is among the seeds, and is accepted.
 #[test]
 fn seeds_have_all_formats() {
     let names = |name: &str| (target(name).seeds)().into_iter().map(|seed| seed.name).collect::<Vec<_>>().join("\n");

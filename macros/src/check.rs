@@ -10,7 +10,7 @@ use vireo_codegen::model::hal::type_name;
 use crate::parse::{Errors, Export, Part};
 use crate::signature::{Conversion, Shape, Value, last_segment};
 
-/// What the specs say of calling conventions and modules. Errors are about `name`.
+/// The calling conventions and modules of the specs. Errors are about `name`.
 pub fn abi(name: &LitStr) -> syn::Result<Abi> {
     let mut diagnostics = Diagnostics::default();
     let files = vireo_spec::FILES.iter().filter(|(path, _)| path.starts_with("spec/abi/"));
@@ -38,7 +38,7 @@ pub fn load(name: &LitStr) -> syn::Result<Spec> {
     Ok(Spec { module, grammar })
 }
 
-/// What comes before the first dot of an export's name.
+/// The part of an export's name before the first dot.
 pub fn group(export: &str) -> &str {
     export.split('.').next().unwrap_or(export)
 }

@@ -6,7 +6,7 @@ use syn::{Ident, ImplItem, ImplItemFn, ItemImpl, LitInt, LitStr, Token};
 
 use crate::signature::{self, Signature};
 
-/// What the attribute of a module says.
+/// The kind of module that its attribute names.
 pub enum Kind {
     /// `spec = "hal"`: the module of that spec.
     Spec {

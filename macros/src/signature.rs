@@ -28,7 +28,7 @@ pub struct Argument {
     pub name: String,
     /// Where its type stands.
     pub span: Span,
-    /// What it is.
+    /// The shape of the argument or result.
     pub shape: Shape,
 }
 

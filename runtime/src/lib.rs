@@ -158,7 +158,7 @@ pub mod abi {
     pub use vireo_vm::abi::{
         Arguments, FromNumber, FromRef, FromSpan, IntoNumber, IntoRef, RawSpan, Span, Step, Tuple, Tuples,
     };
-    // What `#[vm_module]` writes calls of, and tests compare with the specs.
+    // For code that `#[vm_module]` writes, and for tests that compare with the specs.
     #[doc(hidden)]
     pub use vireo_vm::abi::{RefArgument, TextArgument, callees, modules, same_name, shims, state};
     #[doc(hidden)]
@@ -167,7 +167,7 @@ pub mod abi {
     pub use vireo_vm::native::DirectEntry;
 }
 
-/// What runs programs: limits of calls, the tiers, what programs print and trace.
+/// The execution of programs: limits of calls, the tiers, what programs print and trace.
 pub mod interp {
     // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier. What is compiled in the background, for
     // tests and for what measures.
@@ -348,7 +348,7 @@ pub mod vmfb {
 /// # }
 /// ```
 ///
-/// What the spec does not have is a compile error:
+/// An export that the spec does not have is a compile error:
 ///
 /// ```compile_fail
 /// struct Hal;

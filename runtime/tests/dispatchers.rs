@@ -47,7 +47,7 @@ impl Choices for Random {
     }
 }
 
-/// What differs between the ways, if anything does, or where one of them panics. Texts that are no program do not differ.
+/// The difference between the ways, if there is one, or where one of them panics. Texts that are no program do not differ.
 fn difference(text: &str) -> Option<String> {
     let bytes = assemble(text).ok()?;
     run_or_panic(&bytes).ok()?.err()
@@ -208,7 +208,7 @@ fn comparable(bytes: &[u8], args: [i32; 2]) -> vireo::Result<Option<String>> {
     })
 }
 
-/// What the reference runtime does differently, and how many calls were compared.
+/// The first difference to the reference runtime, and how many calls were compared.
 fn difference_to_reference(reference: &mut ReferenceRuntime, text: &str) -> (Option<String>, u64) {
     let Ok(bytes) = assemble(text) else { return (None, 0) };
     let mut compared = 0;
@@ -340,7 +340,7 @@ vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
 }
 ";
 
-/// What a program returns with these arguments and so many steps, and how many it takes.
+/// The result of a program with these arguments and this number of steps, and how many it takes.
 fn returned(bytes: &[u8], dispatch: Dispatch) -> impl Fn([i32; 2], u64) -> (Result<String, String>, u64) {
     let module = Module::from_bytes(bytes).unwrap();
     let function = Context::new([module]).unwrap().function("f0").unwrap();

@@ -1,7 +1,7 @@
 //! `cargo xtask facts`: finds literals in hand-written Rust that repeat a fact of `spec/`.
 //!
 //! It looks at the sources of the runtime, the command and the macros, without tests, attributes and comments. Of texts it knows those of
-//! the specs that nobody writes by chance: of four characters at least, with a character that is no letter (`hal.device.id`,
+//! the specs that are not written by chance: of four characters at least, with a character that is no letter (`hal.device.id`,
 //! `embedded-elf-`, `__set_constants`). Of numbers it knows those that are written in hexadecimal with five digits at least and are
 //! no mask. A line with a comment `fact: WHY` may repeat one.
 
@@ -21,7 +21,7 @@ use crate::{Failure, op, workspace};
 
 /// The folders it looks at, below the workspace.
 const FOLDERS: [&str; 4] = ["runtime", "cli/src", "macros/src", "macros/bind/src"];
-/// What an exception begins with; the reason follows.
+/// The beginning of an exception; the reason follows.
 const EXCEPTION: &str = "fact: ";
 /// Shortest text that counts.
 const SHORTEST_TEXT: usize = 4;
@@ -65,7 +65,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         match path.is_dir() {
             true if matches!(name.as_str(), "tests" | "target" | "examples" | "benches") => {}
             true => found.extend(sources(&path)?),
-            // What a build script asks for are paths of generated files.
+            // Literals in build scripts are paths of generated files.
             false if matches!(name.as_str(), "tests.rs" | "op_tests.rs" | "build.rs" | "support_matrix.rs") => {}
             false if name.ends_with(".rs") => found.push(path),
             false => {}
@@ -75,7 +75,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// What the specs say, each with what it is.
+/// The facts of the specs, each with its meaning.
 #[derive(Default)]
 struct Facts {
     texts: BTreeMap<String, String>,
@@ -186,7 +186,7 @@ impl Facts {
         Ok(findings)
     }
 
-    /// What a literal repeats.
+    /// The meaning of the fact that a literal repeats.
     fn meaning(&self, literal: &str) -> Option<&str> {
         let found = match syn::parse_str::<Lit>(literal).ok()? {
             Lit::Str(text) => self.texts.get(&text.value()),

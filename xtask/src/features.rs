@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What people and scripts run, beside `cargo test --workspace`.
+/// The commands of people and scripts, beside `cargo test --workspace`.
 const COMMANDS: [&[&str]; 8] = [
     &["test", "-p", "vireo-runtime"],
     &["test", "-p", "vireo-runtime", "-p", "vireo-codegen", "-p", "vireo-snapshots"],
@@ -28,7 +28,7 @@ type Target = (String, String);
 /// The ways in which each target is compiled: its features and profile.
 type Variants = BTreeMap<Target, BTreeSet<String>>;
 
-/// What devices, compilers and archives need, and `vireo` with the feature `vm` alone does not have.
+/// The dependencies of devices, compilers and archives, which `vireo` with the feature `vm` alone does not have.
 const NOT_FOR_BYTECODE: [&str; 7] = ["libloading", "dynasmrt", "iced-x86", "serde_json", "tempfile", "flate2", "zip"];
 
 /// Fails with the dependencies that some command compiles in another way than the whole workspace.

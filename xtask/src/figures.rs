@@ -15,10 +15,10 @@ const README: &str = "README.md";
 const TEMPLATE: &str = "benches/how_fast.md";
 const KEPT: &str = "benches/figures.json";
 
-/// What follows the section.
+/// The heading after the section.
 const NEXT: &str = "\n## Where to read on\n";
 
-/// What `benches/figures.py` keeps.
+/// The figures that `benches/figures.py` keeps.
 #[derive(Deserialize)]
 struct Kept {
     /// The machine whose figures are quoted.

@@ -20,6 +20,7 @@ mod op;
 mod opcodes;
 mod outside;
 mod package;
+mod prose;
 mod semver;
 mod skipped;
 mod soft;
@@ -41,6 +42,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask opcodes
        cargo xtask outside
        cargo xtask package
+       cargo xtask prose
        cargo xtask semver [--accept]
        cargo xtask skipped FILE
        cargo xtask soft DIRECTORY
@@ -61,6 +63,7 @@ handlers   disassembles the handlers of the threaded dispatcher, in an optimised
 opcodes    writes the table of the decoder that finds instructions which a processor lacks
 outside    builds and runs the program of the README in a crate outside of the workspace
 package    packages the crates that are published, and builds each from its package
+prose      counts the comments that break the rules of prose, fails if there are more than before, and notes if there are fewer
 semver     fails if the public items of the library differ from those in snapshots/api/, or records them there
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has
 soft       builds the software libraries of GPUs into DIRECTORY, under the names that programs load them by";
@@ -105,6 +108,7 @@ fn main() -> ExitCode {
         ["opcodes"] => opcodes::opcodes(),
         ["outside"] => outside::outside().map_err(Failure::Wrong),
         ["package"] => package::package().map_err(Failure::Wrong),
+        ["prose"] => prose::prose(),
         ["semver"] => semver::semver(false).map_err(Failure::Wrong),
         ["semver", "--accept"] => semver::semver(true).map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),

@@ -16,7 +16,7 @@ pub fn outside() -> Result<(), String> {
     let readme = read("README.md")?;
     let program = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
     let program = program.ok_or("README.md has no program in Rust")?;
-    // What is `use`d stands outside of functions in most programs.
+    // The items that are `use`d stand outside of functions in most programs.
     let (uses, body): (Vec<&str>, Vec<&str>) = program.lines().partition(|line| line.starts_with("use "));
     let text = format!(
         "{}\n\nfn main() -> vireo::Result<()> {{\n    {}\n    Ok(())\n}}\n",

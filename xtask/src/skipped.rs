@@ -38,7 +38,7 @@ pub fn report(text: &str) -> Result<String, String> {
     Ok(report)
 }
 
-/// What a machine can do, as far as tests ask for it.
+/// The abilities of a machine, as far as tests ask for them.
 struct Machine {
     /// Features of the processor, if the system names them.
     features: Vec<String>,
@@ -75,7 +75,7 @@ impl Machine {
     }
 }
 
-/// What of `text` should have run on the machine.
+/// The tests in `text` that should have run on the machine.
 fn judge(text: &str, machine: &Machine) -> Result<Vec<String>, String> {
     let mut problems = Vec::new();
     for (need, tests) in skips(text)? {

@@ -16,7 +16,7 @@ const NAME: &str = "libhsa-runtime64.so.1";
 /// The name that programs look up which load it themselves, and the linker.
 const LINK: &str = "libhsa-runtime64.so";
 
-/// What the standard library needs of the system.
+/// The libraries of the system that the standard library needs.
 const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
 /// Builds the libraries into `directory`.

@@ -88,7 +88,7 @@ fn programs_for_amd_gpus_run_on_the_software_agent() {
     assert!(absent.stdout.contains("/no/such/file"), "{}", absent.stdout);
 }
 
-/// Messages of the software agent go to stderr. Where nobody reads that, they are lost, and nothing else is.
+/// Messages of the software agent go to stderr. Without a reader there they are lost, and nothing else is.
 #[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
 #[test]
 fn a_closed_stderr_does_not_stop_the_software_agent() {

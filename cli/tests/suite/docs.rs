@@ -25,13 +25,13 @@ const YOURS: [&str; 5] = ["model.vmfb", "model.irpa", "sums.vmfb", "libmine.so",
 const EXTENSIONS: [&str; 11] =
     ["vmfb", "npy", "npz", "irpa", "gguf", "safetensors", "co", "hsaco", "so", "vmasm", "mlir"];
 
-/// What names a file to be written before `=`, or as the word before it.
+/// The flags that name a file to be written, before `=` or as the word before it.
 const OUTPUTS: [&str; 3] = ["--output", "-o", "--junit"];
 
 /// A command of a guide.
 struct Example {
     text: String,
-    /// What it prints, if the guide shows that.
+    /// The output, if the guide shows that.
     expected: Option<String>,
     /// The exit code that the guide shows.
     code: Option<i32>,

@@ -29,7 +29,7 @@ fn the_race_of_a_compiled_program_is_found() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
 }
 
-/// A tensor that nobody wrote is found each time that the program makes one: its memory is not that of another one, and no zeros.
+/// A tensor that was never written is found each time that the program makes one: its memory is not that of another one, and no zeros.
 #[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
 #[test]
 fn loads_of_what_a_compiled_program_has_not_written_are_found() {

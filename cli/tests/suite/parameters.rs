@@ -102,7 +102,7 @@ fn conversion_makes_the_file_that_the_reference_tool_makes() {
     refused(&run(&["params", "convert", archive, "--splat=b=f32", &flag]), 2, &["--splat=b=f32"]);
     refused(&run(&["params", "convert", archive, "--output=x.safetensors"]), 2, &["UNIMPLEMENTED", ".irpa"]);
     refused(&run(&["params", "convert", &flag]), 2, &["no parameters"]);
-    // What failed has left the file alone.
+    // A command that failed has left the file alone.
     assert!(ok(vireo(folder.path(), ["params", "dump", "out.irpa"])).contains("`c`"));
 }
 

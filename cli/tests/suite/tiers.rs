@@ -42,7 +42,7 @@ fn program() -> TempDir {
     temporary
 }
 
-/// What `--tier=` takes here.
+/// The values of `--tier=` here.
 pub fn tiers() -> &'static [&'static str] {
     if has_jit() { &["interp", "jit", "auto", "both"] } else { &["interp", "auto"] }
 }

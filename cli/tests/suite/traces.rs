@@ -142,7 +142,7 @@ fn calls_of_devices_are_validated_first() {
         "{}",
         traced.stderr
     );
-    // What is right is as without it.
+    // A program that is right runs as without it.
     let outcome = abs(&["--device_validate"]);
     assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, STDOUT, ""));
 }

@@ -107,7 +107,7 @@ fn choice(choice: &Choice) -> TokenStream {
         pub enum #name { #(#variants)* }
 
         impl #name {
-            /// What a number stands for, if it has a meaning.
+            /// The meaning of a number, if it has one.
             pub const fn of(number: u32) -> Option<Self> {
                 match number {
                     #(#of)*

@@ -117,7 +117,7 @@ fn accesses() -> TokenStream {
         #[derive(Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Part { #parts }
 
-        /// What is loaded or stored.
+        /// The form of a value that is loaded or stored.
         #[derive(Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Value { #(#[doc = #docs] #values,)* }
 

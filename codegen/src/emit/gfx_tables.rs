@@ -96,7 +96,7 @@ fn encodings(gfx: &Gfx) -> TokenStream {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Field { #(#fields)* }
 
-        /// What a field means.
+        /// The meaning of a field.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum FieldKind { #(#kinds)* }
 

@@ -35,7 +35,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     vec![source("hal/checks.rs", "spec/hal/*.yaml", items)]
 }
 
-/// What command buffers must hold to record a call.
+/// The requirements that command buffers keep when they record a call.
 fn recorded(methods: &[(&Object, &Method)]) -> TokenStream {
     let arms = methods.iter().filter_map(|(object, method)| {
         let variant = method_variant(object, method);

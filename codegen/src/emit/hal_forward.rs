@@ -63,7 +63,10 @@ fn forwarding_trait(hal: &Hal, object: &Object) -> TokenStream {
     let (name, of, inner) = (trait_ident(&object.name), type_ident(&object.name), inner_ident(object));
     let (argument, inner_of) = (value_ident(&object.name), format_ident!("{inner}_of"));
     let doc = format!("Forwards to an inner [`{of}`] what a wrapper does not override; [`Forward`] makes the object.");
-    let of_doc = format!("What `{}` forwards to if it is a [`Forward`] of this type, else `{0}` itself.", object.name);
+    let of_doc = format!(
+        "The object that `{}` forwards to if it is a [`Forward`] of this type, else `{0}` itself.",
+        object.name
+    );
     let (base, before) = match &object.extends {
         Some(base) => (trait_ident(base).to_token_stream(), None),
         None => (quote!(Any + Debug + Send + Sync), Some(before())),
@@ -115,7 +118,7 @@ fn provided(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
         quote!(#[doc = ""] #[doc = "# Errors"] #[doc = #doc])
     });
     let unsafety = method.safety.as_ref().map(|_| {
-        let doc = format!("What {path} asks for.");
+        let doc = format!("The guarantees that {path} asks for.");
         (quote!(#[doc = ""] #[doc = "# Safety"] #[doc = #doc]), quote!(unsafe))
     });
     let (docs, unsafety) = unsafety.unzip();

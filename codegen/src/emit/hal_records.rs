@@ -16,7 +16,8 @@ use crate::load::Spec;
 use crate::model::hal::{Field, Form, Hal, Kind, Method, Numbers, Object, Shape, Struct};
 use crate::model::int::Int;
 
-/// The object of which parts are objects that no call makes: `observe/record` of the runtime says how it is kept.
+/// The name of the object whose parts, its subspans, are objects that no recorded call makes: `observe/record` of the runtime says how it is
+/// kept.
 const BUFFER: &str = "buffer";
 
 /// `hal/records.rs`

@@ -135,7 +135,7 @@ fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     quote! { #(#docs)* #many #unsafety fn #name #signature #body }
 }
 
-/// What makes a method fail, as a sentence; empty if the spec does not say.
+/// The reason for which a method fails, as a sentence; empty if the spec does not say.
 fn errors(method: &Method) -> String {
     let missing = (method.default == Some(DefaultBody::Unimplemented)).then_some("UNIMPLEMENTED where it is missing.");
     missing.into_iter().chain(method.errors.as_deref()).collect::<Vec<_>>().join(" ")

@@ -162,7 +162,7 @@ fn lanes_method(primitive: &Primitive) -> Method {
     Method { declaration: quote!(#[doc = #doc] #declaration), arm }
 }
 
-/// The methods of all that `primitives` are, and the arms of those of each form.
+/// The methods of a generated trait, one for each primitive, with the match arms that call them, by the form of the primitive.
 struct Methods(Vec<(Form, Method)>);
 
 impl Methods {
@@ -186,7 +186,7 @@ struct LanesOf {
     docs: &'static [&'static str],
     /// The functions that compute, load and store.
     functions: [&'static str; 3],
-    /// What they do, in messages.
+    /// Their actions for messages, in the same order.
     whats: [&'static str; 3],
     /// How a primitive is computed in such lanes.
     lanes: fn(&Primitive) -> Option<Lanes>,

@@ -305,7 +305,8 @@ fn body(isa: &Isa, op: &Op) -> TokenStream {
     }
 }
 
-/// What a repeated sequence asks of an op that writes a value: its register, and whether that is the register of the first operand, if it can be.
+/// The requirement of a repeated sequence on an op that writes a value: its register, and whether that is the register of the first
+/// operand, if it can be.
 fn written(op: &Op) -> Option<TokenStream> {
     let position = |field: &Field| {
         let index = op.fields.iter().position(|other| other.name == field.name);

@@ -205,7 +205,7 @@ pub struct EnumValue {
     pub name: String,
     /// Its number.
     pub value: u64,
-    /// What it means.
+    /// The meaning of the value.
     #[serde(default)]
     pub doc: String,
 }

@@ -2,7 +2,7 @@
 //!
 //! Only method calls of the vocabulary are accepted. Operators, `if`, `as`, closures and blocks are refused, because they would
 //! hide a choice (wrap or trap, which rounding) that a primitive states in its name. Properties of an op are read off its typed
-//! expression; nobody declares them.
+//! expression and not declared.
 
 mod expr;
 mod infer;

@@ -1,7 +1,7 @@
 //! Primitives of `semantics`: signature, effects, and how compiled code executes one. The primitives themselves are entries of
 //! `spec/vm/primitives`, which `vocabulary` reads.
 //!
-//! What a primitive computes is stated in its doc; the interpreter's version is the definition that all tiers are compared with.
+//! The doc of a primitive states its result; the interpreter's version is the definition that all tiers are compared with.
 
 use std::fmt;
 use std::sync::Arc;

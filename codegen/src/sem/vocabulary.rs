@@ -286,7 +286,7 @@ impl Reader<'_> {
         if primitive.byte_lanes().is_some() && (primitive.lanes().is_none() || !has_elements_of_bytes) {
             self.error("byte_lanes", "what has lanes of bytes has `lanes`, and elements of one byte if it has some");
         }
-        // What has types of its own has lanes of one size.
+        // A primitive with types of its own has lanes of one size.
         if !primitive.is_open() && primitive.lanes().is_some() && primitive.wide_lanes().is_some() {
             self.error("wide_lanes", "only what works on several types has lanes of several sizes");
         }

@@ -119,7 +119,7 @@ fn files(right: &str, wrong: &str) -> Vec<(&'static str, String)> {
     texts.map(|(path, text)| (path, text.replacen(right, wrong, 1))).to_vec()
 }
 
-/// What is said of the files with `wrong` in place of `right`, without the folder.
+/// The errors for the files with `wrong` in place of `right`, without the folder.
 fn refused(right: &str, wrong: &str) -> String {
     let files = files(right, wrong);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();

@@ -132,7 +132,7 @@ fn rules_become_checks() {
     ] {
         assert!(text.contains(part), "{part}\nis not in\n{text}");
     }
-    // What is wrong with an operation is for its timelines to say.
+    // The timelines of an operation tell its faults.
     let observe = generated(&files(DEVICE, RECORDER), "hal/observe.rs");
     assert!(observe.contains("Err(failure) => fail_operation(&wait, &signal, failure)"), "{observe}");
 }

@@ -1,4 +1,4 @@
-//! What is generated for wrappers of HAL objects: the exact text for a mini-spec, and no method forgotten for the real one.
+//! The generated wrappers of HAL objects: the exact text for a mini-spec, and no method forgotten for the real one.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn wrappers_forward_what_they_do_not_override() {
 pub trait ForwardGate: Any + Debug + Send + Sync {
     /// The object that methods are forwarded to, always the same.
     fn inner(&self) -> &Arc<dyn Gate>;
-    /// What `gate` forwards to if it is a [`Forward`] of this type, else `gate` itself.
+    /// The object that `gate` forwards to if it is a [`Forward`] of this type, else `gate` itself.
     fn inner_of(gate: &Arc<dyn Gate>) -> &Arc<dyn Gate>
     where
         Self: Sized,
@@ -71,7 +71,7 @@ pub trait ForwardGate: Any + Debug + Send + Sync {
     /// Those of [`Gate::adopt`].
     ///
     /// # Safety
-    /// What [`Gate::adopt`] asks for.
+    /// The guarantees that [`Gate::adopt`] asks for.
     unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> Result<()> {
         // SAFETY: the caller guarantees the same to this method.
         unsafe { self.inner().adopt(memory) }
@@ -136,7 +136,7 @@ fn a_wrapper_of_an_extension_wraps_what_it_extends() {
 pub trait ForwardPost: ForwardGate {
     /// The object that methods are forwarded to, always the same.
     fn inner_post(&self) -> &Arc<dyn Post>;
-    /// What `post` forwards to if it is a [`Forward`] of this type, else `post` itself.
+    /// The object that `post` forwards to if it is a [`Forward`] of this type, else `post` itself.
     fn inner_post_of(post: &Arc<dyn Post>) -> &Arc<dyn Post>
     where
         Self: Sized,

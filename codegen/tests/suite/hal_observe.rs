@@ -1,4 +1,4 @@
-//! What is generated for observers of devices: the exact text for a mini-spec, and no method forgotten for the real one.
+//! The generated observers of devices: the exact text for a mini-spec, and no method forgotten for the real one.
 
 use vireo_codegen::load;
 
@@ -197,7 +197,7 @@ fn a_spec_without_devices_has_no_observers() {
     assert!(refused(&[("spec/hal/lamp.yaml", &bare)]).contains("spec/hal/lamp.yaml:"));
 }
 
-/// What is observed of the real spec: whoever adds an object sees here what becomes of it.
+/// The observed objects of the real spec: an object that is added to the spec changes this list.
 #[test]
 fn the_objects_of_the_real_spec() {
     let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));

@@ -1,4 +1,4 @@
-//! What is generated to keep calls: the exact text for a mini-spec.
+//! The generated records of calls: the exact text for a mini-spec.
 
 use crate::hal::generated;
 use crate::hal_observe::MINI;
@@ -7,7 +7,7 @@ use crate::hal_observe::MINI;
 fn calls_are_kept_with_all_they_have() {
     let text = generated(MINI, "hal/records.rs");
     for part in [
-        // What calls do not have is marked.
+        // Values that calls do not have are marked.
         "\
         failure: Status,
     },

@@ -1,4 +1,4 @@
-//! What the interpreter gets from mini-specs: exact handlers, and the loop that calls them.
+//! The interpreter of mini-specs: exact handlers, and the loop that calls them.
 
 use vireo_codegen::generate;
 

@@ -12,7 +12,7 @@ use vireo_codegen::sem::{Lanes, Lowering, Primitive};
 
 use crate::skip::{Need, skipped};
 
-/// What the generated file takes from the runtime, as far as declarations need it.
+/// The items of the runtime that the generated file uses, as far as declarations need them.
 const RUNTIME: &str = "
     #![allow(dead_code, unused_variables)]
     mod dynasmrt {
@@ -38,7 +38,7 @@ const RUNTIME: &str = "
     }
 ";
 
-/// What the runtime imports for it.
+/// The imports of the runtime for it.
 const IMPORTS: &str = "
     use crate::dynasmrt;
     use crate::math::vector::Function;

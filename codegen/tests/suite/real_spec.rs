@@ -12,7 +12,7 @@ fn generate_from(files: &[(&str, &str)]) -> Vec<GeneratedFile> {
     generate(&load(files).unwrap_or_else(|diagnostics| panic!("{diagnostics}")))
 }
 
-/// What follows from the specs as they are. To generate everything takes long enough for the tests to share it.
+/// The files that are generated from the specs as they are. To generate everything takes long enough for the tests to share it.
 static GENERATED: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| generate_from(vireo_spec::FILES));
 
 /// Compares file by file, so that a failure names the file instead of printing all of them.

@@ -213,7 +213,7 @@ fn pages_need_nothing_from_elsewhere() {
     }
 }
 
-/// What a reader who cannot see the page, or has no mouse, finds their way by.
+/// Landmarks and labels guide a reader who cannot see the page, or has no mouse.
 #[test]
 fn pages_have_landmarks_and_labels() {
     for GeneratedFile { path, text } in pages(&manual()) {
@@ -242,7 +242,7 @@ fn pages_have_landmarks_and_labels() {
     }
 }
 
-/// What is wider than a telephone stands in a box of its own that scrolls.
+/// Tables and figures that are wider than a telephone stand in boxes of their own that scroll.
 #[test]
 fn wide_things_scroll_in_boxes_of_their_own() {
     let files = manual();

@@ -15,7 +15,7 @@ for (const query of queries) {
 }
 ";
 
-/// What is typed, and what the first results are.
+/// The texts that are typed, and the first results.
 const QUERIES: [(&str, &str); 11] = [
     // A whole name, with and without the prefix of ops, in any case.
     ("add.i32", "add.i32 (op) vm-integer.html#add.i32"),

@@ -45,7 +45,7 @@ kernel_functions! {
     /// # Safety
     /// The parameters are those of the declaration in the program; the context is the one that `resolve` set.
     unsafe fn scale(params: *mut c_void, context: *mut c_void, _reserved: *mut c_void) -> i32 {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the parameters are those of the declaration in the program; the context is the one that `resolve` set.
         let (params, instance) = unsafe { (&*params.cast::<ScaleParams>(), &*context.cast::<Instance>()) };
         instance.calls.fetch_add(1, Ordering::Relaxed);
         for index in params.first..params.first + params.count {
@@ -114,7 +114,8 @@ kernel_functions! {
         let params = unsafe { &*params };
         let (mut status, mut resolution) = (0, PluginResolution::empty());
         for index in 0..params.count as usize {
-            // SAFETY: as above; names end with zeros.
+            // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for the result; names end
+            // with zeros.
             let (name, function, context) = unsafe {
                 let name = CStr::from_ptr((*params.symbol_names.add(index)).cast()).to_bytes();
                 (name, &mut *params.functions.add(index), &mut *params.contexts.add(index))
@@ -132,7 +133,7 @@ kernel_functions! {
                 status = StatusCode::NotFound as u64;
             }
         }
-        // SAFETY: as above.
+        // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for the result.
         unsafe { *out_resolution = resolution.bits() };
         status
     }

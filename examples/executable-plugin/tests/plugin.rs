@@ -62,16 +62,16 @@ fn kernels_call_the_plugin() {
 #[test]
 fn functions_are_found_one_by_one() {
     let Some(library) = library() else { return };
-    // SAFETY: as above.
+    // SAFETY: it is the library of this package.
     let plugin = Arc::new(unsafe { ExecutablePlugin::load(&library, &[]) }.unwrap());
     assert!(plugin.resolve("vireo_example_scale").is_some_and(|import| !import.context.is_null()));
     assert!(plugin.resolve("vireo_example").is_none());
     // A second instance of the same library has a state of its own.
-    // SAFETY: as above.
+    // SAFETY: it is the library of this package.
     let other = unsafe { ExecutablePlugin::load(&library, &[]) }.unwrap();
     let context = |plugin: &ExecutablePlugin| plugin.resolve("vireo_example_scale").map(|import| import.context);
     assert_ne!(context(&plugin), context(&other));
-    // SAFETY: as above, as a part of this program.
+    // SAFETY: it is the library of this package, as a part of this program.
     let linked =
         unsafe { ExecutablePlugin::from_query(vireo_executable_plugin::iree_hal_executable_plugin_query, &[]) };
     assert_eq!(linked.unwrap().name(), "vireo_example");

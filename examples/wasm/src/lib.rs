@@ -21,7 +21,7 @@ pub struct Program {
     module: Module,
 }
 
-/// What a run of a program did.
+/// The result of a run of a program.
 #[derive(Debug)]
 pub struct Outcome {
     /// The exit code.
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub stderr: Vec<u8>,
 }
 
-/// What a running program has of the host.
+/// The parts of the host that a running program has.
 struct State {
     wasi: WasiP1Ctx,
     limits: StoreLimits,

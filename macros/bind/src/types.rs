@@ -53,7 +53,7 @@ impl Type {
         }
     }
 
-    /// What a function returns for it.
+    /// The type that a function returns for it.
     pub fn result(&self) -> TokenStream {
         match self {
             Type::Number(kind) => number(*kind),
@@ -64,7 +64,7 @@ impl Type {
         }
     }
 
-    /// What a function takes for it, with the expression that makes an input of `value`.
+    /// The types of parameters that a function has for it, with the expression that makes an input of `value`.
     pub fn arguments(&self) -> Vec<(TokenStream, TokenStream)> {
         let plain = quote!(::vireo::Input::from(value));
         let tensors = || {

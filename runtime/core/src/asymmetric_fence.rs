@@ -30,7 +30,7 @@ pub fn is_ready() -> bool {
         let ask = || {
             is_supported();
         };
-        // Without a thread for it, nobody asks, and the fences are not used.
+        // Without a thread for it there are no requests, and the fences are not used.
         let _ = background::submit(Urgency::Ahead, Box::new(ask));
     });
     false

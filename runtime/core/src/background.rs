@@ -2,8 +2,8 @@
 //! functions in it, and asymmetric fences ask the system whether it supports them.
 //!
 //! The thread is started by a job that finds none, and ends when there has been none for a while. Jobs keep nothing alive and hold no lock of
-//! others, so nobody has to wait for them. A fork waits for the job that runs, so that the child finds no lock that a thread holds which it does not
-//! have; what is queued is done in both processes.
+//! others, so no thread has to wait for them. A fork waits for the job that runs, so that the child finds no lock that a thread holds which
+//! it does not have; what is queued is done in both processes.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -179,7 +179,7 @@ fn lower_priority() {
     }
 }
 
-/// What a fork needs.
+/// Handlers of `fork`, which stop the thread before and start it after.
 mod fork {
     /// Lets each fork wait for the job that runs.
     #[cfg(unix)]
@@ -203,7 +203,7 @@ mod fork {
         use crate::background::{Queue, lock, wait_for_running};
 
         thread_local! {
-            /// The lock of the queue, which the thread holds while it forks: nobody can begin a job.
+            /// The lock of the queue, which the thread holds while it forks: no job can begin.
             static LOCK: Cell<Option<MutexGuard<'static, Queue>>> = const { Cell::new(None) };
         }
 
@@ -282,7 +282,7 @@ mod tests {
                     wait();
                     receiver.try_iter().eq([0, 1, 2])
                 };
-                // SAFETY: as above.
+                // SAFETY: these only end the process, the former if it waits for ever.
                 unsafe { libc::_exit(i32::from(!all)) };
             }
             child => {

@@ -13,7 +13,7 @@ pub use crate::pages::{CAN_EXECUTE, Protection, page_size};
 
 use crate::pages::PageMapping;
 
-/// What the pages are for, in messages.
+/// The purpose of the pages, in messages.
 const PURPOSE: &str = "native code";
 
 /// Pages that are being written.

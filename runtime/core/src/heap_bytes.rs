@@ -14,7 +14,7 @@ pub struct HeapBytes {
 
 // SAFETY: the bytes are accessed only through raw pointers, and do not move until they are freed.
 unsafe impl Send for HeapBytes {}
-// SAFETY: as above; no Rust reference to the bytes exists.
+// SAFETY: the bytes are accessed only through raw pointers, and do not move until they are freed; no Rust reference to the bytes exists.
 unsafe impl Sync for HeapBytes {}
 
 /// The alignment of every allocation of the heap.

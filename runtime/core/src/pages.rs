@@ -38,7 +38,7 @@ unsafe impl Send for PageMapping {}
 unsafe impl Sync for PageMapping {}
 
 impl PageMapping {
-    /// Maps at least `length` zeroed bytes, rounded up to pages, which nobody can access.
+    /// Maps at least `length` zeroed bytes, rounded up to pages, without access.
     pub fn inaccessible(length: usize, purpose: &str) -> Result<PageMapping> {
         PageMapping::map(length, purpose, system::Pages::Inaccessible)
     }
@@ -48,7 +48,7 @@ impl PageMapping {
         PageMapping::map(length, purpose, system::Pages::Writable)
     }
 
-    /// The same; pages that nobody has written to take no memory, where the system can do that.
+    /// The same; pages that were never written take no memory, where the system can do that.
     pub fn reserved(length: usize, purpose: &str) -> Result<PageMapping> {
         PageMapping::map(length, purpose, system::Pages::Reserved)
     }
@@ -81,7 +81,7 @@ impl PageMapping {
         if range.is_empty() {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the range lies within the mapping, without references to its bytes.
         unsafe {
             let first = self.base.add(range.start);
             system::protect(first, range.len(), protection)?;
@@ -122,7 +122,7 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
     unsafe extern "C" {
         fn sys_icache_invalidate(start: *mut std::ffi::c_void, length: usize);
     }
-    // SAFETY: the caller's promise; the function has this type by its documentation.
+    // SAFETY: the caller guarantees that the range is mapped and readable; the function has this type by its documentation.
     unsafe { sys_icache_invalidate(first.as_ptr().cast(), length) };
 }
 
@@ -135,7 +135,7 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
     use windows_sys::Win32::System::Diagnostics::Debug::FlushInstructionCache;
     use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
-    // SAFETY: the caller's promise. It fails only for another process, and this one is meant.
+    // SAFETY: the caller guarantees that the range is mapped and readable. It fails only for another process, and this one is meant.
     unsafe { FlushInstructionCache(GetCurrentProcess(), first.as_ptr().cast(), length) };
 }
 
@@ -161,7 +161,7 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
     // SAFETY: a barrier: the cleaned lines are seen before any instruction is discarded.
     unsafe { asm!("dsb ish", options(nostack, preserves_flags)) };
     for address in lines(code_line) {
-        // SAFETY: as above.
+        // SAFETY: the line is in the range, which is mapped.
         unsafe { asm!("ic ivau, {}", in(reg) address, options(nostack, preserves_flags)) };
     }
     // SAFETY: barriers: the instructions are discarded everywhere before this thread continues, and it fetches its own again.
@@ -215,7 +215,7 @@ mod system {
             Protection::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
             Protection::ReadExecute => MprotectFlags::READ | MprotectFlags::EXEC,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the pages are part of a mapping, without references to their bytes.
         let result = unsafe { mprotect(first.as_ptr().cast(), length, flags) };
         result.map_err(|error| Status::internal(format!("cannot protect native code: {error}")))
     }
@@ -223,7 +223,8 @@ mod system {
     /// # Safety
     /// The range is exactly one mapping of `map`, and nothing refers to it any more.
     pub unsafe fn unmap(base: NonNull<u8>, length: usize) {
-        // SAFETY: the caller's promise. Failure would mean that it is not mapped, which leaves nothing to do.
+        // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any more. Failure would
+        // mean that it is not mapped, which leaves nothing to do.
         let _ = unsafe { munmap(base.as_ptr().cast(), length) };
     }
 }
@@ -260,7 +261,7 @@ mod system {
         info.dwPageSize as usize
     }
 
-    /// Memory that nobody has written to counts against the limit of the system here, but takes no memory.
+    /// Memory that was never written counts against the limit of the system here, but takes no memory.
     pub fn map(length: usize, pages: Pages) -> Option<NonNull<u8>> {
         let protection = match pages {
             Pages::Inaccessible => PAGE_NOACCESS,
@@ -281,7 +282,7 @@ mod system {
             Protection::ReadExecute => PAGE_EXECUTE_READ,
         };
         let mut old = 0;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the pages are part of a mapping, without references to their bytes.
         if unsafe { VirtualProtect(first.as_ptr().cast(), length, protection, &raw mut old) } != 0 {
             return Ok(());
         }
@@ -291,7 +292,8 @@ mod system {
     /// # Safety
     /// The range is exactly one mapping of `map`, and nothing refers to it any more.
     pub unsafe fn unmap(base: NonNull<u8>, _length: usize) {
-        // SAFETY: the caller's promise. The length is that of the allocation, which is what zero stands for.
+        // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any more. The length is
+        // that of the allocation, which is what zero stands for.
         unsafe { VirtualFree(base.as_ptr().cast(), 0, MEM_RELEASE) };
     }
 }
@@ -341,7 +343,8 @@ mod system {
     /// The range is exactly one allocation of `map`, and nothing refers to it any more.
     pub unsafe fn unmap(base: NonNull<u8>, length: usize) {
         if let Ok(layout) = Layout::from_size_align(length, PAGE_SIZE) {
-            // SAFETY: the caller's promise; this is the layout that it was allocated with.
+            // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any more; this is the
+            // layout that it was allocated with.
             unsafe { dealloc(base.as_ptr(), layout) };
         }
     }

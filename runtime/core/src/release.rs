@@ -71,7 +71,7 @@ pub unsafe fn release(object: NonNull<()>, drop: unsafe fn(NonNull<()>)) {
         return wait(Pending::Object { object, drop });
     }
     let _level = Level::enter(depth);
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `drop` may be called with the object once, on this thread.
     unsafe { drop(object) };
 }
 

@@ -137,7 +137,7 @@ impl Status {
         self.0.code
     }
 
-    /// What went wrong.
+    /// The description of the failure.
     pub fn message(&self) -> &str {
         &self.0.message
     }

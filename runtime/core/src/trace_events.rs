@@ -1,5 +1,5 @@
-//! Trace events ([`TraceEvents`]): the JSON of Chrome's tracing tools, which Perfetto opens as well. Whoever records times of a device writes them
-//! with this: packets of the software agent, profiles of drivers.
+//! Trace events ([`TraceEvents`]): the JSON of Chrome's tracing tools, which Perfetto opens as well. Recorders of the times of devices
+//! write them with this: packets of the software agent, profiles of drivers.
 //!
 //! The format is "Trace Event Format" of the Chromium project: one object with a list of events. A *process* groups tracks, a *track* (a thread
 //! there) is a row with slices, of which one lies within the other or after it. Times are microseconds with three decimals, from nanoseconds.

@@ -30,7 +30,7 @@ use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
 /// while it is loaded.
 pub unsafe fn load_driver_library(registry: &DriverRegistry, path: &Path) -> Result<DriverInfo> {
     registry.policy().allow_native_code(|| format!("driver library `{}`", path.display()))?;
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller trusts the library, whose `vireo_driver_plugin` is a [`DriverQuery`] that follows the rules of the interface.
     let plugin =
         unsafe { open(path) }.map_err(|status| status.context(format!("driver library `{}`", path.display())))?;
     let file = path.file_name().unwrap_or(path.as_os_str());

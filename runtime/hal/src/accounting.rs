@@ -17,7 +17,7 @@ pub(super) struct Counters {
     shards: [Padded<Shard>; SHARDS],
 }
 
-/// What some threads count.
+/// The counters of some threads.
 #[derive(Debug, Default)]
 struct Shard {
     host: Counter,
@@ -87,7 +87,7 @@ pub(super) struct Accounted {
     shard: usize,
     length: u64,
     host_local: bool,
-    /// What is charged to the memory budget for them.
+    /// The charge to the memory budget for them.
     _charge: Charge,
 }
 

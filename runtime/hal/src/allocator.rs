@@ -74,8 +74,8 @@ impl HeapAllocator {
         HeapAllocator { budget: Some(budget), ..HeapAllocator::without_reuse() }
     }
 
-    /// The same allocator, which maps pages for each large buffer: what nobody writes to takes no memory, and goes back to the system with the
-    /// buffer. Allocating takes longer.
+    /// The same allocator, which maps pages for each large buffer: pages that are not written take no memory, and goes back to the system
+    /// with the buffer. Allocating takes longer.
     pub fn mapped(self) -> HeapAllocator {
         HeapAllocator { maps: true, ..self }
     }
@@ -316,7 +316,7 @@ impl Allocator for HeapAllocator {
         }
         let owner = external.owner.clone();
         let (memory_type, access, usage) = (params.memory_type, params.access, params.usage);
-        // SAFETY: the caller guarantees exactly this.
+        // SAFETY: the caller guarantees that the memory is there, and may be accessed so, as long as its owner.
         let buffer = unsafe { HeapBuffer::wrap(owner, external.data, external.size, memory_type, access, usage) };
         Ok(Arc::new(buffer))
     }

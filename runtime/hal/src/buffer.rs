@@ -46,7 +46,7 @@ impl InlineBytes {
     }
 }
 
-/// What keeps memory of a program.
+/// The owner of memory of a program.
 enum KeptMemory {
     Object { _buffer: Obj<VmBuffer> },
     Mapping { _mapping: SharedOwner },
@@ -201,7 +201,7 @@ pub struct HeapBuffer {
 
 // SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive.
 unsafe impl Send for HeapBuffer {}
-// SAFETY: as above; no Rust reference to the bytes exists.
+// SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive; no Rust reference to the bytes exists.
 unsafe impl Sync for HeapBuffer {}
 
 impl HeapBuffer {

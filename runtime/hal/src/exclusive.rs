@@ -24,7 +24,7 @@ pub struct ExclusiveBytes {
 
 // SAFETY: it has exclusive access to the bytes, which `view` keeps.
 unsafe impl Send for ExclusiveBytes {}
-// SAFETY: as above; `&ExclusiveBytes` gives only `&[u8]`.
+// SAFETY: it has exclusive access to the bytes, which `view` keeps; `&ExclusiveBytes` gives only `&[u8]`.
 unsafe impl Sync for ExclusiveBytes {}
 
 impl ExclusiveBytes {
@@ -50,8 +50,8 @@ impl ExclusiveBytes {
     }
 }
 
-/// Overwrites the elements of a dense tensor with `bytes`, if there is no other reference to it and its buffer, so that nobody sees the change.
-/// Returns whether it did.
+/// Overwrites the elements of a dense tensor with `bytes`, if there is no other reference to it and its buffer, so that the change has no
+/// other observer. Returns whether it did.
 ///
 /// # Errors
 /// Failures of writing the buffer.

@@ -128,7 +128,7 @@ impl ExecutionTrace {
         });
     }
 
-    /// What a device that measures times itself tells of them.
+    /// The part of the trace for a device that measures times itself.
     pub(crate) fn device(self: &Arc<Self>, id: &str) -> DeviceTrace {
         let mut process = HOST;
         self.with(|state| {
@@ -149,7 +149,7 @@ pub(crate) struct DeviceTrace {
 
 #[derive(Default)]
 struct Queues {
-    /// What is to be added to times of the device, in nanoseconds, once that is known.
+    /// The difference of the host's clock to the device's, in nanoseconds, once that is known.
     offset: Option<i128>,
     all: HashMap<u32, QueueTrace>,
 }

@@ -19,9 +19,9 @@ use crate::{
 /// As `Device::import_file` requires.
 pub unsafe fn import(access: MemoryAccess, external: &ExternalFile) -> Result<Arc<dyn File>> {
     match external.r#type {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the memory is there, and may be accessed so, as long as its owner.
         ExternalFileType::HostAllocation => unsafe { memory(access, external) },
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that the descriptor is open.
         ExternalFileType::Fd => unsafe { descriptor::import(access, external) },
     }
 }
@@ -48,7 +48,7 @@ unsafe fn memory(access: MemoryAccess, external: &ExternalFile) -> Result<Arc<dy
     let owner = external.owner.clone().unwrap_or_else(|| Arc::new(()) as Arc<dyn Any + Send + Sync>);
     let memory_type = MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE;
     let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT;
-    // SAFETY: the caller guarantees exactly this.
+    // SAFETY: the caller guarantees that the memory is there, and may be accessed so, as long as its owner.
     let storage = unsafe { HeapBuffer::wrap(owner, data, external.length, memory_type, access, usage) };
     Ok(Arc::new(MemoryFile { storage: Arc::new(storage), access }))
 }

@@ -18,7 +18,7 @@ pub struct NarrowFloat {
     unsigned_zero: bool,
 }
 
-/// What a format has besides numbers.
+/// The values of a format besides numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Specials {
     /// Infinities, NaNs and a negative zero, as IEEE 754 has them.

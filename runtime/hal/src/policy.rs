@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::limits::MemoryBudget;
 use crate::status::{Result, Status};
 
-/// What a program may do and use. Devices take it by `vireo::hal::BuiltinOptions`, contexts take its limits.
+/// The rights and limits of a program. Devices take it by `vireo::hal::BuiltinOptions`, contexts take its limits.
 ///
 /// ```
 /// use vireo::SecurityPolicy;

@@ -192,7 +192,7 @@ impl<T> Deref for Unshared<T> {
 impl<T> DerefMut for Unshared<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: `new` found no other reference, and none was made since: that takes this one, which nobody else can reach.
+        // SAFETY: `new` found no other reference, and none was made since: that takes this one, the only one there is.
         unsafe { &mut *Arc::as_ptr(&self.0).cast_mut() }
     }
 }

@@ -23,7 +23,7 @@ use crate::{Device, Executable, ExecutableCache, ExecutableCachingMode, Executab
 /// The names of the methods that are counted begin with this.
 const QUEUE_METHODS: &str = "device.queue_";
 
-/// What devices have done since it was made, or since [`ExecutionStatistics::reset`].
+/// The operations and dispatches of devices since it was made, or since [`ExecutionStatistics::reset`].
 ///
 /// ```
 /// use vireo::hal::{ExecutionStatistics, create_device};

@@ -10,7 +10,7 @@ use super::recycle::{self, FreeList, Uninit};
 use super::semaphore::{Subscriber, subscribe};
 use crate::status::{Result, StatusCode};
 
-/// What happens after points are reached: for queues, an operation that becomes ready.
+/// The work that follows when points are reached: for queues, an operation that becomes ready.
 pub trait Continuation: Send + 'static {
     /// Called once all points are reached, or with the first failure of a timeline, on the thread that signals: it must not block.
     fn ready(self, outcome: Result<()>);

@@ -111,7 +111,8 @@ pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<(
 /// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or written, and other failures of mapping it.
 pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
     let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, bytes.len() as u64)?;
-    // SAFETY: as in `buffer_read`. Memory that buffers write has no Rust references to it, so `bytes` cannot be part of it.
+    // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping. Memory that buffers write has no Rust
+    // references to it, so `bytes` cannot be part of it.
     unsafe { work::copy_bytes(bytes.as_ptr(), mapping.data.as_ptr(), length) }?;
     buffer.flush_range(offset, bytes.len() as u64)
 }

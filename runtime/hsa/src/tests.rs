@@ -130,7 +130,7 @@ fn check_bits(field: &BitField, before: u64, after: u64, value: u64) {
     assert_eq!(after & !mask, before & !mask, "{field:?} touches other bits");
 }
 
-/// What setters take.
+/// The types that setters take.
 trait Number: Sized + Copy + PartialEq + std::fmt::Debug {
     fn from_number(value: u64) -> Option<Self>;
 }

@@ -148,7 +148,7 @@ where
 }
 
 impl<'a> Input<'a> {
-    /// What it is, for messages.
+    /// The kind of input, for messages.
     fn describe(&self) -> String {
         match self {
             Input::I32(value) => format!("the i32 {value}"),

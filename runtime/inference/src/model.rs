@@ -48,7 +48,7 @@ pub struct Model(Arc<Inner>);
 struct Inner {
     linked: LinkedModules,
     devices: Vec<Arc<dyn Device>>,
-    /// What it was made of.
+    /// The builder of the model.
     builder: ModelBuilder,
 }
 
@@ -112,7 +112,7 @@ impl Model {
         &self.0.devices[0]
     }
 
-    /// What its programs may do and use.
+    /// The rights and limits of its programs.
     pub fn policy(&self) -> &SecurityPolicy {
         &self.0.builder.policy
     }
@@ -199,7 +199,7 @@ pub struct ModelBuilder {
     #[cfg(feature = "params")]
     progress: Option<Arc<dyn Progress>>,
     preloads: bool,
-    /// What the allocators of new devices are wrapped in, innermost first.
+    /// The wrappers of allocators of new devices, innermost first.
     #[cfg(feature = "local")]
     allocators: Vec<WrapAllocator>,
     #[cfg(feature = "local")]
@@ -353,7 +353,7 @@ impl ModelBuilder {
     /// # Errors
     /// As [`Module::from_file`], [`ModelBuilder::build`] and [`Model::session`].
     pub fn load(self, path: impl AsRef<Path>) -> Result<Session> {
-        // Who can truncate a mapped file ends the process, and that must not be the author of a program that nobody trusts.
+        // A truncated file ends the process that maps it, which the author of an untrusted program must not be able to do.
         let reads = self.preloads || !self.policy.native_code;
         let main = if reads { Module::read_file(path) } else { Module::from_file(path) };
         self.build(main?)?.session()

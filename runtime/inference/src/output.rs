@@ -135,7 +135,7 @@ impl<'a> IntoIterator for &'a Outputs {
     }
 }
 
-/// What a result can be turned into.
+/// A type that a result can be turned into.
 pub trait FromOutput: Sized {
     /// Turns it.
     ///
@@ -208,7 +208,7 @@ macro_rules! from_numbers {
 
 from_numbers! { i32, I32; i64, I64; f32, F32; f64, F64; }
 
-/// What all results of a call can be turned into: nothing, one value, or a tuple.
+/// A type that all results of a call can be turned into: nothing, one value, or a tuple.
 pub trait FromOutputs: Sized {
     /// Turns them.
     ///

@@ -26,7 +26,7 @@ use vireo_vm::interp::Recorder;
 const MAX_NAMES: usize = 64;
 const MAX_PARAMETERS: usize = 1 << 16;
 
-/// What initialisers asked for.
+/// The requests of initialisers.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Patterns of devices, in order.
@@ -80,7 +80,7 @@ pub fn run(modules: &[Module], accepted: Option<&str>, limits: &Limits) -> Resul
     // The memory of this run is its own: what it takes is not taken from that of sessions.
     let memory = limits.memory.as_ref().map(|memory| MemoryBudget::new(memory.limit()));
     let allocator = memory.clone().map_or_else(HeapAllocator::without_reuse, HeapAllocator::with_budget);
-    // Parameters of many gigabytes take no memory, since nobody reads or writes them.
+    // Parameters of many gigabytes take no memory, since they are neither read nor written.
     let null = null_device_on("null", allocator.mapped());
     let device: Arc<dyn Device> = Arc::new(Forward(ProbeDevice {
         inner: null.clone(),
@@ -97,7 +97,7 @@ pub fn run(modules: &[Module], accepted: Option<&str>, limits: &Limits) -> Resul
         #[cfg(feature = "vmvx")]
         Module::native(vireo_vmvx::VmvxModule::default())?,
     ];
-    // Initialisers may trace, which is nobody's business here.
+    // The traces of initialisers are dropped here.
     let linked =
         LinkedModules::with_sink(host.into_iter().chain(modules.iter().cloned()), Arc::new(Recorder::default()));
     let limits = Limits { memory, tier: Tier::Interpreter, ..limits.clone() };

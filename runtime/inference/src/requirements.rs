@@ -1,4 +1,5 @@
-//! What a program needs ([`Requirements`]), and what of that a host lacks. The builder of models makes it without loading anything.
+//! The requirements of a program ([`Requirements`]), and which of them a host lacks. The builder of models makes it without loading
+//! anything.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +24,7 @@ use crate::signature::Signature;
 /// How long the initialisers may take on the stand-in.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a program needs of its host, as its initialisers ask for it, and whether the host has it.
+/// The requirements of a program, as its initialisers ask for them, and whether the host has them.
 #[derive(Clone, Debug, Default)]
 pub struct Requirements {
     /// The modules that it imports from.
@@ -92,7 +93,7 @@ pub struct RequiredExecutable {
     pub kernels: Vec<String>,
     /// The features of the processor that its code uses, and whether the processor has each. Empty where that cannot be told.
     pub features: BTreeMap<String, bool>,
-    /// What an executable for AMD GPUs says of its kernels.
+    /// The kernels of an executable for AMD GPUs.
     #[cfg(feature = "amdgpu")]
     pub gpu: Option<GpuExecutable>,
     /// Why it cannot be read, if so. Executables in formats that loading alone reads have nothing here.
@@ -113,7 +114,7 @@ pub struct RequiredParameter {
 }
 
 impl Requirements {
-    /// What the host lacks, a line for each. A program can be loaded if there is none.
+    /// The requirements that the host lacks, a line for each. A program can be loaded if there is none.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for module in self.modules.iter().filter(|module| !module.is_optional) {
@@ -180,10 +181,10 @@ impl Requirements {
 }
 
 impl ModelBuilder {
-    /// What a program needs, and what of that the devices, parameters and modules of this builder are not. The initialisers of the program run on
-    /// a stand-in for a device, within the limits of the builder and ten seconds; no parameters, executables or devices are loaded or used. They
-    /// call modules that were added by [`ModelBuilder::with_module`] as they do in a session. Where no device is one that the program looks for,
-    /// the driver that would have it is asked for its devices, if the policy allows native code.
+    /// The requirements of a program, and which of them the devices, parameters and modules of this builder lack. The initialisers of the
+    /// program run on a stand-in for a device, within the limits of the builder and ten seconds; no parameters, executables or devices are
+    /// loaded or used. They call modules that were added by [`ModelBuilder::with_module`] as they do in a session. Where no device is one
+    /// that the program looks for, the driver that would have it is asked for its devices, if the policy allows native code.
     ///
     /// # Errors
     /// Failures of creating the devices and of opening the parameters.
@@ -321,7 +322,7 @@ impl ModelBuilder {
     }
 }
 
-/// What there is, and what to do about it.
+/// The state of the driver, and a way out.
 impl fmt::Display for RequiredDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.name, &self.failure, self.devices.as_slice()) {
@@ -374,7 +375,7 @@ fn required(executable: &SeenExecutable) -> RequiredExecutable {
 
 #[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
 fn features(data: &[u8]) -> BTreeMap<String, bool> {
-    // What is no library for this processor, or is damaged, tells nothing; loading it tells why.
+    // A library that is damaged or for another processor tells nothing; loading it tells why.
     vireo_local::required_features(data).unwrap_or_default()
 }
 

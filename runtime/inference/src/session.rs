@@ -129,7 +129,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// What it takes and returns.
+    /// The arguments and results of the function.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }

@@ -14,7 +14,7 @@ use crate::tensor::HostTensor;
 /// How many fences the calling model [`InvocationModel::CoarseFences`] has: the last arguments, one to wait for and one to signal.
 pub const FENCES: usize = 2;
 
-/// What a function takes and returns.
+/// The arguments and results of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
     /// The name of the function.

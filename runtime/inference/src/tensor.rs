@@ -133,7 +133,7 @@ impl<'a> HostTensor<'a> {
     /// True if element `index` of two tensors of one type has the same bits, or neither has such an element.
     pub fn same_bits(&self, other: &HostTensor<'_>, index: usize) -> bool {
         let Some(size) = self.element_type.byte_size() else {
-            // What the bits mean does not matter.
+            // The meaning of the bits does not matter.
             let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, self.element_type.bit_count() as u8);
             return bits.value_at(&self.bytes, index) == bits.value_at(&other.bytes, index);
         };

@@ -252,7 +252,7 @@ impl Device for LocalDevice {
         external_file: &ExternalFile,
         _flags: ExternalFileFlags,
     ) -> Result<Arc<dyn File>> {
-        // SAFETY: the caller guarantees exactly this.
+        // SAFETY: the caller guarantees that the memory or descriptor is there as long as its owner.
         unsafe { host_file::import(access, external_file) }
     }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Calling conventions only tell numbers from references; declarations tell the shapes and the element types of tensors. They are text that
-//! nothing checks: whoever uses one compares it with the calling convention, and with the arguments of a call.
+//! nothing checks: a user of one compares it with the calling convention, and with the arguments of a call.
 
 use std::fmt;
 
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
         let Some(contents) = text.strip_prefix("tensor<").and_then(|rest| rest.strip_suffix('>')) else {
             return Ok(DeclaredType::Other(text.to_string()));
         };
-        // What follows a comma is an encoding.
+        // An encoding follows the comma.
         let mut rest = contents.split(',').next().unwrap_or_default().trim();
         let mut shape = Vec::new();
         while let Some((dimension, others)) = rest.split_once('x') {

@@ -18,7 +18,7 @@ use crate::status::Result;
 /// Between two polls other calls of the context may run. A deadline of the call ends it while it waits, too, and so does its cancellation.
 pub struct CallFuture {
     call: PendingCall,
-    /// What the program waits for.
+    /// The source for which the program waits.
     waiting: Option<BoxedWaitSource>,
     /// Wakes the task at the deadline of the call.
     timer: Option<Timer>,

@@ -158,7 +158,7 @@ impl Context {
         LinkedModules::with_sink(modules, sink)?.context(limits)
     }
 
-    /// What it shares with other contexts of the same modules.
+    /// The modules that it shares with other contexts.
     pub fn linked_modules(&self) -> &LinkedModules {
         &self.0.linked
     }
@@ -212,7 +212,7 @@ impl Context {
                         break Some(*suspended);
                     }
                 },
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees that nothing changes the list but these calls.
                 None => unsafe { target.call_each(&mut state, list, arguments, &mut next) }?,
             };
             drop(state);

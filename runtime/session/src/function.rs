@@ -157,7 +157,7 @@ impl PendingCall {
         self.scope.limits().and_then(|limits| limits.deadline)
     }
 
-    /// What cancels the call.
+    /// The handle that cancels the call.
     pub(super) fn cancellation(&self) -> Option<&Cancellation> {
         self.scope.limits().and_then(|limits| limits.cancellation.as_ref())
     }

@@ -81,17 +81,17 @@ impl Case {
         Case { name, ..self }
     }
 
-    /// What the value globals hold before.
+    /// Sets the value globals before the call.
     pub(crate) const fn globals(self, globals: &'static [u8]) -> Case {
         Case { globals, ..self }
     }
 
-    /// What arguments (by index) hold afterwards.
+    /// Sets the contents of arguments (by index) that are expected after the call.
     pub(crate) const fn after(self, after: &'static [(usize, After)]) -> Case {
         Case { after, ..self }
     }
 
-    /// What the value globals hold afterwards.
+    /// Sets the value globals that are expected after the call.
     pub(crate) const fn globals_after(self, globals: &'static [u8]) -> Case {
         Case { globals_after: Some(globals), ..self }
     }
@@ -117,13 +117,13 @@ pub(crate) struct Function {
     pub features: u32,
 }
 
-/// What must come of a call.
+/// The expected outcome of a call.
 pub(crate) enum Outcome {
     Results(&'static [Literal]),
     Traps(StatusCode),
 }
 
-/// What an argument must hold after the call.
+/// The expected contents of an argument after the call.
 pub(crate) enum After {
     Bytes(&'static [u8]),
     List(&'static [Literal]),
@@ -149,7 +149,7 @@ pub(crate) fn run(cases: &[Case]) {
     assert!(failures.is_empty(), "{} of {} examples fail:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
-/// What goes wrong with a case, and in which tiers.
+/// The failures of a case, and in which tiers.
 fn failure(case: &Case) -> Option<String> {
     let tiers = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();

@@ -41,7 +41,7 @@ pub struct Turns<T> {
     lease: AtomicUsize,
     /// Whether the leaseholder has a turn, for each lease. One that finds its lease ended sets its own for a moment, too.
     is_leaseholder_in: [AtomicBool; LEASES],
-    /// Held by whoever has a turn without a lease.
+    /// Locked during a turn without a lease.
     lock: Mutex<Streak>,
     /// How many threads wait within limits, or for a leaseholder. It is read after each turn, and is a number of its own for that.
     waiting: AtomicUsize,
@@ -87,14 +87,14 @@ struct Streak {
 
 /// A turn, which ends when this is dropped.
 pub struct Turn<'a, T> {
-    /// What gives it: the lock, or the lease of this thread.
+    /// The right to the turn: the lock, or the lease of this thread.
     right: Right<'a>,
     turns: &'a Turns<T>,
     /// Other threads have no part in a turn.
     _of_thread: PhantomData<*mut T>,
 }
 
-/// What gives a turn.
+/// The right to a turn.
 enum Right<'a> {
     Lock(MutexGuard<'a, Streak>),
     Lease(Lease),
@@ -188,7 +188,7 @@ impl<T> Turns<T> {
     fn enter(&self, lease: Lease) -> Option<Turn<'_, T>> {
         self.flag(lease).store(true, Ordering::Relaxed);
         asymmetric_fence::light();
-        // Who ends the lease either sees the turn, or has it seen here that the lease is over.
+        // The thread that ends the lease either sees the turn, or has it seen here that the lease is over.
         if self.lease() == lease {
             return Some(self.turn(Right::Lease(lease)));
         }
@@ -200,7 +200,7 @@ impl<T> Turns<T> {
     fn leave(&self, lease: Lease) {
         self.flag(lease).store(false, Ordering::Release);
         asymmetric_fence::light();
-        // Whoever waits for this turn has ended the lease: before this load, or it has seen that the turn is over.
+        // A thread that waits for this turn has ended the lease: before this load, or it has seen that the turn is over.
         if self.lease() != lease {
             self.after_the_lease();
         }
@@ -256,7 +256,7 @@ impl<T> Turns<T> {
         }
         let lease = Lease::new(guard.thread, guard.leases);
         guard.leases += 1;
-        // Nobody looks at these before the lock is released.
+        // These are not read before the lock is released.
         self.flag(lease).store(true, Ordering::Relaxed);
         self.lease.store(lease.0, Ordering::Relaxed);
         drop(guard);
@@ -288,7 +288,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// The value, which nobody else uses.
+    /// The value, which this turn has for itself.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -331,7 +331,7 @@ impl<T> Deref for Turn<'_, T> {
 impl<T> DerefMut for Turn<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and this is borrowed mutably.
+        // SAFETY: there is one turn at a time, and this is it, and this is borrowed mutably.
         unsafe { &mut *self.turns.value.get() }
     }
 }

@@ -1,4 +1,4 @@
-//! Agents with their instruction sets and memory pools, and the attributes of all of them, as bytes for whoever asks.
+//! Agents with their instruction sets and memory pools, and the attributes of all of them, as bytes for queries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Sleep and wake-up of threads that wait for words in memory ([`Bell`]). Whoever changes a word by a function rings the bell; programs and
+//! Sleep and wake-up of threads that wait for words in memory ([`Bell`]). A function that changes a word rings the bell; programs and
 //! kernels may also write to it directly, so a sleeping thread looks at it now and then.
 
 use std::sync::atomic::{AtomicUsize, Ordering, fence};

@@ -30,7 +30,7 @@ pub(crate) unsafe fn start(
     completion: Arc<Signal>,
 ) -> Result<()> {
     let run = move |system: &System| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program vouches for memory that the map does not know, until the completion signal changes.
         let copied = copy.map_or(Ok(()), |copy| unsafe { system.copy(copy.to, copy.from, copy.size) });
         system.update_signal(&completion, |value| if copied.is_ok() { value.wrapping_sub(1) } else { FAILED });
         copied

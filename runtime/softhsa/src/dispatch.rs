@@ -21,7 +21,7 @@ pub struct KernelDispatch<'a> {
     pub descriptor: &'a KernelDescriptor,
     /// The address of the first instruction.
     pub code: u64,
-    /// Bytes from there to the end of the segment that the code is in. Nobody changes them.
+    /// Bytes from there to the end of the segment that the code is in. They do not change.
     pub code_length: u64,
     /// The number of the segment, which no other one of the process has.
     pub code_segment: u64,

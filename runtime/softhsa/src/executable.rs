@@ -129,7 +129,7 @@ impl LoadedObject {
     /// Loads a code object for a GPU.
     ///
     /// # Errors
-    /// What is wrong with the code object.
+    /// Fails with the fault of the code object.
     pub(crate) fn load(
         bytes: &[u8],
         storage: (u64, u64),

@@ -5,7 +5,7 @@
 pub(crate) mod elf {
     #![expect(dead_code, unreachable_pub, reason = "code objects use a part of the format")]
 
-    /// What is needed of sets of bits here.
+    /// The operations on sets of bits that are needed here.
     macro_rules! bit_set {
         ($name:ident, $int:ty, $known:expr, $text:expr) => {
             impl $name {

@@ -75,7 +75,7 @@ fn run(system: &System) {
                 handlers.push(called);
             }
         }
-        // Whoever adds a handler to an empty list starts a thread.
+        // The first handler of a list starts a thread.
         if handlers.is_empty() {
             return;
         }

@@ -12,7 +12,7 @@ use crate::dispatch::{KernelDispatch, KernelRunner};
 /// Programs that are kept. Those of code objects that were unloaded go when there are more.
 const MAX_PROGRAMS: usize = 1024;
 
-/// What a program is decoded from: the code object's segment, the address of the first instruction, and the number of registers.
+/// The code that a program is decoded from: the code object's segment, the address of the first instruction, and the number of registers.
 type Key = (u64, u64, u32);
 
 /// Interprets kernels.

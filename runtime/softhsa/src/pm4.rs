@@ -67,7 +67,7 @@ impl MemoryWait {
         self.address
     }
 
-    /// What is in the memory.
+    /// The value in the memory.
     pub(crate) fn load(&self, memory: &dyn Memory) -> Result<u64, Failure> {
         // All 64 bits at once, which no load of words is.
         let value = Port::new(memory).atomic_u64(self.address, |value| value);
@@ -141,7 +141,7 @@ fn buffer(
         let command = command.map_err(|_| wrong(format!("the PM4 command {} is not supported", name())))?;
         decoded(command);
         match command {
-            // What follows a jump is skipped, as it is by a packet.
+            // The commands after a jump are skipped, as they are by a packet.
             Pm4Command::IndirectBuffer(jump) => return Ok(Some(jump)),
             Pm4Command::WaitRegMem64(command) => wait(&MemoryWait::new(&command)?)?,
         }

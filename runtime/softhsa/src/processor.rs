@@ -42,7 +42,7 @@ const CODE_ALIGNMENT: u64 = 256;
 /// Where the value of a signal is, from its handle.
 const SIGNAL_VALUE: u64 = std::mem::offset_of!(AmdSignal, value) as u64;
 
-/// What a trace says of a packet, beside what is in it.
+/// The facts about a packet that a trace shows, besides its fields.
 struct Log {
     waits: Vec<PacketWait>,
     commands: Vec<Pm4Command>,
@@ -58,7 +58,7 @@ pub(crate) fn start(system: &Arc<System>, queue: &Arc<Queue>) -> std::io::Result
     Ok(())
 }
 
-/// What ends the work on a packet before it is complete.
+/// The event that ends the work on a packet before it is complete.
 enum Interruption {
     /// The queue was stopped.
     Stopped,
@@ -187,7 +187,7 @@ impl Processor<'_> {
         for (wait, signal) in log.waits.iter_mut().zip(&waited) {
             wait.after = signal.load();
         }
-        // Who waits for the signal can tell of nothing before this.
+        // A waiter for the signal continues after this only.
         let order = tracer.order();
         let end = clock::now();
         let outcome = match &executed {
@@ -233,7 +233,7 @@ impl Processor<'_> {
             if self.queue.profiling.load(Ordering::Relaxed) {
                 completion.set_times(start, clock::now());
             }
-            // Whoever sees the new value has to see this, too.
+            // A thread that sees the new value has to see this, too.
             if let Some(sanitizer) = &self.system.sanitizer {
                 sanitizer.signalled_by_queue(self.queue.id, completion.handle().0);
             }
@@ -382,7 +382,7 @@ impl Processor<'_> {
         if stopped { Err(Interruption::Stopped) } else { run.map_err(Interruption::from) }
     }
 
-    /// What a trace says of a wait for memory, which may be that of a signal.
+    /// The trace of a wait for memory, which may be that of a signal.
     fn memory_wait(&self, wait: &pm4::MemoryWait, before: u64, after: u64) -> PacketWait {
         let handle = SignalHandle(wait.address().wrapping_sub(SIGNAL_VALUE));
         let signal = self.system.signals.get(handle).map_or(0, |_| handle.0);

@@ -60,7 +60,7 @@ impl QueueMemory {
     }
 }
 
-/// Who is told when a queue stops.
+/// The function that is called when a queue stops.
 pub(crate) struct ErrorHandler {
     pub(crate) callback: QueueErrorCallback,
     pub(crate) data: *mut c_void,
@@ -68,7 +68,7 @@ pub(crate) struct ErrorHandler {
 
 // SAFETY: the program gave the function and its argument to be called on any thread.
 unsafe impl Send for ErrorHandler {}
-// SAFETY: as above.
+// SAFETY: the program gave the function and its argument to be called on any thread.
 unsafe impl Sync for ErrorHandler {}
 
 impl std::fmt::Debug for ErrorHandler {

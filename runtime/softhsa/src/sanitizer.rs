@@ -24,7 +24,8 @@ pub(crate) fn of_topology(topology: &crate::Topology, prints: bool) -> Option<Sa
     topology.sanitize.any().then(|| Sanitizer::new(topology.sanitize, Limits::default(), print))
 }
 
-/// What the sanitizer found since the last call, in systems that have ended and in the one that runs. See [`crate::Topology::sanitize`].
+/// The findings of the sanitizer since the last call, in systems that have ended and in the one that runs. See
+/// [`crate::Topology::sanitize`].
 pub fn take_reports() -> Vec<Report> {
     let mut reports = std::mem::take(&mut *FINISHED.lock().unwrap_or_else(PoisonError::into_inner));
     if let Ok(system) = crate::system::system()
@@ -35,7 +36,7 @@ pub fn take_reports() -> Vec<Report> {
     reports
 }
 
-/// What is checked in the system that runs; none without one.
+/// The checks in the system that runs; none without one.
 pub fn active_checks() -> Option<Checks> {
     Some(crate::system::system().ok()?.topology.sanitize)
 }

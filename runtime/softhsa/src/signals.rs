@@ -40,7 +40,7 @@ const _: () = {
     assert!(offset_of!(SignalMemory, queue) == offset_of!(AmdSignal, queue_ptr));
 };
 
-/// What a signal's value is: of its own, or a doorbell of a queue.
+/// The place of a signal's value: its own, or a doorbell of a queue.
 #[derive(Debug)]
 enum Value {
     Own,
@@ -180,7 +180,7 @@ pub(crate) struct Signals {
     all: RwLock<HashMap<u64, Arc<Signal>>>,
     /// Where those sleep who wait for signals.
     pub(crate) bell: Bell,
-    /// Who is told of changes.
+    /// The observer of changes.
     pub(crate) tracer: Option<Tracer>,
 }
 
@@ -227,7 +227,7 @@ impl Signals {
         change.before
     }
 
-    /// As [`Signals::update`]; whoever calls it tells of the change.
+    /// As [`Signals::update`]; the caller tells of the change.
     pub(crate) fn change(&self, signal: &Signal, mut change: impl FnMut(i64) -> i64) -> SignalChange {
         let mut after = 0;
         let mut wanted = |old| {

@@ -13,8 +13,8 @@ pub(crate) fn code(result: Result<()>) -> HsaStatus {
     result.err().unwrap_or(HsaStatus::SUCCESS)
 }
 
-/// Writes a message to the standard error stream. `eprintln` would panic where nobody reads that, which ends a packet processor without a word to
-/// its program, or the process in a function of C.
+/// Writes a message to the standard error stream. `eprintln` would panic where that stream is closed, which ends a packet processor without
+/// a word to its program, or the process in a function of C.
 pub(crate) fn tell(message: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "softhsa: {message}");
 }
@@ -22,9 +22,9 @@ pub(crate) fn tell(message: fmt::Arguments<'_>) {
 /// Why a queue stops.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What programs are told.
+    /// The status that programs get.
     pub(crate) status: HsaStatus,
-    /// What is written to the standard error stream.
+    /// The text that is written to the standard error stream.
     pub(crate) what: String,
     /// The address that a kernel may not access.
     pub(crate) fault: Option<u64>,

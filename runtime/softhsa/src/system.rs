@@ -31,7 +31,7 @@ use crate::status::{Result, tell};
 use crate::topology::{Topology, VARIABLE};
 use crate::trace::{PacketObserver, PacketTrace, TraceFormat, Tracer};
 
-/// What the next `hsa_init` starts with.
+/// The configuration of the next `hsa_init`.
 struct Configuration {
     topology: Option<Topology>,
     runner: Option<Arc<dyn KernelRunner>>,
@@ -56,7 +56,7 @@ impl std::fmt::Display for InUse {
 impl std::error::Error for InUse {}
 
 /// Sets the machine that the next `hsa_init` starts, instead of what the environment variable [`VARIABLE`] says, and who runs its kernels;
-/// an interpreter if nobody is named.
+/// the interpreter if no runner is named.
 ///
 /// # Errors
 /// If the library is initialised.
@@ -67,7 +67,7 @@ pub fn configure(topology: Topology, runner: Option<Arc<dyn KernelRunner>>) -> s
     })
 }
 
-/// Sets who is told of the packets from the next `hsa_init` on; nobody without an observer.
+/// Sets who is told of the packets from the next `hsa_init` on, if there is an observer.
 ///
 /// # Errors
 /// If the library is initialised, and not with the same observer.
@@ -199,7 +199,7 @@ impl System {
     pub(crate) fn update_signal(&self, signal: &Signal, mut change: impl FnMut(i64) -> i64) -> i64 {
         if let Some(sanitizer) = &self.sanitizer {
             match signal.is_doorbell().then(|| self.queue(signal.queue())) {
-                // What is complete when the doorbell is rung is before what is submitted.
+                // A packet that is complete when the doorbell is rung is before those that are submitted.
                 Some(Ok(queue)) => sanitizer.submitted(queue.id, change(0).wrapping_add(1) as u64),
                 _ => sanitizer.signalled_by_host(signal.handle().0),
             }
@@ -212,7 +212,7 @@ impl System {
     /// # Safety
     /// As [`MemoryMap::copy`].
     pub(crate) unsafe fn copy(&self, to: u64, from: u64, length: u64) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program vouches for the bytes where the map has no allocation with an address.
         unsafe { self.memory.copy(to, from, length) }?;
         if let Some(sanitizer) = &self.sanitizer {
             sanitizer.written(to, length);
@@ -271,7 +271,7 @@ impl System {
     pub(crate) fn remove_queue(&self, address: u64) -> Result<()> {
         let removed = self.queues.write().unwrap_or_else(PoisonError::into_inner).remove(&address);
         let queue = removed.ok_or(HsaStatus::ERROR_INVALID_QUEUE)?;
-        // What the packet processor waits for may never happen.
+        // The packet processor may wait for something that never happens.
         queue.stop.request();
         self.signals.bell.ring();
         queue.stop();

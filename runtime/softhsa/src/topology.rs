@@ -27,7 +27,7 @@ pub enum HostWrites {
     UntilFlush,
 }
 
-/// What connects GPUs with each other. The host is at the other end of PCI Express.
+/// The links between GPUs. The host is at the other end of PCI Express.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerLinks {
     /// PCI Express.
@@ -92,14 +92,14 @@ pub struct Topology {
     pub isa: String,
     /// Compute units of a GPU.
     pub compute_units: u32,
-    /// What connects GPUs.
+    /// The links between GPUs.
     pub peer_links: PeerLinks,
     /// When writes of the host become visible.
     pub host_writes: HostWrites,
     /// True if kernels whose packets have no barrier bit run in the opposite order, as far as they are published. Hardware overlaps them, so
     /// programs that need an order and do not ask for it fail.
     pub reorder: bool,
-    /// What is checked of the accesses of kernels. A kernel runs on one thread then, so that reports are the same each time.
+    /// The checks of accesses of kernels. A kernel runs on one thread then, so that reports are the same each time.
     pub sanitize: Checks,
     /// Features that the machine lacks.
     pub without: Vec<Feature>,

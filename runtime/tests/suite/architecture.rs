@@ -62,7 +62,7 @@ fn named(text: &str, prefix: &str) -> BTreeSet<String> {
     words
 }
 
-/// What a crate's root re-exports, by the layer that it is from.
+/// The names that a crate's root re-exports, by the layer that each is from.
 fn exported(root: &str, layers: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut from = BTreeMap::new();
     for statement in root.split(';').filter_map(|text| text.split("use ").last()) {

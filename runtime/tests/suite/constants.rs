@@ -16,13 +16,13 @@ use super::hal_module::Program;
 
 /// Larger than what is read at once, so that a file with so many bytes after it is mapped.
 const PADDING: usize = 2 << 20;
-/// Usage of constants: storage that nobody writes to.
+/// Usage of constants: storage that is not written.
 const IMMUTABLE: u64 = 0x80C03;
 const STORAGE: u64 = 0xC03;
 const DEVICE_LOCAL: u64 = 0x30;
 
 /// A model that `iree-compile` made, whose kernel adds rows to constants in place. Here it is bound to the constants themselves, as compilers do
-/// where nobody reads them afterwards, and not to the copy that the program makes of them.
+/// where they are dead afterwards, and not to the copy that the program makes of them.
 fn in_place(name: &str) -> Vec<u8> {
     let path = format!("{}/../fixtures/models/{name}.vmfb", env!("CARGO_MANIFEST_DIR"));
     let archive = Archive::open(path).expect("the fixture is readable");
@@ -48,7 +48,7 @@ fn in_place(name: &str) -> Vec<u8> {
 fn read_only_pages(bytes: &[u8]) -> &'static [u8] {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(bytes).expect("there is room");
-    // SAFETY: nobody else has the file.
+    // SAFETY: no other process has the file.
     let pages = unsafe { memmap2::Mmap::map(&file) }.expect("can be mapped");
     Box::leak(Box::new(pages))
 }
@@ -61,7 +61,7 @@ fn file_of(bytes: &[u8], padding: usize) -> tempfile::NamedTempFile {
     file
 }
 
-/// What `calls` calls return at first.
+/// The first results of `calls` calls.
 fn first_results(module: &Module, calls: usize) -> Vec<f32> {
     let device = create_device("local-sync").expect("always there");
     let hal = Module::native(HalModule::new(vec![device.clone()])).expect("conventions in order");
@@ -242,7 +242,7 @@ fn copies_of_constants_count_as_memory_of_the_allocator() {
 
 #[test]
 fn kernels_in_bytecode_do_not_write_to_read_only_memory() {
-    // Of the host, which nobody may write to.
+    // Constants of the host, which may not be written.
     let data = std::ptr::NonNull::from(read_only_pages(&[7; 4096])).cast();
     let params = BufferParams { usage: BufferUsage::DEFAULT, access: MemoryAccess::READ, ..BufferParams::default() };
     let owner: Arc<dyn std::any::Any + Send + Sync> = Arc::new(());
@@ -307,13 +307,13 @@ fn what_was_verified_stays_whatever_happens_to_the_file() {
         results[0].object::<VmBuffer>().expect("a buffer").to_vec()
     };
     assert_eq!(call(&module), [0xFF; 4096], "constants that are not embedded are those of the file");
-    // ...and then nothing. Constants that are not embedded are gone then: nobody may look at them.
+    // ...and then nothing. Constants that are not embedded are gone then, and may not be read.
     changed.seek(SeekFrom::Start(0)).expect("a file");
     changed.set_len(0).expect("can be cut");
     assert_eq!(described(&mapped), before);
     assert_eq!(contents(&embedded), [5; 64]);
     drop(Context::new([module]).expect("initialises"));
-    // What was read does not depend on the file at all.
+    // A module that was read does not depend on the file at all.
     assert_eq!(described(&read), before);
     assert_eq!(call(&Module::from_archive(read).expect("in order")), [7; 4096]);
 }

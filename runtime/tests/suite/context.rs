@@ -15,7 +15,7 @@ fn fixture(name: &str) -> Module {
     Module::from_file(path).unwrap()
 }
 
-/// What `custom.note` was told, in order.
+/// The arguments of `custom.note`, in order.
 type Notes = Arc<Mutex<Vec<i32>>>;
 
 struct Custom {

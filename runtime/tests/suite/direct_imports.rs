@@ -8,7 +8,7 @@ use vireo::{Fuel, Result, Status, StatusCode, vm_module};
 
 struct Host;
 
-/// What the functions have been called with, in order.
+/// The arguments of the functions, in order.
 #[derive(Default)]
 struct Sum {
     of: i64,
@@ -182,7 +182,7 @@ fn context() -> Context {
     Context::new([Module::native(Host).unwrap(), program]).unwrap()
 }
 
-/// What a function returns, or its status with the backtrace, and the state that the calls leave: the same under all dispatchers, with and
+/// The result of a function, or its status with the backtrace, and the state that the calls leave: the same under all dispatchers, with and
 /// without limits.
 fn call(name: &str, argument: i32) -> Result<Value> {
     let call = |dispatch, fuel: Option<u64>| {

@@ -43,7 +43,7 @@ fn with_names(source: &str) -> String {
     })
 }
 
-/// What both texts agree on: without comments, without the second half of register pairs, numbers as values.
+/// The part in which both texts agree: without comments, without the second half of register pairs, numbers as values.
 fn normal(line: &str) -> String {
     let line = line.split("  //").next().unwrap_or_default().trim();
     let mut parts = line.split("%i");

@@ -273,7 +273,7 @@ fn mutated_files_are_loaded_or_refused() {
 #[test]
 fn truncated_files_are_refused() {
     let original = kernels();
-    // What follows the bytes of the last segment is not needed.
+    // The bytes after the last segment are not needed.
     let end = last_segment(&original).end;
     for length in 0..end {
         assert!(ElfImage::load(&original[..length]).is_err(), "{length} bytes");

@@ -291,7 +291,7 @@ fn kernels_for_other_processors_are_refused() {
     // An initialiser runs before anything else.
     let library = Library { kernels: vec![copy_scratch()], initializers: vec![code.to_vec()], ..Library::default() };
     assert!(load(&library).unwrap_err().message().contains("with fma4"));
-    // Who knows better may skip the check. Nothing of it runs here.
+    // A host that knows better may skip the check. Nothing of it runs here.
     let unrun = Library { kernels: vec![Kernel::new("old", 1, &code)], ..Library::default() };
     let loader = EmbeddedElfLoader::new(Arc::new(NoImports));
     loader.load(ExecutableCachingMode::DISABLE_VERIFICATION, "embedded-elf-x86_64", &unrun.write(), &[]).unwrap();

@@ -44,7 +44,7 @@ vm.func @f(%i0:1: i64) -> (i32) {{
     )
 }
 
-/// What the program returns for so many elements, on all tiers, and whether machine code leaves zeroing out the second time.
+/// The result of the program for a number of elements, on all tiers, and whether machine code leaves zeroing out the second time.
 fn outcome(text: &str, elements: i64) -> (Result<i32, String>, bool) {
     let module = Module::from_bytes(&assemble(&program(text)).unwrap_or_else(|error| panic!("{error}"))).unwrap();
     let left_out = module.compiled(0).ok().flatten().map(|compiled| {

@@ -108,7 +108,7 @@ impl ForwardDevice for Deep {
         external_file: &ExternalFile,
         flags: ExternalFileFlags,
     ) -> Result<Arc<dyn File>> {
-        // SAFETY: the caller guarantees the same to this method.
+        // SAFETY: the caller guarantees that the memory or descriptor is there as long as its owner.
         unsafe { self.0.import_file(queue_affinity, access, external_file, flags) }.map(Wrap::wrap)
     }
 
@@ -178,7 +178,7 @@ fn wrappers_are_told_of_each_call_once() {
     assert_eq!(*device.0.calls.lock().unwrap(), ["device.id", "device.trim", "device.create_event"]);
 }
 
-/// Nothing but its wrapper knows how often it is recycled while nobody else refers to it.
+/// Nothing but its wrapper knows how often it is recycled while there is no other reference to it.
 #[derive(Debug, Default)]
 struct Recycled(Arc<AtomicUsize>);
 
@@ -236,7 +236,7 @@ fn objects_are_unwrapped_by_the_type_of_their_wrapper() {
     let (inner, count) = (create(), Arc::new(AtomicU64::new(0)));
     let counted: Arc<dyn CommandBuffer> = Arc::new(Forward(CountedCommands(inner.clone(), count.clone())));
     assert!(Arc::ptr_eq(CountedCommands::inner_of(&counted), &inner));
-    // What is not wrapped, or by another wrapper, stays what it is.
+    // An object that is not wrapped, or by another wrapper, stays the same.
     assert!(Arc::ptr_eq(CountedCommands::inner_of(&inner), &inner));
     assert!(Arc::ptr_eq(Plain::<dyn CommandBuffer>::inner_of(&counted), &counted));
     let twice: Arc<dyn CommandBuffer> = Wrap::wrap(counted.clone());

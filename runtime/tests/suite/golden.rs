@@ -102,7 +102,7 @@ fn same(op: &str, letter: char, expected: &Value, actual: &Value, ulp: u64) -> b
     ulp > 0 && !zero && position(letter, expected).abs_diff(position(letter, actual)) <= u128::from(ulp)
 }
 
-/// What a replay finds.
+/// The findings of a replay.
 #[derive(Default)]
 struct Findings {
     failures: Vec<String>,

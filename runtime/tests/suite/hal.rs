@@ -89,7 +89,7 @@ fn read_only_imports_are_not_written() {
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: 64, owner: any };
     let params = BufferParams { access: MemoryAccess::READ, ..params() };
     let device = device();
-    // SAFETY: the bytes live as long as their owner, and nobody writes them.
+    // SAFETY: the bytes live as long as their owner, and are not written.
     let buffer = unsafe { device.allocator().import_buffer(params, &external) }.unwrap();
     drop(external);
     assert_eq!(Arc::strong_count(&owner), 2);
@@ -103,7 +103,7 @@ fn read_only_imports_are_not_written() {
     // SAFETY: still within the bytes.
     let misaligned = unsafe { data.add(1) };
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data: misaligned, size: 8, owner: any };
-    // SAFETY: as above.
+    // SAFETY: still within the bytes.
     let result = unsafe { device.allocator().import_buffer(params, &external) };
     assert_eq!(code(result), StatusCode::Unavailable);
 }
@@ -385,7 +385,7 @@ fn buffers_are_exported_in_place() {
     assert_eq!(exported.size, 4);
     buffer_write(&*buffer, 1, &[9]).unwrap();
     drop(buffer);
-    // SAFETY: the owner keeps the memory, and nobody else has the buffer.
+    // SAFETY: the owner keeps the memory, and this is the only reference to the buffer.
     let bytes = unsafe { std::slice::from_raw_parts(exported.data.as_ptr(), 4) };
     assert_eq!(bytes, [1, 9, 3, 4]);
 }
@@ -561,7 +561,7 @@ fn queues_call_the_host() {
     let context = HostCallContext { queue_affinity: any, args: [4, 5, 0, 0] };
     assert_eq!(*noted.calls.lock().unwrap(), [(context, 1)]);
 
-    // A failure of a call that nobody waits for is lost, that of another one fails what it signals.
+    // A failure of a call without waiters is lost, that of another one fails what it signals.
     let non_blocking = HostCallFlags::NON_BLOCKING;
     device.queue_host_call(any, &[], &[point(&done, 2)], &call, &[13], non_blocking).unwrap();
     assert_eq!(done.query().unwrap(), 2);

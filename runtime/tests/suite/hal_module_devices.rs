@@ -57,7 +57,7 @@ fn programs_read_and_write_their_memory_as_files() {
     assert_eq!(bytes_of(&target), [9, 2, 3, 4, 9, 9, 9, 9]);
     assert_eq!(memory.to_vec(), [0, 1, 2, 3, 4, 2, 3, 4]);
 
-    // What a queue cannot do fails its fence, with the cause.
+    // An operation that a queue cannot do fails its fence, with the cause.
     let failed = fence();
     let beyond = [device.clone(), None, failed.clone(), Some(file), target];
     program.call("device.queue.read", &[ANY, 4, 0, 3, 0], &beyond).unwrap();

@@ -46,7 +46,7 @@ fn an_object_that_comes_home_is_itself() {
     let imported = through(&device).unwrap();
     assert!(!local(&imported) && imported.id() == "local-sync");
     assert_eq!(Arc::strong_count(&device), before + 1);
-    // What the device made comes back to it as what it was, whatever way it went.
+    // An object of the device comes back to it as the same object, whatever way it went.
     let semaphore = imported.create_semaphore(QueueAffinity::ANY, 3, SemaphoreFlags::DEFAULT).unwrap();
     let through_again = through(&semaphore).unwrap();
     assert_eq!(through_again.query().unwrap(), 3);
@@ -335,7 +335,7 @@ fn other_versions_of_the_interface_are_refused() {
         "INCOMPATIBLE: the driver has version 2 of the driver interface: expected version 1"
     );
     other.magic = 5;
-    // SAFETY: as above.
+    // SAFETY: a descriptor that claims to be of another version; of those only what all have is read.
     let failure = unsafe { DriverPlugin::check(&raw const other) }.unwrap_err();
     assert_eq!(failure.code(), StatusCode::InvalidArgument);
 }

@@ -91,7 +91,7 @@ fn list_of_buffers() -> List {
     List::new(ListType::Ref("vm.buffer".to_string()), 0).expect("is empty")
 }
 
-/// What a program did: how each of its dispatches ended, and what was in the buffers after it.
+/// The effects of a program: how each of its dispatches ended, and the buffers after it.
 type Observed = Vec<(String, Vec<Vec<u8>>)>;
 
 /// Runs two dispatches of eight workgroups, and goes on after a workgroup that has failed.
@@ -155,7 +155,7 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
     observed
 }
 
-/// What a program with this body does, on every dispatcher.
+/// The effects of a program with this body, on every dispatcher.
 fn check(body: &str) -> Observed {
     let text = format!("{HEADER}{body}{SECOND}");
     let expected = observe(&text, Dispatch::Loop);

@@ -1,4 +1,4 @@
-//! What is special about the `local-task` device: operations run on threads of its own, however few these are.
+//! Properties of the `local-task` device: operations run on threads of its own, however few these are.
 
 use std::sync::{Arc, mpsc};
 use std::thread;

@@ -244,7 +244,7 @@ fn buffers() -> Vec<Obj<Buffer>> {
     all
 }
 
-/// What becomes of a call, and of memory.
+/// The outcome of a call, and memory after it.
 fn outcome(function: &Function, case: Case, dispatch: Dispatch) -> (String, Vec<Vec<u8>>) {
     let buffers = buffers();
     let mut args: Vec<Value> =
@@ -312,7 +312,7 @@ fn loops_add_up_products_and_count_in_place() {
     };
     let inside: Vec<&str> = parts.iter().filter(|(depth, _)| *depth > 0).map(|(_, text)| text.as_str()).collect();
     assert!(!inside.iter().any(|text| text.contains("Mul")), "{inside:#?}");
-    // What is counted with shares its register with the next one, and so do the products.
+    // The induction variable shares its register with its next value, and so do the products.
     let sums: Vec<(&str, &str)> = inside
         .iter()
         .filter_map(|text| text.split_once(" = WrappingAdd.I64 "))

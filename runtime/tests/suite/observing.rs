@@ -135,7 +135,7 @@ fn hosts_and_devices_get_the_objects_they_know() {
     assert!(lines[1].ends_with("signal=[semaphore#1@4], call=host_call#1, args=[5], flags=none) -> ok"), "{lines:#?}");
     assert_eq!(lines[2], "semaphore#1.query() -> DATA_LOSS: a\\nb");
 
-    // What a device returns again is the same object, and one that it got it gets back without its wrapper.
+    // An object that a device returns again is the same, and one that it got it gets back without its wrapper.
     let allocator = device.allocator();
     assert!(Arc::ptr_eq(&allocator, &device.allocator()));
     device.replace_allocator(&allocator).unwrap();

@@ -92,7 +92,7 @@ fn who_cannot_have_memory_fails_or_waits_as_he_asks() {
     device.queue_dealloca(ANY, &[], &[], &first, DeallocaFlags::empty()).expect("runs at once");
     assert_eq!(line.0.query().expect("did not fail"), 2);
     buffer_fill(&*second, 0, WHOLE_BUFFER, &[1]).expect("has memory");
-    // A request that can never be met fails, whoever waits.
+    // A request that can never be met fails, also if others wait.
     let never = Line::new(&device);
     let huge = alloca(&device, (&[], &never.at(1)), &pool, 257, AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
     huge.expect("goes to the timeline");

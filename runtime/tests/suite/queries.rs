@@ -1,4 +1,4 @@
-//! What programs ask the `local-sync` device, or what stands for it in the module above.
+//! Queries of programs to the `local-sync` device, or to the device in the module above.
 
 use vireo::StatusCode;
 

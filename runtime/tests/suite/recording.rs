@@ -102,7 +102,7 @@ fn calls_are_values_with_types() {
     assert_eq!((signaled.number, signaled.object), (2, id("semaphore", 1)));
     assert_eq!(signaled.call.method(), ForwardedMethod::SemaphoreSignal);
     assert_eq!(signaled.outcome.as_ref().unwrap_err().code(), StatusCode::InvalidArgument);
-    // What is taken is gone from the recording, but for the objects.
+    // Calls that are taken are gone from the recording; objects stay.
     drop(line);
     let rest = recording.take();
     assert!(matches!(rest.events[..], [Event::Dropped(dropped)] if dropped == id("semaphore", 1)), "{rest:?}");

@@ -61,7 +61,7 @@ for start in re.finditer(rb"vm\.module @(\w+) \{", library):
         print("import", start[1].decode(), name, f"0{letters(args)}_{letters(results or result)}")
 "#;
 
-/// What the reference knows: lines of words. None, and a line that says why, if there is none.
+/// The tables of the reference: lines of words. None, and a line that says why, if there is none.
 fn reference() -> Option<Vec<String>> {
     let Some(folder) = std::env::var_os("VIREO_REFERENCE_TOOLS") else {
         skipped(Need::Variable("VIREO_REFERENCE_TOOLS"), "it names no folder with the IREE tools");

@@ -157,7 +157,7 @@ fn context() -> Context {
 
 const DISPATCHERS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
 
-/// What a function returns, or its status with the backtrace: the same under all dispatchers, and again in the same context.
+/// The results of a function, or its status with the backtrace: the same under all dispatchers, and again in the same context.
 fn call(context: &Context, name: &str, argument: i32) -> Result<Vec<Value>> {
     let function = context.function(name)?;
     let mut results = DISPATCHERS.iter().cycle().take(6).map(|dispatch| {

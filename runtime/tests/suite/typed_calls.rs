@@ -28,7 +28,7 @@ impl Object for Other {
     const TYPE_NAME: &'static str = "test.other";
 }
 
-/// What `host.wait` waits for.
+/// The gate for which `host.wait` waits.
 #[derive(Clone, Default)]
 struct Gate(Arc<AtomicBool>);
 
@@ -57,7 +57,7 @@ impl WaitSource for Gate {
 #[derive(Default)]
 struct Host {
     gate: Gate,
-    /// What `host.inner` calls, in another context.
+    /// The function that `host.inner` calls, in another context.
     inner: Arc<OnceLock<TypedFunction<i32, i32>>>,
 }
 
@@ -301,7 +301,7 @@ fn references_of_other_types_and_null_are_refused_as_results() {
         let status = typed::<Option<Ref>, Ref>(context, "same").call(None).unwrap_err();
         assert_eq!(status.to_string(), "INVALID_ARGUMENT: result 0: expected a reference, found null");
         assert!(typed::<Option<Ref>, Option<Obj<Token>>>(context, "same").call(None).unwrap().is_none());
-        // What is released when the second result is refused.
+        // References that are released when the second result is refused.
         let (token, count) = token();
         let twice = typed::<(Obj<Token>, i32), (Ref, Obj<Other>)>(context, "twice");
         assert!(twice.call((token, 0)).is_err());
@@ -309,7 +309,7 @@ fn references_of_other_types_and_null_are_refused_as_results() {
     });
 }
 
-/// What a call gives, as text.
+/// The outcome of a call, as text.
 fn text<R: std::fmt::Debug>(call: impl FnOnce() -> Result<R>) -> String {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => format!("{result:?}"),

@@ -1,4 +1,4 @@
-//! What a program under `SecurityPolicy::untrusted` is refused: machine code, files, and more time and memory than it may have. Lists of
+//! Refusals under `SecurityPolicy::untrusted`: machine code, files, and more time and memory than a program may have. Lists of
 //! what there is are taken from the runtime where it has them, so that what is new has to be thought of here.
 
 use std::sync::Arc;

@@ -133,7 +133,7 @@ fn loading_tells_how_far_it_has_come() {
     let mut tiers = vec![(Tier::Interpreter, 1)];
     background::always_available();
     if Tier::Compiled.check().is_ok() {
-        // Compiled kernels are counted once more, but for those that nobody waits for.
+        // Compiled kernels are counted once more, but for those without waiters.
         tiers.extend([(Tier::Compiled, 2), (Tier::Auto, 1)]);
     }
     for (tier, times) in tiers {
@@ -151,7 +151,7 @@ fn kernels_run_before_the_background_compiles_them() {
     let load = || VmvxLoader::default().load(ExecutableCachingMode::empty(), "vmvx-bytecode-fb", &module(PLACES), &[]);
     let hold = background::Hold::new();
     let (executable, dropped) = (load().expect("loads"), load().expect("loads"));
-    // Nobody waits for the jobs that are held.
+    // No thread waits for the jobs that are held.
     let words = || run(&executable, "places", [3, 2, 2], &[100], 12).expect("runs");
     let expected: Vec<_> = (100..112).collect();
     assert_eq!(words(), expected);
@@ -253,7 +253,7 @@ vm.func @__deinit() -> () {
 "#;
     let executable = load(text, &[]).expect("loads");
     run(&executable, "keep", [4, 1, 1], &[1, 2], 64).expect("runs");
-    // What was kept are the very objects that stand for the memory of this call: it never sees that of the last one.
+    // Recycled objects stand for the memory of this call: it never sees that of the last one.
     assert_eq!(run(&executable, "lengths", [1, 1, 1], &[9], 2).expect("runs"), [8, 4]);
     assert_eq!(run(&executable, "lengths", [1, 1, 1], &[], 3).expect("runs"), [12, 0, 0]);
     // Its de-initialiser writes to nothing.
@@ -377,7 +377,7 @@ impl Numbers {
     }
 }
 
-/// Memory with bytes around it that nobody may write.
+/// Memory with bytes around it that may not be written.
 struct Guarded {
     memory: Arc<Vec<u8>>,
     length: usize,

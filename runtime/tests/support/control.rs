@@ -124,7 +124,7 @@ impl Writer<'_> {
             line!(self, "{counter_pair} = vm.add.i64 {counter_pair}, {ONE}");
             self.text.push_str(&test);
             line!(self, "vm.cond_br {CONDITION}, ^bb{head}({enter}), ^bb{after}({leave})");
-            // Nobody comes here; a block needs an end.
+            // This is unreachable; a block needs an end.
             writeln!(self.text, "^bb{body}:").unwrap();
             line!(self, "vm.br ^bb{after}()");
         }

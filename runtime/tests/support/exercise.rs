@@ -79,7 +79,7 @@ impl Executable for PaperExecutable {
     }
 }
 
-/// What the fixtures import besides the `hal` module.
+/// The imports of the fixtures besides the `hal` module.
 struct Custom;
 
 #[vm_module(name = "custom", version = 1)]
@@ -100,7 +100,7 @@ impl Custom {
     }
 }
 
-/// Formats what programs report, which is part of the test, and shows it to nobody.
+/// Formats what programs report, which is part of the test, and drops the text.
 struct Quiet;
 
 impl TraceSink for Quiet {
@@ -115,7 +115,7 @@ impl TraceSink for Quiet {
     fn executed(&self, _: &str) {}
 }
 
-/// What became of a module.
+/// The outcome of a module.
 pub struct Outcome {
     /// It was not refused.
     pub loaded: bool,
@@ -125,7 +125,7 @@ pub struct Outcome {
     pub returned: usize,
 }
 
-/// What all that is fuzzed runs under.
+/// The policy under which programs are fuzzed.
 fn policy(dispatch: Dispatch) -> SecurityPolicy {
     let policy = SecurityPolicy::untrusted();
     let limits = Limits {
@@ -145,7 +145,7 @@ fn limits(policy: &SecurityPolicy) -> Limits {
     Limits { fuel: Some(Fuel::new(5_000)), ..policy.limits.clone() }
 }
 
-/// What fixtures import besides the `hal` module; `app` and `provider` are the module files of these names.
+/// The modules that fixtures import besides the `hal` module; `app` and `provider` are the module files of these names.
 pub fn helpers(app: &[u8], provider: &[u8]) -> Vec<Module> {
     let files = [app, provider].map(|file| Module::from_bytes(file).unwrap());
     [Module::native(Custom).unwrap()].into_iter().chain(files).collect()
@@ -247,7 +247,7 @@ impl Program {
         Ok(Program { context, device, policy })
     }
 
-    /// What becomes of a call; none if there is no such function.
+    /// The outcome of a call; none if there is no such function.
     fn call(&self, name: &str, parameters: &[Argument], index: usize) -> Option<Result<Vec<Value>>> {
         let function = self.context.function(name).ok()?;
         let args: Vec<_> = parameters.iter().map(|parameter| value(parameter, index, &self.device)).collect();
@@ -296,7 +296,7 @@ pub fn exercise_kernels(bytes: &[u8]) -> Outcome {
         });
         outcome.calls += 1;
         outcome.returned += usize::from(first.is_ok());
-        // What is a NaN may be another one; all else is the same, and small differences of numbers are no NaN.
+        // A NaN may be another one; all else is the same, and small differences of numbers are no NaN.
         let same = |first: &Vec<u8>, second: &Vec<u8>| {
             let words =
                 |bytes: &Vec<u8>| bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();

@@ -201,7 +201,7 @@ impl Writer<'_> {
         match field.kind {
             FieldKind::Reg => self.register(op, position, ty),
             FieldKind::Regs => {
-                // What lists of references alone are for takes the references away.
+                // An op for lists of references takes the references away.
                 let count = self.random.below(4);
                 let registers: Vec<String> = (0..count)
                     .map(|_| match ty {
@@ -233,7 +233,7 @@ impl Writer<'_> {
         if is_float(ty) { self.float(is_wide(ty)) } else { self.integer(is_wide(ty)) }
     }
 
-    /// What an op reads from a register: mostly what does not make it trap.
+    /// The register that an op reads: mostly one that does not make it trap.
     fn register(&mut self, op: &'static Op, position: usize, ty: Type) -> String {
         let field = &op.fields[position];
         let of_type = |ty: Type| reads(op).any(|field| field.ty == Some(ty));

@@ -56,7 +56,7 @@ const SUM: &str = "%i92";
 /// The first of the registers for operands that are made for one op.
 const TEMPORARIES: u64 = 94;
 
-/// What a function takes and gives: the registers of its parameters with their types, and the types of its results.
+/// The parameters and results of a function: the registers of its parameters with their types, and the types of its results.
 type Signature = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const SIGNATURES: [Signature; 7] = [
@@ -190,7 +190,7 @@ impl Writer<'_> {
     }
 
     fn float_op(&mut self) {
-        // What takes long is rare, as it is in programs.
+        // Calls that take long are rare, as they are in programs.
         let library = self.random.chance(6) && self.portable.is_none();
         self.one_of(if library { Pool::Library } else { Pool::Float });
     }
@@ -244,7 +244,7 @@ impl Writer<'_> {
         line!(self, "{targets} = vm.call @f{callee}({})", args.join(", "));
     }
 
-    /// What is passed for a parameter of a type.
+    /// The argument for a parameter of a type.
     fn argument(&mut self, ty: &str) -> String {
         if Self::is_value(ty) {
             return self.integer(ty.ends_with("64"));

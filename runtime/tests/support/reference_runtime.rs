@@ -39,7 +39,7 @@ for line in sys.stdin:
 const CALLS: u32 = 10_000;
 
 /// The entries of `fixtures/golden/differences.json` whose ops are written in a way that does not show the difference: divisors are not zero,
-/// indices are in range, and nobody looks at the bits of a NaN.
+/// indices are in range, and the bits of a NaN are not looked at.
 const NOT_SHOWN: [&str; 3] = ["division", "wrapping_range", "nan_payload"];
 
 /// The ops that the golden corpus records, but for those that answer differently.
@@ -123,7 +123,7 @@ impl ReferenceRuntime {
         self.calls += 1;
         let digits: String = module.iter().map(|byte| format!("{byte:02x}")).collect();
         if let Some((_, input, _)) = self.process.as_mut() {
-            // What went wrong shows in the answer.
+            // The answer shows a failure.
             let _ = writeln!(input, "{digits} {} {}", args[0], args[1]);
         }
         self.answer().unwrap_or_else(|| match self.process.take() {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::ops::Pool;
 use super::{MASK, PAIR, WORD, Writer};
 
-/// What programs that are not portable begin with.
+/// The imports with which programs that are not portable begin.
 pub const IMPORTS: &str = "vm.import @host.mix cconv \"0iI_Ii\"
 vm.import @host.pick cconv \"0rri_r\"
 vm.import @host.sum cconv \"0CiD_i\"

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// What a test needs that a machine may lack.
+/// The device, tool or processor that a test needs and a machine may lack.
 #[derive(Clone, Copy, Debug)]
 #[expect(dead_code, reason = "no program of tests needs all of them")]
 pub enum Need<'a> {

@@ -1,4 +1,4 @@
-//! What is waited for, and is there at once.
+//! Waits for events that are there at once.
 
 use std::task::Waker;
 use std::time::Instant;

@@ -12,7 +12,7 @@ use vireo::{Fuel, Result, Status, StatusCode, vm_module};
 mod soon;
 use soon::Soon;
 
-/// What `f0` of a program is called with.
+/// The arguments of `f0` of a program.
 pub const ARGUMENTS: [[i32; 2]; 4] = [[0, 0], [1, 9], [100, -7], [i32::MIN, i32::MAX]];
 // Machine code belongs to a module, so each way has a module of its own.
 const WAYS: [(Dispatch, bool); 4] =
@@ -21,7 +21,7 @@ const WAYS: [(Dispatch, bool); 4] =
 /// Of each call the values or the status, as text.
 pub type Outcomes = Vec<Result<String, String>>;
 
-/// What programs import.
+/// The functions that programs import.
 #[derive(Default)]
 struct Host {
     calls: AtomicU64,
@@ -71,7 +71,7 @@ impl TraceSink for Reports {
     fn executed(&self, _: &str) {}
 }
 
-/// What one way makes of all arguments. Machine code may have to be made in `baseline` mode.
+/// The outcomes of all arguments in one way. Machine code may have to be made in `baseline` mode.
 fn outcomes(bytes: &[u8], (dispatch, baseline): (Dispatch, bool)) -> Result<Outcomes> {
     let reports = Arc::new(Reports::default());
     let mut module = Module::from_bytes(bytes)?;
@@ -92,10 +92,10 @@ fn outcomes(bytes: &[u8], (dispatch, baseline): (Dispatch, bool)) -> Result<Outc
     Ok(ARGUMENTS.iter().map(run).collect())
 }
 
-/// What all ways make of a program, or the first difference between them.
+/// The outcomes of a program that all ways have, or the first difference between them.
 ///
 /// # Errors
-/// What the bytes lack to be a program, in the way that comes first.
+/// Fails, in the way that comes first, with the reason why the bytes are no program.
 pub fn run_all_ways(bytes: &[u8]) -> Result<Result<Outcomes, String>> {
     let expected = outcomes(bytes, WAYS[0])?;
     let difference = WAYS[1..].iter().find_map(|way| {

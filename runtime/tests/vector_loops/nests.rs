@@ -50,7 +50,7 @@ fn buffers() -> Vec<Obj<Buffer>> {
     all
 }
 
-/// What is in a buffer from an offset on.
+/// A view of a buffer from an offset on.
 pub fn view(of: &Obj<Buffer>, offset: usize, is_mutable: bool) -> Obj<Buffer> {
     assert!(offset < of.len(), "it is inside");
     let (data, whole) = (of.as_ptr(), Arc::new(of.clone()));
@@ -62,7 +62,8 @@ pub fn view(of: &Obj<Buffer>, offset: usize, is_mutable: bool) -> Obj<Buffer> {
     Obj::new(view)
 }
 
-/// What becomes of a call within this fuel: the values by their bits, except that NaNs are alike, the fuel that it used, and memory likewise.
+/// The outcome of a call within this fuel: the values by their bits, except that NaNs are alike, the fuel that it used, and memory
+/// likewise.
 fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (String, Vec<u32>) {
     let buffers = buffers();
     let mut args: Vec<Value> =

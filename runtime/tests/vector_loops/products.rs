@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::program::{Random, SIGNATURE};
 
-/// What each loop counts with, from the outermost one on, and what it stays below.
+/// The counters of the loops, from the outermost one on, and their bounds.
 const ROW: u32 = 20;
 const COLUMN: u32 = 22;
 const DEPTH: u32 = 24;
@@ -100,7 +100,7 @@ impl Writer<'_> {
         writeln!(self.text, "^bb{after}:").expect("a string takes it");
     }
 
-    /// What is done for each row, in the loop over the columns.
+    /// Writes the work for each row, in the loop over the columns.
     fn columns(&mut self) {
         let has_middle = self.one_in(5);
         if has_middle {

@@ -44,9 +44,9 @@ struct Writer<'a> {
     next: u32,
     loops: usize,
     counts: [(u64, bool); 3],
-    /// What decides about divisions, if there are any: the rest of a program does not depend on it.
+    /// The source of choices about divisions, if there are any: the rest of a program does not depend on it.
     divisions: Option<Random>,
-    /// What decides about narrow elements, conversions and divisions of lanes, likewise.
+    /// The source of choices about narrow elements, conversions and divisions of lanes, likewise.
     narrow: Option<Random>,
 }
 
@@ -435,7 +435,7 @@ pub fn product_of_strides(random: &mut Random) -> String {
     let (result, row, left, sums) = (stride(), stride(), stride(), stride());
     let (of, multiply) = [("f32", "fma.f32"), ("f32", "fma.f32"), ("i32", "fma.i32")][random.below(3) as usize];
     let right = ["8", "12", "16", "12", "1", "2", "3"][random.below(7) as usize];
-    // What is multiplied may be bytes.
+    // The factors may be bytes.
     let narrow = ["i8.s", "i8.u", of, of][if of == "i32" { random.below(4) as usize } else { 2 }];
     let shift = if random.below(4) == 0 { "%i8:9" } else { "%i10:11" };
     let more = ["%i24:25", "%i24:25", "%i22:23"][random.below(3) as usize];

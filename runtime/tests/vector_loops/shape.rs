@@ -194,7 +194,7 @@ fn rows_are_loaded_and_transposed() {
         let count = |what: &str| compiled.parts.iter().filter(|part| part.text.contains(what)).count();
         // Four rows at a time, and the rest of the inner loop one by one; in a vector with a mask all of it.
         assert_eq!((count("LoadRows"), count("Gather")), (4, 2), "{lanes} lanes");
-        // What all rows are multiplied by is loaded to all lanes, and no register is splat.
+        // The common factor of all rows is loaded to all lanes, and no register is splat.
         assert!(count("LoadSplat") >= 6 && count(" = Splat") <= 1, "{lanes} lanes: {} loads", count("LoadSplat"));
     }
 }
@@ -272,7 +272,8 @@ fn a_sum_that_is_stored_before_the_loop_becomes_vectors() {
     }
 }
 
-/// Without OSR entries the outer loop begins at a known number, so nothing is left for vectors of a mask, and nobody enters in the middle.
+/// Without OSR entries the outer loop begins at a known number, so nothing is left for vectors of a mask, and there is no entry in the
+/// middle.
 #[test]
 fn kernels_have_no_osr_entries() {
     if !has_lanes(8) {

@@ -26,7 +26,7 @@ const ON_INTEGERS: [&str; 14] = [
 /// The register of the sum of `i32` that programs return.
 const SUM: u32 = 18;
 
-/// What a line is made of: text, and the numbers of registers of one slot between.
+/// The parts of a line: text, and the numbers of registers of one slot between.
 fn split(line: &str) -> (Vec<&str>, Vec<u32>) {
     let (mut texts, mut registers) = (Vec::new(), Vec::new());
     let (mut from, mut at) = (0, 0);

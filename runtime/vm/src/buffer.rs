@@ -42,7 +42,8 @@ enum Owner {
 
 // SAFETY: the bytes are accessed only by copying through raw pointers, and stay alive and in place as long as the buffer.
 unsafe impl Send for Buffer {}
-// SAFETY: as above; concurrent writers can tear values but no reference to the bytes exists.
+// SAFETY: the bytes are accessed only by copying through raw pointers, and stay alive and in place as long as the buffer; concurrent
+// writers can tear values but no reference to the bytes exists.
 unsafe impl Sync for Buffer {}
 
 impl Object for Buffer {
@@ -161,7 +162,7 @@ impl Buffer {
         let layout = BufferLayout::new(bytes.len(), 0)?;
         // SAFETY: the new buffer is written next. It is as long as `bytes` and does not overlap it.
         let buffer = unsafe { Buffer::uninit(layout) }?;
-        // SAFETY: as above.
+        // SAFETY: the new buffer is written next. It is as long as `bytes` and does not overlap it.
         unsafe { buffer.data.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(buffer)
     }

@@ -69,7 +69,8 @@ pub(crate) fn move_out<T>(references: &mut Vec<Option<Ref>>, targets: &[T], mut 
         to(target, unsafe { reference.assume_init_read() });
     }
     if count > targets.len() {
-        // SAFETY: as above; those before were moved out, and these were not.
+        // SAFETY: the memory holds as many references as the list had, which does not own them any more. Each is moved out once; those
+        // before were moved out, and these were not.
         unsafe { release(&mut references.spare_capacity_mut()[targets.len()..count]) };
     }
 }
@@ -80,7 +81,7 @@ pub(crate) fn move_out<T>(references: &mut Vec<Option<Ref>>, targets: &[T], mut 
 /// They must be initialised, and not be used any more.
 #[cold]
 unsafe fn release(references: &mut [MaybeUninit<Option<Ref>>]) {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that they are initialised and not used any more.
     references.iter_mut().for_each(|reference| unsafe { reference.assume_init_drop() });
 }
 
@@ -103,7 +104,7 @@ pub const DIRECT_FLOATS: usize = 4;
 pub(crate) type DirectFunction =
     unsafe extern "C" fn(*mut (), *const (), u64, u64, u64, u64, f64, f64, f64, f64) -> DirectResult;
 
-/// What a direct call returns, in two registers.
+/// The result of a direct call, in two registers.
 #[repr(C)]
 pub(crate) struct DirectResult {
     /// The result as in [`Call::result_words`].

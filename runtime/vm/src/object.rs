@@ -123,7 +123,7 @@ unsafe fn drop_object<T: Object>(header: NonNull<()>) {
 /// `header` must be the header of a `CountedHeapObject<T>` made by `Ref::new` whose last reference is gone.
 unsafe fn drop_counted<T: Object>(header: NonNull<()>) {
     let object = header.cast::<CountedHeapObject<T>>();
-    // SAFETY: as in `drop_object`; the charge is read out as well.
+    // SAFETY: the object was made by `Ref::new` with this layout, and nothing refers to it any more; the charge is read out as well.
     let (value, charge) = unsafe {
         let value = (&raw const (*object.as_ptr()).object.value).read();
         let charge = (&raw const (*object.as_ptr()).charge).read();
@@ -169,7 +169,7 @@ pub struct Ref(NonNull<ObjectHeader>);
 
 // SAFETY: every `Object` is `Send + Sync`, and the count is atomic.
 unsafe impl Send for Ref {}
-// SAFETY: as above; `&Ref` gives only `&T` and clones.
+// SAFETY: every `Object` is `Send + Sync`, and the count is atomic; `&Ref` gives only `&T` and clones.
 unsafe impl Sync for Ref {}
 
 impl Ref {
@@ -182,7 +182,7 @@ impl Ref {
         unsafe { object.write(HeapObject { header: ObjectHeader { count: AtomicUsize::new(1), vtable }, value }) };
         // Buffers have a charge of their own, and machine code identifies them by their one vtable.
         if scope::counts_memory() && !is_buffer::<T>() {
-            // SAFETY: as above, and now it is initialised.
+            // SAFETY: the memory is that of a heap object, and nothing else has its address, and now it is initialised.
             return unsafe { Ref::counted(object) };
         }
         // `HeapObject` is `repr(C)` with the header first.
@@ -195,7 +195,7 @@ impl Ref {
     /// The heap object must come from [`object_memory::allocate`] and be initialised. It is freed.
     #[cold]
     unsafe fn counted<T: Object>(object: NonNull<HeapObject<T>>) -> Ref {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the object comes from [`object_memory::allocate`] and is initialised.
         let value = unsafe {
             let value = (&raw const (*object.as_ptr()).value).read();
             object_memory::free(object.cast(), Layout::new::<HeapObject<T>>());
@@ -303,9 +303,9 @@ impl Clone for Ref {
 impl Drop for Ref {
     #[inline]
     fn drop(&mut self) {
-        // Most references that programs drop are the only ones. Nobody else can then clone the object, so its count, which the object is dropped
-        // with, need not be written: an atomic subtraction takes as long as twenty other instructions. The load synchronises with the threads that
-        // released other references.
+        // Most references that programs drop are the only ones. No other thread can then clone the object, so its count, which the object
+        // is dropped with, need not be written: an atomic subtraction takes as long as twenty other instructions. The load synchronises
+        // with the threads that released other references.
         if self.header().count.load(Ordering::Acquire) == 1 || self.header().count.fetch_sub(1, Ordering::Release) == 1
         {
             self.header().acquire();
@@ -356,7 +356,7 @@ impl<T: Object> Obj<T> {
         if self.reference.header().count.load(Ordering::Acquire) != 1 {
             return None;
         }
-        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`. There is no other reference, so nobody can make one: that
+        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`. There is no other reference, so none can be made: that
         // takes a borrow of this one, which is borrowed mutably. The load synchronises with the releases of earlier ones.
         Some(unsafe { &mut *self.as_mut_ptr() })
     }

@@ -72,7 +72,7 @@ const fn layout_of(size_class: usize) -> Layout {
     }
 }
 
-/// What a block in a free list of this size class counts for [`MAX_FREE_BYTES`].
+/// The bytes for which a block in a free list of this size class counts in [`MAX_FREE_BYTES`].
 const fn counted_bytes(size_class: usize) -> usize {
     if size_class < CLASSES_PER_OCTAVE { 0 } else { layout_of(size_class).size() }
 }
@@ -187,11 +187,11 @@ mod tests {
         assert_eq!((count(small), count(line), count(large)), (Some(MAX_FREE_BLOCKS), Some(MAX_FREE_BLOCKS), None));
         let block = allocate(small);
         assert_eq!(count(small), Some(MAX_FREE_BLOCKS - 1));
-        // SAFETY: as above.
+        // SAFETY: they were allocated with this layout.
         unsafe { free(block, small) };
         let other = Layout::new::<[u64; 4]>();
         assert_eq!(allocate(other), block, "of the same step");
-        // SAFETY: as above.
+        // SAFETY: they were allocated with this layout.
         unsafe { free(block, other) };
     }
 
@@ -207,7 +207,7 @@ mod tests {
         });
         let block = allocate(layout);
         assert_eq!(FREE_LISTS.with(|lists| lists.1.get()), MAX_FREE_BYTES - MAX_BYTES);
-        // SAFETY: as above.
+        // SAFETY: they were allocated with this layout.
         unsafe { free(block, layout) };
     }
 

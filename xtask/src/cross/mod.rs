@@ -25,7 +25,7 @@ use targets::{NODE, Run, TARGETS, Target};
 /// The workspace of the program that runs WebAssembly with Wasmtime, and the program.
 const WASM_HOST: (&str, &str) = ("examples/wasm", "vireo-wasm-host");
 
-/// What was done for a target, or what went wrong.
+/// The result for a target.
 enum Outcome {
     Passed(String),
     Skipped(String),

@@ -77,7 +77,7 @@ pub fn run_command(target: &Target, runner: &[String]) -> Result<Outcome, String
     outcome(cases.len(), &format!("{} on {}", COMMAND.1, DEVICES.join(" and ")), wrong)
 }
 
-/// What is wrong with what the jobs print. There is a line for each as it ends, since emulators take minutes for all of them; several run at a
+/// The wrong outputs of jobs. There is a line for each as it ends, since emulators take minutes for all of them; several run at a
 /// time, since they wait more than they compute while they start.
 fn wrong(target: &Target, what: &str, jobs: Vec<Job<'_>>) -> Vec<String> {
     let total = jobs.len();
@@ -162,7 +162,7 @@ fn name_of(program: &str) -> String {
     Path::new(program).file_name().map_or_else(|| program.to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// What is wrong with what the command of a job prints.
+/// The difference of the output of a job's command from the expected one.
 fn compare(target: &Target, job: &mut Job<'_>) -> Option<String> {
     let Job { case: Case { name, expected, .. }, how, command } = job;
     let output = match output(command) {

@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// How often a program is asked whether it has ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What a program printed.
+/// The output of a program.
 pub struct Output {
     pub status: ExitStatus,
     pub stdout: String,
@@ -42,7 +42,7 @@ pub fn output(command: &mut Command) -> Result<Output, String> {
     let stdout = thread::spawn(|| text(stdout));
     let stderr = thread::spawn(|| text(stderr));
     let Some(status) = end_of(&mut child).map_err(failed)? else {
-        // What it has started may have its pipes still, so nothing waits for their ends.
+        // A process that it has started may have its pipes still, so nothing waits for their ends.
         return Err(format!("{name} had not ended after {} seconds", LIMIT.as_secs()));
     };
     let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().unwrap_or_default());
@@ -67,7 +67,7 @@ fn end_of(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
 
 fn text(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
-    // What was read before an error is what the program printed.
+    // The bytes before an error are the output of the program.
     let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -79,7 +79,7 @@ pub struct Wine {
 }
 
 impl Wine {
-    /// Starts Wine's shell, which reads commands that nobody writes.
+    /// Starts Wine's shell, which reads commands from an empty pipe.
     pub fn start(runner: &[String]) -> Result<Wine, String> {
         let mut command = started(runner, Path::new("cmd"));
         let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();

@@ -3,7 +3,7 @@
 /// A target, and how its programs are run here.
 pub struct Target {
     pub name: &'static str,
-    /// What links them, unless the compiler brings that along or cargo is told otherwise.
+    /// The linker, unless the compiler brings one along or cargo is told otherwise.
     pub linker: Option<&'static str>,
     /// Flags of the compiler for that linker.
     pub flags: &'static str,
@@ -12,11 +12,11 @@ pub struct Target {
     pub processors: &'static [&'static str],
     /// Whether a new NaN gets the sign that it gets on x86-64, where the answers of kernels in bytecode were recorded.
     pub nans_as_recorded: bool,
-    /// What is built: the command as well, or only `examples/anywhere`.
+    /// Whether the command is built as well, or only `examples/anywhere`.
     pub has_command: bool,
     /// Why the tests are not run there, if they are not.
     pub no_suite: Option<&'static str>,
-    /// What the name of a program ends with.
+    /// The suffix of the name of a program.
     pub suffix: &'static str,
 }
 

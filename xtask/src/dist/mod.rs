@@ -10,7 +10,7 @@ use super::{target, workspace};
 /// The command handles text, and is optimised for size.
 const COMMAND_FOR_SIZE: &str = "profile.dist.package.vireo-cli.opt-level='s'";
 
-/// What links decides the level at which all crates are optimised together: at "s" no loop becomes a vector loop.
+/// The opt-level of the linked crate applies to all crates that are optimised together: at "s" no loop becomes a vector loop.
 const PROGRAM: &[&str] = &["-Copt-level=2"];
 
 /// Where the tools of Rust put a program that starts at any address and shares the unwinder of the system, the shipped command has fixed
@@ -27,13 +27,13 @@ const GNU_LINUX: Flags = Flags {
 /// Elsewhere what the system's tools do.
 const OTHERS: Flags = Flags { all: &[], program: &[], scripts: &[] };
 
-/// What the compiler is told besides the profile.
+/// The flags of the compiler besides the profile.
 struct Flags {
     /// For all crates.
     all: &'static [&'static str],
     /// For the program, which links.
     program: &'static [&'static str],
-    /// What the linker does besides.
+    /// The scripts of the linker.
     scripts: &'static [&'static str],
 }
 

@@ -21,7 +21,7 @@ pub struct Rendered {
     pub images: Vec<String>,
 }
 
-/// What a link leads to.
+/// The target of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Target {
     /// A page: of the manual, or of another host.
@@ -72,7 +72,7 @@ struct Writer<'r> {
     ids: BTreeMap<String, usize>,
     /// How many of the links that are open were made spans.
     spans: usize,
-    /// What the next cell of a table begins with.
+    /// The text with which the next cell of a table begins.
     before_cell: Option<String>,
     /// Whether the table is one of flags.
     flags: bool,

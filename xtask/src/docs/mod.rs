@@ -137,7 +137,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What a link in the guide `file` leads to.
+/// The target of a link in the guide `file`.
 fn resolve(file: &str, link: &str) -> Result<Target, String> {
     if link.starts_with("https://") || link.starts_with("http://") || link.starts_with('#') {
         return Ok(Target::Page(link.to_string()));
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// What the list of guides says of one is the paragraph below its title.
+    /// The description of a guide in their list is the paragraph below its title.
     #[test]
     fn every_guide_says_what_it_is_about() {
         for guide in &GUIDES {

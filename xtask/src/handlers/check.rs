@@ -17,11 +17,11 @@ use super::rules::Rules;
 const PRESERVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
-/// What was found in a handler.
+/// The findings in a handler.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub instructions: usize,
-    /// What it calls, each once.
+    /// The functions that it calls, each once.
     pub calls: Vec<String>,
     pub problems: Vec<String>,
 }

@@ -25,9 +25,9 @@ pub struct Image<'d> {
     functions: Vec<Function<'d>>,
     /// Names of functions by section and address.
     names: HashMap<(usize, u64), String>,
-    /// What relocations refer to, by the section and the address of the field.
+    /// The targets of relocations, by the section and the address of the field.
     relocations: HashMap<(usize, u64), String>,
-    /// What slots lead to, by address.
+    /// The targets of slots, by address.
     slots: HashMap<u64, String>,
 }
 
@@ -93,7 +93,7 @@ impl<'d> Image<'d> {
         self.functions.iter()
     }
 
-    /// What the relocation in these bytes of a section refers to.
+    /// The target of the relocation in these bytes of a section.
     pub fn relocated(&self, section: usize, addresses: std::ops::Range<u64>) -> Option<&str> {
         addresses.into_iter().find_map(|address| self.relocations.get(&(section, address))).map(String::as_str)
     }
@@ -103,7 +103,7 @@ impl<'d> Image<'d> {
         self.names.get(&(section, address)).map(String::as_str)
     }
 
-    /// What the slot at an address leads to.
+    /// The target of the slot at an address.
     pub fn slot(&self, address: u64) -> Option<&str> {
         self.slots.get(&address).map(String::as_str)
     }

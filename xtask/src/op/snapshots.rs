@@ -12,14 +12,14 @@ use vireo_codegen::Spec;
 pub struct Change {
     /// Its path.
     pub path: String,
-    /// What it held.
+    /// The text before.
     pub before: String,
-    /// What it should hold.
+    /// The text after.
     pub after: String,
 }
 
 impl Change {
-    /// What differs between two states of a folder.
+    /// The differences between two states of a folder.
     pub fn between(before: &Texts, after: &Texts) -> Vec<Change> {
         let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let text = |texts: &Texts, path: &str| texts.get(path).cloned().unwrap_or_default();
@@ -65,7 +65,7 @@ fn read(path: &Path) -> io::Result<(String, String)> {
 /// The recorded files that differ from what is generated.
 pub struct Snapshots {
     root: PathBuf,
-    /// What is to be changed.
+    /// The changes to be made.
     pub changes: Vec<Change>,
     stale: Vec<PathBuf>,
 }

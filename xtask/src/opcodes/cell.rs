@@ -1,4 +1,4 @@
-//! What the table says of an encoding, and its number in the table.
+//! The properties of an encoding in the table, and its number there.
 
 /// The dimension, in words of the table, that tells cells apart.
 pub const DIMENSIONS: [(&str, &str); 6] = [
@@ -10,7 +10,7 @@ pub const DIMENSIONS: [(&str, &str); 6] = [
     ("RM", "`rm` of ModRM"),
 ];
 
-/// What follows the opcode.
+/// The bytes after the opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operand {
     None,

@@ -66,7 +66,7 @@ fn write(out: &mut String, table: &Table) -> std::fmt::Result {
         }
     }
     for (number, (_, name)) in OPERANDS.iter().enumerate() {
-        constant(out, "What follows the opcode.", name, "u16", number as u16)?;
+        constant(out, "The operand after the opcode.", name, "u16", number as u16)?;
     }
     constant(out, "Place of the flow in a cell, above its set of features.", "FLOW_SHIFT", "u16", FLOW_SHIFT)?;
     constant(out, "Place of the immediate's size in a cell.", "IMMEDIATE_SHIFT", "u16", IMMEDIATE_SHIFT)?;

@@ -19,7 +19,7 @@ use tree::Forest;
 
 /// The opcode maps of an encoding.
 struct Maps {
-    /// What the table calls them.
+    /// The names in the table.
     name: &'static str,
     space: Space,
     numbers: &'static [usize],

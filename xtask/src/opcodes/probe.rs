@@ -1,4 +1,4 @@
-//! What iced says about every encoding of an opcode. The cells of a table come from here, and nothing else knows iced.
+//! The answers of iced for every encoding of an opcode. The cells of a table come from here, and nothing else knows iced.
 //!
 //! iced is asked without its checks of reserved fields (`NO_INVALID_CHECK`), so that an opcode is found whatever its other operands
 //! would have to be. What the table does not model must not change an answer: the probe fails where it would.
@@ -40,7 +40,7 @@ struct Encoding {
     address_size: bool,
 }
 
-/// What iced decodes.
+/// The answer of iced.
 #[derive(Clone, Copy, PartialEq)]
 struct Answer {
     /// Bytes after the opcode.

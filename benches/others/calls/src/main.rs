@@ -81,7 +81,7 @@ const WASM: &str = r#"(module
 /// Calls that are timed as one.
 const CALLS: u32 = 100_000;
 
-/// What programs import.
+/// The function that programs import.
 fn increment(value: i32) -> i32 {
     black_box(value).wrapping_add(1)
 }

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Why there is no time.
 pub type Error = Box<dyn std::error::Error>;
 
-/// What a program answers.
+/// The answer of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Answer {
     /// It has no result.

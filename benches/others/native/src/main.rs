@@ -59,7 +59,7 @@ fn internal_call(limit: i32) -> i32 {
 fn buffer_reduce(count: i32) -> i32 {
     let mut elements = vec![0; count as usize];
     elements.fill(1);
-    // What is summed is not known to be ones.
+    // The compiler does not know that the elements are ones.
     black_box(&mut elements).iter().fold(0, |sum: i32, element| sum.wrapping_add(*element))
 }
 

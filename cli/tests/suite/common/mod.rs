@@ -1,9 +1,9 @@
-//! What the integration tests share: running the built command, and where the fixtures are.
+//! Common parts of the integration tests: running the built command, and where the fixtures are.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What the command did.
+/// The outcome of the command.
 pub struct Outcome {
     /// The exit code.
     pub code: i32,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::emit::file::GeneratedFile;
 
-/// What is wrong with the links and anchors of `files`, a sentence each. Links to other hosts are not followed.
+/// The dead links and repeated anchors of `files`, a sentence each. Links to other hosts are not followed.
 pub fn dead_links(files: &[GeneratedFile]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut anchors: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();

@@ -18,13 +18,13 @@ pub struct Document {
     pub title: String,
     /// The group of guides that it belongs to.
     pub group: String,
-    /// What it says; its first sentence is shown.
+    /// The text; its first sentence is shown.
     pub summary: String,
     /// The question of a newcomer that it answers, for the first page: `run a model from a shell`.
     pub begin: Option<String>,
     /// Whether the navigation of every page has a link to it.
     pub in_navigation: bool,
-    /// What stands below the heading. Links are names of files of the manual.
+    /// The text below the heading. Links are names of files of the manual.
     pub html: String,
     /// Its headings and flags, in order.
     pub anchors: Vec<Anchor>,
@@ -35,15 +35,15 @@ pub struct Document {
 pub struct Anchor {
     /// The `id` of an element of the document.
     pub id: String,
-    /// What is there, with backticks around code.
+    /// The name of the thing, with backticks around code.
     pub name: String,
-    /// What is said about it.
+    /// The description of it.
     pub doc: String,
     /// Its kind.
     pub kind: AnchorKind,
 }
 
-/// What an anchor of a document leads to.
+/// The kind of thing to which an anchor of a document leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnchorKind {
     /// A heading that the list of contents has.

@@ -74,7 +74,7 @@ fn vector_table(op: &Op, vectors: &[(usize, &VectorExample)]) -> String {
     html::table(&columns, &rows, "values")
 }
 
-/// What the operands and the outcome do not say.
+/// The facts that operands and outcome do not show.
 fn note(vector: &VectorExample) -> String {
     let mut parts: Vec<String> = vector.name.iter().map(|name| inline(name)).collect();
     if vector.ulp > 0 {

@@ -6,7 +6,7 @@ use super::name::NameKind;
 use super::page::Page;
 use crate::model::hal::{Function, Layout, LayoutType};
 
-/// What a layout may refer to by name: the size in bytes and the page that describes it.
+/// The names to which a layout may refer: the size in bytes and the page that describes it.
 pub(super) trait Names {
     /// Bytes of what is declared as `name`; none if it is not known.
     fn size(&self, name: &str) -> Option<u64>;

@@ -3,7 +3,7 @@
 
 macro_rules! kinds {
     ($($variant:ident $text:literal,)*) => {
-        /// What a name stands for. Of names that a search finds equally good, those of an earlier kind come first.
+        /// The kind of thing that a name stands for. Of names that a search finds equally good, those of an earlier kind come first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum NameKind { $($variant,)* }
 
@@ -88,7 +88,7 @@ impl Name {
         format!("{}#{}", self.path, self.id)
     }
 
-    /// What a reader looks for in the alphabet: letters first, without marks before them.
+    /// The key for the alphabet: letters first, without marks before them.
     pub fn key(&self) -> String {
         self.name.trim_start_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
     }

@@ -17,7 +17,7 @@ pub(super) struct Page {
     pub contents: Vec<(String, String)>,
     /// The names that it describes, in order.
     pub names: Vec<Name>,
-    /// What stands below the heading.
+    /// The text below the heading.
     pub body: String,
 }
 

@@ -44,7 +44,7 @@ impl Shell<'_> {
         GeneratedFile { path: page.path, text }
     }
 
-    /// What is above each page. Wide screens show the sections in a bar and narrow ones in a menu that unfolds; a style sheet alone cannot
+    /// The bar above each page. Wide screens show the sections in a bar and narrow ones in a menu that unfolds; a style sheet alone cannot
     /// open the menu for the former, so they are there twice, and one of them is not displayed.
     fn top(&self, section: &str) -> String {
         let mut bar = String::new();

@@ -82,7 +82,7 @@ pub(super) fn cells(operand: &Operand<'_>) -> Vec<Cell> {
     }
 }
 
-/// What a field of a kind means, in a sentence.
+/// The meaning of a field of a kind, in a sentence.
 pub(super) fn meaning(kind: FieldKind) -> &'static str {
     match kind {
         FieldKind::Reg => {

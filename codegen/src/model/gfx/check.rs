@@ -10,7 +10,7 @@ use crate::diag::{Diagnostics, Origin};
 
 /// Operands that a form may leave out, since its encoding implies them: masks are VCC, and a literal follows the words.
 const IMPLIED: [&str; 4] = ["c", "s2", "k", "d"];
-/// What examples name besides operands and registers that instructions use without naming them: the old result, SCC before, and how many
+/// The names in examples besides operands and registers that instructions use without naming them: the old result, SCC before, and how many
 /// representable values the result may be away.
 const OF_EXAMPLES: [&str; 3] = ["d_in", "scc_in", "ulp"];
 

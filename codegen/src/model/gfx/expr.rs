@@ -9,7 +9,7 @@ use crate::sem::syntax::{self, Call, Form, Mistake, Syntax};
 pub struct LaneExpr {
     /// The type of its value.
     pub ty: LaneTy,
-    /// What it is.
+    /// The kind of the expression.
     pub kind: LaneKind,
 }
 

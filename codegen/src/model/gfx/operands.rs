@@ -1,5 +1,5 @@
-//! What the numbers of source fields stand for: registers, constants, and words that follow the instruction. Their types, their reader, and the
-//! rule that each number is declared once.
+//! The meanings of the numbers of source fields: registers, constants, and words that follow the instruction. Their types, their reader,
+//! and the rule that each number is declared once.
 
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub struct Source {
     pub first: u32,
     /// The last number.
     pub last: u32,
-    /// What they stand for.
+    /// The meaning of the numbers.
     pub kind: SourceKind,
     /// Its documentation.
     pub doc: String,
@@ -33,7 +33,7 @@ pub struct Source {
     pub origin: Origin,
 }
 
-/// What numbers of source fields stand for.
+/// The meaning of numbers of source fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SourceKind {
     /// Registers.
@@ -47,7 +47,7 @@ pub enum SourceKind {
     Integers {
         /// The first one.
         first: i32,
-        /// What is added for the next one.
+        /// The increment for the next one.
         step: i32,
     },
     /// A float, which is named as its text.

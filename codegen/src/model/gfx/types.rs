@@ -15,7 +15,7 @@ pub struct Gfx {
     pub primitives: Vec<Primitive>,
     /// Instructions, in the order of the specs.
     pub instructions: Vec<Instruction>,
-    /// What the numbers of source fields stand for, in the order of the specs.
+    /// The meanings of the numbers of source fields, in the order of the specs.
     pub sources: Vec<Source>,
     /// Named numbers.
     pub constants: Vec<Constant>,
@@ -64,7 +64,7 @@ pub struct Field {
     pub bit: u32,
     /// How many bits.
     pub width: u32,
-    /// What they mean.
+    /// The meaning of the bits.
     pub kind: FieldKind,
 }
 
@@ -293,21 +293,21 @@ pub struct Form {
     pub opcode: u32,
 }
 
-/// What a memory instruction does.
+/// The access of a memory instruction.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// `load`, a function of the interpreter.
     pub op: String,
     /// `global`, one of [`SPACES`].
     pub space: &'static str,
-    /// What is loaded or stored.
+    /// The form of the value that is loaded or stored.
     pub value: MemoryValue,
     /// `whole`, one of [`PARTS`].
     pub part: &'static str,
 }
 
 impl Access {
-    /// What an atomic access does to the value in memory, a function of the interpreter.
+    /// The operation of an atomic access on the value in memory, a function of the interpreter.
     pub fn atomic(&self) -> Option<&str> {
         self.op.strip_prefix("atomic_")
     }
@@ -329,7 +329,7 @@ pub const PARTS: [(&str, &str); 3] = [
     ("high", "The high half; the low one is kept."),
 ];
 
-/// What is loaded or stored.
+/// The form of a value that is loaded or stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryValue {
     /// `i8`
@@ -354,7 +354,7 @@ impl MemoryValue {
     ];
 }
 
-/// What an instruction does.
+/// The semantics of an instruction.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Expressions, by the name of what they set.
@@ -378,7 +378,7 @@ pub struct Instruction {
     pub operands: Vec<Operand>,
     /// Its documentation.
     pub doc: String,
-    /// What it does.
+    /// The semantics of the instruction.
     pub body: Body,
     /// Values of operands and results, as written.
     pub examples: Vec<Vec<(String, u64)>>,
@@ -396,7 +396,7 @@ impl Instruction {
         self.name.starts_with("s_")
     }
 
-    /// What its semantics read, in the order in which handlers take it: operands, then implicit ones.
+    /// The values that its semantics read, in the order in which handlers take it: operands, then implicit ones.
     pub fn reads(&self) -> Vec<(&str, LaneTy)> {
         let Body::Semantics(results) = &self.body else { return Vec::new() };
         let operands = self.operands.iter().filter_map(|operand| Some((operand.name.as_str(), operand.ty.lane()?)));

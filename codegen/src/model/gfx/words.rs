@@ -77,7 +77,7 @@ pub struct Case {
     pub last: u32,
     /// How many of the lowest bits are an amount.
     pub amount: u32,
-    /// What is written.
+    /// The text that is written.
     pub text: String,
     /// Its documentation.
     pub doc: String,

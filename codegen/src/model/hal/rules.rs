@@ -3,7 +3,7 @@
 
 use crate::diag::Origin;
 
-/// What an argument must be, besides its kind.
+/// The requirements on an argument besides its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Values of `buffer_usage`, all of which the buffer must allow.

@@ -102,7 +102,7 @@ pub struct NarrowFloat {
     pub exponent: u8,
     /// Bits of the mantissa.
     pub mantissa: u8,
-    /// What it has besides numbers.
+    /// The values it has besides numbers.
     pub specials: Specials,
 }
 
@@ -114,7 +114,7 @@ impl NarrowFloat {
     }
 }
 
-/// What a float has besides numbers.
+/// The values that a float has besides numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Specials {
@@ -161,7 +161,7 @@ pub struct Field {
     pub shape: Shape,
     /// Its documentation; may be empty for an argument whose name explains it.
     pub doc: String,
-    /// What callers must keep; arguments alone have some.
+    /// The rules that callers must keep; arguments alone have some.
     pub rules: Option<Rules>,
 }
 
@@ -206,9 +206,9 @@ pub struct Method {
     pub name: String,
     /// Its documentation.
     pub doc: String,
-    /// What makes it fail.
+    /// The reason for which it fails.
     pub errors: Option<String>,
-    /// What the caller must guarantee; only methods that are not safe have it.
+    /// The guarantee of the caller; only methods that are not safe have it.
     pub safety: Option<String>,
     /// Its arguments.
     pub args: Vec<Field>,

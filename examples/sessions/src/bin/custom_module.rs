@@ -9,7 +9,7 @@
 use vireo::vm::Module;
 use vireo::{Result, Session, Status, asm, inputs, vm_module};
 
-/// What the host knows and the program asks for.
+/// The prices, which the host knows and the program asks for.
 struct Prices(Vec<i32>);
 
 #[vm_module(name = "prices", version = 1)]

@@ -1,5 +1,5 @@
 //! A server for a model on tokio: each line of a connection is the input of a call, eight by sixty-four numbers or fewer, and gets a line with the
-//! output. A slow client or a slow call holds up nobody, a client that hangs up cancels its call.
+//! output. A slow client or a slow call holds up no other, a client that hangs up cancels its call.
 //!
 //! ```text
 //! cargo run --profile dist --package vireo-sessions --bin tokio_server -- serve 127.0.0.1:7878
@@ -129,7 +129,7 @@ async fn cancel(waiting: &Function, x: &Tensor) -> Result<usize> {
     }
     let count = calls.len();
     drop(calls);
-    // What they had submitted to the device ends with the fence.
+    // The fence ends the work that they had submitted to the device.
     fence.signal()?;
     Ok(count)
 }
@@ -152,7 +152,7 @@ async fn load(model: &Function, calls: usize) -> Result<()> {
         let statistics = device.allocator().statistics();
         statistics.device_bytes_allocated - statistics.device_bytes_freed
     };
-    // What is kept for later calls is there after the first ones.
+    // The memory for later calls is there after the first ones.
     burst(model, CONCURRENT).await?;
     wave(&waiting, &x).await?;
     let (before_bytes, before_kib) = (live(), resident());

@@ -26,7 +26,7 @@ impl Cancellation {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// One that nobody has used yet.
+    /// A handle that has not been used yet.
     pub fn new() -> Cancellation {
         Cancellation::default()
     }
@@ -116,7 +116,7 @@ mod tests {
         drop(cancellation.subscribe(&second));
         cancellation.cancel();
         assert_eq!((seen(), cancellation.is_cancelled()), ([1, 0, 0], true));
-        // Who comes later is woken at once, also as the task that takes the place of another.
+        // A waiter that comes later is woken at once, also as the task that takes the place of another.
         let late = cancellation.subscribe(&second);
         kept.set_waker(&third);
         assert_eq!(seen(), [1, 1, 1]);

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::grouped;
 use crate::status::Status;
 
-/// What a program may take in advance, as a share of the fuel that is left: calls on several threads may all have some, so one that has nearly
+/// The share of the fuel left that a program may take in advance: calls on several threads may all have some, so one that has nearly
 /// nothing left does not run out because others hold the rest.
 const SHARE: u64 = 16;
 
@@ -44,7 +44,7 @@ struct Lent {
 #[doc(hidden)]
 pub struct LentSteps<'a> {
     fuel: &'a Fuel,
-    /// What was lent before, by an outer program.
+    /// The loan of an outer program.
     outer: Lent,
 }
 
@@ -104,7 +104,7 @@ impl Fuel {
         self.0.left.load(Ordering::Relaxed).saturating_add(self.lent().steps.into())
     }
 
-    /// What is lent to this thread of this fuel.
+    /// The loan of this thread from this fuel.
     #[inline]
     fn lent(&self) -> Lent {
         let fuel = Arc::as_ptr(&self.0);

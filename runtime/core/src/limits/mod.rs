@@ -292,7 +292,7 @@ fn is_same_option<T>(one: &Option<T>, other: &Option<T>, is_same: fn(&T, &T) -> 
     }
 }
 
-/// What [`Limits::grant`] gives.
+/// The result of [`Limits::grant`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granted {
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(error.code(), StatusCode::DeadlineExceeded);
         assert!(error.message().starts_with("deadline exceeded after "), "{error}");
         assert!(error.message().ends_with(" s (limit 0 s)"), "{error}");
-        // What starts inside is held to the time of the outermost call, and says so.
+        // A call that starts inside is held to the time of the outermost one, and says so.
         let start = Instant::now();
         let deadline = start.checked_add(Duration::from_millis(1500));
         let outer = Limits { deadline, started_at: Some(start), ..Limits::default() };

@@ -122,17 +122,17 @@ unsafe fn run(code: VectorFunction, values: &mut [f32]) {
 
     #[target_feature(enable = "avx2")]
     unsafe fn eight(code: OfVector<__m256>, values: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the processor has the instructions of the code, and there are as many values as lanes.
         unsafe { _mm256_storeu_ps(values, code(_mm256_loadu_ps(values))) }
     }
 
     #[target_feature(enable = "avx512f")]
     unsafe fn sixteen(code: OfVector<__m512>, values: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the processor has the instructions of the code, and there are as many values as lanes.
         unsafe { _mm512_storeu_ps(values, code(_mm512_loadu_ps(values))) }
     }
 
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instructions of the code, and there are as many values as lanes.
     unsafe {
         match code {
             VectorFunction::Eight(code) => eight(code, values.as_mut_ptr()),
@@ -148,7 +148,8 @@ unsafe fn run_pair(code: PairFunction, values: &mut [f32]) {
 
     #[target_feature(enable = "avx2")]
     unsafe fn two(code: usize, values: *mut f32) {
-        // SAFETY: the caller's promise; the code has the convention for all but the second vector.
+        // SAFETY: the processor has the instructions of the code, and there are as many values as lanes; the code has the convention for
+        // all but the second vector.
         unsafe {
             let (mut a, mut b) = (_mm256_loadu_ps(values), _mm256_loadu_ps(values.add(8)));
             std::arch::asm!("call {code}", code = in(reg) code, inout("ymm0") a, inout("ymm1") b, clobber_abi("sysv64"));
@@ -157,7 +158,7 @@ unsafe fn run_pair(code: PairFunction, values: &mut [f32]) {
         }
     }
 
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has the instructions of the code, and there are as many values as lanes.
     unsafe { two(code.address(), values.as_mut_ptr()) }
 }
 
@@ -174,7 +175,7 @@ fn compare_lanes(samples: &[f32]) {
             vector::variants(function, lanes)
                 .for_each(|code| compare(samples, lanes, function, one, |values| unsafe { run(code, values) }));
         }
-        // SAFETY: as above.
+        // SAFETY: this processor has what the variants need, and there are as many values as lanes.
         vector::pair_variants(function)
             .for_each(|code| compare(samples, 16, function, one, |values| unsafe { run_pair(code, values) }));
     }

@@ -256,7 +256,7 @@ macro_rules! functions {
         /// The processor has the features.
         #[target_feature(enable = $features)]
         unsafe extern "sysv64" fn $name(vector: __m256) -> __m256 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that the processor has the features and that the vectors may be written.
             unsafe {
                 let Vectors([low, high]) = scalar::$name(Vectors::<2, $fused>(widen(vector)));
                 narrow(low, high)
@@ -267,7 +267,7 @@ macro_rules! functions {
         /// The processor has the features, and `second` may be written to.
         #[target_feature(enable = $features)]
         unsafe extern "sysv64" fn $pair(a: __m256, b: __m256, second: *mut __m256) -> __m256 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that the processor has the features and that the vectors may be written.
             unsafe {
                 let ([a0, a1], [b0, b1]) = (widen(a), widen(b));
                 let Vectors([a0, a1, b0, b1]) = scalar::$name(Vectors::<4, $fused>([a0, a1, b0, b1]));
@@ -314,7 +314,7 @@ macro_rules! sixteen {
             for lane in &mut lanes {
                 *lane = scalar::$name(f64::from(*lane)) as f32;
             }
-            // SAFETY: as above.
+            // SAFETY: a vector has the bits of its lanes.
             unsafe { std::mem::transmute(lanes) }
         }
     )*};

@@ -55,7 +55,7 @@ pub fn encode<S: Side, M: Abi<S>>(value: &M::Value) -> M::Raw {
 /// # Safety
 /// As for [`Abi::decode`].
 pub unsafe fn decode<S: Side, M: Abi<S>>(raw: &M::Raw) -> Result<M::Value> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `raw` is a valid value of the kind.
     unsafe { M::decode(raw) }
 }
 
@@ -67,9 +67,9 @@ pub unsafe fn decode<S: Side, M: Abi<S>>(raw: &M::Raw) -> Result<M::Value> {
 /// # Safety
 /// `raw` is null or points to a valid value of the kind.
 pub unsafe fn decode_at<S: Side, M: Abi<S>>(raw: *const M::Raw) -> Result<M::Value> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `raw` is null or points to a valid value of the kind.
     let raw = unsafe { borrow(raw) }?;
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that `raw` is null or points to a valid value of the kind.
     unsafe { M::decode(raw) }
 }
 
@@ -81,13 +81,13 @@ pub unsafe fn decode_at<S: Side, M: Abi<S>>(raw: *const M::Raw) -> Result<M::Val
 /// # Safety
 /// The slice points to valid values of the kind.
 pub unsafe fn decode_list<S: Side, M: Abi<S>>(raw: RawSlice<M::Raw>) -> Result<Vec<M::Value>> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the slice points to valid values of the kind.
     let raws = unsafe { raw.get() }?;
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that the slice points to valid values of the kind.
     raws.iter().map(|raw| unsafe { M::decode(raw) }).collect()
 }
 
-/// What a pointer points to.
+/// The target of a pointer.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if it is null.
@@ -95,7 +95,7 @@ pub unsafe fn decode_list<S: Side, M: Abi<S>>(raw: RawSlice<M::Raw>) -> Result<V
 /// # Safety
 /// `pointer` is null or points to a valid value for `'a`.
 pub unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `pointer` is null or points to a valid value.
     unsafe { pointer.as_ref() }.ok_or_else(|| Status::invalid_argument("a struct is null"))
 }
 
@@ -107,9 +107,9 @@ pub unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T> {
 /// # Safety
 /// As for [`RawSlice::get`], for the list and each of its slices.
 pub unsafe fn slices<'a>(raw: RawSlice<RawSlice<u8>>) -> Result<Vec<&'a [u8]>> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the list and its slices point to values that stay as they are.
     let raws: &'a [RawSlice<u8>] = unsafe { raw.get() }?;
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that the list and its slices point to values that stay as they are.
     raws.iter().map(|raw| unsafe { raw.get() }).collect()
 }
 
@@ -127,7 +127,7 @@ impl<S: Side, M: Abi<S>> Lent<S, M> {
     /// # Safety
     /// `out` holds a valid value of the kind, which owns what it refers to and is used nowhere else.
     pub unsafe fn returned(out: MaybeUninit<M::Raw>) -> Self {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `out` holds a valid value of the kind, which is used nowhere else.
         Lent(unsafe { out.assume_init() }, PhantomData)
     }
 
@@ -171,7 +171,7 @@ impl<S: Side, M: Abi<S>> LentList<S, M> {
 impl<S: Side, M: Abi<S>> Drop for LentList<S, M> {
     fn drop(&mut self) {
         for raw in &self.0 {
-            // SAFETY: as for `Lent`.
+            // SAFETY: the value owns what it refers to, and is not used again.
             unsafe { M::dispose(raw) };
         }
     }
@@ -241,7 +241,7 @@ impl<S: Side, M: Abi<S>, const N: usize> Abi<S> for [M; N] {
     }
 
     unsafe fn decode(raw: &[M::Raw; N]) -> Result<[M::Value; N]> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value of the kind.
         let values: Result<Vec<M::Value>> = raw.iter().map(|raw| unsafe { M::decode(raw) }).collect();
         values?.try_into().map_err(|_| Status::internal("an array has another length than itself"))
     }
@@ -257,12 +257,12 @@ impl<S: Side> Abi<S> for String {
 
     unsafe fn decode(raw: &RawList<u8>) -> Result<String> {
         let slice = RawSlice { data: raw.data.cast_const(), length: raw.length };
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value of the kind.
         Ok(unsafe { slice.text() }?.to_string())
     }
 
     unsafe fn dispose(raw: &RawList<u8>) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
         unsafe { raw.free() };
     }
 }
@@ -279,17 +279,18 @@ impl<S: Side, M: Abi<S>> Abi<S> for List<M> {
     }
 
     unsafe fn decode(raw: &RawList<M::Raw>) -> Result<Vec<M::Value>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value of the kind.
         unsafe { decode_list::<S, M>(RawSlice { data: raw.data.cast_const(), length: raw.length }) }
     }
 
     unsafe fn dispose(raw: &RawList<M::Raw>) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
         for value in unsafe { raw.get() }.unwrap_or_default() {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
             unsafe { M::dispose(value) };
         }
-        // SAFETY: as above; nothing of it is used after this.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this; nothing of it
+        // is used after this.
         unsafe { raw.free() };
     }
 }
@@ -332,12 +333,12 @@ impl<S: Side, T: ?Sized + Interface<S>> Abi<S> for Object<T> {
     }
 
     unsafe fn decode(raw: &RawObject) -> Result<Arc<T>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value of the kind.
         unsafe { import::<S, T>(*raw) }
     }
 
     unsafe fn dispose(raw: &RawObject) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
         unsafe { release_object(*raw) };
     }
 }
@@ -357,12 +358,12 @@ impl<S: Side, T: ?Sized + Interface<S>> Abi<S> for NullObject<T> {
         if raw.vtable.is_null() {
             return Ok(None);
         }
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value of the kind.
         unsafe { import::<S, T>(*raw) }.map(Some)
     }
 
     unsafe fn dispose(raw: &RawObject) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
         unsafe { release_object(*raw) };
     }
 }
@@ -382,7 +383,7 @@ impl<S: Side> Abi<S> for Owner {
             unsafe { Arc::increment_strong_count(data.cast_const().cast::<AnyOwner>()) };
         }
         unsafe extern "C" fn release(data: *mut c_void) {
-            // SAFETY: as above; the caller gives its reference away.
+            // SAFETY: the data come from `encode`, and the caller has a reference; the caller gives its reference away.
             unsafe { Arc::decrement_strong_count(data.cast_const().cast::<AnyOwner>()) };
         }
         let data = Arc::into_raw(Arc::new(value.clone())).cast_mut().cast();
@@ -390,7 +391,7 @@ impl<S: Side> Abi<S> for Owner {
     }
 
     unsafe fn decode(raw: &RawOwner) -> Result<AnyOwner> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value of the kind.
         Ok(match unsafe { <NullOwner as Abi<S>>::decode(raw) }? {
             Some(owner) => owner,
             // Memory that needs no owner.
@@ -400,7 +401,7 @@ impl<S: Side> Abi<S> for Owner {
 
     unsafe fn dispose(raw: &RawOwner) {
         if let Some(release) = raw.release {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
             unsafe { release(raw.data) };
         }
     }
@@ -426,7 +427,7 @@ impl<S: Side> Abi<S> for NullOwner {
     }
 
     unsafe fn dispose(raw: &RawOwner) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
         unsafe { <Owner as Abi<S>>::dispose(raw) };
     }
 }
@@ -439,7 +440,7 @@ struct ImportedOwner {
 
 // SAFETY: owners may be released on any thread; that is part of the interface.
 unsafe impl Send for ImportedOwner {}
-// SAFETY: as above; the only operation is to release it.
+// SAFETY: owners may be released on any thread; that is part of the interface; the only operation is to release it.
 unsafe impl Sync for ImportedOwner {}
 
 impl Drop for ImportedOwner {

@@ -53,7 +53,7 @@ pub fn through<T: ?Sized + Interface<ThisLibrary> + Interface<OtherLibrary>>(obj
     let raw = export::<OtherLibrary, T>(object);
     // SAFETY: the object was exported just now.
     let imported = unsafe { import::<ThisLibrary, T>(raw) };
-    // SAFETY: as above; `import` took a reference of its own.
+    // SAFETY: the object was exported just now; `import` took a reference of its own.
     unsafe { release_object(raw) };
     imported
 }

@@ -83,7 +83,7 @@ const _: () = {
 
 // SAFETY: a descriptor is never written, and what it points to is static.
 unsafe impl Sync for DriverPlugin {}
-// SAFETY: as above.
+// SAFETY: a descriptor is never written, and what it points to is static.
 unsafe impl Send for DriverPlugin {}
 
 impl DriverPlugin {
@@ -114,7 +114,8 @@ impl DriverPlugin {
         if plugin.is_null() {
             return Err(Status::invalid_argument("the library has no driver"));
         }
-        // SAFETY: the caller guarantees it, and the magic number is the first word.
+        // SAFETY: the caller guarantees that `plugin` is null or points to a word and, if that is the magic number, to a descriptor, and
+        // the magic number is the first word.
         let magic = unsafe { plugin.cast::<u64>().read() };
         if magic != DRIVER_PLUGIN_MAGIC {
             let message =
@@ -177,9 +178,10 @@ pub fn export_object<T: ?Sized + Interface<ThisLibrary>>(object: &Arc<T>) -> Raw
 /// # Safety
 /// `raw` is null, or a valid reference that the caller owns and does not use again.
 pub unsafe fn import_object<T: ?Sized + Interface<ThisLibrary>>(raw: RawObject) -> Result<Arc<T>> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `raw` is null or a reference that it owns and does not use again.
     let object = unsafe { object::import::<ThisLibrary, T>(raw) };
-    // SAFETY: as above; `import` took a reference of its own.
+    // SAFETY: the caller guarantees that `raw` is null or a reference that it owns and does not use again; `import` took a reference of its
+    // own.
     unsafe { object::release_object(raw) };
     object
 }
@@ -192,7 +194,7 @@ pub unsafe fn import_object<T: ?Sized + Interface<ThisLibrary>>(raw: RawObject) 
 pub unsafe fn write_driver(create: impl FnOnce() -> Result<Arc<dyn Driver>>, out: *mut RawObject) -> *mut RawStatus {
     object::guard("create_driver", || {
         let driver = create()?;
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `out` points to memory for a [`RawObject`].
         unsafe { out.write(export_object(&driver)) };
         Ok(())
     })

@@ -75,7 +75,8 @@ unsafe extern "C" fn retain<T: ?Sized>(data: *mut c_void) {
 }
 
 unsafe extern "C" fn release<T: ?Sized>(data: *mut c_void) {
-    // SAFETY: as above; the caller gives its reference away.
+    // SAFETY: the data of an exported object come from `Arc::into_raw` in `export`, and the caller has a reference; the caller gives its
+    // reference away.
     unsafe { Arc::decrement_strong_count(data.cast_const().cast::<Arc<T>>()) };
 }
 
@@ -138,7 +139,7 @@ pub unsafe fn import<S: Side, T: ?Sized + Interface<S>>(raw: RawObject) -> Resul
 /// `raw` is null or a reference that the caller owns and does not use again.
 pub unsafe fn release_object(raw: RawObject) {
     if !raw.vtable.is_null() {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that `raw` is a reference that it owns and does not use again.
         unsafe { ((*raw.vtable).release)(raw.data) };
     }
 }
@@ -153,7 +154,7 @@ pub struct Imported<S, V> {
 
 // SAFETY: objects may be used and released on any thread; that is part of the interface.
 unsafe impl<S, V> Send for Imported<S, V> {}
-// SAFETY: as above.
+// SAFETY: objects may be used and released on any thread; that is part of the interface.
 unsafe impl<S, V> Sync for Imported<S, V> {}
 
 impl<S, V> Imported<S, V> {
@@ -162,7 +163,7 @@ impl<S, V> Imported<S, V> {
     /// # Safety
     /// The vtable of `raw` is a `V`, or the beginning of one with all slots that may not be null.
     unsafe fn new(raw: RawObject) -> Imported<S, V> {
-        // SAFETY: as in `import`.
+        // SAFETY: every vtable starts with a header and lives as long as its objects.
         let size = unsafe { (*raw.vtable).size } as usize;
         let vtable = if size >= size_of::<V>() {
             raw.vtable.cast::<V>()
@@ -217,7 +218,7 @@ impl<S, V> fmt::Debug for Imported<S, V> {
 /// # Safety
 /// `this` is the data of an object that `export` made of an `Arc<T>`, and the object is valid for `'a`.
 pub unsafe fn this<'a, T: ?Sized>(this: *mut c_void) -> &'a Arc<T> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `this` is the data of an object that `export` made of an `Arc<T>`.
     unsafe { &*this.cast::<Arc<T>>() }
 }
 
@@ -258,6 +259,6 @@ pub fn broken(method: &str, status: Status) -> ! {
 /// # Safety
 /// The text stays as it is for `'a`.
 pub unsafe fn borrowed_text<'a>(raw: RawSlice<u8>) -> Result<&'a str> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the text stays as it is.
     unsafe { raw.text() }
 }

@@ -92,7 +92,7 @@ impl<T: Copy> RawList<T> {
     /// As for [`RawSlice::get`].
     pub unsafe fn get<'a>(self) -> Result<&'a [T]> {
         let slice = RawSlice { data: self.data.cast_const(), length: self.length };
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the slice points to values that stay as they are.
         unsafe { slice.get() }
     }
 
@@ -102,7 +102,7 @@ impl<T: Copy> RawList<T> {
     /// The list is not used after this.
     pub unsafe fn free(self) {
         if let Some(free) = self.free {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that the list is not used after this.
             unsafe { free(self.data.cast(), self.length) };
         }
     }
@@ -145,7 +145,7 @@ impl RawCallback {
             }
         }
         unsafe extern "C" fn release(data: *mut c_void) {
-            // SAFETY: as above.
+            // SAFETY: the data come from `new`, and are used once.
             drop(unsafe { Box::from_raw(data.cast::<Callback>()) });
         }
         RawCallback { data: Box::into_raw(Box::new(callback)).cast(), call, drop: release }

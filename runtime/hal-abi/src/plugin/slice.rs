@@ -38,7 +38,8 @@ impl<T> RawSlice<T> {
         if self.length == 0 {
             return Ok(&[]);
         }
-        // SAFETY: the caller guarantees it, and the length is one that slices may have.
+        // SAFETY: the caller guarantees that `data` points to `length` values that stay as they are, and the length is one that slices may
+        // have.
         Ok(unsafe { std::slice::from_raw_parts(self.data, self.length) })
     }
 }
@@ -52,7 +53,7 @@ impl RawSlice<u8> {
     /// # Safety
     /// As for [`RawSlice::get`].
     pub unsafe fn text<'a>(self) -> Result<&'a str> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the slice points to bytes that stay as they are.
         let bytes = unsafe { self.get() }?;
         std::str::from_utf8(bytes).map_err(|error| Status::invalid_argument(format!("a text is not UTF-8: {error}")))
     }

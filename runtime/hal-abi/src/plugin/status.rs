@@ -17,7 +17,7 @@ pub struct RawStatus {
     pub code: u32,
     /// Zero.
     pub reserved: u32,
-    /// What went wrong, in UTF-8.
+    /// The description of the failure, in UTF-8.
     pub message: RawSlice<u8>,
     /// The cause, which belongs to this error; null if there is none.
     pub source: *mut RawStatus,
@@ -69,7 +69,7 @@ fn new(code: u32, message: &str, source: *mut RawStatus) -> *mut RawStatus {
         // SAFETY: the address comes from `new`, and an error is freed once.
         let status = unsafe { Box::from_raw(status) };
         let message = std::ptr::slice_from_raw_parts_mut(status.message.data.cast_mut(), status.message.length);
-        // SAFETY: as above; the message was boxed by `new`.
+        // SAFETY: the address comes from `new`, and an error is freed once; the message was boxed by `new`.
         drop(unsafe { Box::from_raw(message) });
         if !status.source.is_null() {
             // SAFETY: causes belong to their error. There are at most `MAX_CAUSES`, so this does not recurse far.
@@ -93,7 +93,7 @@ pub unsafe fn take(status: *mut RawStatus) -> Result<()> {
     if status.is_null() {
         return Ok(());
     }
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `status` was handed to it, and takes it once.
     Err(unsafe { take_status(status) })
 }
 
@@ -110,7 +110,7 @@ pub unsafe fn take_status(status: *mut RawStatus) -> Status {
     while !next.is_null() && chain.len() <= MAX_CAUSES {
         // SAFETY: an error is valid until it is freed, and so are its causes.
         let raw = unsafe { &*next };
-        // SAFETY: as above.
+        // SAFETY: an error is valid until it is freed, and so are its causes.
         let message = unsafe { raw.message.get() }.unwrap_or_default();
         chain.push((raw.code, String::from_utf8_lossy(message).into_owned()));
         next = raw.source;

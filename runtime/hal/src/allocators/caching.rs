@@ -23,7 +23,7 @@ const DEFAULT_FREE_BUFFERS: usize = 64;
 const UNCACHED: BufferUsage =
     BufferUsage::SHARING_EXPORT.union(BufferUsage::SHARING_IMMUTABLE).union(BufferUsage::SHARING_REPLICATE);
 
-/// What a pool serves and how much it holds.
+/// The buffers that a pool serves, and how much memory it holds.
 #[derive(Clone, Copy, Debug)]
 pub struct CachePool {
     /// The heap whose requests it serves.
@@ -55,7 +55,7 @@ impl CachePool {
     }
 }
 
-/// What a pool holds and has done.
+/// The contents of a pool, and counters of its requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {
     /// Bytes in use and free.
@@ -77,7 +77,7 @@ pub struct CachingAllocator {
 }
 
 impl CachingAllocator {
-    /// Keeps memory of `inner` in `pools`, the first of which that serves a request is asked.
+    /// Keeps memory of `inner` in `pools`. A request goes to the first pool that serves its size and type.
     pub fn new(
         inner: Arc<dyn Allocator>,
         pools: impl IntoIterator<Item = CachePool>,
@@ -86,7 +86,7 @@ impl CachingAllocator {
         Arc::new(Forward(CachingAllocator { inner, pools: pools.into_iter().map(pool).collect() }))
     }
 
-    /// What each pool holds.
+    /// The pools with their contents and counters.
     pub fn pools(&self) -> impl Iterator<Item = (CachePool, CacheStatistics)> {
         self.pools.iter().map(|pool| (pool.bounds, pool.lock().statistics()))
     }
@@ -124,7 +124,7 @@ impl ForwardAllocator for CachingAllocator {
         let allocatable = placement.compatibility.contains(BufferCompatibility::ALLOCATABLE);
         match self.pool_for(&resolved, allocation_size).filter(|_| allocatable) {
             Some(pool) => pool.allocate(&*self.inner, resolved, allocation_size),
-            // What cannot be allocated is refused there.
+            // The inner allocator refuses a buffer that cannot be allocated.
             None => self.inner.allocate_buffer(params, allocation_size),
         }
     }
@@ -150,7 +150,7 @@ struct PoolState {
 /// A buffer that nothing uses.
 struct FreeBuffer {
     buffer: Arc<dyn Buffer>,
-    /// What its address is a multiple of.
+    /// The alignment of its address, in bytes.
     alignment: u64,
 }
 
@@ -216,7 +216,7 @@ impl Pool {
             state.hits += 1;
             drop(state);
             let lent = self.lend(buffer, alignment, params.access);
-            // What an earlier program has left is nobody's business. Should this fail, the memory goes back.
+            // No program may read what an earlier one has left. Should this fail, the memory goes back.
             buffer_fill(lent.memory(), 0, WHOLE_BUFFER, &[0])?;
             return Ok(Arc::new(lent));
         }
@@ -409,7 +409,7 @@ mod tests {
         let state = statistics(&allocator);
         assert_eq!((state.bytes, state.free_bytes, live(&heap)), (750, 400, 750));
         drop(more);
-        // What is in use may exceed the capacity; then nothing is kept until there is room.
+        // Memory in use may exceed the capacity; then nothing is kept until there is room.
         let held = [500, 500, 500].map(|size| allocate(&allocator, size));
         assert_eq!((statistics(&allocator).bytes, statistics(&allocator).free_bytes), (1500, 0));
         let [first, second, third] = held;

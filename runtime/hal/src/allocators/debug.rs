@@ -1,5 +1,5 @@
-//! The debug allocator: fills new memory and freed memory with patterns, so that a program that reads what nobody wrote, or a kernel that keeps
-//! an address too long, gets conspicuous values; and lists the buffers that were never freed.
+//! The debug allocator: fills new memory and freed memory with patterns, so that a program that reads unwritten memory, or a kernel that
+//! keeps an address too long, gets conspicuous values; and lists the buffers that were never freed.
 //!
 //! It departs from the contract of allocators on purpose: the bytes of a new buffer are not zero. Programs of the compiler do not rely on that.
 
@@ -126,7 +126,7 @@ struct Entry {
 impl Lender for Entry {
     fn take_back(&self, memory: Arc<dyn Buffer>) {
         self.ledger.lock().live.remove(&self.number);
-        // It could be filled when it was new. If it cannot be now, there is nobody to tell, and it is freed all the same.
+        // It could be filled when it was new. If it cannot be now, no caller could handle the failure, and it is freed all the same.
         let _: Result<(), Status> = buffer_fill(&*memory, 0, WHOLE_BUFFER, &[DebugAllocator::FREED]);
     }
 }
@@ -193,7 +193,7 @@ mod tests {
             params: BufferParams,
             external: &crate::ExternalBuffer,
         ) -> Result<Arc<dyn Buffer>> {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the caller guarantees that the memory is there, and may be accessed so, as long as its owner.
             unsafe { self.heap.import_buffer(params, external) }
         }
     }

@@ -21,7 +21,7 @@ pub struct LentBuffer<L: Lender> {
     loan: Arc<Loan<L>>,
 }
 
-/// What mappings share with the buffer: the memory comes back when the last of them is gone.
+/// The state that mappings share with the buffer: the memory comes back when the last of them is gone.
 struct Loan<L: Lender> {
     /// None only while this is dropped.
     memory: Option<Arc<dyn Buffer>>,

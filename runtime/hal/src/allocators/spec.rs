@@ -21,7 +21,7 @@ use crate::{Allocator, BufferUsage, MemoryHeap, MemoryType};
 /// Most pools of one allocator.
 const MAX_POOLS: usize = 16;
 
-/// What stands for anything, or for the default.
+/// The text for any value, or for the default.
 const ANY: &str = "*";
 
 /// An allocator to put over that of a device.
@@ -36,9 +36,9 @@ pub enum AllocatorSpec {
 /// A pool of a [`CachingAllocator`], whose heap is chosen among those of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CachePoolSpec {
-    /// What the memory of the heap must be.
+    /// The properties that the memory of the heap must have.
     pub memory_type: MemoryType,
-    /// What the heap must be good for.
+    /// The usages that the heap must allow.
     pub usage: BufferUsage,
     /// The largest buffer that is cached, if it is not the largest of the heap.
     pub max_allocation_size: Option<u64>,

@@ -28,9 +28,9 @@ const MAX_RECYCLED_BYTES: usize = 1 << 20;
 
 /// A kind of device with deferred command buffers.
 pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
-    /// What is recorded of the executable of a dispatch.
+    /// The executable of a dispatch, as it is recorded.
     type Executable: Debug + Send + Sync;
-    /// What a device measures in executions of a program. It is empty for a new program.
+    /// The measurements of a device in executions of a program. It is empty for a new program.
     type Profile: Debug + Default + Send + Sync;
 
     /// The free lists, which are statics of the driver: a generic type has none of its own.
@@ -330,7 +330,7 @@ impl<D: Deferred> CommandProgram<D> {
         &self.bindings
     }
 
-    /// What the device has measured of it.
+    /// The measurements of the device.
     #[inline]
     pub fn profile(&self) -> &D::Profile {
         &self.profile

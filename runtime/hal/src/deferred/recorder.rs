@@ -13,7 +13,7 @@ use crate::status::Result;
 pub trait Recorder: Send + Sized + 'static {
     /// The device that commands are recorded for.
     type Device: Send + Sync + 'static;
-    /// What queues execute.
+    /// The recorded program, which queues execute.
     type Program: Send + Sync + 'static;
 
     /// The free list of command buffers, at most [`crate::recycle::MAX_FREE`] for each thread. It is a static of the driver: a generic type has none

@@ -114,7 +114,7 @@ fn every_command_is_charged_to_the_call_that_records_it() {
     let budget = MemoryBudget::new(1 << 20);
     let _entered = Scope::of(&Limits { memory: Some(budget.clone()), ..Limits::default() }).enter();
     let slot = BufferRef { slot: 1, offset: 0, length: 8, ..BufferRef::default() };
-    /// What records a command.
+    /// A function that records one command.
     type Record = fn(&dyn CommandBuffer, &BufferRef) -> Result<()>;
     let flush: Record = |commands, range| commands.flush_buffer(range);
     let fill: Record = |commands, range| commands.fill_buffer(range, &[1], FillFlags::empty());

@@ -47,7 +47,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// The value, which nobody else can reach.
+    /// The value, to which this is the only reference.
     pub(super) fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -73,7 +73,7 @@ impl<T> Deref for Turn<'_, T> {
 impl<T> DerefMut for Turn<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and this is borrowed mutably.
+        // SAFETY: there is one turn at a time, and this is it, and this is borrowed mutably.
         unsafe { &mut *self.turns.value.get() }
     }
 }

@@ -34,7 +34,8 @@ pub struct Bindings<'a> {
 // SAFETY: only kernels follow the pointers, on any number of threads at once; the buffers and owners, which threads may share, keep
 // the memory.
 unsafe impl Send for Bindings<'_> {}
-// SAFETY: as above; nothing here changes once the bindings are made.
+// SAFETY: only kernels follow the pointers, on any number of threads at once; the buffers and owners, which threads may share, keep the
+// memory; nothing here changes once the bindings are made.
 unsafe impl Sync for Bindings<'_> {}
 
 impl<'a> Bindings<'a> {

@@ -1,4 +1,4 @@
-//! What `cpuid` reports about the features that `cpu` looks up, each leaf asked for once. A virtual machine leaves to its host for each
+//! The answers of `cpuid` about the features that `cpu` looks up, each leaf asked for once. A virtual machine leaves to its host for each
 //! `cpuid`, which takes several microseconds. The loader of glibc has asked before the process starts, and tells what it was answered.
 
 use crate::cpu_features::{CPU_FEATURES, CPU_STATE_LEAF, CpuFeature, CpuidRegister};
@@ -78,7 +78,7 @@ mod loader {
     /// `ecx` of leaf 1: the system keeps registers by `xsave`, and programs may ask for which.
     const OSXSAVE: u32 = 1 << 27;
 
-    /// What the loader keeps for each number. What it was answered comes first; behind that is what it uses itself.
+    /// The record of the loader for each number. The answer comes first; behind that is what it uses itself.
     #[repr(C)]
     struct Leaf {
         /// `eax`, `ebx`, `ecx` and `edx`.

@@ -45,7 +45,8 @@ pub unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch: &Host
     let grid = Grid { size: [1; 3], count: workgroups, local_memory: 0 };
     let mut memory = Bindings::default();
     for HostBinding { pointer, length, writable } in bindings {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the bindings are memory that may be read until the call returns, and written where they are
+        // `writable`.
         unsafe { memory.bind_memory(*pointer, *length, *writable) };
     }
     let arguments = Arguments { grid, constants, bindings: &memory, concurrency: 1, local_memory_limit: None };

@@ -103,7 +103,7 @@ mod tests {
             // SAFETY: there are that many bytes, and only this test uses them.
             unsafe { data.write_bytes(0xAA, size as usize) };
             let data = workgroup_memory.zeroed_local_memory(size).expect("allocates");
-            // SAFETY: as above.
+            // SAFETY: there are that many bytes, and only this test uses them.
             let bytes = unsafe { std::slice::from_raw_parts(data, size as usize) };
             assert!(bytes.iter().all(|byte| *byte == 0), "{size} bytes");
         }

@@ -82,7 +82,7 @@ pub trait Observer: Debug + Send + Sync + 'static {
         let _ = (call, outcome);
     }
 
-    /// Called when nobody holds the wrapper of an object any more.
+    /// Called when the last reference to the wrapper of an object is gone.
     fn dropped(&self, object: ObjectId) {
         let _ = object;
     }
@@ -107,7 +107,7 @@ impl Observation {
         self.exchanged(device, Side::Host)
     }
 
-    /// What an object is called here. It gets a number if it has none.
+    /// The name of an object here. It gets a number if it has none.
     pub fn id<T: Known + ?Sized>(&self, object: &Arc<T>) -> ObjectId {
         let number = object.wrapper_number(self).unwrap_or_else(|| T::table(&self.tables).number(object));
         ObjectId { kind: T::NAME, number }
@@ -204,7 +204,7 @@ impl<'a> Called<'a> {
         self.callee.downcast_ref()
     }
 
-    /// What an argument is a wrapper of, or the argument if it is none. Calls of it are not observed.
+    /// The object that an argument wraps, or the argument if it is no wrapper. Calls of it are not observed.
     pub fn unwrapped<T: Wrapped + ?Sized>(&self, object: &Arc<T>) -> Arc<T> {
         self.observation.exchanged(object, T::SIDE.other())
     }
@@ -216,7 +216,7 @@ impl<'a> Called<'a> {
         format!("{}.{method}", self.object)
     }
 
-    /// What an object among the arguments, or the result, is called.
+    /// The name of an object among the arguments, or of the result.
     pub fn id<T: Known + ?Sized>(&self, object: &Arc<T>) -> ObjectId {
         self.observation.id(object)
     }

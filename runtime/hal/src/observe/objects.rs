@@ -10,7 +10,7 @@ use super::{Observation, Observed};
 use crate::forward::Forward;
 pub(crate) use crate::generated::hal::observe::Tables;
 
-/// What an object is called: its kind and a number that no other of the kind has, counted from 1 in the order in which they were seen.
+/// The name of an object: its kind and a number that no other of the kind has, counted from 1 in the order in which they were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {
     /// As in `spec/hal`.
@@ -44,7 +44,7 @@ pub trait Known: 'static {
     }
 }
 
-/// Who has an object: the host or the device.
+/// The holder of an object: the host or the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The host, or a program.
@@ -65,7 +65,7 @@ impl Side {
 
 /// An object whose calls are shown.
 pub trait Wrapped: Known {
-    /// Who calls it, and hence has the wrapper.
+    /// The caller of its methods, which hence has the wrapper.
     const SIDE: Side;
 
     #[doc(hidden)]

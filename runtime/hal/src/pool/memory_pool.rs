@@ -66,7 +66,7 @@ struct SharedSlab {
 
 // SAFETY: the address of a slab is only handed to its provider.
 unsafe impl Send for SharedSlab {}
-// SAFETY: as above.
+// SAFETY: the address of a slab is only handed to its provider.
 unsafe impl Sync for SharedSlab {}
 
 impl Drop for SharedSlab {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::Pool;
 use crate::status::Result;
 
-/// What becomes of a subscriber to releases.
+/// The fate of a subscriber to releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// It is called when memory is released.
@@ -30,7 +30,7 @@ pub fn notify(pool: &dyn Pool, releases: u64, retry: impl FnOnce(Result<()>) + S
     if stats.reservation_count == 0 {
         return Notice::Never;
     }
-    // Who sets it first, the callback or the check below, has the allocation.
+    // The first to set it, the callback or the check below, has the allocation.
     let is_taken = Arc::new(AtomicBool::new(false));
     let same = is_taken.clone();
     pool.notify(Box::new(move |outcome| {

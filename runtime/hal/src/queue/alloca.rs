@@ -94,7 +94,7 @@ impl PoolAllocation {
                 }
                 Err(status) => status,
             };
-            // An operation without points to signal has nobody waiting for it.
+            // An operation without points to signal has no waiters.
             if status.code() != StatusCode::ResourceExhausted || self.signal.is_empty() {
                 return Err(status);
             }

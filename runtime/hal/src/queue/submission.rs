@@ -19,13 +19,13 @@ use crate::{BufferBinding, Timepoint};
 pub trait Discipline: Send + Sync + Sized + 'static {
     /// The kind of device whose recorded commands are executed.
     type Device: Deferred;
-    /// What command programs are executed with: a thread pool, a stream.
+    /// The means by which command programs are executed: a thread pool, a stream.
     type Runner: Send + Sync + 'static;
 
     /// The free lists, which are statics of the driver: a generic type has none of its own.
     fn free_lists() -> QueueFreeLists<Self>;
 
-    /// What command programs are executed with, if anything.
+    /// The runner of command programs, if there is one.
     fn runner(&self) -> Option<Held<'_, Self::Runner>>;
 
     /// Runs a submission whose points are all reached, at once or later, and signals.

@@ -85,7 +85,7 @@ pub enum Work<'a, D: Discipline> {
     Execute {
         /// The command program.
         program: Held<'a, CommandProgram<D::Device>>,
-        /// What it is executed with, if anything.
+        /// The runner of command programs, if there is one.
         runner: Option<Held<'a, D::Runner>>,
     },
     /// Commits memory to a transient buffer.

@@ -22,7 +22,7 @@ pub enum AmdgpuAgent {
     Software,
 }
 
-/// What the sanitizer of the software agent checks of the accesses of kernels. `vireo::gpu::take_reports` returns what it finds.
+/// The checks that the sanitizer of the software agent makes of accesses of kernels. `vireo::gpu::take_reports` returns what it finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SanitizerChecks {
     /// Accesses out of bounds, and to freed memory.
@@ -40,7 +40,7 @@ impl SanitizerChecks {
     }
 }
 
-/// What the driver `amdgpu` starts from.
+/// The configuration of the driver `amdgpu`.
 #[derive(Clone, Debug, Default)]
 pub struct AmdgpuConfig {
     /// Where the agents are.
@@ -51,7 +51,7 @@ pub struct AmdgpuConfig {
     /// A trace of the packets that the software agent runs.
     #[cfg(feature = "software-agents")]
     pub packet_trace: Option<Arc<PacketTrace>>,
-    /// What the software agent checks, as well as what `VIREO_SOFTHSA` names. The first device decides for the process.
+    /// The checks of the software agent, beside those that `VIREO_SOFTHSA` names. The first device decides for the process.
     pub sanitize: SanitizerChecks,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
 fn trace(config: &AmdgpuConfig) -> Result<()> {
     let observer = config.packet_trace.clone().map(|trace| trace as Arc<dyn PacketObserver>);
     match vireo_softhsa::trace_packets(observer) {
-        // Whoever asked for the trace that goes on still wants it.
+        // The trace that goes on was asked for by another device.
         Err(_) if config.packet_trace.is_none() => Ok(()),
         traced => traced.map_err(|_| {
             Status::failed_precondition(

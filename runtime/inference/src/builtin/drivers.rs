@@ -23,7 +23,7 @@ const LOCAL_SYNC: &str = "local-sync";
 const LOCAL_TASK: &str = "local-task";
 const NULL: &str = "null";
 
-/// What the drivers of this build start from. The URI of a device may say otherwise for that device.
+/// The configuration of the drivers of this build. The URI of a device may say otherwise for that device.
 #[derive(Clone, Debug, Default)]
 pub struct BuiltinOptions {
     /// The workers of `local-task` devices.
@@ -31,13 +31,13 @@ pub struct BuiltinOptions {
     /// The agents of `amdgpu` devices.
     #[cfg(feature = "amdgpu")]
     pub amdgpu: AmdgpuConfig,
-    /// What kernels of local devices may import.
+    /// The functions that kernels of local devices may import.
     pub imports: Arc<ImportProviders>,
-    /// What programs may do, and what runs kernels of local devices that are portable bytecode.
+    /// The rights and limits of programs, and the tier of kernels of local devices that are portable bytecode.
     pub policy: SecurityPolicy,
-    /// What is told how far local devices have come with verifying and compiling kernels that are portable bytecode.
+    /// The observer of how far local devices have come with verifying and compiling kernels that are portable bytecode.
     pub kernel_progress: Option<Arc<dyn Progress>>,
-    /// What is told of each executable of local devices that is portable bytecode.
+    /// The list to which local devices add each executable that is portable bytecode.
     #[cfg(feature = "vmvx")]
     pub loaded_kernels: Option<Arc<LoadedKernels>>,
 }
@@ -49,7 +49,7 @@ type Create = fn(&BuiltinOptions, &[StringPair]) -> Result<Arc<dyn Device>>;
 struct Builtin {
     name: &'static str,
     description: &'static str,
-    /// What is to be said of the device beyond that, in lines.
+    /// The description of the device beyond that, in lines.
     details: fn(&BuiltinOptions) -> Result<String>,
     create: Create,
 }
@@ -99,7 +99,7 @@ fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
 
 fn null(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
     expect_no_params(NULL, params)?;
-    // What kernels would have written is zero.
+    // Memory that kernels would have written is zero.
     let memory = options.policy.limits.memory.clone();
     Ok(null_device_on(NULL, memory.map_or_else(HeapAllocator::without_reuse, HeapAllocator::with_budget)))
 }
@@ -161,7 +161,7 @@ pub unsafe fn load_executable_plugin(
     params: &[(&str, &str)],
 ) -> Result<Arc<ExecutablePlugin>> {
     registry.policy().allow_native_code(|| format!("executable plugin `{}`", path.display()))?;
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller trusts the code in the file, and guarantees that the file does not change while it is loaded.
     let plugin = Arc::new(unsafe { ExecutablePlugin::load(path, params) }?);
     registry.imports().add(plugin.clone());
     Ok(plugin)

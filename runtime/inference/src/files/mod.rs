@@ -1,6 +1,6 @@
 //! Tensors in files: `.npy` arrays, and the collections `.npz` and `.safetensors`.
 //!
-//! What a file says is not trusted: no more memory is taken than a limit allows and than the file has bytes.
+//! The contents of a file are not trusted: no more memory is taken than a limit allows and than the file has bytes.
 
 mod collection;
 mod npy;

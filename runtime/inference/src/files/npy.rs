@@ -27,8 +27,8 @@ const MAX_RANK: usize = 128;
 /// Deepest nesting of brackets that is read: a dictionary with a tuple in it, or a list of tuples with shapes.
 const MAX_NESTING: usize = 8;
 
-/// What `ml_dtypes` calls types, the type of NumPy with the same width, and what we call them. Types without a sign of their own are written as
-/// signed ones. `<f1` is what `numpy.save` writes for the only type that says that it is a float.
+/// The names of types in `ml_dtypes`, the type of NumPy with the same width, and our names. Types without a sign of their own are written
+/// as signed ones. `<f1` is what `numpy.save` writes for the only type that says that it is a float.
 const NAMES: [(&str, &str, ElementType); 13] = [
     ("bfloat16", "<V2", ElementType::BFLOAT_16),
     ("float8_e5m2", "|V1", ElementType::FLOAT_8_E5M2),
@@ -56,7 +56,7 @@ pub fn read_npy(reader: &mut dyn Read, max_bytes: u64) -> Result<HostTensor<'sta
     header.array(bytes)
 }
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Debug, PartialEq)]
 struct NpyHeader {
     element: ElementType,

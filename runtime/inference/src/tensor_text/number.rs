@@ -1,6 +1,6 @@
 //! Numbers in text: the integers and floats that tensors and the values of the command are written with.
 //!
-//! What C's `strtol` and `strtof` read completely is read here too (`0x` and octal integers, hexadecimal floats, `inf`, `nan`); what
+//! Texts that C's `strtol` and `strtof` read completely are read here too (`0x` and octal integers, hexadecimal floats, `inf`, `nan`); what
 //! they would read only in part, such as `1.5` as an integer or `1.0abc`, is refused.
 
 use std::fmt;
@@ -117,7 +117,7 @@ pub fn parse_complex<T: Default>(
     Ok((re, parse(im).map_err(|_| error)?))
 }
 
-/// What follows `0x`, and whether a minus stands before it; nothing if the text has no such prefix.
+/// The digits after `0x`, and whether a minus stands before it; nothing if the text has no such prefix.
 fn hexadecimal_digits(text: &str) -> Option<(bool, &str)> {
     let (negative, magnitude) = split_sign(text);
     let digits = magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X"))?;

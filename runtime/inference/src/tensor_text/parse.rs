@@ -24,7 +24,7 @@ pub enum TensorTextError {
     Dimension {
         /// From 0, outermost first.
         index: usize,
-        /// What was given.
+        /// The text of the value.
         text: String,
     },
     /// Too many dimensions.
@@ -53,7 +53,7 @@ pub enum TensorTextError {
     Element {
         /// From 0.
         index: usize,
-        /// What was given.
+        /// The text of the value.
         text: String,
         /// The element type.
         element: ElementType,

@@ -61,7 +61,7 @@ impl ByteLanes {
         let parameters = &graph.blocks[nest.header].parameters;
         bytes.extensions.extend(parameters.iter().map(|parameter| (*parameter, Extensions::NONE)));
         for _ in 0..MAX_PASSES {
-            // What is not known yet may have both extensions, so each pass finds fewer than the one before.
+            // A value that is not known yet may have both extensions, so each pass finds fewer than the one before.
             if !bytes.walk(graph, nest, shapes) {
                 return bytes.fits(graph, nest, shapes).then_some(bytes);
             }
@@ -69,7 +69,8 @@ impl ByteLanes {
         None
     }
 
-    /// What computes the lowest byte of a primitive's value from those of its operands, which have `i32` values. None if nothing does.
+    /// The primitive that computes the lowest byte of a primitive's value from those of its operands, which have `i32` values. None if
+    /// nothing does.
     pub fn primitive(&self, graph: &Graph, id: NodeId) -> Option<Primitive> {
         let node = graph.node(id);
         let Kind::Primitive(primitive, Scalar::I32) = node.kind else { return None };
@@ -159,7 +160,7 @@ impl ByteLanes {
             }
             Primitive::Select => all(&node.args[1..]),
             Primitive::And => {
-                // What has no upper bits takes them from the other one.
+                // An operand that has no upper bits takes them from the other one.
                 let [a, b] = [of(node.args[0]), of(node.args[1])];
                 let is_small = a == Extensions::BOTH || b == Extensions::BOTH;
                 Extensions { signed: is_small || (a.signed && b.signed), unsigned: a.unsigned || b.unsigned }

@@ -14,7 +14,7 @@ pub(crate) struct Carried {
     pub load: Primitive,
     /// The type of the value.
     pub of: Scalar,
-    /// What makes of a stored value that which is loaded then, if that is not the same.
+    /// The extension of the stored value to the loaded one, if they differ.
     pub extension: Option<Primitive>,
 }
 
@@ -42,7 +42,7 @@ impl Carried {
         Some(Carried { store, load, of: Scalar::I32, extension: Some(extension) })
     }
 
-    /// What a value has to be extended by where it is stored.
+    /// The extension that a value needs where it is stored.
     pub fn extension_of(&self, graph: &Graph, value: NodeId) -> Option<Primitive> {
         self.extension.filter(|extension| !self.is_extended(graph, value, *extension, MAX_DEPTH))
     }

@@ -208,7 +208,7 @@ pub(crate) fn increment(graph: &Graph, parameter: NodeId, next: NodeId) -> Optio
     graph.constant(addend(graph, parameter, next)?).filter(|by| *by < 1 << 31)
 }
 
-/// What the next value of an `i64` parameter is more than the current one.
+/// The increment of an `i64` parameter: the difference of its next value to the current one.
 pub(crate) fn addend(graph: &Graph, parameter: NodeId, next: NodeId) -> Option<NodeId> {
     let node = graph.node(next);
     let adds = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && node.args[0] == parameter;

@@ -82,7 +82,7 @@ pub(crate) struct Shapes {
     pub any: bool,
     /// Whether some vectors have lanes of 64 bits. Then all of them have as many lanes as those.
     pub is_wide: bool,
-    /// What all vectors can be computed by in lanes of 8 bits, if they can.
+    /// The primitives that compute all vectors in lanes of 8 bits, if there are such.
     pub bytes: Option<ByteLanes>,
     /// Whether a shape has changed in this pass.
     changed: bool,

@@ -35,7 +35,7 @@ pub(crate) enum Read {
 
 impl Read {
     const ALL: [Read; 6] = [Read::Never, Read::Narrow, Read::Float, Read::Wide, Read::WideFloat, Read::High];
-    /// What two next reads on different paths are together: in a table, since all slots are joined at each edge.
+    /// The join of the lattice, for two next reads on different paths: in a table, since all slots are joined at each edge.
     const JOINS: [[Read; 6]; 6] = {
         let mut joins = [[Read::Never; 6]; 6];
         let mut at = 0;
@@ -68,7 +68,7 @@ impl Read {
 /// The next reads of all slots at one program point.
 pub(super) type Reads = Vec<Read>;
 
-/// What each op reads and writes, and the next reads at the entry of each block.
+/// The reads and writes of each op, and the next reads at the entry of each block.
 pub(crate) struct TypedLiveness<'a> {
     function: &'a VerifiedFunction,
     /// The events of all ops, one op after the other, and where those of each op end.
@@ -130,7 +130,7 @@ impl<'a> TypedLiveness<'a> {
         None
     }
 
-    /// What ops read and write, without the entries of blocks: for baseline mode and the verifier.
+    /// The reads and writes of ops, without the entries of blocks: for baseline mode and the verifier.
     pub fn of_ops(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<TypedLiveness<'a>> {
         let decoded = function.decoded();
         let mut events = Events { function, module, decoded, events: Vec::with_capacity(6 * decoded.ops.len()) };
@@ -263,7 +263,7 @@ pub(crate) fn is_pair(reads: &[Read], index: usize) -> bool {
     reads.get(index).is_some_and(|read| read.is_pair()) && reads.get(index + 1) == Some(&Read::High)
 }
 
-/// What an op reads, writes or branches to.
+/// A read, write or branch of an op.
 enum Event {
     Read(usize, Kind),
     Write(usize, Kind),

@@ -34,7 +34,7 @@ impl FunctionBuilder<'_> {
         self.add_exit(frame_state(&self.defs, self.at_op.before.live.without(&self.defs.home).iter()))
     }
 
-    /// The exit of a back edge or a call that counts down. If a limit is reached the program ends, so nobody reads a slot.
+    /// The exit of a back edge or a call that counts down. If a limit is reached the program ends, so all slots are dead.
     pub(super) fn limits_exit(&mut self) -> ExitId {
         self.add_exit(Vec::new())
     }

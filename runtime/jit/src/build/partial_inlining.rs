@@ -32,7 +32,7 @@ struct EarlyReturn {
     results: Vec<NodeId>,
 }
 
-/// What became of a call by inlining.
+/// The result of inlining a call.
 pub(super) enum Inlined {
     /// Nothing is inlined.
     No,

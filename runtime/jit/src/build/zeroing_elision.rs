@@ -1,4 +1,4 @@
-//! Zeroing elision: a buffer that is filled from end to end right after its allocation need not be zeroed, since nobody reads it before.
+//! Zeroing elision: a buffer that is filled from end to end right after its allocation need not be zeroed, since it is not read before.
 //! The builder asks it for each op that the runtime executes.
 
 use super::FunctionBuilder;

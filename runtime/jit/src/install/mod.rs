@@ -185,7 +185,7 @@ impl ModuleCode {
             Some(unsafe { std::mem::transmute::<usize, Handler>(address) })
         };
         let write = |position: usize, instruction: ThreadedInstruction| {
-            // SAFETY: the instruction is ours, and nobody else has seen it yet.
+            // SAFETY: the instruction was made by this function, which has the only pointer to it.
             unsafe { instructions.at(position).cast_mut().write(instruction) };
         };
         // By op, because there can be as many as side exits.

@@ -209,7 +209,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The type of its value, or of its lanes. Nobody asks for that of a truth value or of a node without a value.
+    /// The type of its value, or of its lanes. Truth values and nodes without a value have no type that is used.
     pub fn scalar(&self) -> Scalar {
         match self.ty {
             Ty::Scalar(scalar) => scalar,
@@ -286,7 +286,7 @@ impl Default for Branch {
     }
 }
 
-/// Who continues after a side exit at the end of a block.
+/// The tier that continues after a side exit at the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SideExitKind {
     /// The interpreter executes the op, and machine code continues at the next block if the op falls through to the next one.
@@ -404,7 +404,7 @@ impl NativeTerminators {
     }
 }
 
-/// What a native terminator does.
+/// The kind of a native terminator.
 #[derive(Clone, Debug)]
 pub(crate) enum NativeKind {
     /// It returns to the machine code that called the function. `slot` of a result is the one of this function that holds it.

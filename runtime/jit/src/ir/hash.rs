@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 pub(crate) use foldhash::fast::RandomState;
 
-/// A table whose order nobody looks at.
+/// A table that is never iterated in order.
 pub(crate) type Table<K, V> = HashMap<K, V, RandomState>;
 
 /// An empty table with room for so many entries.

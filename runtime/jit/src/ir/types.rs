@@ -118,7 +118,7 @@ impl Ty {
     }
 }
 
-/// What a primitive does besides computing its value.
+/// The effect of a primitive besides its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Nothing.

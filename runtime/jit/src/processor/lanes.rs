@@ -11,7 +11,7 @@ pub(crate) fn can_access(primitive: Primitive) -> bool {
     is_access && primitive.lanes(Scalar::I32) == Some(Lanes::Instructions)
 }
 
-/// What a division computes whose dividend may be a vector.
+/// The quotient and remainder of a division whose dividend may be a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
     /// The numbers have signs.

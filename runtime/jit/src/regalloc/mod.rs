@@ -380,7 +380,7 @@ impl Liveness<'_> {
         for (index, id) in content.nodes.iter().enumerate() {
             let position = start + 2 + 2 * index as u32;
             graph.for_each_operand(*id, &mut |operand| self.extend(operand, position, weight));
-            // What an exit uses is live up to the last node of the block that has it.
+            // The values of an exit are live up to the last node of the block that has it.
             if let Some(exit) = graph.node(*id).exit.filter(|exit| self.last_of_exit[exit.0 as usize] == *id) {
                 self.exit(exit, position, live);
             }

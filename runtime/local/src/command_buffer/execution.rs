@@ -76,7 +76,7 @@ impl<'p> Execution<'p> {
             Some(executor) => match self.estimate(Some(executor)) {
                 None => self.run_shared(table, executor, SharingLevel::MOST, measured)?,
                 Some(estimate) if estimate.saved[0] < MIN_WAKE_RATIO * least_saved(executor) => run_alone()?,
-                // Whoever has no threshold wants everything to be shared.
+                // Without a threshold everything is shared.
                 Some(_) if least_saved(executor) == 0 => {
                     self.run_shared(table, executor, SharingLevel::MOST, measured)?;
                 }

@@ -74,7 +74,7 @@ impl GroupTime {
 pub(super) struct Estimate {
     /// On one thread.
     pub(super) total: u64,
-    /// What workers save at each level.
+    /// The time that workers save at each level.
     pub(super) saved: [u64; SHARED_LEVELS],
 }
 

@@ -1,4 +1,4 @@
-//! What local devices record of a dispatch: the kernels of its executable. Their command buffers and programs are the deferred ones of
+//! The record of a dispatch in local devices: the kernels of its executable. Their command buffers and programs are the deferred ones of
 //! `vireo_hal::deferred`.
 
 use std::sync::Arc;

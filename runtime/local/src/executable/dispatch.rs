@@ -56,8 +56,8 @@ pub(super) unsafe fn run(
     #[cfg(windows)]
     commit_stack();
     for _ in workgroups {
-        // SAFETY: the caller guarantees it of the environment. The states have as many constants and bindings as the kernel declares, and
-        // everything they point to lives until it returns.
+        // SAFETY: the caller guarantees that the environment is that of the kernel's library. The states have as many constants and
+        // bindings as the kernel declares, and everything they point to lives until it returns.
         unsafe { issue(environment, kernel, &state, &workgroup) }?;
         workgroup.workgroup_id_x += 1;
         if workgroup.workgroup_id_x == state.workgroup_count_x {

@@ -35,7 +35,8 @@ pub struct LocalExecutable {
 // SAFETY: the environment is never written after it was made; what it points to is owned here, and imports may be called from any
 // thread as their provider guarantees.
 unsafe impl Send for LocalExecutable {}
-// SAFETY: as above.
+// SAFETY: the environment is never written after it was made; what it points to is owned here, and imports may be called from any thread as
+// their provider guarantees.
 unsafe impl Sync for LocalExecutable {}
 
 impl fmt::Debug for LocalExecutable {
@@ -59,7 +60,8 @@ impl LocalExecutable {
     ) -> Result<LocalExecutable> {
         let constants: Box<[u32]> = constants.into();
         let mut environment = Box::new(new_environment(&constants));
-        // SAFETY: the caller guarantees it of the function; the environment outlives the executable.
+        // SAFETY: the caller guarantees that `query` is the query function of the library that `image` is; the environment outlives the
+        // executable.
         let library = unsafe { Metadata::query(&*image, query, &raw const *environment) }?;
         let declared = library.constants;
         let verify = !caching_mode.contains(ExecutableCachingMode::DISABLE_VERIFICATION);

@@ -52,9 +52,9 @@ enum PluginCode {
     Linked,
 }
 
-// SAFETY: the interface asks that plugins may be used from any thread, and on several at a time; whoever loads one vouches for it.
+// SAFETY: the interface asks that plugins may be used from any thread, and on several at a time; the caller of `load` vouches for it.
 unsafe impl Send for ExecutablePlugin {}
-// SAFETY: as above.
+// SAFETY: the interface asks that plugins may be used from any thread, and on several at a time; the caller of `load` vouches for it.
 unsafe impl Sync for ExecutablePlugin {}
 
 impl fmt::Debug for ExecutablePlugin {
@@ -75,7 +75,7 @@ impl ExecutablePlugin {
     /// The code in the file runs with all rights of the process: its initialisers now, its functions later. The caller trusts it to follow the
     /// interface, from any thread, and that the file does not change while it is loaded.
     pub unsafe fn load(path: &Path, params: &[(&str, &str)]) -> Result<ExecutablePlugin> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller trusts the code in the file to follow the interface, and guarantees that the file does not change.
         let plugin = unsafe { open(path) }.and_then(|(query, code)| unsafe { Self::start(query, code, params) });
         plugin.map_err(|status| status.context(format!("executable plugin `{}`", path.display())))
     }
@@ -89,7 +89,7 @@ impl ExecutablePlugin {
     /// The function must be the query function of a plugin that keeps to the interface, from any thread, and what it returns must
     /// be valid as long as the program runs.
     pub unsafe fn from_query(query: ExecutablePluginQuery, params: &[(&str, &str)]) -> Result<ExecutablePlugin> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the function is the query function of a plugin that keeps to the interface.
         unsafe { Self::start(query, PluginCode::Linked, params) }
     }
 
@@ -116,7 +116,7 @@ impl ExecutablePlugin {
         if header.is_null() {
             return Err(Status::failed_precondition("it has no header"));
         }
-        // SAFETY: as above. All versions have these fields.
+        // SAFETY: what it returns points to a header, in all versions. All versions have these fields.
         let header = unsafe { header.read() };
         if header.version != EXECUTABLE_PLUGIN_VERSION {
             return Err(Status::incompatible(format!(
@@ -155,7 +155,7 @@ impl Drop for ExecutablePlugin {
     }
 }
 
-// SAFETY: whoever loaded the plugin guarantees it of its functions; they live as long as the instance.
+// SAFETY: the caller of `load` guarantees it of the functions of the plugin; they live as long as the instance.
 unsafe impl ImportProvider for ExecutablePlugin {
     fn resolve(&self, name: &str) -> Option<Import> {
         let name = CString::new(name).ok()?;
@@ -215,7 +215,7 @@ unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, PluginCode)> {
         let query = unsafe { mem::transmute::<*const (), ExecutablePluginQuery>(query as *const ()) };
         return Ok((query, PluginCode::Embedded(image)));
     }
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller trusts the code in the file to follow the interface, and guarantees that the file does not change.
     unsafe { open_with_system(&file, no_plugin) }
 }
 
@@ -278,7 +278,7 @@ unsafe fn text<'a>(pointer: *const u8) -> Cow<'a, str> {
     if pointer.is_null() {
         return Cow::Borrowed("");
     }
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the text ends with a zero.
     unsafe { CStr::from_ptr(pointer.cast()) }.to_string_lossy()
 }
 
@@ -302,12 +302,12 @@ vireo_hal::kernel_functions! {
         let new = match PluginAllocatorCommand(command) {
             // SAFETY: any size may be asked for.
             PluginAllocatorCommand::MALLOC => unsafe { libc::malloc(length()) },
-            // SAFETY: as above.
+            // SAFETY: any size may be asked for.
             PluginAllocatorCommand::CALLOC => unsafe { libc::calloc(1, length()) },
             // SAFETY: the caller guarantees that the old allocation is one of ours, or null.
             PluginAllocatorCommand::REALLOC => unsafe { libc::realloc(old, length()) },
             PluginAllocatorCommand::FREE => {
-                // SAFETY: as above.
+                // SAFETY: the caller guarantees that the old allocation is one of ours, or null.
                 unsafe { libc::free(old) };
                 return 0;
             }
@@ -316,7 +316,7 @@ vireo_hal::kernel_functions! {
         if new.is_null() {
             return StatusCode::ResourceExhausted as u64;
         }
-        // SAFETY: as above.
+        // SAFETY: the caller passes a pointer to its own pointer, which may be written.
         unsafe { *inout_pointer = new };
         0
     }

@@ -28,7 +28,7 @@ use crate::status::{Result, Status, StatusCode};
 /// vireo::hal::kernel_functions! {
 ///     /// Doubles a float.
 ///     unsafe fn double(_: *const Environment, state: *const DispatchState, _: *const WorkgroupState) -> i32 {
-///         // SAFETY: it is called with one binding, as its attributes say; see `check_arguments` of whoever dispatches it.
+///         // SAFETY: it is called with one binding, as its attributes say; `check_arguments` of the device has compared them.
 ///         unsafe { *(*(*state).binding_pointers).cast::<f32>() *= 2.0 };
 ///         0
 ///     }
@@ -134,7 +134,7 @@ impl ExecutableLoader for StaticLibraryLoader {
             let name = String::from_utf8_lossy(name(data)).chars().take(100).collect::<String>();
             Status::not_found(format!("there is no kernel library `{name}` in this program; it has {known}"))
         })?;
-        // SAFETY: whoever added the library guarantees it.
+        // SAFETY: the caller of `with_library` guarantees that the query and its tables are valid.
         let executable =
             unsafe { LocalExecutable::new(Box::new(Linked), query, constants, caching_mode, self.imports.clone()) };
         Ok(Arc::new(executable?))
@@ -154,7 +154,7 @@ fn name(data: &[u8]) -> &[u8] {
     data.strip_suffix(&[0]).unwrap_or(data)
 }
 
-/// The host program as an image. Whoever adds a library to the loader vouches for its pointers.
+/// The host program as an image. The caller of `with_library` vouches for its pointers.
 struct Linked;
 
 impl Image for Linked {

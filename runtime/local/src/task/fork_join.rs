@@ -39,11 +39,11 @@ pub(crate) fn even_cut(tiles: u32, part: u32, parts: u32) -> u32 {
 
 /// Bit of the gate: helpers may enter.
 const OPEN: u64 = 1 << 63;
-/// What the gate is incremented by for each helper inside.
+/// The increment of the gate for each helper inside.
 const HELPER: u64 = 1;
 /// Bits of the gate: the number of helpers inside.
 const INSIDE: u64 = (1 << 32) - 1;
-/// What the gate is incremented by for each region. The count wraps below [`OPEN`].
+/// The increment of the gate for each region. The count wraps below [`OPEN`].
 const REGION: u64 = 1 << 32;
 
 /// How long a leader spins for the last helper before it parks.
@@ -81,7 +81,8 @@ struct Seat {
 // SAFETY: the pointer to the work is read only by threads that entered through the gate while it was open, and written only by the leader
 // when no helper is inside; the work may be used by any number of threads.
 unsafe impl Send for ForkJoin {}
-// SAFETY: as above.
+// SAFETY: the pointer to the work is read only by threads that entered through the gate while it was open, and written only by the leader
+// when no helper is inside; the work may be used by any number of threads.
 unsafe impl Sync for ForkJoin {}
 
 impl fmt::Debug for ForkJoin {

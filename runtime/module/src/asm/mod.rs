@@ -39,7 +39,7 @@ pub struct Location {
 pub struct AsmError {
     /// Where the text is wrong.
     pub location: Location,
-    /// What was found and what was expected.
+    /// The text that was found, and what was expected.
     pub message: String,
 }
 

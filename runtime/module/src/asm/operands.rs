@@ -36,7 +36,7 @@ impl Register {
     }
 }
 
-/// What a register list may hold.
+/// The kinds of registers that a list may hold.
 #[derive(Clone, Copy, Debug)]
 pub enum ListKind {
     /// Values of 32 bits.

@@ -11,7 +11,7 @@ pub struct VerifyError {
     pub function: u32,
     /// Offset from the start of the function of the op that is wrong.
     pub offset: u32,
-    /// What is wrong and what was expected.
+    /// The fault, and what was expected.
     pub message: String,
 }
 

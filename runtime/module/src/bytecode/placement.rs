@@ -115,7 +115,7 @@ pub(super) fn enter(decoded: &mut Decoded, function: &FunctionInfo<'_>) {
     decoded.blocks.insert(0, Block { offset: 0, ops: 0..1 });
 }
 
-/// What the functions of a module say of the rule of their compiler.
+/// The evidence that the functions of a module give of the rule of their compiler.
 #[derive(Debug, Default)]
 pub struct PlacementEvidence {
     /// A function that reads registers which have arguments by this rule, but not by the other.
@@ -127,14 +127,14 @@ impl PlacementEvidence {
     /// Looks at one function, whose arguments may be read before anything is written.
     ///
     /// # Errors
-    /// What contradicts both rules.
+    /// Adds the evidence of a function; the error is what contradicts both rules.
     pub fn add(&mut self, bytes: &[u8], function: &FunctionInfo<'_>, module: &ModuleInfo<'_>) -> Result<(), String> {
         let rules = [Placement::InOrder, Placement::GapFill];
         let [in_order, gap_fill] = rules.map(|rule| rule.slots(function.convention));
         if in_order == gap_fill {
             return Ok(());
         }
-        // What is wrong with the function is reported when it is verified.
+        // A fault of the function is reported when it is verified.
         let Ok(live) = live_at_entry(bytes, function, module) else { return Ok(()) };
         let Some(live) = live else {
             return Err("it is too large to find out which registers its arguments are in".to_string());

@@ -60,7 +60,7 @@ fn start() -> Stream {
     Stream::default().block()
 }
 
-/// What a test varies; the rest is a module with a little of everything.
+/// The parts of a module that a test varies; the rest is a module with a little of everything.
 struct Setting {
     convention: &'static str,
     slots: u32,

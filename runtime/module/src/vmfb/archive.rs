@@ -31,7 +31,7 @@ const MIN_SHARED_CODE: u64 = 1 << 16;
 
 /// A module file whose structure has been verified. Cheap to clone.
 ///
-/// What was verified is the archive's own: the FlatBuffer, with names, code and embedded segments, is in memory that nothing else can
+/// Verified data is the archive's own: the FlatBuffer, with names, code and embedded segments, is in memory that nothing else can
 /// write to, whatever happens to the file. External read-only segments of large files are not copied: they are read where they are in the
 /// file, which stays mapped as long as an archive or a buffer over one of them lives.
 #[derive(Clone)]

@@ -148,7 +148,7 @@ impl OwnedBytes {
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as above.
+        // SAFETY: there are as many bytes, they are initialised, and writing to them needs `&mut self`.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.data().as_ptr(), self.length) }
     }
 }

@@ -135,7 +135,7 @@ pub unsafe fn import(
             let own = constant.writable_copy(offset, length)?;
             (own.as_ptr(), Arc::new(KernelMemory::copied(own)))
         }
-        // What the program may write to, its kernels may as well.
+        // Memory that the program may write to, its kernels may write to as well.
         None => {
             let data = source.range(offset, length)?;
             let owner: Arc<dyn Any + Send + Sync> = match source.owner::<MappedStorage>() {
@@ -182,7 +182,7 @@ pub unsafe fn import_file(
     let data = NonNull::new(source.range(offset, length)?);
     let owner: Arc<dyn Any + Send + Sync> = Arc::new(source.clone());
     let external = ExternalFile { r#type: ExternalFileType::HostAllocation, data, length, fd: -1, owner: Some(owner) };
-    // SAFETY: as in `import`.
+    // SAFETY: the owner keeps the bytes, and the caller vouches for the access.
     unsafe { device.import_file(queue_affinity, access, &external, flags) }
 }
 

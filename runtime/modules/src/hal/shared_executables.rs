@@ -9,7 +9,7 @@ use vireo_vm::Constant;
 
 use crate::vm::{Buffer as VmBuffer, Obj};
 
-/// What an executable is made of.
+/// The data that an executable is made of.
 pub struct ExecutableKey<'a> {
     pub device: &'a Arc<dyn Device>,
     pub queue_affinity: QueueAffinity,

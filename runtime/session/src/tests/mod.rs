@@ -162,7 +162,7 @@ impl Object for Witness {
     const TYPE_NAME: &'static str = "test.witness";
 }
 
-/// What the host does in a call.
+/// The function of the host that a call runs.
 type Body = fn(&mut Host, &mut Call) -> Result<Outcome>;
 
 /// A native module of one function.

@@ -43,7 +43,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread of the pool does.
+    /// The loop of a thread of the pool.
     fn help(&self) {
         let mut state = self.lock();
         while !state.ended {

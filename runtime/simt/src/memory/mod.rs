@@ -13,7 +13,7 @@ mod lane_bytes;
 
 pub use lane_bytes::LaneBytes;
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// It reads.
@@ -41,7 +41,7 @@ pub struct Fault {
     pub address: u64,
     /// How many bytes.
     pub length: u32,
-    /// What it would have done.
+    /// The access that did not happen.
     pub access: Access,
     /// The reason.
     pub why: Refusal,
@@ -97,7 +97,7 @@ impl Region {
 ///
 /// # Safety
 /// A [`Region`] that was returned stays mapped, readable, and writable if it says so, until the last [`Port`] to this memory is dropped.
-/// Nobody has Rust references to its bytes meanwhile, except to atomics.
+/// There are no Rust references to its bytes meanwhile, except to atomics.
 pub unsafe trait Memory: Sync {
     /// The allocation that `address` is in.
     fn region(&self, address: u64) -> Option<Region>;
@@ -127,7 +127,7 @@ pub struct RowAccess<'a> {
     pub addresses: &'a [u64; LANES],
     /// Bytes of each lane.
     pub length: u32,
-    /// What it does.
+    /// The kind of access.
     pub access: Access,
     /// True for a load or store that other work-groups may rely on; atomic accesses always are.
     pub atomic: bool,
@@ -255,7 +255,7 @@ impl<'a> Port<'a> {
     pub fn store_u16(&mut self, address: u64, value: u16) -> Result<(), Fault> {
         let host = self.bytes(address, 2, Access::Store)?;
         if host.addr().is_multiple_of(2) {
-            // SAFETY: As in `load_u16`; the allocation can be written.
+            // SAFETY: `bytes` found an allocation with these bytes, which the owner keeps mapped; the allocation can be written.
             unsafe { AtomicU16::from_ptr(host.cast()) }.store(value, Ordering::Relaxed);
         } else {
             let [low, high] = value.to_le_bytes();
@@ -287,7 +287,7 @@ impl<'a> Port<'a> {
         if !host.addr().is_multiple_of(4) {
             return Err(Fault { address, length: 4, access: Access::Atomic, why: Refusal::Unaligned });
         }
-        // SAFETY: As in `load_u16`; the word is aligned.
+        // SAFETY: `bytes` found an allocation with these bytes, which the owner keeps mapped; the word is aligned.
         let word = unsafe { AtomicU32::from_ptr(host.cast()) };
         let (Ok(old) | Err(old)) = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(change(old)));
         Ok(old)
@@ -302,7 +302,7 @@ impl<'a> Port<'a> {
         if !host.addr().is_multiple_of(8) {
             return Err(Fault { address, length: 8, access: Access::Atomic, why: Refusal::Unaligned });
         }
-        // SAFETY: As in `load_u16`; the pair is aligned.
+        // SAFETY: `bytes` found an allocation with these bytes, which the owner keeps mapped; the pair is aligned.
         let pair = unsafe { AtomicU64::from_ptr(host.cast()) };
         let (Ok(old) | Err(old)) = pair.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(change(old)));
         Ok(old)
@@ -318,14 +318,14 @@ fn byte(host: *mut u8) -> u8 {
 
 #[inline(always)]
 fn set_byte(host: *mut u8, value: u8) {
-    // SAFETY: As in `byte`; the allocation can be written.
+    // SAFETY: The bytes are in an allocation that its owner keeps mapped; the allocation can be written.
     unsafe { AtomicU8::from_ptr(host) }.store(value, Ordering::Relaxed);
 }
 
 #[inline(always)]
 fn load_word(host: *mut u8) -> u32 {
     if host.addr().is_multiple_of(4) {
-        // SAFETY: As in `byte`; the word is aligned.
+        // SAFETY: The bytes are in an allocation that its owner keeps mapped; the word is aligned.
         return unsafe { AtomicU32::from_ptr(host.cast()) }.load(Ordering::Relaxed);
     }
     u32::from_le_bytes([0, 1, 2, 3].map(|index| byte(host.wrapping_add(index))))
@@ -334,7 +334,7 @@ fn load_word(host: *mut u8) -> u32 {
 #[inline(always)]
 fn store_word(host: *mut u8, value: u32) {
     if host.addr().is_multiple_of(4) {
-        // SAFETY: As in `set_byte`; the word is aligned.
+        // SAFETY: The bytes are in an allocation that its owner keeps mapped and that can be written; the word is aligned.
         unsafe { AtomicU32::from_ptr(host.cast()) }.store(value, Ordering::Relaxed);
     } else {
         for (index, value) in value.to_le_bytes().into_iter().enumerate() {

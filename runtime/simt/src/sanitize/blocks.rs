@@ -1,4 +1,5 @@
-//! Allocations ([`Blocks`]): those in use, and freed ones in quarantine, whose addresses nobody gets until there are too many bytes of them.
+//! Allocations ([`Blocks`]): those in use, and freed ones in quarantine, whose addresses are not given out until there are too many bytes
+//! of them.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,11 +14,11 @@ pub struct BlockInfo {
     pub start: u64,
     /// Bytes that were asked for.
     pub length: u64,
-    /// Bytes up to the next thing in memory, which nobody asked for.
+    /// Unallocated bytes up to the next thing in memory.
     pub reserved: u64,
     /// True if it was filled with [`super::poison`], so that it is known what was written.
     pub poisoned: bool,
-    /// What it is, for reports.
+    /// The name of the memory, for reports.
     pub what: String,
 }
 
@@ -27,7 +28,7 @@ struct Freed {
     _keep: Arc<dyn Any + Send + Sync>,
 }
 
-/// What is at an address.
+/// The memory at an address.
 pub(super) enum Found<'a> {
     /// All bytes are in this allocation.
     Inside(&'a BlockInfo),
@@ -90,7 +91,7 @@ impl Blocks {
         (address - freed.block.start < freed.block.reserved).then_some(freed)
     }
 
-    /// What is at these bytes.
+    /// The memory at these bytes.
     pub(super) fn find(&self, address: u64, length: u32) -> Found<'_> {
         match self.at(address) {
             Some(block) => {

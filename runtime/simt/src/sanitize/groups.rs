@@ -19,7 +19,7 @@ const GROUP_SHADOW: u64 = 8 << 20;
 struct Clock {
     /// Barriers that it was at.
     phase: u32,
-    /// What it learnt by atomic accesses.
+    /// The progress that it has learnt by atomic accesses.
     acquired: Released,
     /// True from a barrier to the next access or barrier.
     leaves_barrier: bool,
@@ -64,7 +64,7 @@ struct GroupChecker<'a> {
     generation: u64,
     local_known: Knowledge,
     clocks: Vec<Clock>,
-    /// What waves knew that arrived at the last two barriers.
+    /// The knowledge of waves that arrived at the last two barriers.
     arrived: [(u32, Released); 2],
 }
 
@@ -75,7 +75,7 @@ struct FoundRace {
     other_stores: bool,
 }
 
-/// What decides whether an access is ordered before those of a wave.
+/// Decides whether an access is ordered before those of a wave.
 struct Orderer<'a> {
     record: &'a DispatchRecord,
     order: &'a Order,
@@ -100,7 +100,7 @@ impl Orderer<'_> {
             return same && phase < self.clock.phase || self.clock.acquired.covers(key, wave, phase, same);
         }
         if self.last.as_ref().is_none_or(|(last, _)| !last.has(wave)) {
-            // What is not remembered is long complete.
+            // A wave that is not remembered has long completed.
             let Some(record) = self.order.of_wave(wave) else { return true };
             let knows = self.record.knows(record.id);
             self.last = Some((record, knows));
@@ -177,7 +177,7 @@ impl GroupHook for GroupChecker<'_> {
 }
 
 impl GroupChecker<'_> {
-    /// What the others knew when they arrived at the barrier, or ended, this wave knows after it.
+    /// Adds to the knowledge of this wave that of the others, as of when they arrived at the barrier, or ended.
     fn leave_barrier(&mut self, wave: u32) {
         let clock = self.clocks.get_mut(wave as usize).filter(|clock| clock.leaves_barrier);
         let Some(clock) = clock else { return };
@@ -256,7 +256,7 @@ impl GroupChecker<'_> {
             Found::Past => Finding::OutOfBounds,
             Found::Freed => Finding::UseAfterFree,
             Found::Unknown => {
-                // Memory that nobody allocated from a pool: that of the program, of queues and signals, or of code.
+                // Memory that is not from a pool: that of the program, of queues and signals, or of code.
                 let region = self.hook.memory.region(address);
                 let fits = |start: u64, bytes: u64| {
                     address >= start && address - start < bytes && bytes - (address - start) >= u64::from(length)
@@ -275,7 +275,7 @@ impl GroupChecker<'_> {
         false
     }
 
-    /// Reports a lane whose bytes nobody has written.
+    /// Reports a lane that loads unwritten bytes.
     fn check_written(&self, state: &mut State, access: &RowAccess<'_>, lane: usize) {
         let (address, length) = (access.addresses[lane], u64::from(access.length));
         if state.shadow.is_written(address, length) {

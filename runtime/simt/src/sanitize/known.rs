@@ -1,4 +1,5 @@
-//! What atomic accesses order ([`Knowledge`]): how far work-groups had come when they released an address, and what waves have learnt so.
+//! The order that atomic accesses establish ([`Knowledge`]): how far work-groups had come when they released an address, and what waves
+//! have learnt so.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,14 +8,14 @@ const MOST: usize = 1 << 16;
 /// Entries of all of them together, some tens of megabytes.
 pub(super) const MOST_ENTRIES: usize = 1 << 20;
 
-/// What is known of a work-group: its accesses before so many barriers, by the wave that said so if it is one.
+/// The progress of a work-group that is known: its accesses before a number of barriers, those of a single wave if one wave released them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reached {
     pub(super) phase: u32,
     pub(super) by: Option<u32>,
 }
 
-/// What an atomic access has released: how far work-groups have come, by the numbers of their first waves.
+/// The progress that an atomic access has released: how far work-groups have come, by the numbers of their first waves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Released(BTreeMap<u32, Reached>);
 
@@ -40,11 +41,11 @@ impl Released {
     }
 }
 
-/// What is known by addresses of atomic accesses, and by waves.
+/// The knowledge by addresses of atomic accesses, and by waves.
 pub(super) struct Knowledge {
-    /// What atomic accesses to an address have released.
+    /// The progress that atomic accesses to an address have released.
     by_address: HashMap<u64, Released>,
-    /// What waves have learnt by atomic accesses, for those that poll what they store.
+    /// The progress that waves have learnt by atomic accesses, for those that poll what they store.
     by_wave: HashMap<u32, Released>,
     /// Entries of all of them, and how many there may be.
     entries: usize,
@@ -66,12 +67,12 @@ impl Knowledge {
         *self = Knowledge::new(self.most);
     }
 
-    /// What atomic accesses to an address have released.
+    /// The progress that atomic accesses to an address have released.
     pub(super) fn at(&self, address: u64) -> Option<&Released> {
         self.by_address.get(&address)
     }
 
-    /// What a wave has made known.
+    /// The progress that a wave has released.
     pub(super) fn of_wave(&self, wave: u32) -> Option<&Released> {
         self.by_wave.get(&wave)
     }

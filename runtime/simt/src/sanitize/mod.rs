@@ -1,9 +1,10 @@
-//! The sanitizer: checks the accesses of kernels to memory for those out of bounds, to freed memory, to bytes that nobody wrote, and for data
+//! The sanitizer: checks the accesses of kernels to memory for those out of bounds, to freed memory, to unwritten bytes, and for data
 //! races.
 //!
-//! Whoever runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each dispatch to the interpreter.
-//! `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete when another one
-//! began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `groups` joins them for each access; `report` is what was found.
+//! The agent that runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each dispatch to the
+//! interpreter. `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete when
+//! another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `groups` joins
+//! them for each access; `report` is what was found.
 //!
 //! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a race
 //! unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
@@ -37,7 +38,7 @@ use order::{DispatchRecord, Order};
 use report::Reports;
 use shadow::Shadow;
 
-/// What is checked.
+/// The checks that are on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
     /// Accesses out of bounds, and to freed memory.
@@ -57,7 +58,7 @@ impl Checks {
         self.memory || self.race || self.init
     }
 
-    /// What either checks.
+    /// The checks that either has on.
     pub fn or(self, other: Checks) -> Checks {
         Checks { memory: self.memory || other.memory, race: self.race || other.race, init: self.init || other.init }
     }
@@ -98,7 +99,7 @@ impl FromStr for Checks {
 pub struct Limits {
     /// Bytes of shadow memory; the moments of accesses take up to a quarter as many on top.
     pub shadow: u64,
-    /// Bytes of freed allocations that are kept, so that nobody gets their addresses.
+    /// Bytes of freed allocations that are kept, so that their addresses are not given out.
     pub quarantine: u64,
     /// Reports at places of their own.
     pub reports: usize,
@@ -151,7 +152,7 @@ pub(crate) struct State {
     order: Order,
     reports: Reports,
     sites: Sites,
-    /// What atomic accesses order.
+    /// The order that atomic accesses establish.
     known: Knowledge,
 }
 
@@ -252,7 +253,7 @@ impl Sanitizer {
         Sanitizer { checks, state: Mutex::new(state) }
     }
 
-    /// What it checks.
+    /// The checks that are on.
     pub fn checks(&self) -> Checks {
         self.checks
     }
@@ -283,7 +284,7 @@ impl Sanitizer {
         if state.checks.init && state.blocks.holds(start) {
             state.shadow.set_written(start, length);
         }
-        // What the host orders with its copies is not known, so it ends the history of the bytes.
+        // The host may order other accesses by its copies, which is not known, so a copy ends the history of the bytes.
         state.shadow.forget_accesses(start, length);
     }
 
@@ -302,7 +303,7 @@ impl Sanitizer {
         self.state().order.waited(queue, signal);
     }
 
-    /// A packet of a queue has waited for memory that is no signal: whoever changed it may have waited for anything.
+    /// A packet of a queue has waited for memory that is no signal: its writer may have waited for anything.
     pub fn waited_for_memory(&self, queue: u64) {
         self.state().order.waited_for_memory(queue);
     }
@@ -349,7 +350,7 @@ impl Sanitizer {
         DispatchHook { sanitizer: self, record: dispatch.0.clone(), memory }
     }
 
-    /// What was found since the last call, in the order in which it was found.
+    /// The findings since the last call, in the order in which they were made.
     pub fn take_reports(&self) -> Vec<Report> {
         self.state().reports.take()
     }

@@ -76,7 +76,7 @@ pub(super) struct DispatchRecord {
 impl DispatchRecord {
     /// The number of a wave.
     pub(super) fn wave(&self, group: u64, wave: u32) -> u32 {
-        // Of a dispatch whose waves are not counted, nobody looks at the numbers.
+        // The numbers of a dispatch whose waves are not counted are not used.
         self.first_wave.wrapping_add((group * u64::from(self.waves)) as u32).wrapping_add(wave)
     }
 
@@ -114,11 +114,11 @@ impl DispatchRecord {
 
 #[derive(Default)]
 struct QueueOrder {
-    /// What the next packet knows.
+    /// The knowledge of the next packet.
     launch: Known,
-    /// What is known once all packets so far are complete.
+    /// The knowledge once all packets so far are complete.
     all: Known,
-    /// What was complete when packets up to an index were submitted.
+    /// The packets that were complete when packets up to an index were submitted.
     submissions: VecDeque<(u64, Known)>,
 }
 
@@ -182,7 +182,7 @@ impl Order {
         while queue.submissions.front().is_some_and(|(end, _)| *end <= index) {
             queue.submissions.pop_front();
         }
-        // Who submits without a call of the library is only known to have done so by now.
+        // A submission without a call of the library is known to have happened by now, and no more.
         let submitted = queue.submissions.front().map_or(complete, |(_, known)| known);
         queue.launch.join(submitted);
         if barrier {

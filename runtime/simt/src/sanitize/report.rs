@@ -1,4 +1,4 @@
-//! What was found ([`Report`]): a kind of mistake, where, at which address, and for races the other access.
+//! A finding ([`Report`]): a kind of mistake, where, at which address, and for races the other access.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum Finding {
     Race,
     /// Accesses of a work-group to its memory that nothing orders.
     GroupRace,
-    /// A load of device memory that nobody has written.
+    /// A load of unwritten device memory.
     Uninitialized,
     /// A load of memory of the work-group that it has not written.
     GroupUninitialized,
@@ -92,7 +92,7 @@ pub struct Site {
 /// The other access of a race.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherAccess {
-    /// What it does.
+    /// The kind of access.
     pub access: Access,
     /// Where it is.
     pub site: Site,
@@ -101,7 +101,7 @@ pub struct OtherAccess {
 /// An allocation near an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocationNote {
-    /// What it is.
+    /// The name of the memory.
     pub what: String,
     /// The address of its first byte.
     pub start: u64,
@@ -109,16 +109,16 @@ pub struct AllocationNote {
     pub length: u64,
     /// Where the access begins in it.
     pub offset: i64,
-    /// Who freed it.
+    /// The thread that freed it.
     pub freed_by: Option<String>,
 }
 
 /// Something that was found. Accesses of the same kernel and instruction are one report, which describes the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What is wrong.
+    /// The kind of mistake.
     pub finding: Finding,
-    /// What the access does.
+    /// The kind of access.
     pub access: Access,
     /// Its bytes.
     pub length: u32,
@@ -187,7 +187,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Who is told of each report when it is new.
+/// The observer of each report when it is new.
 pub type Tell = Box<dyn Fn(&Report) + Send + Sync>;
 
 /// All reports; those of one kind, kernel and instruction are one.

@@ -84,7 +84,7 @@ pub(super) struct Shadow {
     most: u64,
 }
 
-/// What a chunk counts without its bits and cells, and what its bits count.
+/// The bytes that a chunk counts without its bits and cells, and those that its bits count.
 const CHUNK_BYTES: u64 = 64;
 const BITS_BYTES: u64 = CHUNK / 8;
 
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(shadow.bytes, 0);
     }
 
-    /// What was written is noted after an access, before it, and as a whole chunk.
+    /// A write is noted after an access, before it, and as a whole chunk.
     #[test]
     fn all_that_is_forgotten_was_counted() {
         let mut shadow = Shadow::new(1 << 20);

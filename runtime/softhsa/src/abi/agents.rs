@@ -24,7 +24,7 @@ pub(crate) unsafe extern "C" fn hsa_agent_get_info(
     value: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         value.set(&system.agent(agent)?.info(attribute, &system.topology)?);
         Ok(())
@@ -46,7 +46,7 @@ pub(crate) unsafe extern "C" fn hsa_agent_iterate_isas(
 
 pub(crate) unsafe extern "C" fn hsa_isa_get_info_alt(isa: Isa, attribute: IsaInfo, value: *mut c_void) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         let agent = Agent::index_of_isa(isa).and_then(|index| system.agents.get(index));
         agent.ok_or(HsaStatus::ERROR_INVALID_ISA)?;
@@ -94,7 +94,7 @@ pub(crate) unsafe extern "C" fn hsa_region_get_info(
     value: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         let pool = system.pool(MemoryPool(region.0)).map_err(|_| HsaStatus::ERROR_INVALID_REGION)?;
         value.set(&pool.region_info(attribute)?);
@@ -121,7 +121,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_pool_get_info(
     value: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         value.set(&system.pool(memory_pool)?.info(attribute)?);
         Ok(())
@@ -135,7 +135,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_agent_memory_pool_get_info(
     value: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         let (agent, pool) = (system.agent(agent)?, system.pool(memory_pool)?);
         value.set(&agent.pool_info(pool, attribute, &system.topology)?);

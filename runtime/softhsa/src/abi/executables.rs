@@ -24,7 +24,7 @@ pub(crate) unsafe extern "C" fn hsa_code_object_reader_create_from_memory(
     code_object_reader: *mut CodeObjectReader,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(code_object_reader) }?;
         let fits = isize::try_from(size).is_ok_and(|size| size != 0);
         if code_object.is_null() || !fits {
@@ -50,7 +50,7 @@ pub(crate) unsafe extern "C" fn hsa_executable_create_alt(
     executable: *mut ExecutableHandle,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(executable) }?;
         if profile.name().is_none() || default_float_rounding_mode.name().is_none() {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
@@ -68,7 +68,7 @@ pub(crate) unsafe extern "C" fn hsa_executable_load_agent_code_object(
     loaded_code_object: *mut LoadedCodeObject,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::optional(loaded_code_object) };
         let (handle, executable) = (executable, find(system, executable)?);
         let agent = system.agent(agent)?;
@@ -114,7 +114,7 @@ pub(crate) unsafe extern "C" fn hsa_executable_validate_alt(
     result: *mut u32,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(result) }?;
         find(system, executable)?;
         out.set(0);
@@ -145,9 +145,10 @@ pub(crate) unsafe extern "C" fn hsa_executable_get_symbol_by_name(
     symbol: *mut ExecutableSymbol,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (out, name) = unsafe { (Out::new(symbol)?, text(symbol_name)?) };
-        // SAFETY: the caller's promise; a null pointer stands for any agent.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; a null pointer stands
+        // for any agent.
         let agent = unsafe { array(agent, usize::from(!agent.is_null())) }?.first().copied();
         if let Some(agent) = agent {
             system.agent(agent)?;
@@ -163,7 +164,7 @@ pub(crate) unsafe extern "C" fn hsa_executable_symbol_get_info(
     value: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         let symbol = system.symbols.get(executable_symbol.0).ok_or(HsaStatus::ERROR_INVALID_EXECUTABLE_SYMBOL)?;
         value.set(&symbol.info(attribute)?);

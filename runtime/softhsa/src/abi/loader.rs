@@ -53,7 +53,7 @@ fn object_at(system: &System, address: *const c_void) -> Result<Arc<LoadedObject
 
 unsafe extern "C" fn query_host_address(device_address: *const c_void, host_address: *mut *const c_void) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(host_address) }?;
         let host = object_at(system, device_address)?.host_address(device_address.addr() as u64);
         let host = host.ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
@@ -68,7 +68,7 @@ unsafe extern "C" fn query_segment_descriptors(
     num_segment_descriptors: *mut u64,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let count = unsafe { Out::new(num_segment_descriptors) }?;
         let objects = system.loaded_objects.all();
         let all: Vec<SegmentDescriptor> = objects.iter().flat_map(|(_, object)| object.descriptors()).collect();
@@ -76,7 +76,7 @@ unsafe extern "C" fn query_segment_descriptors(
             count.set(all.len() as u64);
             return Ok(());
         }
-        // SAFETY: as above; it is not null.
+        // SAFETY: the program passes pointers that are null or valid, as the interface asks; this one is not null.
         if unsafe { num_segment_descriptors.read_unaligned() } != all.len() as u64 {
             return Err(HsaStatus::ERROR_INCOMPATIBLE_ARGUMENTS);
         }
@@ -90,7 +90,7 @@ unsafe extern "C" fn query_segment_descriptors(
 
 unsafe extern "C" fn query_executable(device_address: *const c_void, executable: *mut ExecutableHandle) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(executable) }?;
         out.set(object_at(system, device_address)?.executable);
         Ok(())
@@ -118,7 +118,7 @@ unsafe extern "C" fn loaded_code_object_get_info(
     value: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         let object = system.loaded_objects.get(loaded_code_object.0).ok_or(HsaStatus::ERROR_INVALID_CODE_OBJECT)?;
         value.set(&object.info(attribute)?);

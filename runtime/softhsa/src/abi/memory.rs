@@ -65,7 +65,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_pool_allocate(
     ptr: *mut *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(ptr) }?;
         // Other kinds of memory, such as executable memory, do not exist.
         if flags != 0 {
@@ -100,7 +100,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_agents_allow_access(
     ptr: *const c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let agents = unsafe { array(agents, num_agents as usize) }?;
         if agents.is_empty() || !flags.is_null() || ptr.is_null() {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
@@ -156,7 +156,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_lock(
 ) -> HsaStatus {
     call(|system| {
         let count = usize::try_from(num_agent).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (out, agents) = unsafe { (Out::new(agent_ptr)?, array(agents, count)?) };
         let start = lock(system, host_ptr, size, &agents, None)?;
         out.set(std::ptr::with_exposed_provenance_mut(start as usize));
@@ -175,7 +175,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_lock_to_pool(
 ) -> HsaStatus {
     call(|system| {
         let count = usize::try_from(num_agent).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (out, agents) = unsafe { (Out::new(agent_ptr)?, array(agents, count)?) };
         let pool = system.pool(pool)?;
         if pool.agent != 0 || flags != 0 {
@@ -199,7 +199,8 @@ pub(crate) unsafe extern "C" fn hsa_amd_pointer_info(
     accessible: *mut *mut AgentHandle,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise; the first field is there whatever the size is.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the first field is
+        // there whatever the size is.
         let (out, asked) = unsafe { (Attribute::new(info.cast())?, info.cast::<u32>().read_unaligned()) };
         let found = system.memory.find(ptr.addr() as u64);
         let mut answer = PointerInfo { size: PointerInfo::SIZE as u32, ..PointerInfo::default() };
@@ -226,7 +227,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_pointer_info(
         let readers = found.map_or(0, |allocation| allocation.readers.load(Ordering::Relaxed));
         let handles: Vec<AgentHandle> =
             system.agents.iter().filter(|agent| readers >> agent.index & 1 != 0).map(|agent| agent.handle()).collect();
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (count, list) = unsafe { (Out::optional(num_agents_accessible), Out::optional(accessible)) };
         let (Some(alloc), Some(count), Some(list)) = (alloc, count, list) else { return Ok(()) };
         // SAFETY: the program gave the function to be called with a number of bytes.
@@ -263,7 +264,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_async_copy(
     call(|system| {
         system.agent(dst_agent)?;
         system.agent(src_agent)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let waits = unsafe { array(dep_signals, num_dep_signals as usize) }?;
         let waits = waits.into_iter().map(|signal| system.signals.get(signal)).collect::<Result<Vec<_>>>()?;
         let (to, from) = (dst.expose_provenance() as u64, src.expose_provenance() as u64);
@@ -305,7 +306,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_svm_attributes_set(
 ) -> HsaStatus {
     call(|system| {
         let count = usize::try_from(attribute_count).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let pairs = unsafe { array(attribute_list, count) }?;
         if !system.topology.has(Feature::Svm) || ptr.is_null() || size == 0 {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
@@ -346,7 +347,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_svm_attributes_get(
 ) -> HsaStatus {
     call(|system| {
         let count = usize::try_from(attribute_count).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let pairs = unsafe { array(attribute_list, count) }?;
         if !system.topology.has(Feature::Svm) {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
@@ -384,7 +385,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_svm_prefetch_async(
         if !system.topology.has(Feature::Svm) || ptr.is_null() || size == 0 {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let waits = unsafe { array(dep_signals, num_dep_signals as usize) }?;
         let waits = waits.into_iter().map(|signal| system.signals.get(signal)).collect::<Result<Vec<_>>>()?;
         let completion = system.signals.get(completion_signal)?;

@@ -52,7 +52,7 @@ impl Attribute {
     /// # Safety
     /// Unless it is null, as many bytes are writable as the documentation of the attribute says, until the value is dropped.
     pub(super) unsafe fn new(pointer: *mut c_void) -> Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the pointer is null or has the bytes of the attribute.
         unsafe { Out::new(pointer) }.map(Attribute)
     }
 
@@ -74,7 +74,7 @@ pub(super) unsafe fn array<T: Copy>(pointer: *const T, count: usize) -> Result<V
     if pointer.is_null() || count > MAX_ELEMENTS {
         return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
     }
-    // SAFETY: the caller's promise, and the index is below the count.
+    // SAFETY: the caller guarantees that the pointer has that many elements, and the index is below the count.
     Ok((0..count).map(|index| unsafe { pointer.add(index).read_unaligned() }).collect())
 }
 
@@ -86,7 +86,7 @@ pub(super) unsafe fn text(pointer: *const CChar) -> Result<String> {
     if pointer.is_null() {
         return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees a zero at the end of the text.
     let text = unsafe { CStr::from_ptr(pointer.cast()) };
     text.to_str().map(str::to_string).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)
 }

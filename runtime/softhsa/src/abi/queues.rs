@@ -33,7 +33,7 @@ pub(crate) unsafe extern "C" fn hsa_queue_create(
     queue: *mut *mut HsaQueue,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(queue) }?;
         let agent = system.agent(agent)?;
         if !agent.is_gpu() || r#type == QueueType::COOPERATIVE {
@@ -78,7 +78,7 @@ pub(crate) unsafe extern "C" fn hsa_soft_queue_create(
     queue: *mut *mut HsaQueue,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(queue) }?;
         system.pool(MemoryPool(region.0)).map_err(|_| HsaStatus::ERROR_INVALID_REGION)?;
         let doorbell = Some(system.signals.get(doorbell_signal)?);
@@ -131,7 +131,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_queue_get_info(
     value: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         let queue = find(system, queue)?;
         let number = match attribute {
@@ -166,7 +166,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_queue_cu_set_mask(
         if !num_cu_mask_count.is_multiple_of(32) {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let mask = unsafe { array(cu_mask, num_cu_mask_count as usize / 32) }?;
         let highest = mask.iter().enumerate().rev().find(|(_, word)| **word != 0);
         let units = highest.map_or(0, |(index, word)| 32 * index as u32 + 32 - word.leading_zeros());

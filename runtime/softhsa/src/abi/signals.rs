@@ -113,7 +113,7 @@ unsafe fn create(
     signal: *mut SignalHandle,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (out, consumers) = unsafe { (Out::new(signal)?, array(consumers, num_consumers as usize)?) };
         consumers.into_iter().try_for_each(|agent| system.agent(agent).map(|_| ()))?;
         out.set(SignalHandle(system.add_signal(Signal::user(initial_value))?));
@@ -127,7 +127,7 @@ pub(crate) unsafe extern "C" fn hsa_signal_create(
     consumers: *const AgentHandle,
     signal: *mut SignalHandle,
 ) -> HsaStatus {
-    // SAFETY: the caller's promise.
+    // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
     unsafe { create(initial_value, num_consumers, consumers, signal) }
 }
 
@@ -144,7 +144,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_signal_create(
         // Other processes cannot use a signal.
         return HsaStatus::ERROR_INVALID_ARGUMENT;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
     unsafe { create(initial_value, num_consumers, consumers, signal) }
 }
 
@@ -178,7 +178,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_signal_wait_any(
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
         }
         let count = signal_count as usize;
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (handles, conditions, operands) =
             unsafe { (array(signals, count)?, array(conds, count)?, array(values, count)?) };
         let signals: Vec<_> = handles.into_iter().map(|handle| system.signals.get(handle)).collect::<Result<_>>()?;
@@ -193,7 +193,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_signal_wait_any(
     };
     match wait() {
         Ok(Some((index, value))) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
             if let Some(out) = unsafe { Out::optional(satisfying_value) } {
                 out.set(value);
             }
@@ -228,7 +228,7 @@ pub(crate) unsafe extern "C" fn hsa_amd_profiling_get_dispatch_time(
     time: *mut ProfilingDispatchTime,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let out = unsafe { Out::new(time) }?;
         system.agent(agent)?;
         let (start, end) = system.signals.get(signal)?.times();

@@ -33,7 +33,7 @@ pub(crate) unsafe extern "C" fn hsa_status_string(status: HsaStatus, status_stri
         let text = |name: &str| CString::new(format!("HSA_STATUS_{}", name.to_ascii_uppercase())).unwrap_or_default();
         HsaStatus::NAMED.iter().map(|(status, name)| (*status, text(name))).collect()
     });
-    // SAFETY: the caller's promise.
+    // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
     let result = unsafe { Out::new(status_string) }.and_then(|out| {
         let found = texts.iter().find(|(known, _)| *known == status);
         let (_, text) = found.ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
@@ -75,7 +75,7 @@ fn system_info(system: &System, attribute: SystemInfo) -> Result<Vec<u8>> {
 
 pub(crate) unsafe extern "C" fn hsa_system_get_info(attribute: SystemInfo, value: *mut c_void) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let value = unsafe { Attribute::new(value) }?;
         value.set(&system_info(system, attribute)?);
         Ok(())
@@ -89,7 +89,7 @@ pub(crate) unsafe extern "C" fn hsa_system_major_extension_supported(
     result: *mut CBool,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (minor, result) = unsafe { (Out::new(version_minor)?, Out::new(result)?) };
         if Extension(extension).name().is_none() {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
@@ -111,7 +111,8 @@ pub(crate) unsafe extern "C" fn hsa_system_get_major_extension_table(
     table: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the caller's promise; the length is taken into account below.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the length is taken
+        // into account below.
         let table = unsafe { Attribute::new(table) }?;
         let is_loader = Extension(extension) == Extension::AMD_LOADER && version_major == LOADER_VERSION[0];
         if table_length == 0 || !is_loader || !system.topology.has(Feature::Loader) {

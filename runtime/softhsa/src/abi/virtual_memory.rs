@@ -34,7 +34,7 @@ mod functions {
         flags: u64,
     ) -> HsaStatus {
         call(|system| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
             let out = unsafe { Out::new(va) }?;
             check(system)?;
             if flags != 0 {
@@ -62,7 +62,7 @@ mod functions {
         memory_handle: *mut VmemHandle,
     ) -> HsaStatus {
         call(|system| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
             let out = unsafe { Out::new(memory_handle) }?;
             check(system)?;
             let pool = system.pool(pool)?;
@@ -114,7 +114,7 @@ mod functions {
         call(|system| {
             check(system)?;
             let count = usize::try_from(desc_cnt).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)?;
-            // SAFETY: the caller's promise.
+            // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
             let descriptions = unsafe { array(desc, count) }?;
             let mut access = Vec::with_capacity(descriptions.len());
             for description in descriptions {

@@ -1,4 +1,4 @@
-//! What the compiler says of the kernels of a code object: the MessagePack map in its note.
+//! The metadata of the kernels of a code object: the MessagePack map in its note.
 
 use std::fmt;
 

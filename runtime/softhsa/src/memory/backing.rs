@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// What keeps the bytes of an allocation, until this value is dropped.
+/// The owner of the bytes of an allocation, until it is dropped.
 pub(crate) struct Backing {
     _owner: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -29,7 +29,7 @@ impl fmt::Debug for Backing {
 /// Copies bytes that others may access at the same time: aligned words of 8 bytes at once, others one by one. The ranges may overlap.
 ///
 /// # Safety
-/// Both ranges are mapped, `to` is writable, and nobody has references to their bytes but to atomics.
+/// Both ranges are mapped, `to` is writable, and the only references to their bytes are to atomics.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
     let byte = |index: usize| {
         // SAFETY: the index is below the length, and the caller vouches for the ranges.
@@ -47,7 +47,8 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
         (0..head).for_each(byte);
         for word in 0..words {
             let index = head + 8 * word;
-            // SAFETY: as above; both addresses are aligned, since they have the same remainder.
+            // SAFETY: the index is below the length, and the caller vouches for the ranges; both addresses are aligned, since they have the
+            // same remainder.
             unsafe {
                 let value = AtomicU64::from_ptr(from.add(index).cast_mut().cast()).load(Ordering::Relaxed);
                 AtomicU64::from_ptr(to.add(index).cast()).store(value, Ordering::Relaxed);
@@ -65,7 +66,7 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
 /// As [`copy`], for three ranges of this length that begin on a multiple of 8, as do their lengths, and do not overlap.
 pub(crate) unsafe fn copy_changes(changed: *const u8, base: *mut u8, target: *mut u8, length: usize) {
     for word in 0..length / 8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees three ranges of this length that are mapped, aligned to 8 bytes, and do not overlap.
         let (from, before, to) = unsafe {
             let word = |pointer: *mut u8| AtomicU64::from_ptr(pointer.cast::<u64>().add(word));
             (word(changed.cast_mut()), word(base), word(target))

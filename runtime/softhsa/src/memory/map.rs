@@ -11,7 +11,7 @@ use super::backing::{Backing, copy, copy_changes};
 use crate::status::Result;
 use vireo_hsa::hsa::HsaStatus;
 
-/// What an allocation is.
+/// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Memory of the pool with this handle.
@@ -29,9 +29,9 @@ pub(crate) enum Kind {
 /// A second copy of an allocation for a GPU, for hidden writes of the host.
 #[derive(Debug)]
 pub(crate) struct Shadow {
-    /// What the GPU sees.
+    /// The pages as the GPU sees them.
     device: PageMapping,
-    /// What both sides had when they were last compared.
+    /// The contents that both sides had when they were last compared.
     base: PageMapping,
     /// True if the register of the host data path publishes writes of the host, false if acquires do.
     pub(crate) until_flush: bool,
@@ -110,13 +110,14 @@ impl Allocation {
         }
     }
 
-    /// Fills the whole allocation, which nobody uses yet, with a word for each address.
+    /// Fills the whole allocation, which is not in use yet, with a word for each address.
     pub(crate) fn fill(&self, word: impl Fn(u64) -> u32) {
         let host: *mut u8 = std::ptr::with_exposed_provenance_mut(self.start as usize);
         let copies = self.shadow.iter().flat_map(|shadow| [&shadow.device, &shadow.base]);
         for to in std::iter::once(host).chain(copies.map(|pages| pages.base().as_ptr())) {
             for offset in (0..self.length).step_by(4) {
-                // SAFETY: as for `publish`; lengths of pools are multiples of a page.
+                // SAFETY: the memory lives as long as the allocation, and all that access it are atomics; lengths of pools are multiples of
+                // a page.
                 let target = unsafe { AtomicU32::from_ptr(to.wrapping_add(offset as usize).cast()) };
                 target.store(word(self.start + offset), Ordering::Relaxed);
             }
@@ -173,7 +174,7 @@ impl MemoryMap {
 
     /// Pins memory for the agents of `mask` that is in an allocation already; none if it is in none.
     pub(crate) fn pin_again(&self, address: u64, length: u64, mask: u64) -> Option<Result<()>> {
-        // The lock is held, so that nobody unpins it for the last time meanwhile.
+        // The lock is held, so that it is not unpinned for the last time meanwhile.
         let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
         let (_, known) = all.range(..=address).next_back().filter(|(_, known)| known.contains(address, 1))?;
         if !known.contains(address, length) {
@@ -315,7 +316,7 @@ mod tests {
                 let (is_done, lost) = (&is_done, &lost);
                 scope.spawn(move || {
                     for count in 1..=COUNTS {
-                        // Nobody else writes to this word, so it has what this thread has put there.
+                        // Only this thread writes to this word.
                         lost.fetch_add((own.load(Ordering::Relaxed) != count - 1).into(), Ordering::Relaxed);
                         own.store(count, Ordering::Relaxed);
                     }

@@ -1,4 +1,4 @@
-//! What an agent sees of memory ([`AgentView`]): the port of kernels and of the packet processor to the map of allocations.
+//! The memory as an agent sees it ([`AgentView`]): the port of kernels and of the packet processor to the map of allocations.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};

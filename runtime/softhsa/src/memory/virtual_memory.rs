@@ -26,7 +26,7 @@ struct Reservation {
     pages: PageMapping,
     start: u64,
     length: u64,
-    /// What was mapped there, for as long as a kernel may use it.
+    /// The mappings that were there, for as long as a kernel may use them.
     mappings: Mutex<Vec<Weak<Mapping>>>,
 }
 

@@ -89,7 +89,7 @@ pub enum PacketEvent<'a> {
         packet: TracedPacket<'a>,
         /// When it ended, in nanoseconds.
         end: u64,
-        /// What it waited for.
+        /// The signals that it waited for.
         waits: &'a [PacketWait],
         /// The commands that it ran.
         commands: &'a [Pm4Command],
@@ -116,7 +116,7 @@ pub enum PacketEvent<'a> {
     },
 }
 
-/// Who is told of packets. It must not call functions of the library, whose threads wait for it.
+/// The observer of packets. It must not call functions of the library, whose threads wait for it.
 pub trait PacketObserver: Send + Sync + fmt::Debug {
     /// Something happened.
     fn event(&self, event: &PacketEvent<'_>);
@@ -134,7 +134,7 @@ impl Tracer {
         Tracer { observer, order: Arc::default() }
     }
 
-    /// Until this is dropped nobody else changes what is traced.
+    /// Until this is dropped no other thread changes the options of tracing.
     pub(crate) fn order(&self) -> MutexGuard<'_, ()> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,7 +155,7 @@ pub enum TraceFormat {
     Perfetto,
 }
 
-/// What writes events in a format.
+/// Writes events in a format.
 trait EventWriter: Send {
     fn event(&mut self, event: &PacketEvent<'_>) -> io::Result<()>;
     /// Ends the trace.
@@ -235,7 +235,7 @@ impl Numbers {
     }
 }
 
-/// What a packet is called: the kernel that it runs, or what kind it is.
+/// The title of a packet: the kernel that it runs, or its kind.
 fn title<'a>(packet: &TracedPacket<'a>) -> &'a str {
     packet.kernel.unwrap_or_else(|| packet.packet.name())
 }

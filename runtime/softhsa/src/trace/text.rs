@@ -14,7 +14,7 @@ use super::{EventWriter, Numbers, PacketEvent, PacketOutcome, PacketPlace, Packe
 pub(super) struct TextWriter<W> {
     out: W,
     signals: Numbers,
-    /// What has begun and not ended: of a program that waits for ever, the packets that it waits for.
+    /// The packets that have begun and not ended: of a program that waits for ever, those that it waits for.
     running: BTreeMap<PacketPlace, String>,
 }
 

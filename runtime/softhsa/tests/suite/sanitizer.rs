@@ -30,7 +30,7 @@ struct Checked {
 impl Checked {
     fn new(checks: &str) -> Self {
         let session = Session::interpreted(&format!("sanitize={checks}"));
-        // What tests before have not looked at.
+        // Reports that tests before have not looked at.
         take_reports();
         let executable = load(session.gpu(), SEEDS).expect("the kernels are loaded");
         let kernarg = session.kernarg_memory(4096);

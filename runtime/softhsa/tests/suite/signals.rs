@@ -133,7 +133,7 @@ fn a_handler_that_goes_on_lets_others_be_called() {
         CBool((was_called.load(Ordering::Acquire) == 0).into())
     }
     unsafe extern "C" fn once(value: i64, data: *mut c_void) -> CBool {
-        // SAFETY: as above.
+        // SAFETY: `data` is the value below, which outlives the session.
         unsafe { &*data.cast::<AtomicI64>() }.store(value, Ordering::Release);
         CBool(0)
     }

@@ -1,4 +1,4 @@
-//! What tests share: calls of functions of the table, sessions of the library with a runner of their own, queues, and memory.
+//! Common parts of the tests: calls of functions of the table, sessions of the library with a runner of their own, queues, and memory.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ macro_rules! hsa {
 macro_rules! optional {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         let function = vireo_softhsa::functions().$function.expect("the software agent has all functions");
-        // SAFETY: as above.
+        // SAFETY: the tests pass pointers to values that live during the call, or that the library has to refuse.
         unsafe { function($($argument),*) }
     }};
 }
@@ -41,7 +41,7 @@ pub static KERNELS: &[u8] = include_bytes!("../kernels.co");
 /// The name of the descriptor of its kernel.
 pub const STORE: &std::ffi::CStr = c"store.kd";
 
-/// What runs kernels in a test.
+/// A function that runs kernels in a test.
 pub type Run = dyn Fn(&KernelDispatch<'_>) -> Result<(), Trap> + Send + Sync;
 
 struct Runner(Box<Run>);
@@ -283,7 +283,7 @@ impl Queue {
         if status == OK { Ok(Queue { pointer, error }) } else { Err(status) }
     }
 
-    /// What the program sees of the queue.
+    /// The fields of the queue that the program sees.
     pub fn shared(&self) -> HsaQueue {
         // SAFETY: the queue is there, and the library does not change this part of it.
         unsafe { *self.pointer }
@@ -356,7 +356,7 @@ pub fn dispatch(order: Order, kernel: u64, kernarg: u64, items: u32, completion:
     KernelDispatchPacket { completion_signal: completion, ..packet }.to_bytes()
 }
 
-/// What the kernel `store` does.
+/// The effect of the kernel `store`.
 pub fn store(dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
     let mut port = Port::new(dispatch.memory);
     let trap = |fault| Trap::new(TrapKind::Memory(fault));

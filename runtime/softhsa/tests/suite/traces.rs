@@ -14,7 +14,7 @@ use vireo_softhsa::{PacketEvent, PacketObserver, PacketTrace, TraceFormat};
 
 use crate::support::*;
 
-/// What a trace was written to.
+/// The text of a trace.
 #[derive(Clone, Debug, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 

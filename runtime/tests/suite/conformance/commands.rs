@@ -59,7 +59,7 @@ pub fn binding_tables_are_chosen_at_each_execution(backend: &Backend) {
     }
 }
 
-/// What devices do with their caches does not show; that they know the range does.
+/// Flushes and invalidations of caches have no visible effect; their ranges are checked.
 pub fn ranges_are_flushed_and_invalidated(backend: &Backend) {
     type Synchronise = fn(&dyn CommandBuffer, &BufferRef) -> Result<()>;
     let both: [Synchronise; 2] = [
@@ -101,7 +101,7 @@ pub fn recording_is_checked(backend: &Backend) {
     assert_eq!(code(update(&[0; 9], &range(&buffer, 0, 9))), StatusCode::OutOfRange);
     assert_eq!(code(update(&[0; 2], &range(&buffer, 0, 3))), StatusCode::InvalidArgument);
     assert_eq!(code(commands.begin()), StatusCode::FailedPrecondition);
-    // What is not recorded is not executed, and what is recorded takes no more.
+    // A command buffer that is not recorded is not executed, and one that is recorded takes no more.
     assert_eq!(code(execute(&*device, &commands, &[])), StatusCode::FailedPrecondition);
     commands.end().unwrap();
     assert_eq!(code(commands.end()), StatusCode::FailedPrecondition);

@@ -1,4 +1,4 @@
-//! What devices tell of themselves and how hosts set them up.
+//! The descriptions of devices, and how hosts set devices up.
 
 use std::sync::Arc;
 

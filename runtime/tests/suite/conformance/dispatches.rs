@@ -1,4 +1,4 @@
-//! Executables and dispatches: two kernels of `iree-compile`, or whatever bytes where nobody looks into them.
+//! Executables and dispatches: two kernels of `iree-compile`, or any bytes for devices that do not parse them.
 //!
 //! `fixtures/elf/rebuild.sh` makes the library: one function adds floats, the other one multiplies integers, whose number it takes as
 //! constants.
@@ -89,7 +89,7 @@ pub fn executables_tell_what_they_are(backend: &Backend) {
     let mode = ExecutableCachingMode::empty();
     assert!(cache.can_prepare_format(mode, format(backend)));
     if !backend.runs_kernels {
-        // Nobody looks into executables.
+        // The device does not parse executables.
         executable.lookup_function("anything").unwrap();
         assert!(executable.function_info(ExecutableFunction(0)).is_err());
         assert!(cache.infer_format(mode, b"\x7fELF").is_err());

@@ -37,7 +37,7 @@ pub fn the_host_is_called_in_its_turn(backend: &Backend) {
     let buffer = buffer_of(&*device, &[0; 4]);
     let (start, line) = (timeline(&*device), timeline(&*device));
     let seen = buffer.clone();
-    // What was written before the call is there, and what the call writes is there for those after it.
+    // Data that was written before the call is there, and the data of the call is there for those after it.
     let noted = function(move |_, _| {
         assert_eq!(bytes_of(&*seen), [6; 4]);
         buffer_write(&*seen, 1, &[7])

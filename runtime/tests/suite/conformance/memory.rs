@@ -133,7 +133,7 @@ pub fn memory_is_imported_and_exported_in_place(backend: &Backend) {
     // SAFETY: the owner keeps the bytes, and they are reached through this pointer only.
     let buffer = unsafe { allocator.import_buffer(writable, &external(data, 128)) }.unwrap();
     outcome(&*device, |signal| device.queue_fill(ANY, &[], signal, &buffer, 0, 4, &[1], FillFlags::empty())).unwrap();
-    // SAFETY: nobody else uses the bytes now.
+    // SAFETY: there is no other reference to the bytes now.
     assert_eq!(unsafe { data.cast::<[u8; 6]>().read() }, [1, 1, 1, 1, 7, 7]);
     if device.supports(OptionalMethod::AllocatorExportBuffer.name()) {
         let exported =
@@ -143,7 +143,7 @@ pub fn memory_is_imported_and_exported_in_place(backend: &Backend) {
     drop(buffer);
 
     let read_only = BufferParams { access: MemoryAccess::READ, memory_type, ..params() };
-    // SAFETY: as above.
+    // SAFETY: there is no other reference to the bytes now.
     let buffer = unsafe { allocator.import_buffer(read_only, &external(data, 64)) }.unwrap();
     let filled =
         outcome(&*device, |signal| device.queue_fill(ANY, &[], signal, &buffer, 0, 4, &[2], FillFlags::empty()));
@@ -154,7 +154,7 @@ pub fn memory_is_imported_and_exported_in_place(backend: &Backend) {
     assert_eq!(bytes_of(&*target), [1, 1, 7, 7]);
     // SAFETY: still within the bytes.
     let misaligned = unsafe { data.add(1) };
-    // SAFETY: as above.
+    // SAFETY: still within the bytes.
     let refused = unsafe { allocator.import_buffer(read_only, &external(misaligned, 8)) };
     assert_eq!(code(refused), StatusCode::Unavailable);
     drop(buffer);

@@ -1,4 +1,4 @@
-//! What every device has to do: one suite over the methods of `spec/hal/`, run on every backend.
+//! The conformance suite: the duties of every device, over the methods of `spec/hal/`, run on every backend.
 //!
 //! A test takes a [`Backend`] and knows nothing of it but whether it runs kernels. Nothing here depends on when a queue does what it was
 //! given: tests wait for timelines, without a limit that could pass on a slow machine. `coverage` checks that no method of the spec is
@@ -291,7 +291,7 @@ fn point(semaphore: &Arc<dyn Semaphore>, value: u64) -> Timepoint {
     Timepoint { semaphore: semaphore.clone(), value }
 }
 
-/// What becomes of an operation: a refusal of its submission, or what its timeline says.
+/// The outcome of an operation: a refusal of its submission, or the state of its timeline.
 fn outcome(device: &dyn Device, submit: impl FnOnce(&[Timepoint]) -> Result<()>) -> Result<()> {
     let line = timeline(device);
     submit(&[point(&line, 1)])?;

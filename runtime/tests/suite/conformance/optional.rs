@@ -194,7 +194,7 @@ fn import(device: &dyn Device) -> Result<Arc<dyn File>> {
         fd: -1,
         owner: None,
     };
-    // SAFETY: nobody else has the bytes, and they stay.
+    // SAFETY: there is no other reference to the bytes, and they stay.
     unsafe { device.import_file(ANY, MemoryAccess::READ | MemoryAccess::WRITE, &external, ExternalFileFlags::empty()) }
 }
 

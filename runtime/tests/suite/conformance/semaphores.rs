@@ -167,7 +167,7 @@ pub fn timepoints_of_others_work_or_are_refused(backend: &Backend) {
     }
 }
 
-/// Each thread passes the baton to the next one: whoever misses a signal stops them all.
+/// Each thread passes the baton to the next one: a thread that misses a signal stops them all.
 pub fn threads_signal_and_wait(backend: &Backend) {
     const THREADS: u64 = 4;
     const ROUNDS: u64 = 500;

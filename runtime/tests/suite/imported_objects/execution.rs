@@ -1,4 +1,4 @@
-//! What runs and what watches it.
+//! Queues, command buffers and executables, and observers of them.
 
 use super::*;
 

@@ -126,7 +126,7 @@ fn slab_providers() {
             let kept = Arc::strong_count(&owner);
             provider.prefault(&Slab { base: NonNull::new(0x1000 as *mut u8), ..slab });
             provider.trim(SlabTrimFlags::EXCESS);
-            // SAFETY: as above.
+            // SAFETY: the mock does nothing with the slab.
             unsafe { provider.release_slab(&slab) };
             (slab, bytes(&buffer), kept, provider.stats(), provider.properties())
         },

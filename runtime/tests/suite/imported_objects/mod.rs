@@ -28,7 +28,7 @@ impl Mock {
     }
 }
 
-/// What `calls` makes of a new mock: what the mock noted, and what `calls` returned.
+/// The calls that a new mock noted while `calls` ran, and the result of `calls`.
 fn noted<R: Debug>(calls: impl FnOnce(Arc<Mock>) -> R) -> (Vec<String>, String) {
     let mock = Arc::new(Mock::default());
     let returned = format!("{:?}", calls(mock.clone()));

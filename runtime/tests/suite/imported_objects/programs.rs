@@ -1,4 +1,4 @@
-//! What programs get from other libraries: parameters and modules.
+//! Objects for programs from other libraries: parameters and modules.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What calls take and return: conversions, checks, and what messages say.
+//! Arguments and results of calls: conversions, checks and messages.
 
 use vireo::inference::{Elements, HostTensor, Output, Tensor};
 use vireo::{Result, inputs};

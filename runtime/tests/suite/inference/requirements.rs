@@ -1,4 +1,4 @@
-//! What programs need, found out without loading them.
+//! Requirements of programs, found out without loading them.
 
 #[cfg(feature = "params")]
 use std::path::Path;

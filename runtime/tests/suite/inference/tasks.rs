@@ -111,7 +111,7 @@ fn a_call_that_is_dropped_releases_what_it_holds() -> Result<()> {
     drop(waker);
     // The timeline has forgotten the task.
     assert_eq!(Arc::strong_count(&unpark), 1);
-    // What the program had submitted ends with the fence; then nothing refers to the argument any more.
+    // The fence ends the operations of the program; then nothing refers to the argument any more.
     fence.signal()?;
     assert_eq!(unpark.1.load(Ordering::SeqCst), 0);
     assert!(view.into_elements::<f32>()?.is_in_place());

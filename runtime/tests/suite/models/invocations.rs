@@ -1,4 +1,4 @@
-//! What a host can do with a program beyond calling it once: fences, threads, several contexts, failures, traces.
+//! Uses of a program beyond one call: fences, threads, several contexts, failures, traces.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -14,7 +14,7 @@ fn results_are_the_zeros_that_new_buffers_hold() {
     assert_eq!(download(&results[0]), [0; 4]);
 }
 
-/// The kernels may be for a processor that the host is not: nobody looks.
+/// The kernels may be for another processor: they are not parsed.
 #[test]
 fn every_model_gets_to_its_end() {
     let device = create_device("null").unwrap();
@@ -30,7 +30,7 @@ fn every_model_gets_to_its_end() {
                     let tensors = values.iter().filter(|value| value.object::<BufferViewRef>().is_some());
                     tensors.for_each(|tensor| drop(download(tensor)));
                 }
-                // What the program would have found out from a result it cannot find out here.
+                // A fact that the program would have found out from a result cannot be found out here.
                 (Ok(_), Some(_)) => {}
                 (Err(status), None) => panic!("{name}: {status:?}"),
                 (Err(status), Some(expected)) => assert_eq!(status.code().name(), expected.code, "{name}: {status:?}"),

@@ -60,7 +60,7 @@ fn models_answer_alike_on_worker_threads() {
     check_models(&[("local-task", Dispatch::default(), &usual), ("eager", Dispatch::default(), &eager_task)]);
 }
 
-/// What it is called, the dispatcher of the VM and where the device comes from.
+/// The name of the way, the dispatcher of the VM and where the device comes from.
 type Way<'a> = (&'a str, Dispatch, &'a dyn Fn() -> Arc<dyn Device>);
 
 /// Runs every case in each of these ways.
@@ -215,7 +215,7 @@ pub fn missing_processor_feature(cpu: &str) -> Option<&'static str> {
     }
 }
 
-/// What a processor needs to run kernels that were compiled for `cpu`.
+/// The features of a processor that kernels compiled for `cpu` need.
 fn needed(cpu: &str) -> Need<'static> {
     match cpu {
         "aarch64" => Need::Platform("aarch64"),

@@ -1,4 +1,4 @@
-//! What archives have in them.
+//! Contents of archives.
 
 use std::io::Write;
 

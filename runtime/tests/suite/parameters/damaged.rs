@@ -196,7 +196,7 @@ impl Numbers {
     }
 }
 
-/// What is read of a damaged archive is inside of it.
+/// Reads of a damaged archive stay inside of it.
 fn exercise(format: ArchiveFormat, bytes: &[u8]) -> bool {
     let Ok(index) = read(format, bytes) else { return false };
     let mut total = 0;

@@ -26,7 +26,7 @@ fn span(key: &str, parameter_offset: u64, buffer_offset: u64, length: u64) -> Pa
     ParameterSpan { key: key.into(), parameter_offset, buffer_offset, length }
 }
 
-/// What constants of programs are for; without `SHARING_IMMUTABLE` they may be written.
+/// The usage of constants of programs; without `SHARING_IMMUTABLE` they may be written.
 fn params(usage: BufferUsage) -> BufferParams {
     let memory_type = MemoryType::DEVICE_LOCAL;
     BufferParams {

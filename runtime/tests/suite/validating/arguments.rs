@@ -84,7 +84,7 @@ fn ranges_of_operations_are_within_their_buffers() {
         refused(copy, OutOfRange, |bench| queue_copy(bench, (&fits(bench), 0), (&fits(bench), offset), length));
     }
     refused(Method::DeviceQueueUpdate, OutOfRange, |bench| queue_update(bench, &[1; 5], &bench.buffer(), 60));
-    // What is left of the source is more than the target has.
+    // The rest of the source is longer than the target.
     refused(Method::DeviceQueueCopy, OutOfRange, |bench| {
         queue_copy(bench, (&bench.buffer(), 4), (&bench.buffer(), 5), WHOLE_BUFFER)
     });
@@ -109,7 +109,7 @@ fn refused_operations_fail_in_their_turn() {
     assert_eq!(signal.query().unwrap_err().code(), OutOfRange);
     failed.fail(vireo::Status::data_loss("gone"));
     assert_eq!(last.query().unwrap_err().to_string(), "DATA_LOSS: gone");
-    // Nobody else could tell the caller.
+    // Only the caller can be told.
     assert_eq!(fill(&[], &[]).unwrap_err().code(), OutOfRange);
     let after = bench.timeline();
     fill(&[point(&failed, 1)], &[point(&after, 1)]).unwrap();
@@ -178,7 +178,7 @@ fn files_are_used_within_them_and_as_they_allow() {
         (Method::DeviceQueueWrite, QUEUE_WRITE, MemoryAccess::WRITE, MemoryAccess::READ),
     ] {
         refused(method, PermissionDenied, |bench| transfer(bench, &bench.file(other), 0, &bench.buffer(), 0, 4));
-        // What is read from a file is written to the buffer.
+        // Data that is read from a file is written to the buffer.
         refused(method, PermissionDenied, |bench| {
             transfer(bench, &bench.file(all), 0, &bench.buffer_for(usage, needed), 0, 4)
         });
@@ -343,7 +343,7 @@ fn dispatches_are_what_their_function_takes() {
             let case = |bench: &Bench| run(bench, &Dispatch { function, config: size(x), ..Dispatch::of(bench) });
             if fits { accepted(case) } else { refused(method, InvalidArgument, case) }
         }
-        // What a function does not declare is not checked.
+        // Properties that a function does not declare are not checked.
         for function in [2, 3] {
             accepted(|bench| {
                 let (constants, config) = (vec![1, 2, 3], size(6));

@@ -1,5 +1,5 @@
 //! A device that accepts everything: it notes which methods were called, signals what it is asked to signal, and does nothing else. A call
-//! that it gets is one that nobody checked.
+//! that it gets has not been checked.
 
 use std::sync::{Arc, Mutex};
 

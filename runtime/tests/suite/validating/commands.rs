@@ -194,7 +194,7 @@ fn what_is_not_recorded_is_not_submitted() {
     };
     refused(execute, InvalidArgument, |bench| submit(bench, &on(bench, first), second));
     accepted(|bench| submit(bench, &on(bench, first), first));
-    // Who names no queue leaves the choice to the device.
+    // A call without a queue leaves the choice to the device.
     accepted(|bench| submit(bench, &on(bench, first), QueueAffinity::empty()));
     accepted(|bench| submit(bench, &on(bench, QueueAffinity::empty()), second));
 }

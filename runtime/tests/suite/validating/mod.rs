@@ -40,7 +40,7 @@ impl Bench {
         self.device.create_semaphore(ANY, 0, SemaphoreFlags::DEFAULT).unwrap()
     }
 
-    /// What becomes of an operation.
+    /// The outcome of an operation.
     fn operation(&self, submit: impl FnOnce(&[Timepoint]) -> Result<()>) -> Result<()> {
         let line = self.timeline();
         submit(&[point(&line, 1)]).expect("what is wrong with an operation is said by its timelines");

@@ -1,4 +1,4 @@
-//! What depends on earlier calls: objects of other devices, timelines, and transient buffers.
+//! Rules that depend on earlier calls: objects of other devices, timelines, and transient buffers.
 
 use vireo::Result;
 use vireo::StatusCode::{FailedPrecondition, InvalidArgument};
@@ -50,7 +50,7 @@ fn objects_are_those_of_the_device() {
         refused(method, InvalidArgument, |bench| with(bench, &bench.other));
         accepted(|bench| with(bench, &bench.device));
     }
-    // What another implementation made is not known.
+    // An object of another implementation is not known.
     accepted(|bench| {
         let executable = bench.executable(&careless(&Log::default()));
         let bindings = [whole(&bench.buffer())];
@@ -160,7 +160,7 @@ fn operations_signal_what_is_to_come() {
     let line = at_five(&bench);
     assert!(barrier(&bench, &line, &[], &[3]).is_err());
     assert_eq!(line.query().unwrap(), 5);
-    // What failed is for the device to say.
+    // The device tells the failure of a timeline.
     line.fail(vireo::Status::data_loss("gone"));
     barrier(&bench, &line, &[], &[9]).unwrap();
 }
@@ -206,7 +206,7 @@ fn transient_buffers_are_used_after_their_allocation() {
         commands.end()?;
         bench.execute(&commands, &[bound(&buffer, 0, 64)])
     });
-    // Whoever waits, for the allocation or for what may wait for it, may use it.
+    // An operation that waits, for the allocation or for one that may wait for it, may use it.
     accepted(|bench| {
         let (buffer, line, _never) = pending(bench);
         fill(bench, &[point(&line, 1)], &buffer)?;
@@ -216,7 +216,7 @@ fn transient_buffers_are_used_after_their_allocation() {
         let line = bench.timeline();
         fill(bench, &[], &alloca(bench, &[], &[point(&line, 1)]))
     });
-    // Without a point nobody can tell when it has memory, nor after its timeline failed or is gone.
+    // Without a point it is unknown when it has memory, nor after its timeline failed or is gone.
     accepted(|bench| fill(bench, &[], &alloca(bench, &[], &[])));
     accepted(|bench| {
         let (buffer, line, _never) = pending(bench);

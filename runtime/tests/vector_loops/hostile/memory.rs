@@ -1,4 +1,4 @@
-//! The memory that hostile nests access: regions with pages around them that nobody may access, so that machine code which leaves a buffer that
+//! The memory that hostile nests access: regions with pages around them without access, so that machine code which leaves a buffer that
 //! ends with its region ends the process. What is in a region beside a buffer is compared with the rest.
 
 use std::ptr::{self, NonNull};
@@ -74,7 +74,7 @@ impl Memory {
     pub fn read(&self, contents: &mut [u8]) {
         assert_eq!(contents.len(), REGIONS * REGION);
         for (region, bytes) in contents.chunks_exact_mut(REGION).enumerate() {
-            // SAFETY: as in `fill`.
+            // SAFETY: a region has as many bytes, to which there is no reference; no program runs.
             unsafe { self.region(region).as_ptr().copy_to_nonoverlapping(bytes.as_mut_ptr(), REGION) };
         }
     }

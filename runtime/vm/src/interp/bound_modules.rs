@@ -49,7 +49,7 @@ impl BoundModule {
     }
 }
 
-/// What machine code the JIT makes of a module. Only speed depends on it.
+/// The form of the machine code that the JIT makes of a module. Only speed depends on it.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct CodeShape {

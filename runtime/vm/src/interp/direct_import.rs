@@ -110,7 +110,7 @@ impl fmt::Debug for DirectImport {
 /// Calls an export for machine code, through which no panic may unwind.
 ///
 /// # Safety
-/// `cx` is a [`Machine`] that nobody else uses during the call, and `import` a [`DirectImport`] that was bound to this export.
+/// `cx` is a [`Machine`] that no other thread uses during the call, and `import` a [`DirectImport`] that was bound to this export.
 unsafe extern "C" fn enter<E: DirectExport>(
     cx: *mut (),
     import: *const (),
@@ -123,7 +123,8 @@ unsafe extern "C" fn enter<E: DirectExport>(
     f2: f64,
     f3: f64,
 ) -> DirectResult {
-    // SAFETY: the caller's promise. Machine code holds no reference to its machine, and its module keeps the imports.
+    // SAFETY: `cx` is a machine that no other thread uses during the call, and `import` was bound to this export. Machine code holds no
+    // reference to its machine, and its module keeps the imports.
     let (cx, import) = unsafe { (&mut *cx.cast::<Machine<'_>>(), &*import.cast::<DirectImport>()) };
     let words = DirectWords { integers: [i0, i1, i2, i3], floats: [f0, f1, f2, f3] };
     let called = catch_unwind(AssertUnwindSafe(|| {

@@ -44,8 +44,8 @@ pub struct LentList {
     count: u32,
 }
 
-/// What is lent to calls of one function after the other: a list of buffers, with its elements as long as nothing can have changed them, and the
-/// buffers that the function allocates.
+/// The objects that are lent to calls of one function after the other: a list of buffers, with its elements as long as nothing can have
+/// changed them, and the buffers that the function allocates.
 #[derive(Debug)]
 pub struct LendableObjects {
     list: Obj<List>,
@@ -174,7 +174,7 @@ impl LentReferences {
             if self.owned != 0 {
                 self.release_owned();
             }
-            // SAFETY: `begin` got a frame with so many references, which are before its header. Nobody has counted them.
+            // SAFETY: `begin` got a frame with so many references, which are before its header. They are not counted yet.
             unsafe {
                 let header = header_of(self.slots).cast::<Option<Ref>>();
                 for index in 1..=self.refs as usize {
@@ -265,7 +265,7 @@ impl LentReferences {
         }
         // SAFETY: the copy is lent. Buffers are kept until the function is not called any more.
         let (reference, buffer) = unsafe { (std::ptr::read(kept.buffer.as_ref()), &*kept.buffer.as_mut_ptr()) };
-        // SAFETY: as above.
+        // SAFETY: the copy is lent. Buffers are kept until the function is not called any more.
         unsafe { self.lend(index, ManuallyDrop::new(reference)) };
         Some(buffer)
     }
@@ -277,7 +277,7 @@ impl LentReferences {
         if length > MAX_KEPT_BYTES || buffers.len() >= MAX_KEPT {
             return;
         }
-        // SAFETY: as in `discard`.
+        // SAFETY: `begin` got a frame with so many references, and the verifier found the register in it.
         let mut registers = unsafe { Registers::new(self.slots, 0, self.refs as usize) };
         let Some(Ok(buffer)) = registers.reference_mut(index).take().map(Ref::cast::<Buffer>) else { return };
         self.owned &= !(1 << index);
@@ -329,7 +329,7 @@ mod tests {
         // SAFETY: the frame has so many references, and `ours` lives as long as what is lent.
         unsafe { lent.begin(&list, &mut buffers, &[], registers.slots(), REFS) };
         for index in LENT {
-            // SAFETY: the copy is lent, so nobody releases it.
+            // SAFETY: the copy is lent, so it is never released.
             *registers.reference_mut(index) = Some(unsafe { std::ptr::read(&raw const ours) });
         }
         for index in OWNED {

@@ -352,7 +352,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Gives the steps of the countdown back to the fuel, if that is counted, before nobody counts them any more.
+    /// Gives the steps of the countdown back to the fuel, if that is counted, before the countdown ends.
     #[inline]
     fn release_steps(&mut self) {
         if self.is_limited
@@ -397,13 +397,14 @@ impl Frame for Machine<'_> {
     #[inline(always)]
     fn globals(&self) -> &[u8] {
         // SAFETY: `select_globals` took both from the state of the running module. Globals keep their memory and length as long as the state
-        // lives, and while the machine has the state exclusively, nobody else accesses them.
+        // lives, and while the machine has the state exclusively, no other thread accesses them.
         unsafe { std::slice::from_raw_parts(self.globals_data, self.globals_length) }
     }
 
     #[inline(always)]
     fn globals_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `globals`; `&mut self` is exclusive.
+        // SAFETY: `select_globals` took both from the state of the running module, which keeps the memory as long as it lives; `&mut self`
+        // is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.globals_data, self.globals_length) }
     }
 

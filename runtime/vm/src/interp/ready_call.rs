@@ -35,7 +35,8 @@ pub struct ReadyCall {
     frame: Registers,
     /// The list of the results of the last run, and its registers: a function with one return always returns the same.
     results: (ListId, &'static [AnyReg]),
-    /// What it is a call of: the number of the prepared call, the index of the module, the outermost frame, and whether its slots have to be zeroed.
+    /// The identity of the call: the number of the prepared call, the index of the module, the outermost frame, and whether its slots have
+    /// to be zeroed.
     id: u64,
     module: usize,
     descriptor: FrameDescriptor,
@@ -267,7 +268,7 @@ impl ReadyStack {
     /// The stack, for a call that is not ready any more.
     fn into_call_stack(self) -> CallStack {
         let address = std::mem::ManuallyDrop::new(self).0;
-        // SAFETY: as in `drop`, which does not run.
+        // SAFETY: the address comes from a `CallStack`, and `drop`, which would release it, does not run.
         unsafe { CallStack::from_raw(address) }
     }
 }

@@ -68,7 +68,7 @@ impl Registers {
     #[inline(always)]
     fn ref_slot(&self, index: usize) -> *mut Option<Ref> {
         self.check_reference(index);
-        // SAFETY: as in `slot`; references are before the header, last one first.
+        // SAFETY: the caller of `new` promised that registers are below the counts; references are before the header, last one first.
         unsafe { header_of(self.slots).cast::<Option<Ref>>().sub(index + 1) }
     }
 
@@ -82,7 +82,7 @@ impl Registers {
     /// Writes a slot.
     #[inline(always)]
     pub fn set_word(&mut self, index: usize, word: u32) {
-        // SAFETY: as in `word`.
+        // SAFETY: `slot` gives the address of a slot of the frame, which only this value accesses.
         unsafe { self.slot(index).write(word) }
     }
 
@@ -98,7 +98,7 @@ impl Registers {
     #[inline(always)]
     pub fn set_wide(&mut self, index: usize, value: u64) {
         self.check_slots(index, 2);
-        // SAFETY: as in `wide`.
+        // SAFETY: `slot` gives the address of a slot of the frame, which has the next one as well, and only this value accesses them.
         unsafe { self.slot(index).cast::<u64>().write_unaligned(value.to_le()) };
     }
 
@@ -113,7 +113,8 @@ impl Registers {
     #[inline(always)]
     pub fn reference_at(&self, reg: RefReg) -> &Option<Ref> {
         debug_assert!(reg.frame_offset() < 0);
-        // SAFETY: as in `reference`; the offset leads to the same address.
+        // SAFETY: `ref_slot` gives the address of an initialised reference; `&self` keeps this value from writing it meanwhile; the offset
+        // leads to the same address.
         unsafe { &*header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.frame_offset())) }
     }
 
@@ -121,14 +122,14 @@ impl Registers {
     #[inline(always)]
     pub fn reference_at_mut(&mut self, reg: RefReg) -> &mut Option<Ref> {
         debug_assert!(reg.frame_offset() < 0);
-        // SAFETY: as in `reference_at`; `&mut self` is exclusive.
+        // SAFETY: the offset leads to an initialised reference of the frame; `&mut self` is exclusive.
         unsafe { &mut *header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.frame_offset())) }
     }
 
     /// A register of references, to be changed.
     #[inline(always)]
     pub fn reference_mut(&mut self, index: usize) -> &mut Option<Ref> {
-        // SAFETY: as in `reference`; `&mut self` is exclusive.
+        // SAFETY: `ref_slot` gives the address of an initialised reference; `&mut self` is exclusive.
         unsafe { &mut *self.ref_slot(index) }
     }
 

@@ -27,7 +27,7 @@ pub struct FrameHeader {
     /// The instruction after the call, if the threaded dispatcher or machine code made it: its [`ThreadedCallSite`] has what a return needs. Else
     /// null.
     pub resume: *const ThreadedInstruction,
-    /// What all frames of one call site have in common. If there is a site, this is not written and the site has it.
+    /// The data that all frames of one call site have in common. If there is a site, this is not written and the site has it.
     pub descriptor: FrameDescriptor,
 }
 
@@ -37,7 +37,7 @@ impl FrameHeader {
     /// # Safety
     /// It must be the header of a frame of a stack. The site lives as long as the code that the frame is of.
     pub unsafe fn site<'a>(&self) -> Option<&'a ThreadedCallSite> {
-        // SAFETY: the caller's promise; calls of both write the instruction after them.
+        // SAFETY: the caller guarantees that it is the header of a frame of a stack; calls of both write the instruction after them.
         unsafe { ThreadedCallSite::before(self.resume) }
     }
 
@@ -145,7 +145,7 @@ pub struct Stack {
 
 // SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`.
 unsafe impl Send for Stack {}
-// SAFETY: as above; a shared stack only reads headers.
+// SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`; a shared stack only reads headers.
 unsafe impl Sync for Stack {}
 
 impl Stack {
@@ -194,7 +194,7 @@ impl Stack {
         if self.top.is_null() {
             return None;
         }
-        // SAFETY: as in `FrameHeader::of`; `top` is the slots of a frame. Nothing is copied that is not needed.
+        // SAFETY: the header of a frame is before its slots; `top` is the slots of a frame. Nothing is copied that is not needed.
         let descriptor = unsafe {
             let header = header_of(self.top);
             match ThreadedCallSite::before((*header).resume) {

@@ -343,7 +343,7 @@ pub struct TypedTarget<P, R> {
     types: PhantomData<fn(P) -> R>,
 }
 
-/// What all calls of a function have in common.
+/// The data that all calls of a function have in common.
 pub struct PreparedCall {
     /// No other prepared call of the process has this number.
     pub id: u64,
@@ -548,7 +548,8 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
             lendable.look_at_elements();
             // They are known again only if the call leaves them as they are.
             let lent = lendable.known.take();
-            // SAFETY: the caller's promise; the list is lent again after it may have been changed.
+            // SAFETY: the caller guarantees that nothing changes the list but these calls; the list is lent again after it may have been
+            // changed.
             match unsafe { self.call_lent(state, arguments.as_ref(), lent.as_ref(), &mut lendable.buffers) }? {
                 None => lendable.known = lent,
                 Some(TypedPoll::Done(())) => {}
@@ -575,7 +576,8 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         let Some((lent, mut ready)) = lent.and_then(|lent| Some((lent, state.ready.take_if(is_ready)?))) else {
             return self.call_ready(state, params.clone()).map(Some);
         };
-        // SAFETY: the caller's promise. `params` keep the arguments, and the list its elements.
+        // SAFETY: the caller guarantees that the list is one of the arguments and has not changed. `params` keep the arguments, and the
+        // list its elements.
         let is_untouched = unsafe { ready.run_lent(state, params, lent, buffers) };
         if !is_untouched && !ready.returned() {
             return ready.go_on(&self.prepared, state, <()>::load).map(Some);

@@ -125,7 +125,8 @@ pub(crate) unsafe fn unary<O: Unary>(
     sizes: [usize; 2],
 ) -> Result<()> {
     let ([input, output], sizes) = simplify([input, output], sizes);
-    // SAFETY: the caller guarantees it; simplified views have the same elements.
+    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has `level`; simplified
+    // views have the same elements.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
@@ -147,7 +148,8 @@ pub(crate) unsafe fn binary<O: Binary>(
     sizes: [usize; 2],
 ) -> Result<()> {
     let ([lhs, rhs, output], sizes) = simplify([lhs, rhs, output], sizes);
-    // SAFETY: the caller guarantees it; simplified views have the same elements.
+    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has `level`; simplified
+    // views have the same elements.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
@@ -162,7 +164,7 @@ pub(crate) unsafe fn binary<O: Binary>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn unary_avx2<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) -> Result<()> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has AVX2.
     unsafe { unary_rows::<O>(input, output, sizes) }
 }
 
@@ -176,7 +178,7 @@ unsafe fn binary_avx2<O: Binary>(
     output: CheckedMatrix,
     sizes: [usize; 2],
 ) -> Result<()> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has AVX2.
     unsafe { binary_rows::<O>(lhs, rhs, output, sizes) }
 }
 
@@ -198,7 +200,7 @@ unsafe fn unary_rows<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, size
             } else {
                 piece[..count].iter_mut().for_each(|x| *x = O::apply(*x));
             }
-            // SAFETY: as above.
+            // SAFETY: the elements are some of those that the caller vouches for.
             unsafe { store(output, row, column, &piece[..count]) };
         }
     }
@@ -232,7 +234,7 @@ unsafe fn binary_rows<O: Binary>(
             } else {
                 a[..count].iter_mut().zip(&b).for_each(|(x, y)| *x = O::apply(*x, *y));
             }
-            // SAFETY: as above.
+            // SAFETY: the elements are some of those that the caller vouches for.
             unsafe { store(output, row, column, &a[..count]) };
         }
     }
@@ -340,7 +342,7 @@ pub(crate) unsafe fn copy<const WIDTH: usize>(
             #[cfg(test)]
             audit::done(last - first);
             for column in first..last {
-                // SAFETY: as above.
+                // SAFETY: the caller vouches for every element; elements one apart are one range. Ranges may overlap.
                 unsafe { address::<WIDTH>(output, row, column).write(address::<WIDTH>(input, row, column).read()) };
             }
         }

@@ -213,7 +213,7 @@ unsafe fn transfer<const WIDTH: usize>(
     work: &mut Work,
 ) -> Result<()> {
     let distances = [from_strides[1], to_strides[1]].map(|stride| stride.saturating_mul(WIDTH));
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that all elements are readable at `from` and writable at `to`.
     unsafe {
         match (sizes, from_strides[1], to_strides[1]) {
             ([rows, 4], 1, 1) => rows_of::<WIDTH, 4>(from, from_strides[0], to, to_strides[0], rows, work)?,
@@ -258,7 +258,8 @@ unsafe fn rows_of<const WIDTH: usize, const COLUMNS: usize>(
         work.row(COLUMNS, [0; 2])?;
         #[cfg(test)]
         audit::done(COLUMNS);
-        // SAFETY: the caller guarantees it. The row is read as a whole before it is written.
+        // SAFETY: the caller guarantees that all elements are readable at `from` and writable at `to`. The row is read as a whole before it
+        // is written.
         unsafe {
             let elements = from.add(row * from_stride).cast::<[[u8; WIDTH]; COLUMNS]>().read();
             to.add(row * to_stride).cast::<[[u8; WIDTH]; COLUMNS]>().write(elements);
@@ -288,13 +289,13 @@ unsafe fn block<const WIDTH: usize, const ROWS: usize, const COLUMNS: usize>(
     let mut elements = [[[0; WIDTH]; COLUMNS]; ROWS];
     for (row, elements) in elements.iter_mut().enumerate() {
         for (column, element) in elements.iter_mut().enumerate() {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that all elements are readable at `from` and writable at `to`.
             *element = unsafe { from.add(row * from_strides[0] + column * from_strides[1]).read() };
         }
     }
     for (row, elements) in elements.iter().enumerate() {
         for (column, element) in elements.iter().enumerate() {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that all elements are readable at `from` and writable at `to`.
             unsafe { to.add(row * to_strides[0] + column * to_strides[1]).write(*element) };
         }
     }

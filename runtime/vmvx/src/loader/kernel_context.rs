@@ -68,8 +68,8 @@ impl LentBuffers {
     unsafe fn begin(&mut self, workgroups: &Workgroups<'_>) {
         let Arguments { constants, bindings, .. } = workgroups.arguments;
         self.bindings.resize_with(bindings.pointers().len().max(self.bindings.len()), Loan::default);
-        // SAFETY: the caller guarantees it. The program does not run, so nothing else uses the buffers, and constants are not
-        // mutable.
+        // SAFETY: the caller guarantees that the memory is valid until [`LentBuffers::end`], for writes too where the bindings say so. The
+        // program does not run, so nothing else uses the buffers, and constants are not mutable.
         unsafe {
             self.local_memory.begin(workgroups.local_memory, workgroups.local_memory_size as usize, true);
             self.constants.begin(constants.as_ptr().cast_mut().cast(), size_of_val(*constants), false);

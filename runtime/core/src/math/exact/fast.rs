@@ -55,7 +55,7 @@ fn power_and(shifted: f64, r: f64, r_low: f64) -> Option<f64> {
     let rest = r + (rest + r_low);
     let [power, power_low] = FAST_EXP2[(shifted.to_bits() & 0xFF) as usize];
     let low = power_low + power * rest;
-    // What r may be off, the sum with it (both times a power below 2), the product, the sum of `low` and that with the error are off by
+    // The errors of r, of the sum with it (both times a power below 2), of the product, of the sum of `low` and of that with the error are
     // 2^-62 each at most; all else is below 2^-66.
     let mantissa = nearest(power, low, 1.5 / (1u64 << 60) as f64)?;
     let exponent = (shifted.to_bits() as i64) << (MANTISSA_BITS - 8) >> MANTISSA_BITS << MANTISSA_BITS;

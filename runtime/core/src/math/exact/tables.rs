@@ -762,7 +762,7 @@ pub(super) static LOG: [Constant; 47] = [
     },
 ];
 
-/// What `LOG` begins with.
+/// The index of the first entry of `LOG`.
 pub(super) const FIRST_LOG: usize = 45;
 
 /// The arc tangent of k/32 for k from 0.
@@ -1291,7 +1291,7 @@ pub(super) static FAST_LOG: [[f64; 2]; 93] = [
     [f64::from_bits(0x3fd686c81e9b1000), f64::from_bits(0x3d32bb110af84054)],
 ];
 
-/// What `FAST_LOG` begins with.
+/// The index of the first entry of `FAST_LOG`.
 pub(super) const FIRST_FAST_LOG: usize = 90;
 
 /// The natural logarithm of 2, as a multiple of 2^-42 and what it lacks.

@@ -10,7 +10,7 @@ use crate::observe::objects::Known;
 use crate::observe::{Called, ObjectId};
 use crate::{Buffer, BufferUsage, MemoryType, Status};
 
-/// What a recording cannot have.
+/// A value that a recording cannot have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
     /// A function that is called once.
@@ -34,7 +34,7 @@ pub struct RecordedBuffer {
 
 /// A value of a call that can be kept.
 pub trait Keep {
-    /// What is kept of it.
+    /// The form in which it is kept.
     type Kept;
 
     /// Keeps it.

@@ -3,7 +3,7 @@
 //!
 //! **What is in a recording** and what is not: bytes that a call carries (updates, patterns, constants, executables) are. Memory of the host
 //! that a call points to, and callbacks, are marked ([`Unseen`]). Buffers that the host can map are marked too
-//! ([`RecordedObject::is_mappable`]), since it reads and writes them without any call, and so nobody sees when a buffer is dropped.
+//! ([`RecordedObject::is_mappable`]), since it reads and writes them without any call, and so the end of a buffer is not seen.
 //!
 //! An encoder is a [`Visitor`]: calls and replies are generated from `spec/hal/` and visited field by field ([`Visit`]). The text of events is
 //! written by one.
@@ -25,7 +25,7 @@ use crate::status::{Result, Status};
 /// Keeps every call in the [`Recording`] that it is of. There it stays until it is taken, so memory grows with what is done.
 pub struct Record(Recording);
 
-/// What a [`Record`] keeps, shared with it.
+/// The calls that a [`Record`] keeps, shared with it.
 ///
 /// ```
 /// use vireo::hal::observe::{Observation, Recording};
@@ -48,7 +48,7 @@ pub struct Record(Recording);
 #[derive(Clone, Default)]
 pub struct Recording(Arc<Mutex<Recorded>>);
 
-/// What happened.
+/// The calls and objects of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// Calls in the order in which they returned, and what was dropped between them.
@@ -62,7 +62,7 @@ pub struct Recorded {
 pub enum Event {
     /// A call has returned.
     Call(Box<RecordedEvent>),
-    /// Nobody holds an object any more. Buffers have no such event.
+    /// The last reference to an object is gone. Buffers have no such event.
     Dropped(ObjectId),
 }
 
@@ -94,7 +94,7 @@ impl Recording {
         Record(self.clone())
     }
 
-    /// What was recorded since it was last taken. Objects stay, and keep their numbers.
+    /// The calls since the recording was last taken. Objects stay, and keep their numbers.
     pub fn take(&self) -> Recorded {
         let mut recorded = self.lock();
         Recorded { events: std::mem::take(&mut recorded.events), objects: recorded.objects.clone() }

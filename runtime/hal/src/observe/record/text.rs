@@ -28,7 +28,7 @@ struct Text {
 }
 
 impl Text {
-    /// What begins a value; `is_complete` if it is all of it.
+    /// Writes the beginning of a value; `is_complete` if it is all of it.
     fn push(&mut self, text: fmt::Arguments<'_>, is_complete: bool) {
         if std::mem::replace(&mut self.is_separated, is_complete) {
             self.text.push_str(", ");

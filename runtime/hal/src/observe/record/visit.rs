@@ -36,7 +36,7 @@ pub trait Visitor {
     fn bytes(&mut self, value: &[u8]);
     /// An object.
     fn object(&mut self, id: ObjectId);
-    /// What is not in the recording.
+    /// Visits a value that is not in the recording.
     fn unseen(&mut self, what: Unseen);
     /// An error.
     fn status(&mut self, status: &Status);

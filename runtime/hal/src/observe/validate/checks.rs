@@ -1,4 +1,4 @@
-//! What the generated checks of arguments are made of: ranges, usage, access, lengths and makers. A reference to a slot of the binding table
+//! The parts of the generated checks of arguments: ranges, usage, access, lengths and makers. A reference to a slot of the binding table
 //! is kept, and checked when an execution binds it.
 
 use std::sync::{Arc, Weak};
@@ -13,18 +13,18 @@ use crate::{
     require_usage,
 };
 
-/// What a range must be.
+/// The requirements of a range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {
     /// Uses that must all be allowed.
     pub(crate) usage: BufferUsage,
     /// Uses of which one must be allowed, if there are some.
     pub(crate) any_usage: BufferUsage,
-    /// What must be allowed to be done with it.
+    /// The accesses that the buffer must allow.
     pub(crate) access: MemoryAccess,
-    /// What the offset and the length must be multiples of.
+    /// The number of which the offset and the length must be multiples.
     pub(crate) multiple_of: u64,
-    /// What the offset must be a multiple of.
+    /// The number of which the offset must be a multiple.
     pub(crate) aligned_to: u64,
     /// Fewest bytes.
     pub(crate) at_least: u64,
@@ -78,7 +78,7 @@ pub(super) struct SlotUse {
     needs: Needs,
 }
 
-/// What is to be checked when recorded commands are executed.
+/// The checks that are left for executions of recorded commands.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     pub(super) uses: Vec<SlotUse>,
@@ -207,7 +207,7 @@ impl<'a> Checks<'a> {
         Ok(())
     }
 
-    /// What recorded commands refer to is in the binding table, and fit for them.
+    /// Checks that all bindings to which recorded commands refer are in the binding table, and fit for them.
     pub(super) fn check_bindings(&mut self, recorded: &Recorded, table: &[BufferBinding]) -> Result<()> {
         for used in &recorded.uses {
             let name = format!("binding_table[{}]", used.slot);

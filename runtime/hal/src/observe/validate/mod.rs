@@ -1,7 +1,7 @@
 //! Validation of calls: an observer that refuses what the contract of the HAL forbids before the device sees it, so that a driver need not
 //! check it again. Hosts wrap the devices of drivers in it, and commands those of `--device_validate`.
 //!
-//! What follows from the arguments of one call is data: the rules of arguments in `spec/hal/`, from which the generated `checks` are. Here is
+//! The requirements of one call are data: the rules of arguments in `spec/hal/`, from which the generated `checks` are. Here is
 //! what they are made of (`checks`), and what depends on earlier calls: command buffers (`recording`), transient buffers (`transients`) and
 //! timelines (`timelines`); and dispatches, which depend on what their executable says of its functions (`dispatches`).
 //!
@@ -63,7 +63,7 @@ struct Makers {
 
 struct Maker {
     device: ObjectId,
-    /// Events have no wrapper, so nobody says when one is gone.
+    /// Events have no wrapper, so their end is not seen.
     event: Option<Weak<dyn Event>>,
 }
 
@@ -92,7 +92,7 @@ impl Validate {
         by_object.insert(made, Maker { device, event });
     }
 
-    /// What is wrong with a call whatever its queue does.
+    /// Refuses a call that is wrong whatever its queue does.
     fn refuse(&self, called: &Called<'_>) -> Result<()> {
         let call = called.call();
         if let Some((wait, signal)) = call.points() {
@@ -117,13 +117,13 @@ impl Validate {
         }
         self.command_buffers.check(called)?;
         match call.points() {
-            // What is wrong with an operation is said by its timelines.
+            // The timelines of an operation tell its faults.
             Some(_) => Ok(()),
             None => self.check_arguments(called).map(drop),
         }
     }
 
-    /// What is wrong with the arguments of a call, and what remains to be checked.
+    /// Checks the arguments of a call, and returns the checks that remain.
     fn check_arguments(&self, called: &Called<'_>) -> Result<Collected> {
         let mut checks = Checks::new(self, called);
         called.call().check(&mut checks)?;
@@ -132,7 +132,7 @@ impl Validate {
         Ok(checks.collected)
     }
 
-    /// What is wrong with an operation.
+    /// Checks an operation.
     fn check_operation(&self, called: &Called<'_>) -> Result<()> {
         self.check_arguments(called)?;
         match called.call() {

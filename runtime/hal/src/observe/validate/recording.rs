@@ -9,7 +9,7 @@ use crate::observe::{Call, Called, ObjectId};
 use crate::status::{Result, Status};
 use crate::{CommandBufferMode, CommandCategory, QueueAffinity};
 
-/// What recorded commands ask of executions.
+/// The requirements of recorded commands on executions.
 pub(super) type Recorded = Collected;
 
 /// The command buffers that were created since they are observed.
@@ -159,7 +159,7 @@ impl CommandBuffers {
         Ok(())
     }
 
-    /// What a command buffer asks of its executions.
+    /// The requirements of a command buffer on its executions.
     pub(super) fn recorded(&self, id: ObjectId) -> Option<Arc<Recorded>> {
         match &lock(&self.0).get(&id)?.state {
             State::Recorded(recorded) | State::Spent(recorded) => Some(recorded.clone()),

@@ -38,7 +38,7 @@ pub(super) fn check_signal(called: &Called<'_>, value: u64) -> Result<()> {
     }
 }
 
-/// What failed stays as it is, and says so itself.
+/// Checks that a signal advances a timeline. A failed one stays as it is, and says so itself.
 fn check_advance(semaphore: &dyn Semaphore, value: u64) -> Result<()> {
     if value > SEMAPHORE_MAX_VALUE {
         let message = format!("cannot signal {value}: expected at most {SEMAPHORE_MAX_VALUE}");

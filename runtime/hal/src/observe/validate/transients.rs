@@ -120,7 +120,7 @@ impl Transients {
         let id = called.id(&allocation(buffer));
         let Some((allocated, returned)) = self.state(id) else { return Ok(()) };
         check_returned(name, id, returned.as_ref())?;
-        // What is waited for comes first: if all of it is reached, and the allocation is not yet, neither waits for the other.
+        // The waits come first: if all of them are reached, and the allocation is not yet, neither waits for the other.
         let is_pending = |point: &Point| point.is_reached() == Some(false);
         if is_due(called, wait) && !allocated.is_empty() && allocated.iter().all(is_pending) {
             let message =

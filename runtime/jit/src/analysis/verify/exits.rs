@@ -91,7 +91,7 @@ fn written(graph: &Graph, slot_value: &SlotValue) -> Range<usize> {
     slots_of(slot_value.slot, slot_value.part == Part::Whole && graph.node(slot_value.node).scalar().is_wide())
 }
 
-/// What happens at an op besides what it does.
+/// The exits and runtime calls at an op, besides its own effects.
 #[derive(Default)]
 struct AtOp {
     /// Slots that are written to the frame before the op: in baseline mode, at the end of a piece.
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn lost_slots_are_found() {
         let module = module(include_str!("../../../../../fixtures/bench/vm.vmasm"));
-        // `loop`: the argument in slot 0 is written by nobody. Slot 3 is the condition, which nobody reads after the branch.
+        // `loop`: the argument in slot 0 is never written. Slot 3 is the condition, which is dead after the branch.
         let [found, missed] = losses(&module, 1, CompileMode::Optimised);
         assert_eq!(found, BTreeSet::from([(3, 1), (3, 2), (6, 1)]));
         assert_eq!(missed, BTreeSet::from([(3, 0)]));

@@ -58,7 +58,7 @@ pub(crate) struct Verifier {
     slots: Vec<Vec<u16>>,
 }
 
-/// What is wrong with a graph.
+/// A fault of a graph.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub block: BlockIndex,

@@ -110,7 +110,7 @@ fn values_are_there_before_they_are_used() {
     graph.blocks[block(0)].nodes.swap(at, at + 1);
     fails(&graph, RangeChecks::Exact, &format!("it needs v{}, which is not there on every path", load.0));
 
-    // What one of two branches computes.
+    // A value that one of two branches computes.
     let mut graph = counting();
     let other = graph.add_block();
     graph.order.push(other);
@@ -225,7 +225,7 @@ fn exits_forget_no_slot() {
     let found = verifier.verify(&graph, RangeChecks::Exact).unwrap_err();
     assert_eq!(found.what, "exit 0 forgets slot 4");
 
-    // What is not computed yet where code is left.
+    // A value that is not computed yet where code is left.
     graph.exits[leave.0 as usize].frame_state = before;
     graph.exits[leave.0 as usize].frame_state[0].node = load;
     fails(&graph, RangeChecks::Exact, &format!("it needs v{}, which is not there on every path", load.0));

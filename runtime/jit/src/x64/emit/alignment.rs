@@ -7,7 +7,8 @@ use crate::ir::graph::{BlockIndex, Graph, Terminator};
 use crate::ir::per_block::{BlockSet, PerBlock};
 use crate::ir::types::Ty;
 
-/// What innermost loops are aligned to, in bytes: half a cache line, as much as a processor decodes at once. Code of a function begins at a page.
+/// The alignment of innermost loops, in bytes: half a cache line, as much as a processor decodes at once. Code of a function begins at a
+/// page.
 const LOOP_ALIGNMENT: usize = 32;
 
 /// Instructions that do nothing, of one to nine bytes, as the manuals of Intel and AMD recommend them.

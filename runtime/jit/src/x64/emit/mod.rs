@@ -46,7 +46,7 @@ pub(crate) struct Emitted {
     pub code_offsets: Vec<(usize, Origin)>,
 }
 
-/// What a part of the code was emitted for.
+/// The origin of a part of the code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
     /// The beginning of a block, with its resume point.
@@ -77,7 +77,7 @@ struct SpeculativeCount {
     not_taken: DynamicLabel,
 }
 
-/// What a stub is for.
+/// The purpose of a stub.
 #[derive(Clone, Copy)]
 enum StubKind {
     /// A check has failed, or a primitive traps.
@@ -114,7 +114,7 @@ struct Emitter<'a> {
     stubs: Vec<Stub>,
     /// The stub of each side exit that checks have taken so far. All of them can use one: a value has one location wherever it is live.
     failed_checks: Vec<Option<DynamicLabel>>,
-    /// What values are computed by, if accesses are checked.
+    /// The origins of values, if accesses are checked.
     checked: Option<Origins>,
     failed_accesses: Vec<FailedAccess>,
     shared: Vec<(Shared, DynamicLabel)>,

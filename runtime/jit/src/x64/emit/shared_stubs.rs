@@ -34,7 +34,7 @@ pub(crate) enum Shared {
 }
 
 impl Shared {
-    /// What it does, for listings.
+    /// The description of the stub, for listings.
     pub fn text(self) -> &'static str {
         match self {
             Shared::SideExit => "side exit at the op",

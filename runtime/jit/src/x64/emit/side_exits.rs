@@ -125,7 +125,7 @@ impl Emitter<'_> {
             return self.branch(branch, true);
         }
         if let StubKind::Limits(_) | StubKind::SpeculativeCount(..) = stub.kind {
-            // The program ends, so nobody reads the slots.
+            // The program ends, so the slots are dead.
             self.make_pending_stores(stub.exit);
             let stop = self.shared(Shared::Stop);
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>stop);

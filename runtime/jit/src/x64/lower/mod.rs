@@ -155,7 +155,7 @@ pub(crate) enum Flags {
 }
 
 impl Flags {
-    /// What is true when this is false.
+    /// The condition that is true when this is false.
     pub(super) fn negate(self) -> Flags {
         match self {
             Flags::One(cc) => Flags::One(cc.negate()),

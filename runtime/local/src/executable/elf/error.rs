@@ -12,7 +12,7 @@ pub enum ElfError {
     Truncated {
         /// File offset of the bytes that are missing.
         at: u64,
-        /// What should be there.
+        /// The structure that should be there.
         what: &'static str,
         /// How long it is.
         length: u64,
@@ -28,7 +28,7 @@ pub enum ElfError {
         field: &'static str,
         /// Its value.
         value: u64,
-        /// What is accepted.
+        /// The accepted values.
         expected: Cow<'static, str>,
     },
     /// An entry of a loaded table has an invalid value.
@@ -40,7 +40,7 @@ pub enum ElfError {
         field: &'static str,
         /// Its value.
         value: u64,
-        /// What is accepted.
+        /// The accepted value.
         expected: &'static str,
     },
     /// An address or a range of addresses is outside the loaded segments.
@@ -48,7 +48,7 @@ pub enum ElfError {
     Address {
         /// The address.
         address: u64,
-        /// What should be there.
+        /// The structure that should be there.
         what: &'static str,
         /// How long it is.
         length: u64,

@@ -151,7 +151,8 @@ impl ElfImage {
             // SAFETY: the address is that of code in the image, which `dynamic` checked; that it is a function without arguments
             // is what the file says, and the caller trusts it.
             let function = unsafe { std::mem::transmute::<*const (), Initializer>(*address as *const ()) };
-            // SAFETY: as above.
+            // SAFETY: the address is that of code in the image, which `dynamic` checked; that it is a function without arguments is what
+            // the file says, and the caller trusts it.
             unsafe { function() };
         }
     }

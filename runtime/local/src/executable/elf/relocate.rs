@@ -22,7 +22,7 @@ pub(super) fn apply(image: &mut [u8], base: u64, dynamic: &DynamicTable, header:
     Ok(())
 }
 
-/// What a relocation computes with: the letters of the supplements, with B as the distance between addresses of the file and in memory.
+/// The operands of a relocation: the letters of the supplements, with B as the distance between addresses of the file and in memory.
 struct Operands {
     bias: u64,
     symbol: u64,
@@ -30,7 +30,7 @@ struct Operands {
     place: u64,
 }
 
-/// What a relocation writes. The 32-bit words must have the value: zero-extended, sign-extended, or either of the two.
+/// The word that a relocation writes. The 32-bit words must have the value: zero-extended, sign-extended, or either of the two.
 enum Word {
     Bits64(u64),
     Unsigned32(u64),
@@ -100,7 +100,7 @@ fn is_nothing(kind: u32, machine: ElfMachine) -> bool {
     }
 }
 
-/// What a relocation of a library for x86-64 writes, and the name of its type.
+/// The word that a relocation of a library for x86-64 writes, and the name of its type.
 fn x86_64(kind: RelocationX8664, operands: &Operands) -> Option<(Word, &'static str)> {
     let Operands { bias, symbol, addend, place } = *operands;
     let sum = symbol.wrapping_add(addend);
@@ -116,8 +116,8 @@ fn x86_64(kind: RelocationX8664, operands: &Operands) -> Option<(Word, &'static 
     Some((word, kind.name()?))
 }
 
-/// What a relocation of a library for 64-bit Arm writes, and the name of its type. Code there holds no addresses, so all of them apply to
-/// words of data.
+/// The word that a relocation of a library for 64-bit Arm writes, and the name of its type. Code there holds no addresses, so all of them
+/// apply to words of data.
 fn arm_64(kind: RelocationAarch64, operands: &Operands) -> Option<(Word, &'static str)> {
     let Operands { bias, symbol, addend, place } = *operands;
     let sum = symbol.wrapping_add(addend);

@@ -205,7 +205,7 @@ impl Prefixes {
     }
 }
 
-/// What selects the cell of an opcode, but for its ModRM byte.
+/// The prefixes and fields that select the cell of an opcode, but for its ModRM byte.
 struct Selector {
     reference: u16,
     mandatory: usize,

@@ -48,13 +48,13 @@ pub const WIDE_SIZED: u16 = 0x6;
 /// Size of an immediate: 8 bytes, or 4 with the prefix 67. Lower numbers are sizes.
 pub const ADDRESS_SIZED: u16 = 0x7;
 
-/// What follows the opcode.
+/// The operand after the opcode.
 pub const NO_OPERAND: u16 = 0x0;
 
-/// What follows the opcode.
+/// The operand after the opcode.
 pub const MODRM: u16 = 0x1;
 
-/// What follows the opcode.
+/// The operand after the opcode.
 pub const MODRM_REGISTERS: u16 = 0x2;
 
 /// Place of the flow in a cell, above its set of features.

@@ -1,6 +1,6 @@
 //! The decoder compared with iced: on all machine code of `fixtures/`, on every opcode in every encoding, and on random bytes.
 //!
-//! What iced finds valid has the same length, flow and features here. What it finds invalid may be valid here only where iced without its
+//! Instructions that iced finds valid have the same length, flow and features here. Others may be valid here only where iced without its
 //! checks of reserved fields agrees, and then everything is the same again. The fields that the decoder does not check are
 //! - LOCK before an instruction that cannot be locked;
 //! - `vvvv` of an instruction without that operand, and operands that must be different registers;
@@ -44,7 +44,7 @@ impl Comparison {
         Comparison { names: names(), valid: 0, unchecked: 0, features: BTreeSet::new() }
     }
 
-    /// What iced says about the first instruction.
+    /// The properties of the first instruction, according to iced.
     fn iced(&self, code: &[u8], options: u32) -> Option<Outcome> {
         let mut decoder = Decoder::with_ip(64, code, 0, options);
         let mut instruction = Iced::default();

@@ -105,7 +105,7 @@ fn config(params: &[(&str, &str)]) -> TaskConfig {
     TaskConfig::default().with_params(&params.iter().map(pair).collect::<Vec<_>>()).unwrap()
 }
 
-/// What parameters select on a machine whose processors may all be used.
+/// The workers that parameters select on a machine whose processors may all be used.
 fn select(root: &Path, params: &[(&str, &str)]) -> Result<Vec<Topology>> {
     topologies(&TaskConfig { snapshot: root.to_path_buf(), ..config(params) })
 }
@@ -215,7 +215,7 @@ fn explicit_workers() {
     assert_eq!((unpinned.caches.l2_data, &unpinned.sharing), (1 << 20, &None));
 }
 
-/// What parameters select on a machine of which a process may use only a part.
+/// The workers that parameters select on a machine of which a process may use only a part.
 fn with_machine(root: &Path, params: &[(&str, &str)], restrict: impl FnOnce(&mut Machine)) -> Result<Vec<Topology>> {
     let mut machine = Machine::snapshot(root).unwrap();
     restrict(&mut machine);

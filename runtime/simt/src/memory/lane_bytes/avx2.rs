@@ -36,7 +36,7 @@ fn eight(row: &Row, first: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn set_eight(row: &mut Row, first: usize, value: __m256i) {
     let lanes: &mut [u32; WIDTH] = row.0[first..].first_chunk_mut().expect("eight lanes");
-    // SAFETY: As in `eight`.
+    // SAFETY: A row is aligned to 64 bytes, and `first` is a multiple of eight lanes.
     unsafe { _mm256_store_si256(lanes.as_mut_ptr().cast(), value) };
 }
 
@@ -107,7 +107,7 @@ macro_rules! store {
         #[inline]
         #[target_feature(enable = "avx2")]
         unsafe fn $name(value: $ty, $($at: *mut u8),*) {
-            // SAFETY: As for the loads.
+            // SAFETY: The caller vouches for the bytes; nothing else is touched.
             unsafe {
                 asm!($($line,)* value = in($class) value, $($at = in(reg) $at,)* options(nostack, preserves_flags));
             }
@@ -133,7 +133,7 @@ macro_rules! load_small {
         #[target_feature(enable = "avx2")]
         unsafe fn $each(at: impl Fn(usize) -> *const u8) -> __m128i {
             let value: __m128i;
-            // SAFETY: As for the loads above.
+            // SAFETY: The caller vouches for the bytes; nothing else is touched.
             unsafe {
                 asm!(
                     "vpxor {value}, {value}, {value}",
@@ -226,7 +226,7 @@ pub(super) unsafe fn load_words<const N: usize>(host: *mut u8, offsets: &Row, ro
 pub(super) unsafe fn store_words<const N: usize>(host: *mut u8, offsets: &Row, rows: &[Row; N]) {
     for first in (0..LANES).step_by(WIDTH) {
         let at = |lane: usize| host.wrapping_add(offsets.0[first + lane] as usize);
-        // SAFETY: As in `load_words`.
+        // SAFETY: The caller vouches for the words of all lanes.
         unsafe {
             match N {
                 1 if contiguous(offsets, first, 4) => store32(eight(&rows[0], first), at(0)),

@@ -107,7 +107,8 @@ impl<'a> LaneBytes<'a> {
         let mut row = Row::ZERO;
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: As in `load_words`.
+            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps mapped, which was
+            // checked when the value was made.
             unsafe { avx2::load_bytes(self.host, &self.offsets, &mut row) };
             return row;
         }
@@ -127,7 +128,8 @@ impl<'a> LaneBytes<'a> {
         let mut row = Row::ZERO;
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: As in `load_words`.
+            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps mapped, which was
+            // checked when the value was made.
             unsafe { avx2::load_halves(self.host, &self.offsets, &mut row) };
             return row;
         }
@@ -186,7 +188,8 @@ impl<'a> LaneBytes<'a> {
         let aligned = self.aligned(2);
         for lane in lanes(self.select.to_mask()) {
             if aligned {
-                // SAFETY: As in `load_u16`; the allocation can be written.
+                // SAFETY: The bytes are in an allocation that its owner keeps mapped, which was checked when the value was made; they are
+                // aligned; the allocation can be written.
                 let half = unsafe { AtomicU16::from_ptr(self.at(lane).cast()) };
                 half.store(row.0[lane] as u16, Ordering::Relaxed);
             } else {
@@ -206,7 +209,8 @@ impl<'a> LaneBytes<'a> {
         assert!(self.writable && self.length as usize == 4 * N, "lanes store words");
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if avx2::has_words(N) && self.is_full() && is_x86_feature_detected!("avx2") {
-            // SAFETY: As in `load_words`; the allocation can be written.
+            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps mapped, which was
+            // checked when the value was made; the allocation can be written.
             return unsafe { avx2::store_words(self.host, &self.offsets, rows) };
         }
         self.store_each(rows);

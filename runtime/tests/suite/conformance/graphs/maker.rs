@@ -3,8 +3,8 @@
 //! Operations are made one after the other, each after those whose bytes it touches, so that doing them in this order is what any right
 //! order comes to. Nothing else orders them: they are submitted in any order, by several threads.
 //!
-//! Operations that fail, and those that wait for them, signal timelines of their own, which nobody signals with success: a timeline that
-//! fails does so for points that were reached before too, and whether a waiter still saw those reached would be a matter of luck.
+//! Operations that fail, and those that wait for them, signal timelines of their own, which are never signaled with success: a timeline
+//! that fails does so for points that were reached before too, and whether a waiter still saw those reached would be a matter of luck.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub fn make(seed: u64, multiplies: bool) -> Plan {
     maker.plan
 }
 
-/// What is known to be so when an operation starts.
+/// The state that is certain when an operation starts.
 #[derive(Clone, Default)]
 struct Before {
     /// Operations that have completed, as bits.
@@ -71,7 +71,7 @@ struct Maker {
     healthy: Vec<(usize, Vec<(u64, usize)>)>,
     /// Points that are never reached, and why.
     failing: Vec<(Point, Vec<Cause>)>,
-    /// What is known when each operation starts.
+    /// The state that is certain when each operation starts.
     before: Vec<Before>,
     accesses: Vec<Vec<(Range, bool)>>,
 }
@@ -235,7 +235,7 @@ impl Maker {
         self.plan.bodies.len() - 1
     }
 
-    /// Reserves a buffer and fills it: nobody knows what is in it before.
+    /// Reserves a buffer and fills it, since its contents are unknown.
     fn add_alloca(&mut self) {
         let store = self.plan.stores.len();
         self.plan.stores.push(Store::Transient);
@@ -266,7 +266,7 @@ impl Maker {
             if let Some((value, signaler)) = last
                 && before.reached.get(&line).is_none_or(|reached| *reached < value)
             {
-                // A timeline only advances, so whoever signals it comes after whoever did before.
+                // A timeline only advances, so each signal of it comes after the one before.
                 wait.push(Point { line, value });
                 self.completes(signaler, Point { line, value }, &mut before);
             }

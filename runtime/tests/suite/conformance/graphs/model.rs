@@ -1,4 +1,4 @@
-//! What a graph must come to: its operations, one after the other, on plain bytes.
+//! The expected outcome of a graph: its operations, one after the other, on plain bytes.
 
 use super::plan::{Action, Plan, Range, SIZE, Store, Transfer};
 

@@ -31,7 +31,7 @@ pub struct Range {
     pub length: usize,
 }
 
-/// What a queue does by itself or in a command buffer.
+/// A transfer that a queue does by itself or in a command buffer.
 #[derive(Clone, Debug)]
 pub enum Transfer {
     Fill {
@@ -64,7 +64,7 @@ pub struct Body {
     pub direct: Vec<Option<usize>>,
 }
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Clone, Debug)]
 pub enum Action {
     Barrier,
@@ -128,7 +128,7 @@ pub struct Operation {
     pub causes: Vec<Cause>,
 }
 
-/// What a timeline comes to.
+/// The final state of a timeline.
 #[derive(Clone, Debug)]
 pub enum Line {
     /// The host signals 1, 2 and 3.

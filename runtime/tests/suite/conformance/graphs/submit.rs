@@ -16,7 +16,7 @@ use crate::conformance::dispatches::{multiply, multiply_constants, over};
 use crate::conformance::files::memory_file;
 use crate::conformance::{ANY, Backend, barrier, buffer_of, bytes_of, in_time, params, point, slot, timeline};
 
-/// What a device has to do with a plan.
+/// The device and the objects with which a plan is run.
 pub struct Bench<'a> {
     pub device: &'a dyn Device,
     pub executable: Option<&'a Arc<dyn Executable>>,
@@ -142,7 +142,7 @@ impl Run<'_> {
         let signal = self.points(&operation.signal);
         if let Err(refused) = self.submit_operation(index, operation, &signal) {
             assert!(!operation.causes.is_empty(), "operation {index} is refused: {refused}");
-            // Who refuses a submission signals nothing.
+            // A refused submission signals nothing.
             for point in signal {
                 point.semaphore.fail(refused.clone());
             }
@@ -405,7 +405,7 @@ fn check_failure(index: usize, semaphore: &dyn Semaphore, causes: &[Cause]) {
 /// A function of the host.
 struct Function(Act);
 
-/// What a call of the host does with the points it has to signal.
+/// The action of a call of the host on the points that it has to signal.
 type Act = Box<dyn Fn(&[Timepoint]) -> Result<()> + Send + Sync>;
 
 impl fmt::Debug for Function {

@@ -69,13 +69,13 @@ fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; 
 /// not make it a vector loop.
 ///
 /// # Safety
-/// So many elements from `address` on must be memory that nobody else uses.
+/// So many elements from `address` on must be memory to which there is no reference.
 #[inline(never)]
 unsafe fn repeat<const SIZE: usize>(address: *mut [u8; SIZE], count: usize, bytes: [u8; SIZE]) -> bool {
     let filled = work::in_parts(count * SIZE, |part| {
         // Parts are whole elements: all of them but the last have a power of two of bytes.
         for element in part.start / SIZE..part.end / SIZE {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that there is memory for the elements, to which there is no reference.
             unsafe { address.add(element).write(bytes) };
         }
     });

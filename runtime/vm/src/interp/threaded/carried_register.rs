@@ -176,7 +176,7 @@ enum CarryAtEnd {
     Nothing,
 }
 
-/// What the choice of carried registers needs to know about a block.
+/// The facts about a block that the choice of carried registers needs.
 struct BlockSummary {
     /// The registers that it reads before it writes one, at most [`MAX_READS`].
     reads: SmallVec<[CarriedRegister; 4]>,

@@ -49,7 +49,8 @@ pub struct ThreadedCode {
 // SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and nothing changes but the
 // atomic `entry` of sites.
 unsafe impl Send for ThreadedCode {}
-// SAFETY: as above.
+// SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and nothing changes but
+// the atomic `entry` of sites.
 unsafe impl Sync for ThreadedCode {}
 
 impl ThreadedCode {

@@ -12,7 +12,8 @@ use crate::interp::machine::Machine;
 /// # Safety
 /// As for a [`Handler`].
 pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) {
-    // SAFETY: the caller's promise; a handler that returns `GO_ON` has stored an instruction and a frame for which the promise holds too.
+    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets; a handler that returns `GO_ON` has stored an instruction
+    // and a frame for which the promise holds too.
     unsafe {
         #[cfg(sibling_calls)]
         begin(ip, slots, cx, carried);
@@ -93,6 +94,6 @@ unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>,
 #[cfg(not(all(target_arch = "x86_64", unix)))]
 #[inline(always)]
 unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets.
     unsafe { ((*ip).handler.assume_init())(ip, slots, cx, carried) }
 }

@@ -32,7 +32,7 @@ pub(super) const GO_ON: usize = 1;
 pub(super) unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: every instruction that is jumped to begins with a handler.
     let handler = unsafe { (*ip).handler.assume_init() };
-    // SAFETY: the caller's promise.
+    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets.
     unsafe { continue_by(handler, ip, slots, cx, carried) }
 }
 
@@ -53,7 +53,7 @@ pub(super) unsafe fn continue_by(
     // SAFETY: the types differ in this only.
     let handler: unsafe extern "C" fn(Ip, *mut u32, *mut Machine<'_>, CarriedValues) -> usize =
         unsafe { std::mem::transmute(handler) };
-    // SAFETY: the caller's promise.
+    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets.
     unsafe { handler(ip, slots, cx, carried) }
 }
 
@@ -64,7 +64,7 @@ pub(super) unsafe fn continue_by(
 #[cfg(not(sibling_calls))]
 #[inline(always)]
 pub(super) unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets.
     unsafe { stop(ip, slots, cx, carried) };
     GO_ON
 }
@@ -107,7 +107,7 @@ pub(super) enum After {
 /// # Safety
 /// As for a [`Handler`].
 pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let after = super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize);
         go_on::<u32>(after, ip, slots, cx, carried)
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C-unwind" fn helper<B: HelperBody>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let HelperOp { pc, operands } = &*operands_of::<HelperOp<B::Operands>>(ip);
         let after = super::execute_helper::<B>(cx, slots, *pc as usize, operands);
@@ -139,7 +139,8 @@ pub(super) unsafe extern "C-unwind" fn import_call(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`; sites live as long as the code.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets; sites live
+    // as long as the code.
     unsafe {
         let after = import_site::execute(cx, slots, &*operands_of::<*const ImportSite>(ip).read());
         go_on::<*const ImportSite>(after, ip, slots, cx, carried)
@@ -158,7 +159,8 @@ pub(super) unsafe fn go_on<T>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the caller's promise; a continuation is an instruction and a frame for which it holds, too.
+    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets; a continuation is an instruction and a frame for which it
+    // holds, too.
     unsafe {
         match after {
             After::Stop => STOP,
@@ -191,7 +193,7 @@ pub(super) unsafe fn tick(cx: *mut Machine<'_>) -> bool {
 /// The frame must have the registers that are asked for.
 #[inline(always)]
 pub(super) unsafe fn registers(slots: *mut u32) -> Registers {
-    // SAFETY: the caller's promise; ops name only registers that their frame has.
+    // SAFETY: the caller guarantees that the frame has the registers; ops name only registers that their frame has.
     unsafe { Registers::new(slots, usize::MAX, usize::MAX) }
 }
 
@@ -265,8 +267,9 @@ unsafe extern "C-unwind" fn fused_branch<
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`; the distance was written and leads to an instruction of the same function. Where a branch leads to the loop header,
-    // the block began with `set_loop_header`, or was entered with the value that it sets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets. The distance
+    // was written and leads to an instruction of the same function. Where a branch leads to the loop header, the block began with
+    // `set_loop_header`, or was entered with the value that it sets.
     unsafe { test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(ip, slots, cx, carried, None) }
 }
 
@@ -287,7 +290,8 @@ pub(super) unsafe fn test_and_branch<
     carried: CarriedValues,
     again: Option<(Ip, Handler)>,
 ) -> usize {
-    // SAFETY: as in `fused_branch`.
+    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the function; frame and
+    // machine are those that a [`Handler`] gets.
     unsafe {
         if TICK_WHEN == ALWAYS && !tick(cx) {
             return stop(ip, slots, cx, carried);
@@ -317,7 +321,7 @@ pub(super) unsafe extern "C-unwind" fn set_loop_header(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe { next::<()>(ip, slots, cx, CarriedValues { loop_header: ip.add(instructions_of::<()>()), ..carried }) }
 }
 
@@ -328,7 +332,7 @@ pub(super) unsafe extern "C-unwind" fn to_loop_header(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `fused_branch`.
+    // SAFETY: the block began with `set_loop_header`, so the carried header is an instruction of this function.
     unsafe { jump(carried.loop_header, slots, cx, carried) }
 }
 
@@ -339,7 +343,8 @@ pub(super) unsafe extern "C-unwind" fn conditional<const BACKWARD: bool>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `fused_branch`.
+    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the function; frame and
+    // machine are those that a [`Handler`] gets.
     unsafe {
         let ConditionalBranch { delta, condition } = operands_of::<ConditionalBranch>(ip).read();
         if registers(slots).word(condition.index()) == 0 {
@@ -359,7 +364,8 @@ pub(super) unsafe extern "C-unwind" fn branch<const BACKWARD: bool>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `fused_branch`.
+    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the function; frame and
+    // machine are those that a [`Handler`] gets.
     unsafe {
         if BACKWARD && !tick(cx) {
             return stop(ip, slots, cx, carried);
@@ -375,7 +381,7 @@ pub(super) unsafe extern "C-unwind" fn count(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe { if tick(cx) { next::<()>(ip, slots, cx, carried) } else { stop(ip, slots, cx, carried) } }
 }
 
@@ -386,7 +392,7 @@ pub(super) unsafe extern "C-unwind" fn load_carry<const WIDE: bool>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let reg = operands_of::<Reg>(ip).read();
         let carry = CarriedRegister { reg, wide: WIDE }.value(registers(slots));
@@ -401,7 +407,7 @@ pub(super) unsafe extern "C-unwind" fn copy_word(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let (source, target) = operands_of::<(Reg, Reg)>(ip).read();
         let mut frame = registers(slots);
@@ -417,7 +423,7 @@ pub(super) unsafe extern "C-unwind" fn copy_words(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let [first, second] = operands_of::<[(Reg, Reg); 2]>(ip).read();
         let mut frame = registers(slots);
@@ -435,7 +441,7 @@ pub(super) unsafe extern "C-unwind" fn copy_ref(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let (source, target) = operands_of::<(RefReg, RefReg)>(ip).read();
         move_ref(registers(slots), source, registers(slots), target.index());
@@ -467,8 +473,8 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`; sites live as long as the code. The new frame is inside the stack if it ends before the stack does, and is
-    // made as `Stack::push` makes it.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets; sites live
+    // as long as the code. The new frame is inside the stack if it ends before the stack does, and is made as `Stack::push` makes it.
     unsafe {
         let operands = operands_of::<CallOperands>(ip);
         let site = &*(&raw const (*operands).site).read();
@@ -520,7 +526,8 @@ pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`; the caller's frame is below and has as many result registers, as the verifier has proven.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets; the caller's
+    // frame is below and has as many result registers, as the verifier has proven.
     unsafe {
         let header = header_of(slots);
         let resume = (*header).resume;
@@ -571,7 +578,7 @@ pub(super) unsafe extern "C-unwind" fn return_any(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `return_word`.
+    // SAFETY: the caller's frame is below and has as many result registers, as the verifier has proven.
     unsafe {
         let header = header_of(slots);
         let sources = &*operands_of::<*const ReturnOperands>(ip).read();

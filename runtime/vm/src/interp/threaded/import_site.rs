@@ -15,7 +15,7 @@ pub(super) struct ImportSite {
     pub pc: u32,
     /// Its operands and results.
     pub call: CallId,
-    /// What it calls.
+    /// The function that it calls.
     pub target: ImportTarget,
     /// How the arguments and results of a native function are passed.
     pub marshal: Marshal,
@@ -35,7 +35,7 @@ pub(super) unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, site: &Impor
     let Some(BoundModule::Native(module, _)) = cx.module_list.modules.get(site.target.module) else {
         return cx.execute_import_call(slots, site.pc as usize, site.call, true);
     };
-    // SAFETY: as in `after_handlers`.
+    // SAFETY: handlers build and release frames as `push` and `pop` do, and these slots are those of the running one.
     unsafe { cx.stack.set_top(slots) };
     let selected = if cx.is_running_function(slots, site.caller) { Ok(()) } else { cx.select_top() };
     cx.pc = site.pc as usize;

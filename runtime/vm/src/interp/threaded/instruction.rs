@@ -67,7 +67,7 @@ impl ThreadedInstruction {
     /// # Safety
     /// The element must have a handler.
     pub unsafe fn handler(&self) -> Handler {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the element has a handler.
         unsafe { self.handler.assume_init() }
     }
 }
@@ -105,7 +105,7 @@ pub(super) struct ConditionalBranch {
 pub struct ThreadedCallSite {
     /// The instruction after the call.
     pub(super) resume: Ip,
-    /// What every frame of this call has in common.
+    /// The data that every frame of this call has in common.
     pub(in crate::interp) descriptor: FrameDescriptor,
     /// Bytes from the caller's slots to those of the callee.
     pub(super) advance: usize,
@@ -155,7 +155,8 @@ impl ThreadedCallSite {
     /// It must be null or the instruction after a call, of code that lives as long as the result is used.
     #[inline(always)]
     pub unsafe fn before<'a>(resume: Ip) -> Option<&'a ThreadedCallSite> {
-        // SAFETY: the caller's promise; a call has its operands before anybody can make it.
+        // SAFETY: the caller guarantees that it is null or the instruction after a call, of code that lives as long as the result; a call
+        // has its operands before anybody can make it.
         (!resume.is_null()).then(|| unsafe { &*(&raw const (*operands_before(resume)).site).read() })
     }
 
@@ -181,11 +182,11 @@ pub(super) fn operands_before(resume: Ip) -> *const CallOperands {
 /// The first instruction of the callee, in the operands of the call at `ip`.
 ///
 /// # Safety
-/// There must be a call, which nobody writes otherwise as long as the result is used.
+/// There must be a call, which is not written otherwise as long as the result is used.
 #[inline(always)]
 pub(super) unsafe fn entry_of<'a>(ip: Ip) -> &'a AtomicPtr<ThreadedInstruction> {
     let operands = operands_of::<CallOperands>(ip).cast_mut();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that there is a call, which is not written otherwise meanwhile.
     unsafe { AtomicPtr::from_ptr(&raw mut (*operands).entry) }
 }
 

@@ -254,7 +254,8 @@ impl Frame for HandlerFrame<'_> {
 
     #[inline(always)]
     fn globals_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `globals`; `&mut self` is exclusive.
+        // SAFETY: handlers run while `run` has the machine exclusively, and they reach the globals through these methods only; `&mut self`
+        // is exclusive.
         unsafe { (*self.cx).globals_mut() }
     }
 
@@ -350,7 +351,7 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub unsafe fn enter_function(&mut self, entry: &FunctionEntry, frame: Registers) {
         let carry = entry.carry.map_or(0, |carry| carry.value(frame));
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the entry is that of the running function, and `frame` its registers, on top of the stack.
         unsafe {
             enter::enter(entry.ip, frame.slots(), self, CarriedValues { carry, loop_header: entry.loop_header });
         }
@@ -402,7 +403,7 @@ impl<'a> Machine<'a> {
 
     #[inline(always)]
     fn select_slots(&mut self, slots: *mut u32) -> Result<()> {
-        // SAFETY: as in `after_handlers`.
+        // SAFETY: handlers build and release frames as `push` and `pop` do, and these slots are those of the running one.
         unsafe { self.stack.set_top(slots) };
         if self.is_running(slots) { Ok(()) } else { self.select_top() }
     }
@@ -510,7 +511,7 @@ pub struct FunctionEntry {
 
 // SAFETY: it is read-only, and leads to the code of a function, which all threads that run its module share.
 unsafe impl Send for FunctionEntry {}
-// SAFETY: as above.
+// SAFETY: it is read-only, and leads to the code of a function, which all threads that run its module share.
 unsafe impl Sync for FunctionEntry {}
 
 impl FunctionEntry {

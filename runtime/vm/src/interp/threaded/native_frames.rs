@@ -32,10 +32,11 @@ pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
 /// # Safety
 /// As for a handler. Machine code has built the frame with these slots, and `operands` are those of a return of its function.
 pub unsafe extern "C" fn end_frame(cx: *mut Machine<'_>, slots: *mut u32, operands: u32, in_slots: bool) -> bool {
-    // SAFETY: as in `begin_frame`; the machine is that of the code, which holds no reference to it.
+    // SAFETY: sites live as long as the code, and name only references that the frames have; the machine is that of the code, which holds
+    // no reference to it.
     let (cx, header) = unsafe { (&mut *cx, header_of(slots).read()) };
     cx.execute_for_code(slots, |machine| {
-        // SAFETY: as in `begin_frame`.
+        // SAFETY: sites live as long as the code, and name only references that the frames have. No other code uses them during the call.
         unsafe {
             let Some(site) = header.site() else { unreachable!("machine code writes the call to the header") };
             let refs = site.descriptor.refs as usize;

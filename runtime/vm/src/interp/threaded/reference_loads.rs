@@ -84,7 +84,8 @@ impl ReferenceLoad for RodataLoad {
 
     #[inline(always)]
     unsafe fn load(cx: *mut Machine<'_>, slots: *mut u32, ip: Ip) -> bool {
-        // SAFETY: as in `ZeroLoad`. Handlers run while the module of their function is the running one.
+        // SAFETY: the instruction has these operands, which name registers of its frame. Handlers run while the module of their function is
+        // the running one.
         unsafe {
             let RodataLoad { result, rodata, .. } = *operands_of::<RodataLoad>(ip);
             is_free(cx, slots, result)
@@ -105,7 +106,8 @@ impl ReferenceLoad for GlobalLoad {
 
     #[inline(always)]
     unsafe fn load(cx: *mut Machine<'_>, slots: *mut u32, ip: Ip) -> bool {
-        // SAFETY: as in `RodataLoad`.
+        // SAFETY: the instruction has these operands, which name registers of its frame. Handlers run while the module of their function is
+        // the running one.
         unsafe {
             let operands = operands_of::<GlobalLoad>(ip);
             let (global, result) = ((&raw const (*operands).global).read(), (&raw const (*operands).result).read());
@@ -121,7 +123,7 @@ impl ReferenceLoad for GlobalLoad {
 
     #[inline(always)]
     unsafe fn note(slots: *mut u32, ip: Ip) {
-        // SAFETY: as in `load`.
+        // SAFETY: the instruction has these operands, which name registers of its frame.
         unsafe {
             let result = (&raw const (*operands_of::<GlobalLoad>(ip)).result).read();
             if let Some(value) = registers(slots).reference_at(result) {
@@ -140,7 +142,7 @@ pub(super) unsafe extern "C-unwind" fn load<L: ReferenceLoad>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `handlers::op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe {
         if L::load(cx, slots, ip) {
             return next::<L>(ip, slots, cx, carried);
@@ -158,7 +160,7 @@ unsafe extern "C-unwind" fn load_cold<L: ReferenceLoad>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `handlers::op`.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let after = execute_cold(cx, slots, L::pc(ip));
         // The op is no terminator, so the frame is still this one.
@@ -176,7 +178,8 @@ unsafe extern "C-unwind" fn load_cold<L: ReferenceLoad>(
 #[inline(always)]
 unsafe fn seen_type<'a>(ip: Ip) -> &'a AtomicPtr<()> {
     let operands = operands_of::<GlobalLoad>(ip).cast_mut();
-    // SAFETY: the caller's promise; nothing else accesses this operand once code runs.
+    // SAFETY: the operands are those of such a load, of code that lives as long as the result is used; nothing else accesses this operand
+    // once code runs.
     unsafe { AtomicPtr::from_ptr(&raw mut (*operands).seen) }
 }
 
@@ -187,7 +190,7 @@ unsafe fn seen_type<'a>(ip: Ip) -> &'a AtomicPtr<()> {
 /// As for a handler.
 #[inline(always)]
 unsafe fn is_free(cx: *mut Machine<'_>, slots: *mut u32, result: RefReg) -> bool {
-    // SAFETY: as in `ZeroLoad`.
+    // SAFETY: ops name only registers that their frame has, and the machine is the handler's to use.
     unsafe { !(*cx).lent.is_lent() && registers(slots).reference_at(result).is_none() }
 }
 
@@ -197,7 +200,7 @@ unsafe fn is_free(cx: *mut Machine<'_>, slots: *mut u32, result: RefReg) -> bool
 /// As for a handler.
 #[inline(always)]
 unsafe fn put(slots: *mut u32, result: RefReg, value: Ref) {
-    // SAFETY: as in `ZeroLoad`.
+    // SAFETY: ops name only registers that their frame has, and the machine is the handler's to use.
     let mut registers = unsafe { registers(slots) };
     // Not an assignment, which would release what was there.
     std::mem::forget(registers.reference_at_mut(result).replace(value));

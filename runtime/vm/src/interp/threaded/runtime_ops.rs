@@ -23,7 +23,7 @@ pub unsafe extern "C" fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usiz
 /// # Safety
 /// As for a handler.
 pub unsafe extern "C" fn allocate(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> bool {
-    // SAFETY: as in `execute`.
+    // SAFETY: the machine is that of the code which calls this and holds no reference to it.
     let cx = unsafe { &mut *cx };
     cx.elides_zeroing = true;
     let goes_on = cx.execute_for_code(slots, |machine| machine.execute_op(slots, pc));
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn allocate(cx: *mut Machine<'_>, slots: *mut u32, pc: usi
 /// # Safety
 /// As for a handler.
 pub unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: usize, call: u32) -> bool {
-    // SAFETY: as in `execute`.
+    // SAFETY: the machine is that of the code which calls this and holds no reference to it.
     let cx = unsafe { &mut *cx };
     cx.execute_for_code(slots, |machine| machine.execute_import_call(slots, pc, CallId(call), false))
 }
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: 
 /// # Safety
 /// As for a handler.
 pub unsafe extern "C" fn fail_import(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) {
-    // SAFETY: as in `execute`.
+    // SAFETY: the machine is that of the code which calls this and holds no reference to it.
     let cx = unsafe { &mut *cx };
     // Of a panic nothing but the frame is noted.
     cx.continuation = Continuation { slots, ..Continuation::default() };
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn fail_import(cx: *mut Machine<'_>, slots: *mut u32, pc: 
 /// # Safety
 /// As for a handler.
 pub unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc: u32) -> bool {
-    // SAFETY: as in `execute`.
+    // SAFETY: the machine is that of the code which calls this and holds no reference to it.
     let cx = unsafe { &mut *cx };
     // The code has the countdown in a register, where it has come to its end.
     cx.countdown = 0;
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc:
 /// # Safety
 /// As for a handler.
 pub unsafe extern "C" fn count_many(cx: *mut Machine<'_>, _slots: *mut u32, steps: u32) -> bool {
-    // SAFETY: as in `execute`.
+    // SAFETY: the machine is that of the code which calls this and holds no reference to it.
     unsafe { &mut *cx }.count_many(steps).unwrap_or(false)
 }
 
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn count_many(cx: *mut Machine<'_>, _slots: *mut u32, step
 /// # Safety
 /// As for a handler.
 pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc: u32) {
-    // SAFETY: as in `execute`.
+    // SAFETY: the machine is that of the code which calls this and holds no reference to it.
     let cx = unsafe { &mut *cx };
     let op = if pc == u32::MAX {
         "a vector loop".to_string()

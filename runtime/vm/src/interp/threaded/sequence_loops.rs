@@ -107,7 +107,8 @@ unsafe extern "C-unwind" fn iterations<
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `first_iteration`.
+    // SAFETY: `find` has seen that the instructions are these, and where the branches lead; frame and machine are those that a [`Handler`]
+    // gets.
     unsafe {
         let latch = S::operands(ip);
         let FusedBranch { delta, operands: latch_test } = *operands_of::<FusedBranch<B::Operands>>(S::end(ip));
@@ -166,7 +167,7 @@ impl<S: Steps, B: OpBody, T: Steps, D: OpBody> Loop<S, B, T, D> {
                 return (at, false);
             }
             let branch = S::end(self.latch_ip);
-            // SAFETY: the caller's promise.
+            // SAFETY: instruction, frame and machine are those that a [`Handler`] gets.
             match unsafe { test::<B, B_CARRIED, TICK_WHEN>(&self.latch_test, &frame.frame, countdown) } {
                 Some(true) => {}
                 Some(false) => return (after_branch::<B>(branch), true),
@@ -175,7 +176,7 @@ impl<S: Steps, B: OpBody, T: Steps, D: OpBody> Loop<S, B, T, D> {
             if let Err(at) = T::repeat::<ACCUMULATE>(&self.head, &mut written.1, self.head_ip, frame) {
                 return (at, false);
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: instruction, frame and machine are those that a [`Handler`] gets.
             if unsafe { test::<D, D_CARRIED, NEVER>(&self.head_test, &frame.frame, countdown) } == Some(false) {
                 return (after_branch::<D>(T::end(self.head_ip)), true);
             }

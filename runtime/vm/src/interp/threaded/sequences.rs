@@ -81,7 +81,8 @@ pub trait Steps {
     #[doc(hidden)]
     fn writers(operands: &Self::Operands, register: CarriedRegister) -> usize;
 
-    /// Whether each op whose first operand may be its result has it in the same register, which no other op writes: `writers` tells how many do.
+    /// Whether the operands of the ops are tied: each op whose first operand may be its result has both in one register, and no other op
+    /// writes that. `writers` counts the ops that write a register.
     #[doc(hidden)]
     fn accumulate(operands: &Self::Operands, writers: impl Fn(CarriedRegister) -> usize + Copy) -> bool;
 
@@ -182,7 +183,7 @@ impl<A: Steps, B: Steps> Steps for (A, B) {
 
     #[inline(always)]
     unsafe fn operands(ip: Ip) -> Self::Operands {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `ip` is an instruction of these ops, one after the other.
         unsafe { (A::operands(ip), B::operands(A::end(ip))) }
     }
 
@@ -224,7 +225,7 @@ impl<A: Steps, B: Steps> Steps for (A, B) {
 
     #[inline(always)]
     unsafe fn run<F: Frame>(ip: Ip, frame: &mut F) -> Result<Ip, Ip> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `ip` is an instruction of these ops, one after the other.
         unsafe { B::run(A::run(ip, frame)?, frame) }
     }
 }
@@ -274,7 +275,7 @@ unsafe extern "C-unwind" fn steps_and_branch<
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `steps`.
+    // SAFETY: `find` has seen that the instructions are these; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let mut frame = HandlerFrame { registers: registers(slots), cx, carry: carried.carry };
         let result = S::run(ip, &mut frame);
@@ -303,7 +304,8 @@ unsafe extern "C-unwind" fn repeated_steps<S: Steps, B: OpBody, const CARRIED: u
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `steps`; the instruction after the sequence is the fused branch.
+    // SAFETY: `find` has seen that the instructions are these; frame and machine are those that a [`Handler`] gets; the instruction after
+    // the sequence is the fused branch.
     unsafe {
         let (operands, branch) = (S::operands(ip), S::end(ip));
         let tested = (*operands_of::<FusedBranch<B::Operands>>(branch)).operands;
@@ -342,7 +344,7 @@ unsafe fn iterate<S: Steps, B: OpBody, const CARRIED: usize, const TICK_WHEN: us
         if let Err(at) = S::repeat::<ACCUMULATE>(operands, &mut written, ip, frame) {
             return (at, false);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `ip` is an instruction of these ops, one after the other.
         match unsafe { test::<B, CARRIED, TICK_WHEN>(tested, &frame.frame, countdown) } {
             Some(true) => {}
             Some(false) => return (after_branch::<B>(branch), true),

@@ -142,12 +142,12 @@ impl TierUp<'_> {
     }
 }
 
-/// What becomes of a panic of the compiler.
+/// The handling of a panic of the compiler.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnPanic {
     /// The thread unwinds, as by any mistake in a call.
     Unwind,
-    /// Nobody waits for the function, which is left to the interpreter. The panic hook has reported the panic.
+    /// No call waits for the function, which is left to the interpreter. The panic hook has reported the panic.
     LeaveOut,
 }
 

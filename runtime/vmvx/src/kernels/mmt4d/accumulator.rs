@@ -30,10 +30,10 @@ pub(super) trait Accumulator: Copy {
     #[inline(always)]
     unsafe fn transpose(from: [*const Word; QUADS], to: *mut Columns) {
         for (quad, from) in from.into_iter().enumerate() {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that the words are there.
             let columns = unsafe { from.cast::<[[Word; STEPS]; QUAD]>().read() };
             for step in 0..STEPS {
-                // SAFETY: as above.
+                // SAFETY: the caller guarantees that the words are there.
                 unsafe { to.add(step).cast::<[Word; QUAD]>().add(quad).write(columns.map(|column| column[step])) };
             }
         }
@@ -55,19 +55,19 @@ impl Accumulator for PortableFloats {
 
     #[inline(always)]
     unsafe fn load(from: *const Columns) -> Self {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the words are there.
         PortableFloats(unsafe { from.read() }.map(f32::from_ne_bytes))
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut Columns) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the words are there.
         unsafe { to.write(self.0.map(f32::to_ne_bytes)) };
     }
 
     #[inline(always)]
     unsafe fn add_products(mut self, word: Word, columns: *const Columns) -> Self {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the words are there.
         let columns = unsafe { columns.read() };
         for (sum, column) in self.0.iter_mut().zip(columns) {
             *sum += f32::from_ne_bytes(word) * f32::from_ne_bytes(column);
@@ -85,13 +85,13 @@ impl Accumulator for PortableIntegers {
 
     #[inline(always)]
     unsafe fn load(from: *const Columns) -> Self {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the words are there.
         PortableIntegers(unsafe { from.read() }.map(i32::from_ne_bytes))
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut Columns) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the words are there.
         unsafe { to.write(self.0.map(i32::to_ne_bytes)) };
     }
 
@@ -99,7 +99,7 @@ impl Accumulator for PortableIntegers {
     unsafe fn add_products(mut self, word: Word, columns: *const Columns) -> Self {
         let pair = |[a, b, c, d]: Word| (i16::from_ne_bytes([a, b]).into(), i16::from_ne_bytes([c, d]).into());
         let (first, second): (i32, i32) = pair(word);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the words are there.
         let columns = unsafe { columns.read() };
         for (sum, column) in self.0.iter_mut().zip(columns) {
             let (a, b): (i32, i32) = pair(column);
@@ -128,7 +128,8 @@ pub(super) mod x86 {
 
                 #[inline(always)]
                 unsafe fn load(from: *const Columns) -> Self {
-                    // SAFETY: the caller guarantees it; the registers hold as many bytes as there are, and need no alignment.
+                    // SAFETY: the caller guarantees that the processor has the registers and that the words are there; the registers hold
+                    // as many bytes as there are, and need no alignment.
                     unsafe {
                         $name(std::array::from_fn(|index| $load(from.cast::<$register>().add(index).cast())))
                     }
@@ -137,7 +138,7 @@ pub(super) mod x86 {
                 #[inline(always)]
                 unsafe fn store(self, to: *mut Columns) {
                     for (index, sums) in self.0.into_iter().enumerate() {
-                        // SAFETY: as for `load`.
+                        // SAFETY: the caller guarantees that the processor has the registers and that the words are there.
                         unsafe { $store(to.cast::<$register>().add(index).cast(), sums) };
                     }
                 }
@@ -145,14 +146,14 @@ pub(super) mod x86 {
                 $(
                     #[inline(always)]
                     unsafe fn transpose(from: [*const Word; QUADS], to: *mut Columns) {
-                        // SAFETY: the caller guarantees it.
+                        // SAFETY: the caller guarantees that the words are there.
                         unsafe { $transpose(from, to) }
                     }
                 )?
 
                 #[inline(always)]
                 unsafe fn add_products(mut self, word: Word, columns: *const Columns) -> Self {
-                    // SAFETY: as for `load`.
+                    // SAFETY: the caller guarantees that the processor has the registers and that the words are there.
                     unsafe {
                         let word = $splat(word);
                         for (index, sums) in self.0.iter_mut().enumerate() {
@@ -172,7 +173,8 @@ pub(super) mod x86 {
     unsafe fn transpose_avx2(from: [*const Word; QUADS], to: *mut Columns) {
         for half in 0..2 {
             let (first, second) = (from[half * 2].cast::<f32>(), from[half * 2 + 1].cast::<f32>());
-            // SAFETY: the caller guarantees it; each column is four words, and half a vector of columns is a register.
+            // SAFETY: the caller guarantees that the processor has the registers and that the words are there; each column is four words,
+            // and half a vector of columns is a register.
             unsafe {
                 let pair = |column: usize| {
                     let low = _mm256_castps128_ps256(_mm_loadu_ps(first.add(column * 4)));
@@ -198,7 +200,8 @@ pub(super) mod x86 {
     /// As for [`Accumulator::transpose`], with AVX-512.
     #[target_feature(enable = "avx512f")]
     unsafe fn transpose_avx512(from: [*const Word; QUADS], to: *mut Columns) {
-        // SAFETY: the caller guarantees it; four columns of four words are a register.
+        // SAFETY: the caller guarantees that the processor has the registers and that the words are there; four columns of four words are a
+        // register.
         unsafe {
             let [a, b, c, d] = from.map(|quad| _mm512_loadu_ps(quad.cast()));
             // The first two words of eight columns, and the last two.

@@ -17,7 +17,7 @@ const PAGE_STEPS: usize = 64;
 /// The factors must be readable and the result writable for all elements of the product, which has at least one, and the processor must
 /// have `level`.
 pub(super) unsafe fn floats(level: SimdLevel, operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor has `level`.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
@@ -39,7 +39,7 @@ pub(super) unsafe fn integers(
     staged: &mut Staged,
     work: &mut Work,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor has `level`.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
@@ -65,7 +65,8 @@ mod x86 {
             /// As for [`super::floats`]; the processor must have the features.
             #[target_feature(enable = $features)]
             pub unsafe fn $name(operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
-                // SAFETY: the caller guarantees it.
+                // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor has
+                // `level`.
                 unsafe { run::<$sums>(operands, staged, work) }
             }
         )*};
@@ -150,7 +151,8 @@ unsafe fn block_of<S: Accumulator, const R: usize>(
     if R > S::ROWS {
         return;
     }
-    // SAFETY: the caller guarantees it; there are at least as many sums as rows.
+    // SAFETY: the caller guarantees that there are as many rows and steps of columns, and that the processor has the registers; there are
+    // at least as many sums as rows.
     unsafe {
         let mut registers: [S; R] = std::array::from_fn(|row| S::load(&raw const sums[row]));
         let mut columns = columns.as_ptr();

@@ -110,7 +110,7 @@ pub(super) fn bf16_to_f32(bits: u16) -> f32 {
 /// The element must be readable.
 #[inline(always)]
 unsafe fn half(data: *const u8, index: usize) -> u16 {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the elements are in the factor.
     u16::from_ne_bytes(unsafe { data.cast::<[u8; 2]>().add(index).read() })
 }
 
@@ -120,7 +120,7 @@ unsafe fn half(data: *const u8, index: usize) -> u16 {
 /// It must be readable, and `data` must hold elements of this type.
 #[inline(always)]
 pub(super) unsafe fn float(data: *const u8, element: Element, index: usize) -> f32 {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the elements are in the factor.
     unsafe {
         match element {
             Element::F16 => f16_to_f32(half(data, index)),
@@ -136,7 +136,7 @@ pub(super) unsafe fn float(data: *const u8, element: Element, index: usize) -> f
 /// As for [`float`].
 #[inline(always)]
 pub(super) unsafe fn integer(data: *const u8, element: Element, index: usize) -> i16 {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the elements are in the factor.
     unsafe {
         match element {
             Element::S16 => half(data, index) as i16,
@@ -178,7 +178,7 @@ pub(super) unsafe fn columns<S: Accumulator>(
 ) {
     #[cfg(test)]
     audit::done(count * depth_range.depth());
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the elements are in the factor.
     unsafe {
         if factor.element.is_float() {
             float_columns::<S>(factor, tile, depth_range, first, count, into);
@@ -208,12 +208,12 @@ pub(super) unsafe fn rows(
     audit::done(count * depth_range.depth());
     match factor.element {
         Element::F32 => {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that the elements are in the factor.
             let data = unsafe { factor.data.add(start * 4) };
             return Rows { data, row: k0 * 4, tile: m0 * k0 * 4, tiles, steps: columns };
         }
         Element::S16 if pairs => {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller guarantees that the elements are in the factor.
             let data = unsafe { factor.data.add(start * 2) };
             return Rows { data, row: k0 * 2, tile: m0 * k0 * 2, tiles, steps: columns / 2 };
         }

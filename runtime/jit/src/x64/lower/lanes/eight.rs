@@ -245,7 +245,8 @@ impl LowerLanes for Eight<'_> {
             ; vmovups [rsp], Ry(VECTOR_SCRATCH)
             ; vcvttps2dq Ry(dst), Ry(VECTOR_SCRATCH)
         );
-        // What does not fit gives the least number. It is rare, so it goes lane by lane through 64 bits, of which the lower half counts.
+        // A value that does not fit gives the least number. It is rare, so it goes lane by lane through 64 bits, of which the lower half
+        // counts.
         ones(self.asm);
         emit!(self.asm
             ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 31

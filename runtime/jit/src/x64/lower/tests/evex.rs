@@ -11,7 +11,7 @@ fn at(base: u8, index: Option<(u8, u8)>, offset: i32) -> Operand {
     Operand::Memory(memory(base, index, offset))
 }
 
-/// What encodes an instruction.
+/// A function that encodes an instruction.
 type Encode = fn(&mut Asm);
 
 /// Bytes, what they are, and what encodes it.

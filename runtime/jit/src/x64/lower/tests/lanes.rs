@@ -251,7 +251,7 @@ fn lanes_are_gathered_at_even_distances() {
 fn narrow_elements_are_made_wider() {
     use Primitive::*;
     for width in widths().iter().copied() {
-        // What the element makes of two bytes at its address.
+        // The element that is made of two bytes at its address.
         type Widened = fn([u8; 2]) -> u32;
         let widened: [(Primitive, Widened); 4] = [
             (LoadI8u, |[low, _]| u32::from(low)),

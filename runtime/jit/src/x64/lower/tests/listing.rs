@@ -97,7 +97,7 @@ fn scalar(name: impl std::fmt::Debug) -> Scalar {
     super::ALL.into_iter().find(|scalar| format!("{scalar:?}") == name).expect("a type")
 }
 
-/// What is written below the name of an op.
+/// The text below the name of an op.
 fn describe(steps: &[Step], cases: &[Case], seen: &mut BTreeSet<Primitive>, text: &mut String) {
     for (index, step) in steps.iter().enumerate() {
         let name = step.primitive.name();

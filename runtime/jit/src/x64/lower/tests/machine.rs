@@ -8,7 +8,7 @@ use crate::processor::features::Features;
 use crate::processor::registers::{RAX, RCX, RDX, SCRATCH, VECTOR_SCRATCH};
 use crate::x64::lower::{Asm, emit};
 
-/// What registers hold before and after a run.
+/// The contents of registers before and after a run.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct State {

@@ -336,7 +336,7 @@ fn negations() {
     }
 }
 
-/// What a load makes of the bytes at an address.
+/// The value that a load makes of the bytes at an address.
 type Extension = fn(u64) -> u64;
 
 /// Registers whose use as a base or an index has encodings of its own, and others.

@@ -187,7 +187,7 @@ fn masks_of_four_lanes_leave_memory_alone() {
                 assert_eq!(at(&memory, RESULT), if is_in { at(&before, 0) } else { 0 }, "{what}");
                 assert_eq!(at(&memory, 1), at(&before, usize::from(!is_in)), "{what} that is stored");
                 if is_in {
-                    // What was stored before is at odd elements.
+                    // The element that was stored before is at odd indices.
                     let element = 1 + 2 * number;
                     let from = if is_wide { (element / LANES, element % LANES) } else { (element / 8, element % 8) };
                     let gathered = if is_wide {
