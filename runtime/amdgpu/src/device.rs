@@ -1,14 +1,15 @@
 //! A device ([`AmdDevice`]): one or several agents with their queues. Every operation becomes a submission of a queue.
 
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use crate::agent::GpuAgent;
 use crate::agent_source::AgentSource;
 use crate::alloca::{Allocation, Begun, Source, own as own_allocator};
 use crate::allocator::AmdAllocator;
 use crate::builtin::Builtins;
-use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource, PublishedPool, Recorder};
+use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource, Program, PublishedPool, Recorder};
 use crate::executable::{AmdExecutableCache, supports};
 use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
 use crate::hal::queue::{host_call_context, queue_of_dealloca};
@@ -27,11 +28,14 @@ use crate::limits::scope::{self, Scope};
 use crate::links::{Edge, scheduling_word};
 use crate::memory::Publication;
 pub use crate::options::DeviceOptions;
-use crate::queue::{HostQueue, HostWorkers, Payload, Request, SubmissionPoint, Work, refuse};
+use crate::queue::{HostQueue, HostWorkers, Payload, QueueClock, Request, SubmissionPoint, is_driver_thread, refuse};
 use crate::semaphore::{AmdSemaphore, own};
 use crate::slabs::AmdSlabs;
 use crate::staging::{Staging, StagingSlots};
 use crate::status::{Result, Status, StatusCode};
+
+/// A program with its binding table.
+type JobRef<'a> = (&'a Arc<Program>, &'a [BufferBinding]);
 
 /// An agent of a device.
 #[derive(Debug)]
@@ -142,8 +146,8 @@ impl AmdDevice {
         sources
     }
 
-    fn submit(&self, affinity: QueueAffinity, points: (&[Timepoint], &[Timepoint]), work: Work<'_>) {
-        self.queue(affinity).1.core().submit_work(points, work, None);
+    fn submit(&self, affinity: QueueAffinity, points: (&[Timepoint], &[Timepoint]), job: Option<JobRef<'_>>) {
+        self.queue(affinity).1.core().submit_job(points, job, None, Scope::current(), true);
     }
 
     /// Records the commands of one submission and submits it.
@@ -156,7 +160,7 @@ impl AmdDevice {
         let (physical, _) = self.queue(affinity);
         let mut recorder = Recorder::new(&physical.source, 0, false);
         record(&mut recorder, &physical.source)?;
-        self.submit(affinity, points, Work::Program(&recorder.finish(&physical.source)?, &[]));
+        self.submit(affinity, points, Some((&recorder.finish(&physical.source)?, &[])));
         Ok(())
     }
 
@@ -175,7 +179,7 @@ impl AmdDevice {
         };
         let payload = Payload::Host(Box::new(action), self.workers.clone());
         let request = Request { wait: points.0.to_vec(), signal: points.1.to_vec(), payload, reclaim: None };
-        self.queue(affinity).1.core().submit(request);
+        self.queue(affinity).1.core().submit(request, Scope::current(), true);
     }
 
     /// What transfers between files and memory that the host does not reach go through.
@@ -187,6 +191,18 @@ impl AmdDevice {
             source: physical.source.clone(),
             allocator: self.own_memory.clone(),
             slots: self.staging.clone(),
+        }
+    }
+}
+
+/// A thread of a queue ends no device: what that takes is done by another thread, if there is one.
+impl Drop for AmdDevice {
+    fn drop(&mut self) {
+        if is_driver_thread() {
+            let physical = Arc::new(Mutex::new(std::mem::take(&mut self.physical)));
+            let run = move || physical.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            // If there is no other, queues do not wait for their threads on this one.
+            let _ = thread::Builder::new().name("amdgpu-end".to_string()).spawn(run);
         }
     }
 }
@@ -285,7 +301,7 @@ impl Device for AmdDevice {
             waits_on_device: target
                 .physical
                 .iter()
-                .all(|physical| physical.queues.iter().all(|queue| queue.core().waits_on_device())),
+                .all(|physical| physical.queues.iter().all(HostQueue::waits_on_device)),
             is_host_coherent: both()
                 .all(|agent| agent.local_is_host_visible && matches!(agent.publication, Publication::Coherent)),
         };
@@ -338,12 +354,12 @@ impl Device for AmdDevice {
         initial_value: u64,
         _flags: SemaphoreFlags,
     ) -> Result<Arc<dyn Semaphore>> {
-        Ok(Arc::new(AmdSemaphore::<SubmissionPoint>::new(initial_value)))
+        Ok(Arc::new(AmdSemaphore::<SubmissionPoint<QueueClock>>::new(initial_value)))
     }
 
     fn semaphore_compatibility(&self, semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {
         let point = Timepoint { semaphore: semaphore.clone(), value: 0 };
-        match own::<SubmissionPoint>(&point) {
+        match own::<SubmissionPoint<QueueClock>>(&point) {
             Some(_) => SemaphoreCompatibility::all(),
             None => SemaphoreCompatibility::HOST_WAIT | SemaphoreCompatibility::HOST_SIGNAL,
         }
@@ -366,7 +382,7 @@ impl Device for AmdDevice {
         let (transient, begun) = Allocation::begin(source, params, allocation_size, (is_first, may_wait));
         transient.reserved_by(queue_affinity, flags);
         match begun {
-            Begun::Done => self.submit(queue_affinity, (wait, signal), Work::Barrier),
+            Begun::Done => self.submit(queue_affinity, (wait, signal), None),
             Begun::Later(allocation) => {
                 self.submit_host(queue_affinity, (wait, signal), |signal| allocation.run(signal));
             }
@@ -398,7 +414,7 @@ impl Device for AmdDevice {
             any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
         };
         let queue = self.queue(queue_affinity).1.core();
-        queue.submit_work((wait, signal), Work::Barrier, Some(Box::new(decommit)));
+        queue.submit_job((wait, signal), None, Some(Box::new(decommit)), Scope::current(), true);
         Ok(())
     }
 
@@ -559,7 +575,7 @@ impl Device for AmdDevice {
                 return Err(elsewhere());
             }
             let program = own.take_program()?;
-            self.submit(queue_affinity, (wait, signal), Work::Program(&program, binding_table));
+            self.submit(queue_affinity, (wait, signal), Some((&program, binding_table)));
             return Ok(());
         }
         let Some(own) = any.downcast_ref::<AgentsCommandBuffer>() else {
@@ -570,7 +586,7 @@ impl Device for AmdDevice {
         }
         let programs = own.take_program()?;
         let program = programs.of(source).ok_or_else(elsewhere)?;
-        self.submit(queue_affinity, (wait, signal), Work::Program(program, binding_table));
+        self.submit(queue_affinity, (wait, signal), Some((program, binding_table)));
         Ok(())
     }
 
@@ -585,7 +601,7 @@ impl Device for AmdDevice {
         signal: &[Timepoint],
         _flags: ExecuteFlags,
     ) -> Result<()> {
-        self.submit(queue_affinity, (wait, signal), Work::Barrier);
+        self.submit(queue_affinity, (wait, signal), None);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Options of devices ([`DeviceOptions`]): what the driver was made with, and parameters of URIs.
 
+use std::time::Duration;
+
 use crate::hal::StringPair;
 use crate::limits::MemoryBudget;
 use crate::queue::QueueOptions;
@@ -58,6 +60,12 @@ impl DeviceOptions {
                     let count = number.filter(|count| count.is_power_of_two() && (256..=1 << 17).contains(count));
                     self.queue.packets = Some(count.ok_or_else(|| wrong("a power of two from 256 to 131072"))? as u32);
                 }
+                "amdgpu_drop_ms" => {
+                    let most = Duration::from_secs(24 * 3600).as_millis() as u64;
+                    let time = number.filter(|time| *time <= most);
+                    let time = time.ok_or_else(|| wrong("milliseconds, at most a day"))?;
+                    self.queue.drop_patience = Duration::from_millis(time);
+                }
                 "amdgpu_kernarg_memory" => {
                     self.queue.kernargs_on_device = match value.as_str() {
                         "host" => false,
@@ -73,7 +81,8 @@ impl DeviceOptions {
                     };
                 }
                 _ => {
-                    let known = "amdgpu_queues, amdgpu_queue_packets, amdgpu_kernarg_memory, amdgpu_memory";
+                    let known =
+                        "amdgpu_queues, amdgpu_queue_packets, amdgpu_kernarg_memory, amdgpu_memory, amdgpu_drop_ms";
                     return Err(Status::invalid_argument(format!("there is no parameter `{key}`: there are {known}")));
                 }
             }

@@ -53,11 +53,24 @@ impl<S: Clone + Send + Sync + 'static> AmdSemaphore<S> {
         pending.insert(index, PendingPoint { value, submission });
     }
 
-    /// The submission that will reach `value`: the one with the least value that suffices.
+    /// The submission that will signal `value` itself. One that will reach more is no reason to wait for that: the host may signal what is
+    /// between.
     pub(crate) fn pending(&self, value: u64) -> Option<S> {
         let pending = self.lock();
         let least = pending.partition_point(|point| point.value < value);
-        pending.get(least).map(|point| point.submission.clone())
+        pending.get(least).filter(|point| point.value == value).map(|point| point.submission.clone())
+    }
+}
+
+/// Forgets the points up to a value.
+struct Reached<'a, S: Clone + Send + Sync + 'static>(&'a AmdSemaphore<S>, u64);
+
+impl<S: Clone + Send + Sync + 'static> Drop for Reached<'_, S> {
+    fn drop(&mut self) {
+        // The last reference to a signal destroys it, so they go without the lock.
+        while let Some(reached) = self.0.pop_until(self.1) {
+            drop(reached);
+        }
     }
 }
 
@@ -73,12 +86,9 @@ impl<S: Clone + Send + Sync + 'static> Semaphore for AmdSemaphore<S> {
     }
 
     fn signal(&self, value: u64) -> Result<()> {
-        let signaled = self.timeline.signal(value);
-        // Also if the timeline was there before: who made it pending is done. The last reference to a queue ends it, so they go without the lock.
-        while let Some(reached) = self.pop_until(value) {
-            drop(reached);
-        }
-        signaled
+        // Also if the timeline was there before, or a callback panics: who made it pending is done.
+        let _reached = Reached(self, value);
+        self.timeline.signal(value)
     }
 
     fn fail(&self, status: Status) {
@@ -103,16 +113,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_pending_point_that_suffices_is_waited_for() {
+    fn the_submission_that_signals_a_value_is_waited_for() {
         let semaphore = AmdSemaphore::<&str>::new(1);
         semaphore.add_pending(7, "late");
         semaphore.add_pending(4, "early");
         assert_eq!(
-            [3, 4, 5, 8].map(|value| semaphore.pending(value)),
-            [Some("early"), Some("early"), Some("late"), None]
+            [3, 4, 5, 7, 8].map(|value| semaphore.pending(value)),
+            [None, Some("early"), None, Some("late"), None]
         );
         semaphore.signal(4).expect("advances");
-        assert_eq!((semaphore.query().expect("did not fail"), semaphore.pending(3)), (4, Some("late")));
+        assert_eq!((semaphore.query().expect("did not fail"), semaphore.pending(7)), (4, Some("late")));
         semaphore.fail(Status::internal("broken"));
         assert_eq!(semaphore.pending(5), None);
         assert!(semaphore.query().expect_err("it failed").message().contains("broken"));

@@ -5,6 +5,7 @@
 //! once takes no more. Whoever has a slot waits for nothing but packets that were admitted, so the slots always become free.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::allocator::AmdAllocator;
 
@@ -13,6 +14,7 @@ use crate::hal::deferred::Recorder as _;
 use crate::hal::{
     Buffer, BufferRef, File, HostSemaphore, MappingMode, MemoryAccess, QueueAffinity, Semaphore, Timepoint,
 };
+use crate::limits::scope::{self, Scope};
 use crate::queue::{Payload, QueueCore, Request};
 use crate::status::Result;
 
@@ -34,13 +36,19 @@ struct Slot<'a>(&'a StagingSlots);
 
 impl StagingSlots {
     /// Waits for a slot.
-    fn take(&self) -> Slot<'_> {
+    ///
+    /// # Errors
+    /// What ends the call meanwhile.
+    fn take(&self) -> Result<Slot<'_>> {
+        /// How often the limits of the call are looked at.
+        const WHILE: Duration = Duration::from_millis(10);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while *taken == SLOTS {
-            taken = self.freed.wait(taken).unwrap_or_else(PoisonError::into_inner);
+            scope::check()?;
+            taken = self.freed.wait_timeout(taken, WHILE).unwrap_or_else(PoisonError::into_inner).0;
         }
         *taken += 1;
-        Slot(self)
+        Ok(Slot(self))
     }
 }
 
@@ -77,7 +85,7 @@ impl Staging {
         if is_mappable(&**buffer, MemoryAccess::WRITE) {
             return file.read(source_offset, buffer, target_offset, length);
         }
-        let _slot = self.slots.take();
+        let _slot = self.slots.take()?;
         let staged = self.buffer(length)?;
         Staging::in_parts(length, |offset, part| {
             file.read(source_offset.saturating_add(offset), &staged, 0, part)?;
@@ -96,7 +104,7 @@ impl Staging {
         if is_mappable(&**buffer, MemoryAccess::READ) {
             return file.write(target_offset, buffer, source_offset, length);
         }
-        let _slot = self.slots.take();
+        let _slot = self.slots.take()?;
         let staged = self.buffer(length)?;
         Staging::in_parts(length, |offset, part| {
             self.copy((buffer, source_offset.saturating_add(offset)), (&staged, 0), part)?;
@@ -122,8 +130,8 @@ impl Staging {
         let program = recorder.finish(&self.source)?;
         let done = Arc::new(HostSemaphore::new(0));
         let signal = vec![Timepoint { semaphore: done.clone(), value: 1 }];
-        let payload = Payload::Program(program, Vec::new());
-        self.queue.submit(Request { wait: Vec::new(), signal, payload, reclaim: None });
+        let payload = Payload::Job((program, Vec::new()));
+        self.queue.submit(Request { wait: Vec::new(), signal, payload, reclaim: None }, Scope::current(), true);
         done.wait(1, None)
     }
 

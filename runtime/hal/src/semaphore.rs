@@ -6,9 +6,11 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
+use std::thread;
 use std::time::Instant;
 
 use super::recycle::{MAX_FREE, Unshared, free_list};
@@ -55,6 +57,27 @@ impl Subscription {
         match self {
             Subscription::Subscriber(subscriber) => subscriber.notified(outcome),
             Subscription::Callback(callback) => callback(outcome),
+        }
+    }
+}
+
+/// The first panic of several subscribers: it is passed on once all of them were notified.
+#[derive(Default)]
+struct FirstPanic(Option<Box<dyn Any + Send>>);
+
+impl FirstPanic {
+    fn notify(&mut self, subscription: Subscription, outcome: Result<()>) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| subscription.notified(outcome))) {
+            self.0.get_or_insert(panic);
+        }
+    }
+
+    fn pass_on(self) {
+        // A second panic while the thread unwinds would end the process.
+        if let Some(panic) = self.0
+            && !thread::panicking()
+        {
+            resume_unwind(panic);
         }
     }
 }
@@ -135,11 +158,13 @@ impl HostSemaphore {
             return;
         }
         let wait_list = self.wait_list.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut panics = FirstPanic::default();
         for (value, subscription) in wait_list.subscriptions.drain(..) {
             let payload = *self.payload.get_mut();
             let message = format!("the timeline went away at {payload} before it reached {value}");
-            subscription.notified(Err(Status::new(StatusCode::Aborted, message)));
+            panics.notify(subscription, Err(Status::new(StatusCode::Aborted, message)));
         }
+        panics.pass_on();
     }
 
     fn lock(&self) -> MutexGuard<'_, WaitList> {
@@ -165,6 +190,7 @@ impl HostSemaphore {
     /// Notifies the subscribers of values up to `reached`, and wakes blocked threads. Called after the payload changed.
     fn notify_reached<'a>(&'a self, mut wait_list: MutexGuard<'a, WaitList>, reached: u64, outcome: &Result<()>) {
         let mut blocked_threads = wait_list.blocked_threads > 0;
+        let mut panics = FirstPanic::default();
         // The payload has changed, so no more subscriptions to such values are added and this ends.
         loop {
             let is_due = wait_list.subscriptions.front().is_some_and(|(value, _)| *value <= reached);
@@ -174,8 +200,8 @@ impl HostSemaphore {
             if std::mem::take(&mut blocked_threads) {
                 self.changed.notify_all();
             }
-            let Some((_, subscription)) = next else { return };
-            subscription.notified(outcome.clone());
+            let Some((_, subscription)) = next else { return panics.pass_on() };
+            panics.notify(subscription, outcome.clone());
             wait_list = self.lock();
         }
     }
@@ -370,7 +396,6 @@ pub(crate) fn block<'a, T>(
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::AtomicUsize;
-    use std::thread;
     use std::time::Duration;
 
     use super::*;
@@ -489,5 +514,22 @@ mod tests {
         assert_eq!(semaphore.query().expect("did not fail"), u64::MAX);
         assert!(semaphore.signal(1).is_err());
         semaphore.wait(5, None).expect("reached");
+    }
+
+    #[test]
+    fn a_callback_that_panics_keeps_no_other_from_being_called() {
+        let line = HostSemaphore::new(0);
+        let called = Arc::new(AtomicUsize::new(0));
+        for index in 0..3 {
+            let called = called.clone();
+            let callback = move |_| {
+                called.fetch_add(1, Ordering::SeqCst);
+                assert!(index != 0, "on purpose");
+            };
+            line.notify(1, Box::new(callback));
+        }
+        let signaled = catch_unwind(AssertUnwindSafe(|| line.signal(1)));
+        assert!(signaled.is_err(), "who signals learns of it");
+        assert_eq!((called.load(Ordering::SeqCst), line.query().expect("it did not fail")), (3, 1));
     }
 }

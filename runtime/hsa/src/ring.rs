@@ -144,6 +144,19 @@ impl<'a> Ring<'a> {
         Some(Packet::read(&bytes))
     }
 
+    /// The bytes of the packets that are not retired, whatever their headers say, for who tells what a queue was at.
+    pub fn unretired(&self) -> impl Iterator<Item = [u8; PACKET_SIZE as usize]> {
+        let first = self.read.load(Ordering::Acquire);
+        let count = self.write.load(Ordering::Relaxed).wrapping_sub(first).min(self.slots.len() as u64);
+        (0..count).map(move |ahead| {
+            let mut bytes = [0; PACKET_SIZE as usize];
+            for (chunk, dword) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(&self.slot(first.wrapping_add(ahead)).0) {
+                *chunk = dword.load(Ordering::Relaxed).to_le_bytes();
+            }
+            bytes
+        })
+    }
+
     /// Frees the slot of the next packet, which has been processed. Only the packet processor may call it.
     pub fn retire(&self) {
         let index = self.read.load(Ordering::Relaxed);

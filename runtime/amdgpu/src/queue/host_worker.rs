@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, PoisonError};
 
+use super::core::join_driver;
+use super::sync::{Condvar, Mutex, MutexGuard, spawn};
 use crate::status::{Result, Status};
 
 /// A piece of work.
@@ -43,6 +44,7 @@ impl Shared {
     }
 
     fn run(&self) {
+        join_driver();
         let mut state = self.lock();
         loop {
             if let Some(work) = state.work.pop_front() {
@@ -73,7 +75,7 @@ impl HostWorkers {
             return Ok(());
         }
         let shared = self.0.clone();
-        let started = thread::Builder::new().name("amdgpu-host".to_string()).spawn(move || shared.run());
+        let started = spawn("amdgpu-host".to_string(), move || shared.run());
         if let Err(error) = started {
             state.work.pop_back();
             return Err(

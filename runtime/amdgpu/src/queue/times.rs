@@ -11,6 +11,7 @@ use std::time::Duration;
 use vireo_hsa::hsa::Agent;
 use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE, PacketHeader, PacketType};
 
+use super::core::guarded;
 use crate::hal::{DispatchTime, SubmissionTime, TimesObserver};
 use crate::symbols::{Hsa, OwnedQueue, OwnedSignal, duration};
 
@@ -138,22 +139,25 @@ impl QueueTimes {
                 let (first, last) = range.unwrap_or((start, end));
                 range = Some((first.min(start), last.max(end)));
             }
-            observer.dispatch(&DispatchTime {
+            let time = DispatchTime {
                 queue: self.ordinal,
                 submission: epoch,
                 kernel: kernel.as_deref().unwrap_or_default(),
                 workgroups: *workgroups,
                 times: ran,
-            });
+            };
+            // What it does is its own: the others are told all the same.
+            let _ = guarded("an observer of times", || observer.dispatch(&time));
         }
-        observer.submission(&SubmissionTime {
+        let time = SubmissionTime {
             queue: self.ordinal,
             submission: epoch,
             dispatches: dispatches.len() as u32,
             submitted: moment(submitted),
             times: range,
             completed: moment(hsa.now().unwrap_or(submitted)),
-        });
+        };
+        let _ = guarded("an observer of times", || observer.submission(&time));
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         for signal in dispatches.into_iter().filter_map(|dispatch| dispatch.signal) {
             signal.store(1);

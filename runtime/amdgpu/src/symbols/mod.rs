@@ -303,18 +303,23 @@ impl Hsa {
         unsafe { (self.functions.hsa_signal_store_screlease)(signal, value) };
     }
 
-    /// Waits until one of `signals` is less than its value.
+    /// Waits until one of `signals` is less than its value, or for so many ticks.
     ///
     /// # Safety
     /// The signals are alive.
-    pub(crate) unsafe fn wait_any_less<const N: usize>(&self, mut signals: [Signal; N], mut values: [i64; N]) {
+    pub(crate) unsafe fn wait_any_less<const N: usize>(
+        &self,
+        mut signals: [Signal; N],
+        mut values: [i64; N],
+        timeout: u64,
+    ) {
         let mut conditions = [SignalCondition::LT; N];
         let mut value = 0;
         let wait = self.functions.hsa_amd_signal_wait_any;
         let (signals, conditions) = (signals.as_mut_ptr(), conditions.as_mut_ptr());
         // SAFETY: there are `N` of each, and the caller guarantees that the signals are alive.
         unsafe {
-            wait(N as u32, signals, conditions, values.as_mut_ptr(), u64::MAX, WaitState::BLOCKED, &mut value);
+            wait(N as u32, signals, conditions, values.as_mut_ptr(), timeout, WaitState::BLOCKED, &mut value);
         }
     }
 
@@ -469,6 +474,13 @@ impl OwnedQueue {
     /// The queue as the library shares it.
     pub(crate) fn shared(&self) -> NonNull<HsaQueue> {
         self.queue
+    }
+}
+
+impl Hsa {
+    /// Whether queues can be made to end the packets that run.
+    pub(crate) fn can_inactivate(&self) -> bool {
+        self.functions.hsa_queue_inactivate.is_some()
     }
 }
 

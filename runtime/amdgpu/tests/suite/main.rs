@@ -6,6 +6,7 @@ mod failures;
 mod faults;
 mod frontiers;
 mod graphs;
+mod hangs;
 mod kernels;
 mod library;
 mod lifetimes;

@@ -100,7 +100,7 @@ fn a_chain_that_never_begins_fails_without_nesting() {
         last = next;
     }
     drop(first);
-    let failure = last.query().expect_err("nobody can reach it");
+    let failure = last.wait(1, None).expect_err("nobody can reach it");
     assert!(failure.message().contains("went away"), "{failure}");
 }
 

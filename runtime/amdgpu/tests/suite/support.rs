@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use object::{Object, ObjectSection, ObjectSymbol};
 use vireo_amdgpu::agent::System;
@@ -111,10 +112,13 @@ impl Drop for Held<'_> {
 }
 
 /// Runs kernels as functions of the tests.
+#[derive(Default)]
 struct Runner {
     names: HashMap<(i64, u32), String>,
     /// A kernel that traps.
     trapping: Option<&'static str>,
+    /// A kernel that runs until its queue is stopped.
+    endless: Arc<Mutex<Option<&'static str>>>,
     ran: Arc<Mutex<Vec<String>>>,
     gate: Arc<Gate>,
 }
@@ -191,6 +195,19 @@ fn kernel(name: &str, port: &mut Port<'_>, arguments: u64) -> Result<(), Fault> 
     Ok(())
 }
 
+impl Runner {
+    /// Runs until the queue is stopped, or the kernel may end.
+    fn run_without_end(&self, name: &str, dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
+        while *self.endless.lock().unwrap_or_else(PoisonError::into_inner) == Some(name) {
+            if dispatch.stop.requested() {
+                return Err(Trap::new(TrapKind::Stopped));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}
+
 impl KernelRunner for Runner {
     fn run(&self, dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
         let descriptor = dispatch.descriptor;
@@ -201,6 +218,9 @@ impl KernelRunner for Runner {
         if self.trapping == Some(name) {
             return Err(Trap::new(TrapKind::Raised(7)));
         }
+        if *self.endless.lock().unwrap_or_else(PoisonError::into_inner) == Some(name) {
+            return self.run_without_end(name, dispatch);
+        }
         let mut port = Port::new(dispatch.memory);
         kernel(name, &mut port, dispatch.packet.kernarg_address).map_err(|fault| Trap::new(TrapKind::Memory(fault)))
     }
@@ -210,6 +230,7 @@ impl KernelRunner for Runner {
 pub struct Machine {
     pub driver: AmdDriver,
     ran: Arc<Mutex<Vec<String>>>,
+    endless: Arc<Mutex<Option<&'static str>>>,
     gate: Arc<Gate>,
     _turn: MutexGuard<'static, ()>,
 }
@@ -227,10 +248,8 @@ impl Machine {
     /// A machine whose packets an observer is told of.
     pub fn traced(topology: &str, observer: Arc<dyn PacketObserver>) -> Machine {
         let (functions, options) = (vireo_softhsa::functions(), DeviceOptions::default());
-        Machine::new_with(topology, Some(observer), functions, options, |ran, gate| {
-            Some(Arc::new(Runner { names: names(), trapping: None, ran: ran.clone(), gate: gate.clone() }))
-        })
-        .expect("it starts")
+        Machine::new_with(topology, Some(observer), functions, options, |runner| Some(Arc::new(runner)))
+            .expect("it starts")
     }
 
     /// A machine whose library may lack functions, with options of devices.
@@ -250,14 +269,12 @@ impl Machine {
         functions: HsaFunctions,
         options: DeviceOptions,
     ) -> Result<Machine, Status> {
-        Machine::new_with(topology, None, functions, options, |ran, gate| {
-            Some(Arc::new(Runner { names: names(), trapping, ran: ran.clone(), gate: gate.clone() }))
-        })
+        Machine::new_with(topology, None, functions, options, |runner| Some(Arc::new(Runner { trapping, ..runner })))
     }
 
     /// A machine whose kernels are interpreted.
     pub fn interpreting(options: DeviceOptions) -> Machine {
-        Machine::new_with("", None, vireo_softhsa::functions(), options, |_, _| None).expect("it starts")
+        Machine::new_with("", None, vireo_softhsa::functions(), options, |_| None).expect("it starts")
     }
 
     fn new_with(
@@ -265,14 +282,14 @@ impl Machine {
         observer: Option<Arc<dyn PacketObserver>>,
         functions: HsaFunctions,
         options: DeviceOptions,
-        runner: impl FnOnce(&Arc<Mutex<Vec<String>>>, &Arc<Gate>) -> Option<Arc<dyn KernelRunner>>,
+        runner: impl FnOnce(Runner) -> Option<Arc<dyn KernelRunner>>,
     ) -> Result<Machine, Status> {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let topology: Topology = topology.parse().expect("a topology");
-        let ran = Arc::new(Mutex::default());
-        let gate: Arc<Gate> = Arc::default();
-        let runner = runner(&ran, &gate);
+        let own = Runner { names: names(), ..Runner::default() };
+        let (ran, endless, gate) = (own.ran.clone(), own.endless.clone(), own.gate.clone());
+        let runner = runner(own);
         // Threads of a device that ended before its operations may still let go of the library.
         while vireo_softhsa::configure(topology.clone(), runner.clone()).is_err() {
             std::thread::yield_now();
@@ -281,7 +298,7 @@ impl Machine {
         // SAFETY: the functions are those of one library, which is part of the program.
         let hsa = unsafe { Hsa::start(functions, None) }?;
         let system = System::discover(&hsa)?;
-        Ok(Machine { driver: AmdDriver::new(system, options), ran, gate, _turn: turn })
+        Ok(Machine { driver: AmdDriver::new(system, options), ran, endless, gate, _turn: turn })
     }
 
     /// A device with parameters `key=value`.
@@ -295,6 +312,11 @@ impl Machine {
     pub fn hold_kernels(&self) -> Held<'_> {
         self.gate.lock().is_closed = true;
         Held(&self.gate)
+    }
+
+    /// Lets a kernel run until its queue is stopped, or none.
+    pub fn never_ends(&self, kernel: Option<&'static str>) {
+        *self.endless.lock().unwrap_or_else(PoisonError::into_inner) = kernel;
     }
 
     /// The kernels that ran since the last call.
@@ -329,6 +351,29 @@ pub fn whole(buffer: &Arc<dyn Buffer>) -> BufferRef {
 /// Waits for a point; tests hang, rather than fail by a clock, where it is never reached.
 pub fn wait(semaphore: &Arc<dyn Semaphore>, value: u64) {
     semaphore.wait(value, None).expect("it is reached");
+}
+
+/// Waits for a point for at most 20 seconds: what is never reached fails the test that says so.
+pub fn soon(semaphore: &Arc<dyn Semaphore>, value: u64) -> Result<(), Status> {
+    semaphore.wait(value, Some(Instant::now() + Duration::from_secs(20)))
+}
+
+/// Runs a test on a thread of its own. If it takes longer than a minute, threads of it are stuck, which nothing can join: the process ends.
+pub fn in_time(test: impl FnOnce() + Send + 'static) {
+    let name = std::thread::current().name().unwrap_or("a test").to_string();
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let runs = std::thread::spawn(move || {
+        // Also told if the test panics.
+        let _sender = sender;
+        test();
+    });
+    if receiver.recv_timeout(Duration::from_secs(60)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        eprintln!("{name}: its threads are stuck");
+        std::process::exit(101);
+    }
+    if let Err(panic) = runs.join() {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// Memory as a file, which a device imports.

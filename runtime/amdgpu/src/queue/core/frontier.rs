@@ -1,5 +1,5 @@
-//! Frontiers of queues ([`Frontier`]): what is known to have completed before the next packet of a queue begins, as one epoch for each other queue.
-//! A wait for something before the frontier is elided.
+//! Frontiers of queues ([`Frontier`]): what is known to have completed before the next packet of a queue begins, as one epoch for each
+//! other queue. A wait for something before the frontier is elided.
 //!
 //! A frontier has room for a few queues. If there are more, some are forgotten, and waits for them are not elided: it may know less than is
 //! true, never more.

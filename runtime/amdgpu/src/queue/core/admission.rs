@@ -1,0 +1,311 @@
+//! Admission ([`Core::admit`]): puts submissions in line, and gives them to the hardware in that order, as there is room.
+//!
+//! Nobody waits for room while it holds the lock of the admission: that is held for as long as it takes to put packets together. Who
+//! submits waits outside, until its submission is with the hardware, and tries again and again meanwhile; its call may end that wait. What
+//! became ready is in the same line, and the feeder of the queue tries for it.
+//!
+//! There is room at some time: packets wait only for submissions that were begun before, here or on another queue, so the first of those
+//! that have not completed always runs, and its queue drains. That is why an epoch is given, and told to others, when a submission is begun
+//! and not when it comes to the line. A submission whose queue has been used before allocates nothing.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+
+use super::completion::complete;
+use super::{Core, Entry, Frontier, Hardware, Part, Submission, SubmissionPoint, Work};
+use crate::limits::scope::Scope;
+use crate::queue::core::Clock;
+use crate::queue::rules::{Rule, keeps};
+use crate::semaphore::own;
+use crate::status::{Result, Status};
+
+/// A submission that the hardware gets next.
+struct Begun<H: Hardware> {
+    submission: Box<Submission<H>>,
+    /// How many of its waits are published already.
+    waited: usize,
+    /// The part that is published next, and how many there are.
+    part: u64,
+    parts: u64,
+}
+
+/// What admission changes.
+pub(super) struct Admission<H: Hardware> {
+    /// The epoch of the next part.
+    next_epoch: u64,
+    frontier: Frontier,
+    builder: H::Builder,
+    begun: Option<Begun<H>>,
+    /// What is begun afterwards; none for what was taken out again.
+    line: VecDeque<Option<Box<Submission<H>>>>,
+    /// How many submissions came to the line, and how many of them are with the hardware or were taken out.
+    came: u64,
+    left: u64,
+}
+
+impl<H: Hardware> Admission<H> {
+    pub(super) fn new(builder: H::Builder) -> Self {
+        Admission {
+            next_epoch: 1,
+            frontier: Frontier::default(),
+            builder,
+            begun: None,
+            line: VecDeque::new(),
+            came: 0,
+            left: 0,
+        }
+    }
+
+    /// Whether nothing waits for room.
+    pub(super) fn is_idle(&self) -> bool {
+        self.begun.is_none() && self.line.is_empty()
+    }
+
+    /// Takes all that waits for room.
+    pub(super) fn take_line(&mut self) -> Vec<Box<Submission<H>>> {
+        self.left = self.came;
+        let begun = self.begun.take().map(|begun| begun.submission);
+        begun.into_iter().chain(self.line.drain(..).flatten()).collect()
+    }
+}
+
+impl<H: Hardware> Core<H> {
+    /// Admits a submission. Failures of the queue go to the points that it signals. `waits` says whether the caller waits until the
+    /// hardware has it.
+    pub(super) fn admit(self: &Arc<Self>, submission: Box<Submission<H>>, waits: bool) {
+        let mut admission = self.admission();
+        if let Some(failure) = self.failure() {
+            let cause = failure.of(&submission.scope);
+            drop(admission);
+            return self.recycle(complete(submission, Err(cause)));
+        }
+        let scope = if waits { submission.scope.clone() } else { Scope::default() };
+        admission.came += 1;
+        let ticket = admission.came;
+        if admission.is_idle() {
+            self.begin(&mut admission, submission);
+            if self.advance(&mut admission) {
+                return;
+            }
+        } else {
+            admission.line.push_back(Some(submission));
+        }
+        drop(admission);
+        if waits { self.wait_for_room(ticket, &scope) } else { self.wake_feeder(true) }
+    }
+
+    /// Waits until a submission has left the line: it is with the hardware, or the queue has failed, or the call has ended.
+    fn wait_for_room(&self, ticket: u64, scope: &Scope) {
+        let mut attempts = 0u32;
+        loop {
+            // Before anything is looked at, so that no change is missed.
+            let progress = self.hardware.progress();
+            let mut admission = self.admission();
+            self.pump(&mut admission);
+            if admission.left >= ticket {
+                return;
+            }
+            drop(admission);
+            if keeps(Rule::LimitsEndBackPressure)
+                && let Err(cause) = scope.check()
+            {
+                return self.give_up(ticket, cause);
+            }
+            self.hardware.pause(progress, attempts);
+            attempts = attempts.saturating_add(1);
+        }
+    }
+
+    /// Ends a submission that its submitter does not wait for any more. If it is begun, others may wait for its epoch: what is left of it
+    /// is published all the same, and does nothing.
+    fn give_up(&self, ticket: u64, cause: Status) {
+        let mut admission = self.admission();
+        let Some(ahead) = ticket.checked_sub(admission.left + 1) else { return };
+        let given_up = match (&mut admission.begun, ahead) {
+            (Some(begun), 0) if keeps(Rule::CutsKeepEpochs) => {
+                begun.submission.cut(cause.clone());
+                None
+            }
+            (Some(_), 0) => {
+                admission.left += 1;
+                admission.begun.take().map(|begun| begun.submission)
+            }
+            (begun, ahead) => {
+                let place = ahead as usize - usize::from(begun.is_some());
+                admission.line.get_mut(place).and_then(Option::take)
+            }
+        };
+        drop(admission);
+        if let Some(submission) = given_up {
+            self.recycle(complete(submission, Err(cause)));
+        }
+        if keeps(Rule::FeederTakesOver) {
+            self.wake_feeder(true);
+        }
+    }
+
+    /// Gives the hardware as much of the line as there is room for. True if nothing is left.
+    pub(super) fn pump(&self, admission: &mut Admission<H>) -> bool {
+        loop {
+            if admission.is_idle() {
+                return true;
+            }
+            if self.failure().is_some() {
+                return false;
+            }
+            if admission.begun.is_none() {
+                let Some(next) = admission.line.pop_front() else { return true };
+                let Some(submission) = next else {
+                    admission.left += 1;
+                    continue;
+                };
+                self.begin(admission, submission);
+            }
+            if !self.advance(admission) {
+                return false;
+            }
+        }
+    }
+
+    /// Begins a submission: from here on others can wait for its epoch.
+    fn begin(&self, admission: &mut Admission<H>, mut submission: Box<Submission<H>>) {
+        // What the queue knows already needs no packet.
+        submission.device.retain(|point| !admission.frontier.has_reached(point.clock.queue(), point.epoch));
+        keep_latest(&mut submission.device);
+        for point in &submission.device {
+            admission.frontier.merge(&point.frontier);
+            admission.frontier.add(point.clock.queue(), point.epoch);
+        }
+        let parts = submission.work.parts();
+        let epoch = admission.next_epoch + parts - 1;
+        // Before the packets are published: who waits for a point that is not known to be pending waits on the host.
+        for signal in &submission.signal {
+            if let Some(own) = own::<SubmissionPoint<H::Clock>>(signal) {
+                let (clock, frontier) = (self.hardware.clock().clone(), admission.frontier);
+                own.add_pending(signal.value, SubmissionPoint { clock, epoch, frontier });
+            }
+        }
+        admission.begun = Some(Begun { submission, waited: 0, part: 0, parts });
+    }
+
+    /// Publishes what is left of the submission that is begun. False if there is no room for it now.
+    fn advance(&self, admission: &mut Admission<H>) -> bool {
+        match self.try_advance(admission) {
+            Ok(is_done) => is_done,
+            Err(status) => {
+                // What is not published cannot complete, so the queue is of no use any more.
+                self.fail(status);
+                false
+            }
+        }
+    }
+
+    /// Every part completes by itself, which frees its arguments.
+    fn try_advance(&self, admission: &mut Admission<H>) -> Result<bool> {
+        let Admission { next_epoch, builder, begun, left, .. } = admission;
+        loop {
+            let Some(Begun { submission, waited, part, parts }) = begun else { return Ok(true) };
+            // Waits that do not fit the first part.
+            let early = submission.device.len().saturating_sub(H::MAX_WAITS);
+            while *waited < early {
+                let end = early.min(*waited + H::MAX_WAITS);
+                if !self.hardware.prepare_waits(builder, &submission.device[*waited..end])? {
+                    return Ok(false);
+                }
+                self.hardware.publish(builder)?;
+                *waited = end;
+            }
+            let waits = if *part == 0 { &submission.device[*waited..] } else { &[] };
+            let work = submission.failure.is_none().then_some((&submission.work, *part));
+            match self.hardware.prepare(builder, Part { epoch: *next_epoch, waits, work }) {
+                Ok(true) => {}
+                Err(status) if submission.failure.is_none() => {
+                    // It does nothing, and tells why; the queue goes on.
+                    submission.cut(status);
+                    continue;
+                }
+                refused => return refused,
+            }
+            let (epoch, is_limited) = (*next_epoch, submission.is_limited());
+            *next_epoch += 1;
+            *part += 1;
+            let is_last = part == parts;
+            let submission = if is_last { begun.take().map(|begun| begun.submission) } else { None };
+            *left += u64::from(is_last);
+            let is_only = self.publish(builder, Entry { epoch, submission })?;
+            if is_limited && is_only {
+                // The completion thread does not know yet that there is a limit to look at.
+                self.hardware.wake();
+            }
+        }
+    }
+
+    /// Publishes a part. Its entry has to be there when its packets have run. True if it is the only one.
+    fn publish(&self, builder: &mut H::Builder, mut entry: Entry<H>) -> Result<bool> {
+        if !keeps(Rule::EntriesOwnWaits)
+            && let Some(submission) = &mut entry.submission
+        {
+            submission.device.clear();
+        }
+        let add = || {
+            let mut entries = self.entries();
+            entries.push_back(entry);
+            entries.len() == 1
+        };
+        if !keeps(Rule::EntriesComeFirst) {
+            self.hardware.publish(builder)?;
+            return Ok(add());
+        }
+        let is_only = add();
+        self.hardware.publish(builder)?;
+        Ok(is_only)
+    }
+
+    /// The submission that runs now or next, as far as the hardware is concerned: its limits, and whether its packets do not wait any more.
+    pub(super) fn front(&self) -> Option<(Scope, bool)> {
+        let of = |submission: &Submission<H>| {
+            let runs = submission.device.iter().all(SubmissionPoint::is_reached);
+            (submission.scope.clone(), runs)
+        };
+        let front = {
+            let entries = self.entries();
+            if entries.is_empty() {
+                return None;
+            }
+            entries.iter().find_map(|entry| entry.submission.as_deref()).map(of)
+        };
+        // All entries are parts of what is begun.
+        front.or_else(|| self.admission().begun.as_ref().map(|begun| of(&begun.submission)))
+    }
+
+    /// Takes all that was admitted and has not completed: what is with the hardware, and what is not.
+    pub(super) fn take_all(&self) -> (VecDeque<Entry<H>>, Vec<Box<Submission<H>>>) {
+        let mut admission = self.admission();
+        let line = if keeps(Rule::FailureEndsTheLine) { admission.take_line() } else { Vec::new() };
+        let entries = mem::take(&mut *self.entries());
+        (entries, line)
+    }
+
+    /// Whether nothing waits for room.
+    pub(super) fn has_empty_line(&self) -> bool {
+        self.admission().is_idle()
+    }
+}
+
+/// Keeps the last submission of each queue.
+fn keep_latest<C: Clock>(points: &mut Vec<SubmissionPoint<C>>) {
+    let mut index = 0;
+    while index < points.len() {
+        let point = &points[index];
+        let is_covered = |(other_index, other): (usize, &SubmissionPoint<C>)| {
+            other.clock.queue() == point.clock.queue()
+                && (other.epoch > point.epoch || (other.epoch == point.epoch && other_index < index))
+        };
+        if points.iter().enumerate().any(is_covered) {
+            points.swap_remove(index);
+        } else {
+            index += 1;
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The completion thread of a queue ([`Core::run_completion`]): waits for the hardware, releases what submissions held, and signals their
+//! timelines. It also ends what runs beyond the limits of its call. If the queue fails, it fails all submissions with the cause.
+//!
+//! It waits for nothing but its own hardware. So it submits nothing, and it does not wait for room or for another thread: what becomes
+//! ready by its signals goes to the feeders of their queues, and what has run before what it waited for was signaled is left until that
+//! happens.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::submission::{Waiting, unreached};
+use super::{Core, Hardware, Hold, Submission, guarded, join_driver};
+use crate::hal::timepoints::signal_all;
+use crate::limits::scope::Scope;
+use crate::limits::{CancelSubscription, Limits};
+use crate::queue::rules::{Rule, keeps};
+use crate::status::{Result, Status, StatusCode};
+
+/// How often limits are looked at that are over.
+const LATE: Duration = Duration::from_millis(10);
+
+/// How long a queue may go on after the limits of the call that it runs for are over, without completing anything and at most. Kernels that
+/// end by themselves are left alone: others have work in the queue, which fails if it is ended.
+const GRACE: Duration = Duration::from_millis(50);
+const MOST_GRACE: Duration = Duration::from_secs(1);
+
+/// What ends the submission in front.
+#[derive(Default)]
+struct Watch {
+    /// Its limits.
+    scope: Scope,
+    /// Wakes the thread when it is cancelled.
+    _cancelled: Option<CancelSubscription>,
+    /// Since when they are over.
+    over: Option<Instant>,
+}
+
+impl Watch {
+    fn is_of(&self, scope: &Scope) -> bool {
+        let address = |scope: &Scope| scope.limits().map(std::ptr::from_ref::<Limits>);
+        address(&self.scope) == address(scope)
+    }
+}
+
+impl<H: Hardware> Core<H> {
+    /// Runs until the queue closes, nobody holds it, and everything has completed.
+    pub(super) fn run_completion(self: &Arc<Self>) {
+        join_driver();
+        let mut drained = 0;
+        let mut has_failed = false;
+        let mut watch = Watch::default();
+        // When it completed something last, or was left by its owner.
+        let mut progressed = Instant::now();
+        let mut was_closing = false;
+        loop {
+            // Before anything is looked at: who changes it later ends the wait below.
+            self.hardware.rearm();
+            let fails = self.failure().is_some();
+            self.complete_settled();
+            if !has_failed {
+                // Looked at after the failure: what completed before the queue failed has not failed.
+                let last = self.drain(drained);
+                if last != drained {
+                    (drained, progressed) = (last, Instant::now());
+                }
+            }
+            if fails && !has_failed {
+                if keeps(Rule::PacketsStopFirst) {
+                    self.hardware.stop();
+                }
+                self.fail_all();
+                has_failed = true;
+            }
+            // In this order: who holds the queue submits before it lets go.
+            if self.is_closing() && (!self.is_held() || !keeps(Rule::HoldsKeepThreads)) && self.has_completed_all() {
+                return;
+            }
+            if self.is_closing() && !std::mem::replace(&mut was_closing, true) {
+                progressed = Instant::now();
+            }
+            let until = if has_failed { None } else { self.limit(&mut watch, &mut progressed) };
+            self.hardware.wait((!has_failed).then_some(drained + 1), until);
+        }
+    }
+
+    fn has_completed_all(&self) -> bool {
+        self.has_empty_line() && self.entries().is_empty()
+    }
+
+    /// Ends the queue if what runs has to end; returns when that is to be looked at again.
+    fn limit(&self, watch: &mut Watch, progressed: &mut Instant) -> Option<Instant> {
+        if !self.hardware.can_stop() {
+            return None;
+        }
+        let Some((scope, runs)) = self.front() else {
+            *watch = Watch::default();
+            return None;
+        };
+        if !watch.is_of(&scope) {
+            let cancellation = scope.limits().and_then(|limits| limits.cancellation.as_ref());
+            let cancelled = cancellation.map(|cancellation| cancellation.subscribe(&self.hardware.waker()));
+            *watch = Watch { scope: scope.clone(), _cancelled: cancelled, over: None };
+        }
+        let now = Instant::now();
+        if !runs {
+            *progressed = now;
+        }
+        // Nobody is left who could end it.
+        let is_left = self.is_closing() && !self.is_held();
+        let patience = self.hardware.patience().filter(|_| is_left);
+        let patience = patience.and_then(|patience| progressed.checked_add(patience));
+        let limits = scope.limits().filter(|limits| limits.deadline.is_some() || limits.cancellation.is_some());
+        // Budgets of memory end no kernels.
+        let outcome = limits.map_or(Ok(()), |_| scope.check());
+        let Err(why) = outcome else {
+            watch.over = None;
+            if patience.is_some_and(|patience| now >= patience) {
+                // A submission that waits for another queue is no reason to end this one.
+                if !runs {
+                    return Some(now + LATE);
+                }
+                self.end(&Status::new(StatusCode::Cancelled, "its device is gone"));
+            }
+            return [limits.and_then(|limits| limits.deadline), patience].into_iter().flatten().min();
+        };
+        let over = *watch.over.get_or_insert(now);
+        if runs && (now >= (*progressed).max(over) + GRACE || now >= over + MOST_GRACE) {
+            self.end(&why);
+        }
+        Some(now + LATE)
+    }
+
+    /// Completes what the hardware has run; returns the last epoch.
+    fn drain(self: &Arc<Self>, drained: u64) -> u64 {
+        use super::Clock;
+        let completed = self.hardware.clock().completed();
+        // What observers do is theirs.
+        let _ = guarded("an observer of times", || self.hardware.report(completed));
+        let mut last = drained;
+        loop {
+            let entry = {
+                let mut entries = self.entries();
+                match entries.front() {
+                    Some(entry) if entry.epoch <= completed => entries.pop_front(),
+                    _ => None,
+                }
+            };
+            let Some(entry) = entry else { return last };
+            last = entry.epoch;
+            if let Some(submission) = entry.submission {
+                self.complete_run(submission);
+            }
+        }
+    }
+
+    /// Completes a submission whose packets have run. A queue that it waited for may have completed without its thread having signaled that
+    /// yet, and may turn out to have failed; then the submission waits for what that thread says.
+    fn complete_run(self: &Arc<Self>, mut submission: Box<Submission<H>>) {
+        let points = if keeps(Rule::OutcomesOfWaitsCount) { unreached(&submission.waits) } else { Ok(Vec::new()) };
+        match points {
+            Ok(points) if points.is_empty() => self.recycle(complete(submission, Ok(()))),
+            Ok(points) => {
+                submission.release();
+                let scope = submission.scope.clone();
+                self.park(Waiting::Settled(submission), points, scope);
+            }
+            Err(cause) => self.recycle(complete(submission, Err(cause))),
+        }
+    }
+
+    /// Passes a submission on that has run, and knows now whether what it waited for has failed.
+    pub(super) fn settle(&self, queue: Hold<H>, submission: Box<Submission<H>>, outcome: Result<()>) {
+        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        settled.push((queue, submission, outcome));
+        // Who was first has woken the thread, which takes all of them.
+        let is_first = settled.len() == 1;
+        drop(settled);
+        if is_first {
+            self.hardware.wake();
+        }
+    }
+
+    /// Completes what was passed on.
+    fn complete_settled(&self) {
+        let settled = std::mem::take(&mut *self.settled.lock().unwrap_or_else(PoisonError::into_inner));
+        for (_queue, submission, outcome) in settled {
+            self.recycle(complete(submission, outcome));
+        }
+    }
+
+    /// Fails all submissions, and lets go of who waits for the queue. Those that the hardware has are failed whatever an admission does
+    /// meanwhile; it finds the failure at its next step, and then what it has left behind is failed.
+    fn fail_all(&self) {
+        let entries = std::mem::take(&mut *self.entries());
+        self.fail_each(entries.into_iter().filter_map(|entry| entry.submission));
+        if keeps(Rule::FailureReleasesOthers) {
+            self.hardware.release_waiters();
+        }
+        let (entries, line) = self.take_all();
+        self.fail_each(entries.into_iter().filter_map(|entry| entry.submission).chain(line));
+    }
+
+    fn fail_each(&self, submissions: impl Iterator<Item = Box<Submission<H>>>) {
+        for submission in submissions {
+            let internal = || Status::internal("the queue failed");
+            let cause = self.failure().map_or_else(internal, |failure| failure.of(&submission.scope));
+            complete(submission, Err(cause));
+        }
+    }
+}
+
+/// Ends a submission. What is left of it is its memory.
+pub(super) fn complete<H: Hardware>(mut submission: Box<Submission<H>>, outcome: Result<()>) -> Box<Submission<H>> {
+    submission.release();
+    let Submission { signal, reclaim, failure, .. } = &mut *submission;
+    let mut outcome = outcome.and(failure.take().map_or(Ok(()), Err));
+    if let Some(reclaim) = reclaim.take() {
+        outcome = outcome.and(guarded("what is done after an operation", reclaim).and_then(|outcome| outcome));
+    }
+    for point in signal.iter() {
+        // The timeline is signaled, whatever a callback of the host does then.
+        let _ = guarded("a callback", || signal_all(std::slice::from_ref(point), outcome.clone()));
+    }
+    submission.clear();
+    submission
+}

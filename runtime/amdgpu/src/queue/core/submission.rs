@@ -1,0 +1,250 @@
+//! The way into a queue ([`Core::submit_job`]): what a submission waits for is sorted into what packets wait for, what is known to be over,
+//! and what the host has to wait for; then it is admitted. A submission that the host has to hold back is owned by the timelines that it
+//! waits for. Who signals the last of them passes it on to the feeder of its queue, and does nothing else for it.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+
+use super::completion::complete;
+use super::{Core, Hardware, Hold, Job, Submission, SubmissionPoint, guarded};
+use crate::hal::Timepoint;
+use crate::hal::timepoints::signal_all;
+use crate::limits::scope::Scope;
+use crate::limits::{Charge, OBJECT_BYTES};
+use crate::queue::HostWorkers;
+use crate::queue::rules::{Rule, keeps};
+use crate::queue::sync::Mutex;
+use crate::semaphore::own;
+use crate::status::{Result, Status, StatusCode};
+
+/// What the host does on behalf of a queue; it gets the points that are signaled afterwards.
+pub(crate) type HostAction = Box<dyn FnOnce(&[Timepoint]) -> Result<()> + Send>;
+
+/// What is done when a submission has completed.
+pub(crate) type Reclaim = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// What a submission does.
+pub(crate) enum Payload<J> {
+    /// Nothing: it only orders others.
+    Barrier,
+    /// Something that packets do.
+    Job(J),
+    /// Something on a thread of the host, once all points are reached.
+    Host(HostAction, Arc<HostWorkers>),
+}
+
+/// A submission that owns all it needs.
+pub(crate) struct Request<J> {
+    /// The points it waits for.
+    pub(crate) wait: Vec<Timepoint>,
+    /// The points it signals.
+    pub(crate) signal: Vec<Timepoint>,
+    /// What it does.
+    pub(crate) payload: Payload<J>,
+    /// What is done once it has completed, before the points are signaled.
+    pub(crate) reclaim: Option<Reclaim>,
+}
+
+impl<J> fmt::Debug for Request<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "request({} waits, {} signals)", self.wait.len(), self.signal.len())
+    }
+}
+
+impl<J> Request<J> {
+    /// Ends it without running it.
+    pub(super) fn end<H: Hardware>(self, outcome: Result<()>) {
+        let Request { signal, reclaim, .. } = self;
+        complete(Box::new(Submission::<H> { signal, reclaim, ..Submission::default() }), outcome);
+    }
+}
+
+/// Something that waits for points on the host.
+pub(super) enum Waiting<H: Hardware> {
+    /// A submission that is held back.
+    Request(Request<H::Job>),
+    /// One that has run, and completes with what it waited for.
+    Settled(Box<Submission<H>>),
+}
+
+/// Something that waits, with its queue, until it is taken.
+type Held<H> = Option<(Hold<H>, Waiting<H>)>;
+
+/// Something that waits, until its points are reached.
+struct Parked<H: Hardware> {
+    /// The limits of the call that it is from.
+    scope: Scope,
+    /// Its memory, charged to that call.
+    _charge: Charge,
+    /// How many points are not reached yet, and what waits, with its queue, until it is taken.
+    state: Mutex<(usize, Held<H>)>,
+}
+
+impl<H: Hardware> Parked<H> {
+    /// One of the points was reached, or failed. Called by who signals, which may be the completion thread of any queue.
+    fn notified(&self, outcome: Result<()>) {
+        let parked = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.0 -= 1;
+            match (&outcome, state.0) {
+                (Err(_), _) | (Ok(()), 0) => state.1.take(),
+                (Ok(()), _) => None,
+            }
+        };
+        match parked {
+            Some((queue, Waiting::Request(request))) => {
+                if !keeps(Rule::SignalsDoNotSubmit) {
+                    return queue.run_request(request, self.scope.clone(), outcome, true);
+                }
+                queue.clone().feed(queue, request, self.scope.clone(), outcome);
+            }
+            Some((queue, Waiting::Settled(submission))) => queue.clone().settle(queue, submission, outcome),
+            None => {}
+        }
+    }
+}
+
+impl<H: Hardware> Core<H> {
+    /// Submits within the limits of a call. Failures go to the points that the request signals. `waits` says whether the caller waits for
+    /// room.
+    pub(crate) fn submit(self: &Arc<Self>, request: Request<H::Job>, scope: Scope, waits: bool) {
+        let Request { wait, signal, payload, reclaim } = request;
+        match payload {
+            Payload::Barrier => self.submit_job((&wait, &signal), None, reclaim, scope, waits),
+            Payload::Job(job) => self.submit_job((&wait, &signal), Some(job.borrow()), reclaim, scope, waits),
+            Payload::Host(action, workers) => {
+                let points = match scope.check().and_then(|()| unreached(&wait)) {
+                    Ok(points) => points,
+                    Err(failure) => {
+                        let payload = Payload::Barrier;
+                        return Request::<H::Job> { wait, signal, payload, reclaim }.end::<H>(Err(failure));
+                    }
+                };
+                if !points.is_empty() {
+                    let payload = Payload::Host(action, workers);
+                    let request = Request { wait: Vec::new(), signal, payload, reclaim };
+                    return self.park(Waiting::Request(request), points, scope);
+                }
+                run_on_host(Hold::new(self), action, &workers, signal, reclaim);
+            }
+        }
+    }
+
+    /// Submits what packets do, or nothing but a barrier. Failures go to the points that it signals.
+    pub(crate) fn submit_job(
+        self: &Arc<Self>,
+        (wait, signal): (&[Timepoint], &[Timepoint]),
+        job: Option<<H::Job as Job<H>>::Ref<'_>>,
+        reclaim: Option<Reclaim>,
+        scope: Scope,
+        waits: bool,
+    ) {
+        let mut submission = self.new_submission();
+        submission.signal.extend_from_slice(signal);
+        submission.reclaim = reclaim;
+        let host = match scope.check().and_then(|()| self.sort(wait, &mut submission)) {
+            Ok(host) => host,
+            Err(failure) => return self.recycle(complete(submission, Err(failure))),
+        };
+        if !host.is_empty() {
+            let payload = job.map_or(Payload::Barrier, |job| Payload::Job(H::Job::to_owned(job)));
+            let Submission { signal, waits, reclaim, .. } = *submission;
+            return self.park(Waiting::Request(Request { wait: waits, signal, payload, reclaim }), host, scope);
+        }
+        submission.scope = scope;
+        match job {
+            // Nothing to wait for and nothing to run: the host can signal at once.
+            None if submission.waits.is_empty() => return self.recycle(complete(submission, Ok(()))),
+            None => {}
+            Some(job) => {
+                if let Err(status) = H::Job::resolve(job, &self.hardware, &mut submission.work) {
+                    submission.cut(status);
+                }
+            }
+        }
+        self.admit(submission, waits);
+    }
+
+    /// Sorts the points of a submission into what packets wait for and what is known to be over; returns those that the host waits for.
+    fn sort(&self, points: &[Timepoint], submission: &mut Submission<H>) -> Result<Vec<Timepoint>> {
+        let mut host = Vec::new();
+        for point in points {
+            if point.semaphore.query()? >= point.value {
+                continue;
+            }
+            match own::<SubmissionPoint<H::Clock>>(point).and_then(|own| own.pending(point.value)) {
+                // What comes later in a queue begins after all that came before.
+                Some(other) if Arc::ptr_eq(&other.clock, self.hardware.clock()) => submission.waits.push(point.clone()),
+                Some(other) if other.is_reached() => submission.waits.push(point.clone()),
+                Some(other) if self.hardware.can_wait_for(&other.clock) => {
+                    submission.waits.push(point.clone());
+                    submission.device.push(other);
+                }
+                _ => host.push(point.clone()),
+            }
+        }
+        Ok(host)
+    }
+
+    /// Holds something back until `points` are reached. It keeps the timelines of the others alone: those that it is notified by own it,
+    /// and what nothing else refers to will never be reached.
+    pub(super) fn park(self: &Arc<Self>, waiting: Waiting<H>, points: Vec<Timepoint>, scope: Scope) {
+        let parked = Arc::new(Parked {
+            scope,
+            _charge: Charge::of_call_anyway((2 + points.len() as u64) * OBJECT_BYTES),
+            state: Mutex::new((points.len(), Some((Hold::new(self), waiting)))),
+        });
+        for point in points {
+            let parked = parked.clone();
+            point.semaphore.notify(point.value, Box::new(move |outcome| parked.notified(outcome)));
+        }
+    }
+}
+
+/// The points that are not reached yet.
+pub(super) fn unreached(points: &[Timepoint]) -> Result<Vec<Timepoint>> {
+    let mut left = Vec::new();
+    for point in points {
+        if point.semaphore.query()? < point.value {
+            left.push(point.clone());
+        }
+    }
+    Ok(left)
+}
+
+/// Runs an action on a thread, and signals its points. The action may submit to the queue.
+fn run_on_host<H: Hardware>(
+    queue: Hold<H>,
+    action: HostAction,
+    workers: &HostWorkers,
+    signal: Vec<Timepoint>,
+    reclaim: Option<Reclaim>,
+) {
+    // Shared, since no thread may take it.
+    let ending = Arc::new(Mutex::new(Some((queue, signal, reclaim))));
+    let of_work = ending.clone();
+    let take = |ending: &Mutex<Option<_>>| ending.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let work = move || {
+        let Some((_queue, signal, reclaim)) = take(&of_work) else { return };
+        // A panic must not leave the points to nobody.
+        let outcome = guarded("an operation of the queue", || action(&signal)).flatten();
+        if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
+            return;
+        }
+        complete(Box::new(Submission::<H> { signal, reclaim, ..Submission::default() }), outcome);
+    };
+    if let Err(status) = workers.run(work)
+        && let Some((_queue, signal, reclaim)) = take(&ending)
+    {
+        complete(Box::new(Submission::<H> { signal, reclaim, ..Submission::default() }), Err(status));
+    }
+}
+
+/// A failure that is known before anything is submitted: to the points, or to the caller if there are none.
+pub(crate) fn refuse(signal: &[Timepoint], status: Status) -> Result<()> {
+    if signal.is_empty() {
+        return Err(status);
+    }
+    signal_all(signal, Err(status));
+    Ok(())
+}

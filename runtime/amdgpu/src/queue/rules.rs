@@ -1,0 +1,39 @@
+//! The rules of a queue ([`Rule`]) that keep it from hanging and from using what is gone. All of them hold here, so asking costs nothing.
+//! The model checker of `tests/model` breaks one after the other, and has to find each.
+
+/// A rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Who signals a timeline does not submit what waited for it, but leaves it to the feeder of its queue.
+    SignalsDoNotSubmit,
+    /// A submission owns the signals that its packets wait for until it has run.
+    EntriesOwnWaits,
+    /// What ends a call ends its wait for room.
+    LimitsEndBackPressure,
+    /// A submission that is cut short still has all of its parts: others may wait for the last one.
+    CutsKeepEpochs,
+    /// Packets stop before what they use is let go.
+    PacketsStopFirst,
+    /// A failure of a queue ends what waits for its room, too.
+    FailureEndsTheLine,
+    /// A queue that failed lets go of the queues that wait for it.
+    FailureReleasesOthers,
+    /// A submission that has run fails if what it waited for failed.
+    OutcomesOfWaitsCount,
+    /// The threads of a queue stay as long as something may still be submitted to it.
+    HoldsKeepThreads,
+    /// A panic of the host ends no thread of a queue.
+    PanicsAreCaught,
+    /// Threads of queues do not wait for queues to end.
+    DriverThreadsDoNotWait,
+    /// The feeder takes over what its submitter does not wait for any more.
+    FeederTakesOver,
+    /// An entry is there before its packets are.
+    EntriesComeFirst,
+}
+
+/// Whether a rule is kept.
+#[inline(always)]
+pub(crate) const fn keeps(_rule: Rule) -> bool {
+    true
+}

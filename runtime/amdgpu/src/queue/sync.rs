@@ -1,0 +1,28 @@
+//! What the core of a queue takes of the standard library to lock, to wait and to start threads. The model checker of `tests/model` puts
+//! its own in this place, so the core names no others.
+
+use std::io;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+pub(super) use std::sync::atomic;
+pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
+pub(super) use std::thread_local;
+
+use crate::limits::scope::{Scope, ScopeGuard};
+
+/// Starts a thread that nobody joins.
+pub(super) fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name).spawn(run).map(drop)
+}
+
+/// Waits to be notified, but not for long: the caller looks at what else ends its wait.
+pub(super) fn wait_a_while<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    const WHILE: Duration = Duration::from_millis(10);
+    changed.wait_timeout(guard, WHILE).unwrap_or_else(PoisonError::into_inner).0
+}
+
+/// Puts limits in force on the thread.
+pub(super) fn enter(scope: Scope) -> ScopeGuard {
+    scope.enter()
+}
