@@ -28,8 +28,6 @@ pub(crate) enum Rule {
     DriverThreadsDoNotWait,
     /// The feeder takes over what its submitter does not wait for any more.
     FeederTakesOver,
-    /// An entry is there before its packets are.
-    EntriesComeFirst,
 }
 
 /// Whether a rule is kept.

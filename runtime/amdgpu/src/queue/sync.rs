@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) use std::sync::atomic;
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
@@ -16,8 +16,13 @@ pub(super) fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Re
     std::thread::Builder::new().name(name).spawn(run).map(drop)
 }
 
+/// The time.
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
 /// Waits to be notified, but not for long: the caller looks at what else ends its wait.
-pub(super) fn wait_a_while<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+pub(super) fn wait_a_while<'a, T>(_: &'a Mutex<T>, changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     const WHILE: Duration = Duration::from_millis(10);
     changed.wait_timeout(guard, WHILE).unwrap_or_else(PoisonError::into_inner).0
 }

@@ -234,30 +234,26 @@ impl<H: Hardware> Core<H> {
             let submission = if is_last { begun.take().map(|begun| begun.submission) } else { None };
             *left += u64::from(is_last);
             let is_only = self.publish(builder, Entry { epoch, submission })?;
-            if is_limited && is_only {
-                // The completion thread does not know yet that there is a limit to look at.
+            if is_only && (is_limited || self.is_closing()) {
+                // The completion thread does not know yet that there is a time to look at.
                 self.hardware.wake();
             }
         }
     }
 
-    /// Publishes a part. Its entry has to be there when its packets have run. True if it is the only one.
+    /// Publishes a part. Its entry is there before, so that the completion thread finds it when its packets have run. True if it is the
+    /// only one.
     fn publish(&self, builder: &mut H::Builder, mut entry: Entry<H>) -> Result<bool> {
         if !keeps(Rule::EntriesOwnWaits)
             && let Some(submission) = &mut entry.submission
         {
             submission.device.clear();
         }
-        let add = || {
+        let is_only = {
             let mut entries = self.entries();
             entries.push_back(entry);
             entries.len() == 1
         };
-        if !keeps(Rule::EntriesComeFirst) {
-            self.hardware.publish(builder)?;
-            return Ok(add());
-        }
-        let is_only = add();
         self.hardware.publish(builder)?;
         Ok(is_only)
     }

@@ -14,6 +14,7 @@ use crate::hal::timepoints::signal_all;
 use crate::limits::scope::Scope;
 use crate::limits::{CancelSubscription, Limits};
 use crate::queue::rules::{Rule, keeps};
+use crate::queue::sync::now;
 use crate::status::{Result, Status, StatusCode};
 
 /// How often limits are looked at that are over.
@@ -50,7 +51,7 @@ impl<H: Hardware> Core<H> {
         let mut has_failed = false;
         let mut watch = Watch::default();
         // When it completed something last, or was left by its owner.
-        let mut progressed = Instant::now();
+        let mut progressed = now();
         let mut was_closing = false;
         loop {
             // Before anything is looked at: who changes it later ends the wait below.
@@ -61,7 +62,7 @@ impl<H: Hardware> Core<H> {
                 // Looked at after the failure: what completed before the queue failed has not failed.
                 let last = self.drain(drained);
                 if last != drained {
-                    (drained, progressed) = (last, Instant::now());
+                    (drained, progressed) = (last, now());
                 }
             }
             if fails && !has_failed {
@@ -76,7 +77,7 @@ impl<H: Hardware> Core<H> {
                 return;
             }
             if self.is_closing() && !std::mem::replace(&mut was_closing, true) {
-                progressed = Instant::now();
+                progressed = now();
             }
             let until = if has_failed { None } else { self.limit(&mut watch, &mut progressed) };
             self.hardware.wait((!has_failed).then_some(drained + 1), until);
@@ -101,13 +102,12 @@ impl<H: Hardware> Core<H> {
             let cancelled = cancellation.map(|cancellation| cancellation.subscribe(&self.hardware.waker()));
             *watch = Watch { scope: scope.clone(), _cancelled: cancelled, over: None };
         }
-        let now = Instant::now();
+        let now = now();
         if !runs {
             *progressed = now;
         }
-        // Nobody is left who could end it.
-        let is_left = self.is_closing() && !self.is_held();
-        let patience = self.hardware.patience().filter(|_| is_left);
+        // Nobody is left who could end it. What is held back may even wait for that.
+        let patience = self.hardware.patience().filter(|_| self.is_closing());
         let patience = patience.and_then(|patience| progressed.checked_add(patience));
         let limits = scope.limits().filter(|limits| limits.deadline.is_some() || limits.cancellation.is_some());
         // Budgets of memory end no kernels.

@@ -3,13 +3,13 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Core, Hardware, is_driver_thread};
 use crate::limits::scope::Scope;
 use crate::queue::rules::{Rule, keeps};
 use crate::queue::sync::atomic::Ordering;
-use crate::queue::sync::{Condvar, Mutex, MutexGuard, spawn, wait_a_while};
+use crate::queue::sync::{Condvar, Mutex, MutexGuard, now, spawn, wait_a_while};
 use crate::status::{Result, Status};
 
 /// The threads of a queue, which outlive it.
@@ -84,8 +84,8 @@ impl<H: Hardware> Drop for Owner<H> {
             return;
         }
         let scope = Scope::current();
-        let started = Instant::now();
-        let is_long = |patience: Duration| started.elapsed() > patience.saturating_mul(2);
+        let started = now();
+        let is_long = |patience: Duration| now().saturating_duration_since(started) > patience.saturating_mul(2);
         let threads = core.threads.clone();
         let mut running = threads.lock();
         while *running != 0 {
@@ -93,7 +93,7 @@ impl<H: Hardware> Drop for Owner<H> {
             if core.is_held() || scope.check().is_err() || core.hardware.patience().is_some_and(is_long) {
                 return;
             }
-            running = wait_a_while(&threads.ended, running);
+            running = wait_a_while(&threads.running, &threads.ended, running);
         }
     }
 }

@@ -230,10 +230,10 @@ impl<H: Hardware> Submission<H> {
         self.scope = Scope::default();
     }
 
-    /// It will do nothing, and fail with the first such cause.
+    /// It will do nothing from here on, and fail with the first such cause. What it has done already may still run, so it holds all it
+    /// held.
     fn cut(&mut self, cause: Status) {
         self.failure.get_or_insert(cause);
-        self.work.release();
     }
 
     /// Whether there is a time or an event that ends its call.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 use super::completion::complete;
-use super::{Core, Hardware, Hold, Job, Submission, SubmissionPoint, guarded};
+use super::{Core, Hardware, Hold, Job, Submission, SubmissionPoint, Work, guarded};
 use crate::hal::Timepoint;
 use crate::hal::timepoints::signal_all;
 use crate::limits::scope::Scope;
@@ -159,6 +159,7 @@ impl<H: Hardware> Core<H> {
             Some(job) => {
                 if let Err(status) = H::Job::resolve(job, &self.hardware, &mut submission.work) {
                     submission.cut(status);
+                    submission.work.release();
                 }
             }
         }
