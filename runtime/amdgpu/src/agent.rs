@@ -32,6 +32,43 @@ pub struct Pool {
     flags: MemoryPoolFlags,
 }
 
+/// What a dispatch may ask of a GPU.
+#[derive(Clone, Copy, Debug)]
+pub struct DispatchLimits {
+    /// Bytes of memory of a work-group at most.
+    pub group_memory: u32,
+    /// Work-items of a work-group at most.
+    pub workgroup_items: u32,
+    /// The same along each dimension.
+    pub workgroup_size: [u16; 3],
+    /// Work-items of a grid along each dimension at most.
+    pub grid_size: [u32; 3],
+}
+
+impl DispatchLimits {
+    fn query(hsa: &Hsa, agent: Agent) -> Result<Option<DispatchLimits>> {
+        for pool in hsa.pools(agent)? {
+            // SAFETY: the attribute is a `u32`.
+            let segment = MemoryPoolSegment(unsafe { hsa.pool_info::<u32>(pool, MemoryPoolInfo::SEGMENT) }?);
+            if segment != MemoryPoolSegment::GROUP {
+                continue;
+            }
+            // SAFETY: the attributes are a `u64`, a `u32`, three `u16` and three `u32`.
+            let (size, workgroup_items, workgroup_size, grid_size) = unsafe {
+                (
+                    hsa.pool_info::<u64>(pool, MemoryPoolInfo::SIZE)?,
+                    hsa.agent_info(agent, AgentInfo::WORKGROUP_MAX_SIZE)?,
+                    hsa.agent_info(agent, AgentInfo::WORKGROUP_MAX_DIM)?,
+                    hsa.agent_info(agent, AgentInfo::GRID_MAX_DIM)?,
+                )
+            };
+            let group_memory = u32::try_from(size).unwrap_or(u32::MAX);
+            return Ok(Some(DispatchLimits { group_memory, workgroup_items, workgroup_size, grid_size }));
+        }
+        Ok(None)
+    }
+}
+
 /// A GPU.
 pub struct GpuAgent {
     hsa: Arc<Hsa>,
@@ -51,6 +88,8 @@ pub struct GpuAgent {
     pub node: u32,
     /// Most packets of a queue.
     pub queue_max_size: u32,
+    /// What a dispatch may ask of it.
+    pub limits: DispatchLimits,
     /// Its own memory.
     pub local: Pool,
     /// The same, fine-grained, if it has such.
@@ -195,6 +234,7 @@ impl GpuAgent {
             compute_units,
             node,
             queue_max_size,
+            limits: DispatchLimits::query(hsa, agent)?.ok_or_else(|| missing("of work-groups"))?,
             local,
             fine: fine_local,
             local_is_host_visible,

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::agent::GpuAgent;
+use crate::agent::{DispatchLimits, GpuAgent};
 use crate::builtin::Builtins;
 use crate::command_buffer::{DispatchTarget, KernelSource, PublishedMemory, PublishedPool, TransferKernels};
 use crate::executable::AmdExecutable;
@@ -35,6 +35,10 @@ impl KernelSource for AgentSource {
         let own = own.ok_or_else(|| Status::invalid_argument("the executable is for another kind of device"))?;
         let (kernel, export) = own.kernel(&self.agent, function)?;
         Ok(DispatchTarget { kernel, export })
+    }
+
+    fn limits(&self) -> DispatchLimits {
+        self.agent.limits
     }
 
     fn transfers(&self) -> Result<TransferKernels> {

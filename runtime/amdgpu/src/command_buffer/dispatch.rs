@@ -20,6 +20,7 @@ use super::known::Known;
 use super::recorder::{DispatchTarget, Recorder};
 use super::references::{Base, Place};
 use super::template::{MAX_ARGUMENTS, Template};
+use crate::agent::DispatchLimits;
 use crate::executable::LoadedKernel;
 use crate::hal::deferred::DispatchRequest;
 use crate::hal::{BufferRef, BufferUsage, DispatchFlags, ExecutableFunction};
@@ -43,6 +44,10 @@ struct Target {
     implicit_offset: Option<usize>,
     /// Bytes of all arguments.
     length: usize,
+    /// Bytes of memory of a work-group at most.
+    most_group_memory: u32,
+    /// Work-items of a grid along each dimension at most.
+    most_items: [u32; 3],
 }
 
 /// What is known of functions.
@@ -85,8 +90,11 @@ impl Recorder {
         let declared = export.kernel.kernarg_size as usize;
         let length = declared.max(explicit).max(implicit_end);
         if length > MAX_ARGUMENTS / 2 {
-            return Err(Status::out_of_range(format!("`{}`: {length} bytes of arguments", export.kernel.name)));
+            let message = format!("{length} bytes of arguments, a kernel has at most {}", MAX_ARGUMENTS / 2);
+            return Err(Status::out_of_range(message));
         }
+        let limits = self.source.limits();
+        check_kernel(&kernel, export.workgroup_size, &limits)?;
         // Before its address is kept.
         self.work.references.hold(request.executable)?;
         Ok(*self.work.targets.0.add(
@@ -101,6 +109,8 @@ impl Recorder {
                 declared,
                 implicit_offset,
                 length,
+                most_group_memory: limits.group_memory,
+                most_items: limits.grid_size,
             },
         ))
     }
@@ -120,7 +130,7 @@ impl Recorder {
         if flags.intersects(DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS | DispatchFlags::STATIC_INDIRECT_ARGUMENTS) {
             return Err(Status::unimplemented("the driver `amdgpu` does not read blocks of arguments from buffers"));
         }
-        let target = self.target(request)?;
+        let target = self.target(request).map_err(|status| self.named(request, status))?;
         let mut places = std::mem::take(&mut self.work.places);
         places.clear();
         let recorded = self.dispatch_to(&target, request, &mut places);
@@ -160,15 +170,15 @@ impl Recorder {
             return Ok(());
         }
         let mut grid_size = [0; 3];
-        for (items, (count, size)) in grid_size.iter_mut().zip(count.iter().zip(&declared)) {
-            *items = count.checked_mul(*size).ok_or_else(|| {
-                Status::out_of_range(format!("{count:?} work-groups of {size:?} work-items are too many"))
-            })?;
+        for ((items, most), (count, size)) in
+            grid_size.iter_mut().zip(&target.most_items).zip(count.iter().zip(&declared))
+        {
+            let product = count.checked_mul(*size).filter(|items| items <= most);
+            *items = product.ok_or_else(|| too_many_items(count, *size, *most))?;
         }
         let local = request.config.dynamic_workgroup_local_memory;
-        let group_size = target.kernel.group_size.checked_add(local);
-        let group_size =
-            group_size.ok_or_else(|| Status::out_of_range(format!("{local} bytes of work-group memory")))?;
+        let group_size = target.kernel.group_size.checked_add(local).filter(|size| *size <= target.most_group_memory);
+        let group_size = group_size.ok_or_else(|| too_much_group_memory(target, local))?;
         let mut is_known = true;
         for (ordinal, binding) in request.bindings.iter().enumerate() {
             let place = references.place(binding, BufferUsage::empty());
@@ -254,6 +264,44 @@ impl Recorder {
     }
 }
 
+/// The least that a wave has room for on every processor: 8 MiB for 32 work-items.
+const MOST_PRIVATE: u32 = (8 << 20) / 32;
+
+/// Checks what a kernel asks of the device whatever it is dispatched with.
+fn check_kernel(kernel: &LoadedKernel, workgroup_size: [u16; 3], limits: &DispatchLimits) -> Result<()> {
+    let DispatchLimits { workgroup_items: most, workgroup_size: most_sizes, .. } = limits;
+    let items: u64 = workgroup_size.iter().map(|size| u64::from(*size)).product();
+    let is_larger = workgroup_size.iter().zip(most_sizes).any(|(size, most)| size > most);
+    if items > u64::from(*most) || is_larger {
+        let message = format!(
+            "work-groups of {workgroup_size:?} work-items, which are {items}: the device has at most {most_sizes:?}, and {most} together"
+        );
+        return Err(Status::invalid_argument(message));
+    }
+    if kernel.private_size > MOST_PRIVATE {
+        let message = format!("{} bytes of memory of a work-item: at most {MOST_PRIVATE}", kernel.private_size);
+        return Err(Status::invalid_argument(message));
+    }
+    Ok(())
+}
+
+#[cold]
+fn too_many_items(count: &u32, size: u32, most: u32) -> Status {
+    let items = u64::from(*count) * u64::from(size);
+    Status::out_of_range(format!(
+        "{count} work-groups of {size} work-items along a dimension are {items} work-items: the device has at most {most}"
+    ))
+}
+
+#[cold]
+fn too_much_group_memory(target: &Target, local: u32) -> Status {
+    let own = target.kernel.group_size;
+    let (need, most) = (u64::from(own) + u64::from(local), target.most_group_memory);
+    Status::invalid_argument(format!(
+        "{need} bytes of work-group memory, {own} of the kernel and {local} of the dispatch: the device has {most}"
+    ))
+}
+
 /// The arguments of a dispatch.
 struct Values<'a> {
     /// The bindings, whose addresses come first.
@@ -300,4 +348,32 @@ fn indirect_length(length: u64) -> Result<u64> {
         return Ok(COUNTS);
     }
     Err(Status::out_of_range(format!("{length} bytes for the size of a grid: expected {COUNTS}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_limits_have_both_numbers() {
+        let limits = DispatchLimits {
+            group_memory: 1 << 16,
+            workgroup_items: 1024,
+            workgroup_size: [1024, 1024, 64],
+            grid_size: [u32::MAX; 3],
+        };
+        let kernel = LoadedKernel { object: 64, private_size: MOST_PRIVATE, group_size: 0 };
+        let refused =
+            |kernel: &LoadedKernel, size| check_kernel(kernel, size, &limits).expect_err("too much").to_string();
+        check_kernel(&kernel, [1024, 1, 1], &limits).expect("it has room");
+        assert!(
+            refused(&kernel, [1024, 2, 1])
+                .contains("which are 2048: the device has at most [1024, 1024, 64], and 1024")
+        );
+        assert!(refused(&kernel, [1, 1, 65]).contains("[1, 1, 65]"));
+        let large = LoadedKernel { private_size: MOST_PRIVATE + 1, ..kernel };
+        assert!(refused(&large, [1, 1, 1]).contains("262145 bytes of memory of a work-item: at most 262144"));
+        let message = too_many_items(&(1 << 20), 8192, u32::MAX).to_string();
+        assert!(message.contains("8589934592 work-items") && message.contains("at most 4294967295"), "{message}");
+    }
 }

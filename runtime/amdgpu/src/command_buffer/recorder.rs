@@ -14,6 +14,7 @@ use super::published::{PublishedArguments, PublishedMemory};
 use super::references::{Base, Place, References};
 use super::template::{MAX_ARGUMENTS, Template};
 use super::transfer::{Operation, TRANSFER_ARGUMENTS, TransferKernels, check_copy, check_fill};
+use crate::agent::DispatchLimits;
 use crate::executable::{Export, LoadedKernel};
 use crate::hal::deferred::{self, DeferredCommandBuffer, DispatchRequest};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
@@ -43,6 +44,9 @@ pub trait KernelSource: Debug + Send + Sync {
         executable: &'a Arc<dyn Executable>,
         function: ExecutableFunction,
     ) -> Result<DispatchTarget<'a>>;
+
+    /// What a dispatch may ask of the device.
+    fn limits(&self) -> DispatchLimits;
 
     /// The driver's own kernels.
     ///

@@ -11,6 +11,7 @@ use super::{
     ArgumentMemory, DispatchTarget, KernelSource, Program, PublishedMemory, Recorder, Resolved, RingPlace, Template,
     TransferKernels,
 };
+use crate::agent::DispatchLimits;
 use crate::executable::{Container, LoadedKernel};
 use crate::hal::deferred::{DispatchRequest, Recorder as _};
 use crate::hal::transient::{Memory, TransientBuffer};
@@ -103,6 +104,15 @@ impl KernelSource for Source {
         let export = &executable.0.exports[function.0 as usize];
         let kernel = LoadedKernel { object: 0x1000 + function.0 * 64, private_size: 16, group_size: 32 };
         Ok(DispatchTarget { kernel, export })
+    }
+
+    fn limits(&self) -> DispatchLimits {
+        DispatchLimits {
+            group_memory: 1 << 16,
+            workgroup_items: 1024,
+            workgroup_size: [1024; 3],
+            grid_size: [u32::MAX, u32::MAX, 1 << 20],
+        }
     }
 
     fn transfers(&self) -> Result<TransferKernels> {

@@ -235,6 +235,27 @@ fn the_drop_of_a_device_ends_a_kernel_that_does_not_end() {
     });
 }
 
+/// More work-group memory than the GPU has is refused with both numbers, and the queue goes on.
+#[test]
+fn too_much_work_group_memory_is_refused() {
+    let machine = Machine::new("");
+    let device = machine.device("", &[]);
+    let memory = device.buffer(256, DEVICE);
+    let (executable, bindings) = (device.executable(), [whole(&memory), whole(&memory)]);
+    let local = 1 << 20;
+    let config =
+        DispatchConfig { workgroup_count: [2, 1, 1], dynamic_workgroup_local_memory: local, ..Default::default() };
+    let (line, function, flags) = (device.timeline(), ExecutableFunction(ABS), DispatchFlags::empty());
+    let refused = device
+        .queue_dispatch(queue(0), &[], &[at(&line, 1)], &executable, function, &config, &[], &bindings, flags)
+        .expect_err("there is not so much");
+    assert_eq!(refused.code(), StatusCode::InvalidArgument, "{refused}");
+    assert!(refused.message().contains("1048576") && refused.message().contains("65536"), "{refused}");
+    let after = device.timeline();
+    device.fill(0, &[], &[at(&after, 1)], &memory, 2);
+    soon(&after, 1).expect("the queue goes on");
+}
+
 /// The cancellation of a call ends its wait for room in the ring.
 #[test]
 fn a_cancellation_ends_back_pressure() {
