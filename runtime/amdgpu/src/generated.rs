@@ -5,8 +5,3 @@
 pub mod amdgpu_executable {
     include!(concat!(env!("OUT_DIR"), "/schema/amdgpu_executable.rs"));
 }
-
-/// Processors of AMD GPUs.
-pub mod amdgpu_targets {
-    include!(concat!(env!("OUT_DIR"), "/schema/amdgpu_targets.rs"));
-}

@@ -7,8 +7,7 @@
 use std::fmt;
 
 use vireo_hsa::code_object::CodeObjectFlags;
-
-use crate::generated::amdgpu_targets::{PROCESSORS, Processor};
+use vireo_hsa::targets::{PROCESSORS, Processor};
 
 /// Longest text of a target.
 const MAX_LENGTH: usize = 128;

@@ -15,6 +15,11 @@ pub mod code_object {
     include!(concat!(env!("OUT_DIR"), "/amdgpu/code_object.rs"));
 }
 
+/// The processors of AMD GPUs.
+pub mod targets {
+    include!(concat!(env!("OUT_DIR"), "/schema/amdgpu_targets.rs"));
+}
+
 /// Types of the HSA library.
 pub mod hsa {
     use crate::fields::{BitField, Dump, HexRow, WordDump};

@@ -18,7 +18,8 @@ use vireo_core::status::Status;
 
 pub use fields::{BitField, FieldError, ReadError};
 pub use generated::{
-    code_object, command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal, topology,
+    code_object, command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal, targets,
+    topology,
 };
 
 /// A function of the HSA library.

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_core::pages::PageMapping;
-use vireo_hsa::code_object::{CodeObjectMachine, GFX11_PREFIX, KERNEL_DESCRIPTOR_SUFFIX};
+use vireo_hsa::code_object::{CodeObjectMachine, KERNEL_DESCRIPTOR_SUFFIX};
 use vireo_hsa::hsa::{
     Agent as AgentHandle, CodeObjectStorage, Executable as ExecutableHandle, ExecutableSymbolInfo, HsaStatus,
     LoadedCodeObjectInfo, LoadedCodeObjectKind, SegmentDescriptor, SymbolKind, SymbolLinkage,
 };
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_hsa::targets::{PROCESSORS, Processor};
 
 use crate::agents::Agent;
 use crate::code_object::elf::CodeObject;
@@ -117,12 +118,21 @@ impl Executable {
     }
 }
 
-/// True if code for `machine` runs on the processor `isa`.
-fn runs_on(machine: CodeObjectMachine, isa: &str) -> bool {
-    match machine {
-        CodeObjectMachine::GFX11_GENERIC => isa.starts_with(GFX11_PREFIX),
-        _ => machine.name() == Some(isa),
-    }
+/// The processor that code is for, by its number in the flags of the file.
+fn processor_of(machine: CodeObjectMachine) -> Option<&'static Processor> {
+    PROCESSORS.iter().find(|processor| processor.mach == u32::from(machine.0))
+}
+
+/// True if code for `processor` runs on the processor `isa`: it is the same, or its generic target.
+fn runs_on(processor: &Processor, isa: &str) -> bool {
+    let agent = PROCESSORS.iter().find(|agent| agent.name == isa);
+    agent.is_some_and(|agent| agent.name == processor.name || agent.generic == processor.name)
+}
+
+/// The processor in a target of metadata: triples differ between compilers, and features follow.
+fn processor_name(target: &str) -> &str {
+    let target = target.rfind("-gfx").map_or(target, |at| &target[at + 1..]);
+    target.split(':').next().unwrap_or(target)
 }
 
 impl LoadedObject {
@@ -141,21 +151,16 @@ impl LoadedObject {
         let error = |what: &str| CodeObjectError::new(what);
         let object = CodeObject::parse(bytes)?;
         let machine = object.flags.machine();
-        if !runs_on(machine, &topology.isa) {
-            let machine = machine.name().map_or_else(|| format!("machine {:#x}", machine.0), str::to_string);
-            return Err(error(&format!("it is for {machine}, and the agent is a {}", topology.isa)));
+        let processor =
+            processor_of(machine).ok_or_else(|| error(&format!("no processor is machine {:#x}", machine.0)))?;
+        if !runs_on(processor, &topology.isa) {
+            return Err(error(&format!("it is for {}, and the agent is a {}", processor.name, topology.isa)));
         }
         let metadata = metadata::read(&object)?;
         if let Some(metadata) = &metadata
-            && machine != CodeObjectMachine::GFX11_GENERIC
-            // Compilers differ in the triple before the processor.
-            && metadata.target.rsplit('-').next() != Some(&topology.isa)
+            && processor_name(&metadata.target) != processor.name
         {
-            return Err(error(&format!(
-                "its target is `{}` instead of `{}`",
-                metadata.target,
-                Agent::isa_name(topology)
-            )));
+            return Err(error(&format!("its target is `{}` instead of `{}`", metadata.target, processor.name)));
         }
         let kernels = metadata.map(|metadata| metadata.kernels).unwrap_or_default();
         let span = usize::try_from(object.span).map_err(|_| error("it is too large"))?;

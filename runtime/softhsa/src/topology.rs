@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use vireo_hsa::targets::PROCESSORS;
 
 use vireo_core::byte_size;
 use vireo_simt::sanitize::Checks;
@@ -158,8 +159,7 @@ impl Topology {
         if self.compute_units == 0 || self.compute_units > 1 << 16 {
             return wrong(format!("compute-units: {} is not between 1 and {}", self.compute_units, 1 << 16));
         }
-        // Names go into fields of 64 characters.
-        if self.isa.is_empty() || self.isa.len() > 32 || !self.isa.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        if !PROCESSORS.iter().any(|processor| processor.name == self.isa) {
             return wrong(format!("isa: `{}` is not the name of a processor", self.isa));
         }
         if self.host_writes == HostWrites::UntilFlush && !self.has(Feature::Hdp) {

@@ -18,6 +18,7 @@ use vireo_hal::{
 };
 use vireo_hsa::hsa_symbols::HsaFunctions;
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_hsa::targets::PROCESSORS;
 use vireo_simt::{Fault, Port, Trap, TrapKind};
 use vireo_softhsa::{KernelDispatch, KernelRunner, PacketObserver, Topology};
 
@@ -28,14 +29,22 @@ pub const KERNELS: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_g
 pub const ADD: u64 = 0;
 pub const ABS: u64 = 1;
 
-/// The driver's own kernels.
-const BUILTINS: &[u8] = include_bytes!("../../src/builtin/kernels_gfx1100.hsaco");
+/// The driver's own kernels for a processor: its own, those of its generic target, or none.
+pub fn builtins(isa: &str) -> Option<Vec<u8>> {
+    let processor = PROCESSORS.iter().find(|processor| processor.name == isa)?;
+    let read = |name: &str| {
+        let file = format!("{}/src/builtin/kernels_{name}.hsaco", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read(file).ok()
+    };
+    read(isa).or_else(|| read(processor.generic))
+}
 
 /// The names of kernels by what tells their descriptors apart: the distance to the code, and the size of arguments.
-fn names() -> HashMap<(i64, u32), String> {
+fn names(isa: &str) -> HashMap<(i64, u32), String> {
     let mut names = HashMap::new();
     let executable = Container::read(KERNELS).expect("well-formed");
-    for image in executable.modules.iter().copied().chain([BUILTINS]) {
+    let builtins = builtins(isa);
+    for image in executable.modules.iter().copied().chain(builtins.as_deref()) {
         let file = object::File::parse(image).expect("an ELF file");
         for symbol in file.dynamic_symbols() {
             let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
@@ -287,7 +296,7 @@ impl Machine {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let topology: Topology = topology.parse().expect("a topology");
-        let own = Runner { names: names(), ..Runner::default() };
+        let own = Runner { names: names(&topology.isa), ..Runner::default() };
         let (ran, endless, gate) = (own.ran.clone(), own.endless.clone(), own.gate.clone());
         let runner = runner(own);
         // Threads of a device that ended before its operations may still let go of the library.
