@@ -131,13 +131,16 @@ fn frames_have_room_for_arguments_that_code_does_not_name() {
 /// a file does not tell those that were written from those that were not.
 #[test]
 fn stated_registers_survive() {
+    /// The counts that a text states, by those that follow from the code.
+    type Counts = dyn Fn((u32, u32)) -> (u32, u32);
+
     let mut accepted = 0;
     for path in fixtures("vmasm") {
         let module = Module::from_file(path.with_extension("vmfb")).unwrap_or_else(|status| panic!("{status}"));
         let plain = disassemble(module.archive().unwrap(), module.functions());
         let inferred: Vec<_> =
             module.archive().unwrap().functions().map(|function| (function.slots, function.refs)).collect();
-        let stated = |counts: &dyn Fn((u32, u32)) -> (u32, u32)| -> String {
+        let stated = |counts: &Counts| -> String {
             let mut ordinal = 0;
             let line = |line: &str| match line.strip_prefix("vm.func @").and(line.strip_suffix(" {")) {
                 Some(head) if !line.contains(" registers(") => {
@@ -153,7 +156,7 @@ fn stated_registers_survive() {
             };
             plain.lines().map(line).collect()
         };
-        let all: [&dyn Fn((u32, u32)) -> (u32, u32); 5] = [
+        let all: [&Counts; 5] = [
             &|(slots, refs)| if slots < 2 && refs < 2 { (0, 0) } else { (slots, refs) },
             &|counts| counts,
             &|(slots, refs)| (slots + 1, refs),

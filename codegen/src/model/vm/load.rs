@@ -266,6 +266,14 @@ impl Isa {
             return raw.structure.is_some().then(Vec::new);
         }
         let origin = entry.origin_of("encoding");
+        if raw.encoding.contains('(') != raw.encoding.ends_with(')') || raw.encoding.matches(['(', ')']).count() > 2 {
+            let message = format!(
+                "`{}` is not an encoding: expected a name, or one with types as in `binary(i32)`",
+                raw.encoding
+            );
+            diagnostics.error(&origin, message);
+            return None;
+        }
         let (name, arguments) = split_parameters(&raw.encoding);
         let Some(encoding) = self.encodings.iter().find(|encoding| encoding.name == name) else {
             let known = self.encodings.iter().map(|encoding| encoding.name.as_str());
