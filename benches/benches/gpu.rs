@@ -1,8 +1,8 @@
 //! The benchmark of the interpreter of GPU code: instructions of waves per second of one core, for each kernel of the programs in
 //! `fixtures/gpu`, the slowest first.
 //!
-//! `cargo bench -p vireo-benches --bench gpu`, with parts of names of programs after `--` to choose some. The software agent runs the kernels on
-//! one thread, whose own time counts; the best of several runs.
+//! `cargo bench -p vireo-benches --bench gpu`, with parts of names of programs after `--` to choose some. The software agent runs the
+//! kernels on one thread, whose own time counts; the best of several runs.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,8 +1,8 @@
 //! The targets for GPUs: readers of the driver `amdgpu`, the loader and the packet processors of the software agent, and the
 //! interpreter of gfx11 code.
 //!
-//! Addresses differ from run to run, so inputs of `gpu_packets` name them: a number whose high 16 bits are [`PLACE`] is one of memory, of a signal or
-//! of a kernel, as the next 16 bits say.
+//! Addresses differ from run to run, so inputs of `gpu_packets` name them: a number whose high 16 bits are [`PLACE`] is one of memory, of a
+//! signal or of a kernel, as the next 16 bits say.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};

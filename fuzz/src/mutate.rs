@@ -90,7 +90,8 @@ fn piece(length: usize, random: &mut Rng) -> Range<usize> {
     start..start + random.usize(1..=(length - start).min(MAX_PIECE))
 }
 
-/// Sets a little-endian number of one to eight bytes to a telling value, to a length or an offset in the file, or to one a little greater or smaller.
+/// Sets a little-endian number of one to eight bytes to a telling value, to a length or an offset in the file, or to one a little greater
+/// or smaller.
 fn set_number(bytes: &mut [u8], at: usize, random: &mut Rng) {
     let width = 1 << random.u32(..4);
     // Most formats align numbers.

@@ -66,7 +66,8 @@ pub(super) fn archives() -> Vec<Seed> {
     seeds
 }
 
-/// Texts of the assembler: those of `fixtures/`, modules as the disassembler writes them, and short ones, which one wrong line does not end early.
+/// Texts of the assembler: those of `fixtures/`, modules as the disassembler writes them, and short ones, which one wrong line does not end
+/// early.
 pub(super) fn texts() -> Vec<Seed> {
     let mut seeds = fixtures("vmasm");
     for Seed { name, bytes } in modules() {

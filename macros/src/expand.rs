@@ -202,8 +202,8 @@ fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &
 }
 
 /// One call of a shim with a closure that calls the method. References are checked first, in their order, then what the spec says that
-/// the values are. The shim of an earlier form passes its arguments, of which those of the method are made before anything else. Only a method that
-/// takes the state of the module has its type checked.
+/// the values are. The shim of an earlier form passes its arguments, of which those of the method are made before anything else. Only a
+/// method that takes the state of the module has its type checked.
 fn call(export: &Export, shim: &TokenStream, adaptor: Option<&abi::Adaptor>, state: &TokenStream) -> TokenStream {
     let signature = &export.signature;
     let names: Vec<_> = (0..signature.args.len()).map(|index| format_ident!("a{index}")).collect();

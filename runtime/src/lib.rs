@@ -16,8 +16,9 @@
 //! # }
 //! ```
 //!
-//! A [`Session`] is a model with state on its devices; many can share one [`Model`]. [`inference`] has both, with what calls take and return.
-//! Below it are the [virtual machine](vm), [devices](hal) and [parameters](io), for hosts that want to say themselves what a program gets.
+//! A [`Session`] is a model with state on its devices; many can share one [`Model`]. [`inference`] has both, with what calls take and
+//! return. Below it are the [virtual machine](vm), [devices](hal) and [parameters](io), for hosts that want to say themselves what a
+//! program gets.
 //!
 //! Everything is `Send + Sync`, and functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
 //! frames of the program that were active.
@@ -71,8 +72,8 @@ mod guides {
 #[cfg(feature = "hal")]
 pub use vireo_inference::{Input, Model, Session, inputs};
 
-/// Makes a type for a compiled model: `Bound`, with a method for each function that the model declares. The path is relative to the `Cargo.toml`
-/// of the crate. A build follows when the file changes, and the file becomes part of the program.
+/// Makes a type for a compiled model: `Bound`, with a method for each function that the model declares. The path is relative to the
+/// `Cargo.toml` of the crate. A build follows when the file changes, and the file becomes part of the program.
 ///
 /// ```
 /// mod mlp {
@@ -87,9 +88,9 @@ pub use vireo_inference::{Input, Model, Session, inputs};
 /// # }
 /// ```
 ///
-/// Arguments are numbers, arrays of arrays of the shape of a tensor, slices for tensors of one dimension of any size, tensors of the host or the
-/// device, and with the feature `ndarray` arrays. An argument of another type is an error of the Rust compiler that names argument, expected
-/// and found:
+/// Arguments are numbers, arrays of arrays of the shape of a tensor, slices for tensors of one dimension of any size, tensors of the host
+/// or the device, and with the feature `ndarray` arrays. An argument of another type is an error of the Rust compiler that names argument,
+/// expected and found:
 ///
 /// ```compile_fail
 /// # mod mlp {
@@ -141,8 +142,8 @@ pub mod asm {
 
 /// Bytecode: functions that the verifier has accepted.
 pub mod bytecode {
-    // The decoded form of functions, which changes with the ops: for the command line, tests and benchmarks. Texts of whole modules are stable:
-    // `asm::disassemble` writes them.
+    // The decoded form of functions, which changes with the ops: for the command line, tests and benchmarks. Texts of whole modules are
+    // stable: `asm::disassemble` writes them.
     #[doc(hidden)]
     pub use vireo_module::bytecode::{
         AnyReg, Block, BlockId, CallForm, CallId, CallSite, Callee, CasesId, Decoded, Edge, EdgeId, F32Bits, F64Bits,
@@ -169,8 +170,8 @@ pub mod abi {
 
 /// The execution of programs: limits of calls, the tiers, what programs print and trace.
 pub mod interp {
-    // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier. What is compiled in the background, for
-    // tests and for what measures.
+    // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier. What is compiled in the
+    // background, for tests and for what measures.
     #[doc(hidden)]
     pub use vireo_core::background;
     #[doc(hidden)]

@@ -231,8 +231,8 @@ fn check(name: &str, device: &Arc<dyn Device>, how: How, allowed: u64) {
 fn calls_with_static_shapes_allocate_nothing() {
     /// The host gets the results of a polled call in a new list.
     const LISTS: u64 = COUNTED as u64;
-    /// If two threads let go of the same object in the same moment, neither of them can keep it. Mostly that happens to none or a few of the
-    /// calls, but when another process takes a processor away it may be a quarter.
+    /// If two threads let go of the same object in the same moment, neither of them can keep it. Mostly that happens to none or a few of
+    /// the calls, but when another process takes a processor away it may be a quarter.
     const NOW_AND_THEN: u64 = COUNTED as u64 / 2;
     let (sync, task, eager) = (device("local-sync"), device("local-task"), eager_task());
     check("local-sync", &sync, How::Into, 0);

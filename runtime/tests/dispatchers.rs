@@ -287,8 +287,8 @@ fn branches_of_the_interpreter_bring_values_of_their_own() {
     }
 }
 
-/// A search for zeros in a buffer of as many bytes as the first argument says. If the second is 1 it goes on ten bytes after the end, and if that is 0
-/// there is no buffer. The interpreter has a handler for such a loop, which is entered and left in many ways.
+/// A search for zeros in a buffer of as many bytes as the first argument says. If the second is 1 it goes on ten bytes after the end, and
+/// if that is 0 there is no buffer. The interpreter has a handler for such a loop, which is entered and left in many ways.
 const SEARCH: &str = r"
 vm.module @m version 0
 vm.export @f0

@@ -1,5 +1,5 @@
-//! Memory of programs is what they are charged: objects of every kind that a program can make and keep, of drawn sizes, against what the process has
-//! allocated for them. A program of its own, because it replaces the allocator of the process.
+//! Memory of programs is what they are charged: objects of every kind that a program can make and keep, of drawn sizes, against what the
+//! process has allocated for them. A program of its own, because it replaces the allocator of the process.
 //!
 //! `VIREO_MEMORY_SEED` draws other sizes, `VIREO_MEMORY_ROUNDS` more of them.
 
@@ -50,9 +50,9 @@ struct Kind {
     largest: i64,
 }
 
-/// Registers that bodies use: `%i14:15` is the size, `%i2` the alignment, `%i16:17` zero, `%i18:19` -1, `%i20:21` one, `%i22` zero, `%i10` counts the
-/// iterations; `%r4` is a device, `%r5` its allocator, `%r6` a VM buffer of 64 KiB, `%r7` one of a device of 64 KiB, `%r8` null, `%r9` a fence that is
-/// never signalled.
+/// Registers that bodies use: `%i14:15` is the size, `%i2` the alignment, `%i16:17` zero, `%i18:19` -1, `%i20:21` one, `%i22` zero, `%i10`
+/// counts the iterations; `%r4` is a device, `%r5` its allocator, `%r6` a VM buffer of 64 KiB, `%r7` one of a device of 64 KiB, `%r8` null,
+/// `%r9` a fence that is never signalled.
 const KINDS: &[Kind] = &[
     Kind { name: "buffers", body: "%r2 = vm.buffer.alloc %i14:15, %i2", largest: 1 << 22 },
     Kind { name: "clones", body: "%r2 = vm.buffer.clone %r6, %i16:17, %i14:15, %i2", largest: 1 << 16 },

@@ -1,4 +1,5 @@
-//! A thousand damaged module files (250 in builds without optimisation): each is refused or loads, and what loads runs to an end. Nothing crashes, hangs or panics.
+//! A thousand damaged module files (250 in builds without optimisation): each is refused or loads, and what loads runs to an end. Nothing
+//! crashes, hangs or panics.
 //!
 //! The damage is deterministic: bit flips, bytes and words set to telling values, cuts, shifts, and pieces of other modules, aimed at
 //! the FlatBuffer and at the code most of the time. `VIREO_MUTANT=17` runs one mutant alone and tells about it,
@@ -6,7 +7,8 @@
 //!
 //! Files run under `SecurityPolicy::untrusted` with less of everything; one that takes much longer than its limits fails the test.
 //! `VIREO_MUTANTS=1000000 cargo test --release -p vireo-runtime --test mutants` takes a while.
-//! Executables in portable bytecode are damaged by themselves as well, and their kernels run. Native kernels never run here; `support/exercise.rs` says how and why. Damaged texts go through the assembler in the same way.
+//! Executables in portable bytecode are damaged by themselves as well, and their kernels run. Native kernels never run here;
+//! `support/exercise.rs` says how and why. Damaged texts go through the assembler in the same way.
 
 #[path = "support/exercise.rs"]
 mod exercise;

@@ -174,8 +174,9 @@ fn a_list_in_a_list_and_so_on() {
     assert_returns("below.nest", &[links()], links());
 }
 
-/// `storages` wraps the storage of what it has wrapped before, again and again; `barriers` lets each of many barriers wait for the one before it, and
-/// `kept` puts each fence and each buffer into a list with what was before. All drop it at the end, and `signals` lets the barriers run first.
+/// `storages` wraps the storage of what it has wrapped before, again and again; `barriers` lets each of many barriers wait for the one
+/// before it, and `kept` puts each fence and each buffer into a list with what was before. All drop it at the end, and `signals` lets the
+/// barriers run first.
 const OWNERS: &str = "
 vm.module @owners version 0
 vm.type !vm.buffer

@@ -1,6 +1,7 @@
 //! A small model is called many times: nothing is left behind by a call.
 //!
-//! A program of its own, because what other tests allocate would be counted too. `VIREO_SOAK_CALLS=1000000` calls it so often on each device.
+//! A program of its own, because what other tests allocate would be counted too. `VIREO_SOAK_CALLS=1000000` calls it so often on each
+//! device.
 #![cfg(all(target_arch = "x86_64", unix))]
 
 #[path = "support/counting.rs"]

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use super::{target, workspace};
 
-/// The features of the library in tests of the workspace. With these, the same profiles and the dependencies of `workspace-hack`, what was built for
-/// those is used again.
+/// The features of the library in tests of the workspace. With these, the same profiles and the dependencies of `workspace-hack`, what was
+/// built for those is used again.
 const FEATURES: &str = r#""bind", "files", "half", "ndarray", "software-agents""#;
 
 /// Builds and runs the program.

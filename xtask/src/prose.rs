@@ -1,8 +1,8 @@
 //! `cargo xtask prose`: counts the comments that break the rules of prose, of which there may only be fewer from change to change.
 //!
-//! A comment names its subject with a noun of the field, and a `SAFETY` comment names the invariant that its block relies on. Comments that do
-//! neither are found by their first words. `xtask/prose.txt` has how many of each kind are left: more of them fail a test of this crate, and
-//! the command writes the lower counts.
+//! A comment names its subject with a noun of the field, and a `SAFETY` comment names the invariant that its block relies on. Comments that
+//! do neither are found by their first words. `xtask/prose.txt` has how many of each kind are left: more of them fail a test of this crate,
+//! and the command writes the lower counts.
 
 use std::fs;
 use std::path::Path;

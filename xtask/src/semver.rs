@@ -1,8 +1,8 @@
 //! `cargo xtask semver`: compares what users see of the library `vireo` with `snapshots/api/`, so that a change of it is seen in review.
 //!
-//! The library is a facade: it exports items of other crates, and rustdoc's JSON of a crate has the items of that crate alone. So the names come
-//! from the JSON of `vireo`, and the signatures of each from that of the crate that defines it, as `public-api` renders them. Items that are
-//! hidden from the documentation are no part of it.
+//! The library is a facade: it exports items of other crates, and rustdoc's JSON of a crate has the items of that crate alone. So the names
+//! come from the JSON of `vireo`, and the signatures of each from that of the crate that defines it, as `public-api` renders them. Items
+//! that are hidden from the documentation are no part of it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::env;

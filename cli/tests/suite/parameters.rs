@@ -1,4 +1,5 @@
-//! Programs with parameters, and `vireo params`, against what the tools of the reference runtime printed (`fixtures/parameters/recorded.json`).
+//! Programs with parameters, and `vireo params`, against what the tools of the reference runtime printed
+//! (`fixtures/parameters/recorded.json`).
 
 use std::path::{Path, PathBuf};
 

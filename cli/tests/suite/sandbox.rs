@@ -1,5 +1,5 @@
-//! Modules that attack the sandbox (`fixtures/sandbox/`), each on every tier and both local devices: the process ends by itself, in time, with an error or
-//! the right result, and within the memory that it may use.
+//! Modules that attack the sandbox (`fixtures/sandbox/`), each on every tier and both local devices: the process ends by itself, in time,
+//! with an error or the right result, and within the memory that it may use.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,8 +14,8 @@ const DEVICES: [&str; 2] = ["--device=local-sync", "--device=local-task"];
 /// The limits of the programs.
 const TIMEOUT: &str = "--timeout=1";
 const MEMORY: u64 = 64 << 20;
-/// When a process is taken to hang. That is far more than the time limit, because builds and machines of tests may be slow: the attacks that were
-/// found took a multiple of it, or for ever.
+/// When a process is taken to hang. That is far more than the time limit, because builds and machines of tests may be slow: the attacks
+/// that were found took a multiple of it, or for ever.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The memory of a process without a program, for its code and threads, and for rounding by the system.
 const PROCESS: u64 = 64 << 20;

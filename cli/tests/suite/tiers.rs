@@ -253,8 +253,8 @@ fn kernels_inside_a_module_are_shown() {
     assert!(!dump("mlp.vmfb", &[]).stdout.contains("// executable"));
 }
 
-/// Guards that are not proved to cover the accesses that lean on them are left out, which makes code slower. So a pass that makes such guards for any
-/// program of the fixtures fails here.
+/// Guards that are not proved to cover the accesses that lean on them are left out, which makes code slower. So a pass that makes such
+/// guards for any program of the fixtures fails here.
 #[test]
 fn guards_of_all_fixtures_are_proved() {
     if !has_jit() {

@@ -1,5 +1,5 @@
-//! Numbers of bytes as text: printing in the unit that fits, and parsing with or without a unit. The command and the summaries of the library
-//! print them; flags and specs of allocators are parsed.
+//! Numbers of bytes as text: printing in the unit that fits, and parsing with or without a unit. The command and the summaries of the
+//! library print them; flags and specs of allocators are parsed.
 
 /// The binary units, largest first.
 const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];

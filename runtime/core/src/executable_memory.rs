@@ -27,8 +27,8 @@ pub struct SealedImage {
     ranges: Vec<(Range<usize>, Protection)>,
 }
 
-/// A code space: reserved address space to which code is added function by function, in one mapping as long as that is large enough. Guard pages at
-/// its ends, and pages without code, cannot be accessed.
+/// A code space: reserved address space to which code is added function by function, in one mapping as long as that is large enough. Guard
+/// pages at its ends, and pages without code, cannot be accessed.
 pub struct CodeSpace {
     /// Bytes of a mapping.
     length: usize,
@@ -54,8 +54,8 @@ impl CodeSpace {
         }
         let (pages, used) = mappings.last_mut().ok_or_else(exhausted)?;
         let range = *used..*used + size;
-        // SAFETY: the range has been checked to be within the mapping and is unused: the used bytes end where it begins. While it is writable, only
-        // this function has its address.
+        // SAFETY: the range has been checked to be within the mapping and is unused: the used bytes end where it begins. While it is
+        // writable, only this function has its address.
         unsafe {
             pages.protect(range.clone(), Protection::ReadWrite)?;
             let target = pages.base().add(range.start);

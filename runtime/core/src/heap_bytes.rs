@@ -5,7 +5,8 @@ use std::ptr::NonNull;
 
 use crate::status::{Result, Status};
 
-/// Bytes on the host's heap. Owners share them by reference counts; a mapping is an owner, so the bytes outlive a buffer that is still mapped.
+/// Bytes on the host's heap. Owners share them by reference counts; a mapping is an owner, so the bytes outlive a buffer that is still
+/// mapped.
 pub struct HeapBytes {
     data: NonNull<u8>,
     block: NonNull<u8>,
@@ -20,8 +21,8 @@ unsafe impl Sync for HeapBytes {}
 /// The alignment of every allocation of the heap.
 const HEAP_ALIGNMENT: usize = 16;
 
-/// Up to this alignment, blocks are allocated with padding instead: the system's allocator is faster without an alignment, and only then knows which
-/// pages are zero already.
+/// Up to this alignment, blocks are allocated with padding instead: the system's allocator is faster without an alignment, and only then
+/// knows which pages are zero already.
 const MAX_PADDED_ALIGNMENT: usize = 64;
 
 /// Up to this size, filling with zeros is faster than `alloc_zeroed`.

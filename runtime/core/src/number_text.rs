@@ -1,8 +1,8 @@
 //! Floats as text: printing in the form of C's `printf` with `%g`, and parsing of hexadecimal floats. The command, the assembler and the
 //! disassembler use it.
 //!
-//! The standard library parses decimal floats. The crate `hexf-parse` refuses hexadecimal digits that have to be rounded, which C's `strtof`
-//! accepts, so those are parsed here.
+//! The standard library parses decimal floats. The crate `hexf-parse` refuses hexadecimal digits that have to be rounded, which C's
+//! `strtof` accepts, so those are parsed here.
 
 /// `value` with at most `digits` significant digits (at least one): trailing zeros are dropped, and an exponent is written where it is
 /// below -4 or not below `digits`. NaN and infinity are `nan` and `inf`, with their sign.

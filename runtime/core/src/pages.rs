@@ -1,8 +1,8 @@
-//! Pages of memory from the system ([`PageMapping`]): mapped, protected and unmapped. `executable_memory` keeps machine code in them, and the
-//! interpreter its stacks.
+//! Pages of memory from the system ([`PageMapping`]): mapped, protected and unmapped. `executable_memory` keeps machine code in them, and
+//! the interpreter its stacks.
 //!
-//! On systems that are neither Unix nor Windows the pages come from the heap: they can be read and written, and nothing in them can be executed.
-//! So such systems run programs and kernels in bytecode, and refuse machine code.
+//! On systems that are neither Unix nor Windows the pages come from the heap: they can be read and written, and nothing in them can be
+//! executed. So such systems run programs and kernels in bytecode, and refuse machine code.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -112,8 +112,8 @@ pub fn page_size() -> usize {
 #[cfg(not(target_arch = "aarch64"))]
 unsafe fn synchronise_code(_first: NonNull<u8>, _length: usize) {}
 
-/// Makes the processor execute the bytes that were written. Systems of Apple have a function for this in the C library, and do not promise that
-/// programs may use the instructions.
+/// Makes the processor execute the bytes that were written. Systems of Apple have a function for this in the C library, and do not promise
+/// that programs may use the instructions.
 ///
 /// # Safety
 /// The range is mapped and readable.
@@ -139,8 +139,9 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
     unsafe { FlushInstructionCache(GetCurrentProcess(), first.as_ptr().cast(), length) };
 }
 
-/// Makes the processor execute the bytes that were written: cleans the data cache to the point where instructions are fetched from, and then
-/// discards old instructions, in all processors. A thread that runs the code has got its address from this one through a lock or a channel.
+/// Makes the processor execute the bytes that were written: cleans the data cache to the point where instructions are fetched from, and
+/// then discards old instructions, in all processors. A thread that runs the code has got its address from this one through a lock or a
+/// channel.
 ///
 /// # Safety
 /// The range is mapped and readable.
@@ -150,7 +151,8 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
 
     let start = first.as_ptr() as usize;
     let cache_type: u64;
-    // SAFETY: the register can be read at any time. Its fields hold the binary logarithms of the lengths of cache lines, in words of 4 bytes.
+    // SAFETY: the register can be read at any time. Its fields hold the binary logarithms of the lengths of cache lines, in words of 4
+    // bytes.
     unsafe { asm!("mrs {}, ctr_el0", out(reg) cache_type, options(nomem, nostack, preserves_flags)) };
     let (data_line, code_line) = (4usize << (cache_type >> 16 & 0xf), 4usize << (cache_type & 0xf));
     let lines = |line: usize| (start & !(line - 1)..start + length).step_by(line);

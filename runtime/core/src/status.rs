@@ -57,8 +57,9 @@ struct Inner {
     trace: Backtrace,
 }
 
-/// The VM frames of a [`Status`], innermost first, as a link of its chain of sources: between the status and its cause. So reports that print
-/// the chain, such as those of `anyhow` and `eyre`, have them, although the text of the status is one line. It displays a frame a line.
+/// The VM frames of a [`Status`], innermost first, as a link of its chain of sources: between the status and its cause. So reports that
+/// print the chain, such as those of `anyhow` and `eyre`, have them, although the text of the status is one line. It displays a frame a
+/// line.
 #[derive(Clone)]
 pub struct Backtrace {
     frames: Vec<BacktraceFrame>,

@@ -16,8 +16,8 @@ use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
 
 /// Loads a driver library and registers its driver, which is created when it is first used.
 ///
-/// The library stays loaded until the process ends: its objects, their memory and the code that frees them may be in use for as long. Loading
-/// it again is allowed and changes nothing.
+/// The library stays loaded until the process ends: its objects, their memory and the code that frees them may be in use for as long.
+/// Loading it again is allowed and changes nothing.
 ///
 /// # Errors
 /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no library that can be loaded or no driver library,
@@ -26,8 +26,8 @@ use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
 ///
 /// # Safety
 /// The code of the library runs with all rights of the process: its initialisers now, its driver later. The caller trusts it, in particular
-/// that its `vireo_driver_plugin` is a [`DriverQuery`] which follows the rules of [`plugin`](crate::plugin), and that the file does not change
-/// while it is loaded.
+/// that its `vireo_driver_plugin` is a [`DriverQuery`] which follows the rules of [`plugin`](crate::plugin), and that the file does not
+/// change while it is loaded.
 pub unsafe fn load_driver_library(registry: &DriverRegistry, path: &Path) -> Result<DriverInfo> {
     registry.policy().allow_native_code(|| format!("driver library `{}`", path.display()))?;
     // SAFETY: the caller trusts the library, whose `vireo_driver_plugin` is a [`DriverQuery`] that follows the rules of the interface.

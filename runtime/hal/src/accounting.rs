@@ -1,8 +1,9 @@
 //! Statistics of an allocator: atomic counters of bytes, and [`Accounted`], which counts a buffer's bytes from its creation to its drop.
 //! `HeapAllocator` and the buffers that it makes use them.
 //!
-//! Programs allocate several buffers at each call. If all threads counted in one place, two threads that call small models would wait for its
-//! cache line for a tenth of the time. So each thread counts in a shard, and a buffer is counted as freed where it was counted as allocated.
+//! Programs allocate several buffers at each call. If all threads counted in one place, two threads that call small models would wait for
+//! its cache line for a tenth of the time. So each thread counts in a shard, and a buffer is counted as freed where it was counted as
+//! allocated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,8 +57,8 @@ impl Counter {
 }
 
 impl Counters {
-    /// The statistics so far. The peaks are exact where one thread allocates; the peaks of several are added up, although they may have come at
-    /// different times.
+    /// The statistics so far. The peaks are exact where one thread allocates; the peaks of several are added up, although they may have
+    /// come at different times.
     pub(super) fn statistics(&self) -> AllocatorStatistics {
         let mut sum = AllocatorStatistics::default();
         for Padded(Shard { host, device }) in &self.shards {

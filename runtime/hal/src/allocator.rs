@@ -23,8 +23,9 @@ pub const HEAP_BUFFER_ALIGNMENT: u64 = 64;
 /// Buffers of fewer bytes are not mapped.
 const MIN_MAPPED_BYTES: u64 = 64 << 10;
 
-/// An allocator of host memory. It counts the bytes in use and refuses allocations that would exceed its limit. Each thread counts by itself: the
-/// peaks in its statistics are exact where one thread allocates, and else the sum of the peaks of all threads, at most the limit.
+/// An allocator of host memory. It counts the bytes in use and refuses allocations that would exceed its limit. Each thread counts by
+/// itself: the peaks in its statistics are exact where one thread allocates, and else the sum of the peaks of all threads, at most the
+/// limit.
 #[derive(Debug)]
 pub struct HeapAllocator {
     limit: u64,

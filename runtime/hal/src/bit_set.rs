@@ -140,8 +140,8 @@ macro_rules! bit_set {
 
 pub(crate) use bit_set;
 
-/// Writes the names of single bits, joined by `|`, and unnamed bits as a number. A name of several bits stands for them if none of them has a
-/// name of its own.
+/// Writes the names of single bits, joined by `|`, and unnamed bits as a number. A name of several bits stands for them if none of them has
+/// a name of its own.
 ///
 /// # Errors
 /// Those of the formatter.

@@ -128,7 +128,8 @@ impl Fence {
     /// Blocks until it is reached, a timeline fails, or the deadline passes.
     ///
     /// # Errors
-    /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that waits, such as its cancellation.
+    /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that waits, such as its
+    /// cancellation.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
         wait_all(&self.0, deadline)
     }

@@ -40,11 +40,11 @@
 //! they come back, with `inner_of`. Buffers are best left alone: parts of them and bindings of commands refer to them, too.
 //!
 //! **What is forwarded.** Every method, also one that implementations may leave out and one for which the trait has a default: the inner
-//! object is asked. So [`Device::supports`](crate::Device::supports) tells what the inner device has; a wrapper that adds a method overrides
-//! it as well. To recycle a wrapper is to let go of it and to recycle the inner object.
+//! object is asked. So [`Device::supports`](crate::Device::supports) tells what the inner device has; a wrapper that adds a method
+//! overrides it as well. To recycle a wrapper is to let go of it and to recycle the inner object.
 //!
-//! **What is told.** [`ForwardDevice::before`] and its like are called at each call of the object, with the method, for wrappers that count or
-//! log and change nothing.
+//! **What is told.** [`ForwardDevice::before`] and its like are called at each call of the object, with the method, for wrappers that count
+//! or log and change nothing.
 //!
 //! Wrappers of a device and of all that it makes, which unwrap what comes back, are those of [`observe`](crate::observe).
 //!

@@ -13,7 +13,8 @@ use crate::{
 /// Makes a file over storage that the caller owns.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for storage that is not there, `PERMISSION_DENIED` for access that a descriptor does not allow, and those of the system.
+/// `INVALID_ARGUMENT` for storage that is not there, `PERMISSION_DENIED` for access that a descriptor does not allow, and those of the
+/// system.
 ///
 /// # Safety
 /// As `Device::import_file` requires.

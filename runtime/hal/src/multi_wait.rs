@@ -18,8 +18,8 @@ use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::WaitSource;
 
-/// Waits for all of a number of timepoints, or for any one of them. The first failure ends the wait too, unless it was over before. Dropping
-/// the last copy removes its subscriptions from timelines of the host.
+/// Waits for all of a number of timepoints, or for any one of them. The first failure ends the wait too, unless it was over before.
+/// Dropping the last copy removes its subscriptions from timelines of the host.
 pub struct MultiWait(ManuallyDrop<Arc<SharedWait>>);
 
 struct SharedWait {

@@ -1,7 +1,7 @@
 //! Security policies: what a program may do and use, as one value for its devices and its context.
 //!
-//! Loaders ask a [`SecurityPolicy`] before they load native code; allocators and contexts take its limits. `docs/security.md` says what each
-//! mode promises, and which tests hold it to that.
+//! Loaders ask a [`SecurityPolicy`] before they load native code; allocators and contexts take its limits. `docs/security.md` says what
+//! each mode promises, and which tests hold it to that.
 
 use std::time::Duration;
 

@@ -156,8 +156,8 @@ fn push_within<T>(objects: &mut Vec<T>, capacity: usize, object: T) -> Option<T>
     None
 }
 
-/// An object without other references, weak ones included. It is checked once, when the object is recycled, which takes an atomic operation; using
-/// it again then takes none.
+/// An object without other references, weak ones included. It is checked once, when the object is recycled, which takes an atomic
+/// operation; using it again then takes none.
 pub struct Unshared<T>(Arc<T>);
 
 impl<T> Unshared<T> {

@@ -1,9 +1,9 @@
-//! Statistics of devices ([`ExecutionStatistics`]): how often queues were asked for what, and how often and how long each kernel ran. Hosts wrap
-//! a device to get them.
+//! Statistics of devices ([`ExecutionStatistics`]): how often queues were asked for what, and how often and how long each kernel ran. Hosts
+//! wrap a device to get them.
 //!
-//! The wrapper sees the calls of a device, and wraps the executables that it prepares: a device asks them for their kernels, and gets kernels
-//! whose runs are timed. So times are there for devices that run kernels on the host, whichever loader they are from. Devices that measure
-//! times themselves ([`DeviceTimes`](crate::DeviceTimes)) are observed; others only have counts of operations.
+//! The wrapper sees the calls of a device, and wraps the executables that it prepares: a device asks them for their kernels, and gets
+//! kernels whose runs are timed. So times are there for devices that run kernels on the host, whichever loader they are from. Devices that
+//! measure times themselves ([`DeviceTimes`](crate::DeviceTimes)) are observed; others only have counts of operations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

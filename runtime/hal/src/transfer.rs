@@ -97,7 +97,8 @@ pub fn buffer_to_vec(buffer: &dyn Buffer, length: u64) -> Result<Vec<u8>> {
 /// Copies `out.len()` bytes at `offset` into `out`.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or read, and other failures of mapping it.
+/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or read, and other failures of mapping
+/// it.
 pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<()> {
     let (mapping, length) = map(buffer, MemoryAccess::READ, offset, out.len() as u64)?;
     // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping; `out` is exclusively ours, so it
@@ -108,7 +109,8 @@ pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<(
 /// Copies `bytes` into the buffer at `offset`.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or written, and other failures of mapping it.
+/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or written, and other failures of mapping
+/// it.
 pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
     let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, bytes.len() as u64)?;
     // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping. Memory that buffers write has no Rust

@@ -1,4 +1,5 @@
-//! Comparison of tensors of the host with expected ones, within tolerances: whether they differ, how many elements do, where and how far at most.
+//! Comparison of tensors of the host with expected ones, within tolerances: whether they differ, how many elements do, where and how far at
+//! most.
 
 use std::fmt;
 
@@ -10,8 +11,8 @@ use crate::tensor::HostTensor;
 /// Significant digits of distances.
 const DIGITS: usize = 6;
 
-/// When two floats are equal: `|actual - expected| <= absolute + relative * |expected|`, or both NaN, or exactly equal. Elements of other types
-/// are equal if their bits are.
+/// When two floats are equal: `|actual - expected| <= absolute + relative * |expected|`, or both NaN, or exactly equal. Elements of other
+/// types are equal if their bits are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Compare bits, ignoring everything below.
@@ -88,8 +89,8 @@ pub struct ElementDifferences<'a> {
 impl HostTensor<'_> {
     /// How the tensor differs from the expected one by more than `tolerance`; none if it does not.
     ///
-    /// Types are equal for integers of one width of which one has no sign of its own: `.npy` files know only signed and unsigned ones, and a
-    /// tensor that was written to such a file has to be equal to itself.
+    /// Types are equal for integers of one width of which one has no sign of its own: `.npy` files know only signed and unsigned ones, and
+    /// a tensor that was written to such a file has to be equal to itself.
     ///
     /// ```
     /// use vireo::inference::{HostTensor, TensorDifference, Tolerance};

@@ -1,4 +1,5 @@
-//! Executables for AMD GPUs as data ([`GpuExecutable`]): their target and what their kernels need. `requirements` and the command line show them.
+//! Executables for AMD GPUs as data ([`GpuExecutable`]): their target and what their kernels need. `requirements` and the command line show
+//! them.
 
 use std::fmt;
 
@@ -11,7 +12,8 @@ use vireo_core::status::Result;
 /// An executable for AMD GPUs. Nothing of it is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuExecutable {
-    /// The processor that its code is for, with the state of its features: `gfx1100`, `gfx942:xnack-`. It is the format of the executable, too.
+    /// The processor that its code is for, with the state of its features: `gfx1100`, `gfx942:xnack-`. It is the format of the executable,
+    /// too.
     pub target: String,
     /// Its kernels, in the order of their ordinals.
     pub kernels: Vec<GpuKernel>,

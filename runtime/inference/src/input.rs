@@ -174,8 +174,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// The value that a function takes; tensors of the host are copied to `device`, into the memory of `last`, the value that is replaced, if
-    /// nothing else refers to that.
+    /// The value that a function takes; tensors of the host are copied to `device`, into the memory of `last`, the value that is replaced,
+    /// if nothing else refers to that.
     pub(crate) fn to_value(&self, info: &ValueInfo, device: &dyn Device, last: Value) -> Result<Value> {
         let allowed = |shape: &[u64], element_type| match &info.r#type {
             ValueType::Tensor(r#type) => r#type.allows_shape(shape) && r#type.element_type == element_type,

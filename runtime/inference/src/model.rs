@@ -1,4 +1,5 @@
-//! Models ([`Model`]): verified and linked modules with their devices and parameters, from which sessions are made, and the builder of both.
+//! Models ([`Model`]): verified and linked modules with their devices and parameters, from which sessions are made, and the builder of
+//! both.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -59,7 +60,8 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// A session, which has the state of the program to itself. Runs the initialisers of the modules, which load parameters and executables.
+    /// A session, which has the state of the program to itself. Runs the initialisers of the modules, which load parameters and
+    /// executables.
     ///
     /// # Errors
     /// Any error of an initialiser; if the host lacks something that the program needs, it says what.
@@ -122,7 +124,8 @@ impl Model {
         &self.0.builder.policy.limits
     }
 
-    /// The signatures of the functions that the main module exports. Functions that take any number of arguments cannot be called and have none.
+    /// The signatures of the functions that the main module exports. Functions that take any number of arguments cannot be called and have
+    /// none.
     pub fn signatures(&self) -> Vec<Signature> {
         let main = self.main();
         main.exports().filter_map(|export| Signature::of(main, &export).ok()).collect()
@@ -221,8 +224,8 @@ enum DeviceChoice {
 }
 
 impl ModelBuilder {
-    /// Adds a device by its URI, such as `local-sync` or `local-task`. Programs for several devices see them in this order. Without one it is
-    /// `local-task`.
+    /// Adds a device by its URI, such as `local-sync` or `local-task`. Programs for several devices see them in this order. Without one it
+    /// is `local-task`.
     #[cfg(feature = "local")]
     pub fn device(mut self, uri: impl Into<String>) -> ModelBuilder {
         self.devices.push(DeviceChoice::Uri(uri.into()));
@@ -270,7 +273,8 @@ impl ModelBuilder {
         self
     }
 
-    /// Adds an archive of parameters: a `.irpa`, `.gguf` or `.safetensors` file. Of parameters with one name in several archives the first counts.
+    /// Adds an archive of parameters: a `.irpa`, `.gguf` or `.safetensors` file. Of parameters with one name in several archives the first
+    /// counts.
     #[cfg(feature = "params")]
     pub fn parameters(self, path: impl Into<PathBuf>) -> ModelBuilder {
         self.parameters_in("", path)
@@ -283,8 +287,8 @@ impl ModelBuilder {
         self
     }
 
-    /// As [`ModelBuilder::parameters_in`], of an archive that is open, or of parameters that the host has put together. They come before those
-    /// of archives that are named by their path.
+    /// As [`ModelBuilder::parameters_in`], of an archive that is open, or of parameters that the host has put together. They come before
+    /// those of archives that are named by their path.
     #[cfg(feature = "params")]
     pub fn parameter_index(mut self, scope: impl Into<String>, index: ParameterIndex) -> ModelBuilder {
         self.indices.push((scope.into(), index));
@@ -323,7 +327,8 @@ impl ModelBuilder {
         self
     }
 
-    /// Sets what programs may do and use, for the devices that are made by their URI and for calls. Devices that exist have a policy of their own.
+    /// Sets what programs may do and use, for the devices that are made by their URI and for calls. Devices that exist have a policy of
+    /// their own.
     pub fn policy(mut self, policy: SecurityPolicy) -> ModelBuilder {
         self.policy = policy;
         self
@@ -359,8 +364,8 @@ impl ModelBuilder {
         self.build(main?)?.session()
     }
 
-    /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs, except that the initialisers of one that loads
-    /// parameters run on a stand-in first, to find out which (`ModelBuilder::requirements`).
+    /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs, except that the initialisers of one
+    /// that loads parameters run on a stand-in first, to find out which (`ModelBuilder::requirements`).
     ///
     /// # Errors
     /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions, failures of devices.
@@ -530,8 +535,8 @@ impl ModelBuilder {
         Ok(providers)
     }
 
-    /// How many bytes the host has of a parameter of which so many are needed; none if it has none of this name. Other sources than archives
-    /// only tell whether they have a scope. Opens the archives.
+    /// How many bytes the host has of a parameter of which so many are needed; none if it has none of this name. Other sources than
+    /// archives only tell whether they have a scope. Opens the archives.
     #[cfg(feature = "local")]
     pub(crate) fn parameter_lengths(&self) -> Result<impl Fn(&str, &str, u64) -> Option<u64>> {
         #[cfg(feature = "params")]

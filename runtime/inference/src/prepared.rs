@@ -12,8 +12,8 @@ use crate::output::{Output, Outputs};
 use crate::session::Function;
 use crate::signature::FENCES;
 
-/// A call that can be made again and again. It keeps its arguments, and the memory of its results, so once it has been made a few times with
-/// results of the same shapes it allocates nothing.
+/// A call that can be made again and again. It keeps its arguments, and the memory of its results, so once it has been made a few times
+/// with results of the same shapes it allocates nothing.
 #[derive(Debug)]
 pub struct PreparedCall {
     function: Function,
@@ -86,8 +86,8 @@ impl PreparedCall {
     /// Replaces an argument. A tensor of the host is written over the last one, unless the program kept a reference to that.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the name of the argument, if `input` is not what the signature says, or there is no such argument. The argument is
-    /// null then.
+    /// `INVALID_ARGUMENT`, with the name of the argument, if `input` is not what the signature says, or there is no such argument. The
+    /// argument is null then.
     pub fn set<'i>(&mut self, index: usize, input: impl Into<Input<'i>>) -> Result<()> {
         let Some(info) = self.function.signature().arguments.get(index) else {
             let signature = self.function.signature();

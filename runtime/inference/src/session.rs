@@ -20,8 +20,8 @@ use crate::tensor::{HostTensor, Tensor};
 
 /// A model with state: globals, loaded parameters and executables.
 ///
-/// A session is `Send + Sync` and cheap to clone; clones are the same session. One call runs at a time: calls from several threads take turns;
-/// while one waits for a device, others may run. Threads that are to run at once get a session each, from one [`Model`].
+/// A session is `Send + Sync` and cheap to clone; clones are the same session. One call runs at a time: calls from several threads take
+/// turns; while one waits for a device, others may run. Threads that are to run at once get a session each, from one [`Model`].
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
@@ -142,7 +142,8 @@ impl Function {
     /// Calls the function and waits for its results.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says; else the error of the program.
+    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says; else the error of the
+    /// program.
     pub fn call<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<Outputs> {
         let mut call = self.prepare(inputs)?;
         call.run()?;

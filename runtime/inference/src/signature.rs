@@ -1,5 +1,5 @@
-//! Signatures of functions ([`Signature`]): the names and types of arguments and results, read from the calling convention and, where the compiler
-//! left one, the declaration of the source.
+//! Signatures of functions ([`Signature`]): the names and types of arguments and results, read from the calling convention and, where the
+//! compiler left one, the declaration of the source.
 
 use std::fmt;
 

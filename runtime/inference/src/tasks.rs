@@ -17,9 +17,9 @@ use crate::session::Function;
 
 /// A call that an asynchronous task waits for. Dropping it cancels the call and releases what it holds.
 ///
-/// Arguments are copied to the device when it is made, and the program starts with the first poll. It runs on the thread that polls until it has
-/// to wait for a device, which wakes the task; no thread waits meanwhile. On devices with threads of their own kernels run on those, so
-/// the thread that polls is not held up by them; on `local-sync` it runs them itself.
+/// Arguments are copied to the device when it is made, and the program starts with the first poll. It runs on the thread that polls until
+/// it has to wait for a device, which wakes the task; no thread waits meanwhile. On devices with threads of their own kernels run on those,
+/// so the thread that polls is not held up by them; on `local-sync` it runs them itself.
 pub struct Call(State);
 
 enum State {
@@ -44,8 +44,8 @@ impl Function {
     /// Calls the function in an asynchronous task: `function.start(inputs![...])?.await`.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says. Errors of the program are those
-    /// of the future.
+    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says. Errors of the program
+    /// are those of the future.
     pub fn start<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<Call> {
         let (arguments, done) = self.arguments(inputs.as_ref())?;
         // The time of the call counts from now, for the program and for the wait for its results.

@@ -229,8 +229,8 @@ impl Tensor {
         self.0.to_array()
     }
 
-    /// The elements where they are, if this is the only reference to a tensor in memory of the host, which results of calls often are; else a
-    /// copy.
+    /// The elements where they are, if this is the only reference to a tensor in memory of the host, which results of calls often are; else
+    /// a copy.
     ///
     /// # Errors
     /// As [`Tensor::to_vec`].
@@ -252,7 +252,8 @@ impl Tensor {
         self.0.into_ref()
     }
 
-    /// Overwrites the elements with those of `other`, taken for `element_type`, if that makes a tensor of the same type and nothing else refers to this tensor. Returns whether it did.
+    /// Overwrites the elements with those of `other`, taken for `element_type`, if that makes a tensor of the same type and nothing else
+    /// refers to this tensor. Returns whether it did.
     pub(crate) fn overwrite(&mut self, other: &HostTensor<'_>, element_type: ElementType) -> Result<bool> {
         if self.shape() != other.shape() || self.element_type() != element_type {
             return Ok(false);

@@ -122,10 +122,11 @@ struct MachineCode {
 }
 
 impl Plan {
-    /// Builds, optimises and allocates a function, in baseline mode if it is too large for the other ones. None if it is too large for that, too.
+    /// Builds, optimises and allocates a function, in baseline mode if it is too large for the other ones. None if it is too large for
+    /// that, too.
     ///
-    /// All accesses of the result are proved to be inside of their buffers. If those of an optimised function are not, it is compiled without code that
-    /// leans on guards.
+    /// All accesses of the result are proved to be inside of their buffers. If those of an optimised function are not, it is compiled
+    /// without code that leans on guards.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let context = FunctionContext { module, function };
         if !module.shape.baseline {

@@ -75,8 +75,9 @@ impl LocalDevice {
         Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })
     }
 
-    /// The same device with zeroed memory in every transient buffer (`queue_alloca`), so that no program reads what another one, or an earlier
-    /// call, left there. Memory of pools and of other allocators is zeroed too; where the host does not reach it, the allocation fails.
+    /// The same device with zeroed memory in every transient buffer (`queue_alloca`), so that no program reads what another one, or an
+    /// earlier call, left there. Memory of pools and of other allocators is zeroed too; where the host does not reach it, the allocation
+    /// fails.
     pub fn with_zeroed_transients(self) -> LocalDevice {
         LocalDevice { memory: self.memory.zeroed(), ..self }
     }

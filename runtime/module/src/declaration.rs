@@ -1,4 +1,5 @@
-//! Declarations of functions ([`Declaration`]): the text that compilers write as `iree.abi.declaration`, with the names and types of the source.
+//! Declarations of functions ([`Declaration`]): the text that compilers write as `iree.abi.declaration`, with the names and types of the
+//! source.
 //!
 //! ```text
 //! sync func @main(%input0: tensor<?x4xf32>, %input1: i32) -> (%output0: tensor<?xf32> {iree.abi.encoding = "x"})

@@ -155,8 +155,8 @@ pub(super) fn scatter(
     Ok(())
 }
 
-/// Implements [`ParameterProvider`](crate::hal::ParameterProvider) for a [`Locator`]. It is a macro, because the trait is of another crate and
-/// cannot be implemented for all locators at once.
+/// Implements [`ParameterProvider`](crate::hal::ParameterProvider) for a [`Locator`]. It is a macro, because the trait is of another crate
+/// and cannot be implemented for all locators at once.
 macro_rules! provide_by_location {
     ($provider:ty) => {
         impl $crate::hal::ParameterProvider for $provider {

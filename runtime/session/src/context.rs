@@ -1,5 +1,5 @@
-//! [`LinkedModules`]: modules with their imports bound, and [`Context`]: the state of linked modules. Hosts create contexts and look up functions in
-//! them.
+//! [`LinkedModules`]: modules with their imports bound, and [`Context`]: the state of linked modules. Hosts create contexts and look up
+//! functions in them.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -29,8 +29,8 @@ const BYTES_PER_THREAD: u64 = 4 << 10;
 /// Bytes of machine code that a byte of bytecode may become, and most do not.
 const CODE_PER_BYTE: u64 = 64;
 
-/// How many threads help to compile so many bytes of bytecode. None where the code may reach a limit: which functions are left out must not depend on
-/// what is compiled first.
+/// How many threads help to compile so many bytes of bytecode. None where the code may reach a limit: which functions are left out must not
+/// depend on what is compiled first.
 fn helpers(bytes: u64, code_limit: u64) -> u64 {
     if !background::is_available() || scope::counts_memory() || bytes.saturating_mul(CODE_PER_BYTE) > code_limit {
         return 0;
@@ -74,7 +74,8 @@ impl LinkedModules {
     /// imports from the last one. Programs trace and print to the standard error stream.
     ///
     /// # Errors
-    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling convention does not match.
+    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling convention does not
+    /// match.
     pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<LinkedModules> {
         LinkedModules::with_sink(modules, Arc::new(Stderr))
     }
@@ -132,8 +133,8 @@ impl Context {
     /// with the same name it imports from the last one.
     ///
     /// # Errors
-    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling convention does not match, and
-    /// any error of an initialiser.
+    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling convention does not
+    /// match, and any error of an initialiser.
     pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<Context> {
         Context::with_limits(modules, Limits::default())
     }
@@ -179,14 +180,15 @@ impl Context {
     }
 
     /// Calls a function again and again, one call after the other, without other calls in between unless one waits: within limits that have
-    /// started already and are in force on this thread, or without any. `next` prepares the arguments of each call, until it returns false. It
-    /// gets the list, which is one of the arguments, if that may have been changed since it has been lent last: see [`LendableObjects`].
+    /// started already and are in force on this thread, or without any. `next` prepares the arguments of each call, until it returns false.
+    /// It gets the list, which is one of the arguments, if that may have been changed since it has been lent last: see [`LendableObjects`].
     ///
     /// # Errors
     /// As [`Function::call`], and those of `next`. No further call is made then.
     ///
     /// # Safety
-    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed it.
+    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed
+    /// it.
     #[doc(hidden)]
     pub unsafe fn call_each<P: PassedList + Clone, A: AsRef<P>>(
         &self,
@@ -290,7 +292,8 @@ impl Context {
         }
     }
 
-    /// Has all functions of bytecode module `module` compiled in the background, in order. Their code is charged to the call that the thread runs for.
+    /// Has all functions of bytecode module `module` compiled in the background, in order. Their code is charged to the call that the
+    /// thread runs for.
     #[doc(hidden)]
     pub fn compile_in_background(&self, module: usize) {
         let Some(tier_up) = self.0.tier_up(module) else { return };

@@ -36,8 +36,8 @@ pub use module::{ExportInfo, Module};
 pub use typed_function::TypedFunction;
 pub use vireo_module::reflection::{InvocationModel, ReflectionAttribute};
 
-/// From now on the JIT verifies the graph of each function between its passes, as it does in debug builds anyway. A pass that breaks an invariant of
-/// the graph is a bug, and panics.
+/// From now on the JIT verifies the graph of each function between its passes, as it does in debug builds anyway. A pass that breaks an
+/// invariant of the graph is a bug, and panics.
 pub fn verify_between_passes() {
     #[cfg(jit)]
     vireo_jit::verify_always();

@@ -1,4 +1,5 @@
-//! [`Module`]: a verified bytecode module, or a module in Rust. Hosts load modules and create contexts of them; one module can be in many contexts.
+//! [`Module`]: a verified bytecode module, or a module in Rust. Hosts load modules and create contexts of them; one module can be in many
+//! contexts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -268,8 +269,8 @@ impl Module {
         Ok(None)
     }
 
-    /// The compile time of function `ordinal`, the fastest of `attempts`, and the size of its code in bytes; none if the function is left to the
-    /// interpreter. The time does not include the mapping of the code.
+    /// The compile time of function `ordinal`, the fastest of `attempts`, and the size of its code in bytes; none if the function is left
+    /// to the interpreter. The time does not include the mapping of the code.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` where there is no machine code in this build.
@@ -492,8 +493,8 @@ fn function_names(archive: &Archive, debug: Option<&DebugDatabase>) -> Vec<Strin
     names
 }
 
-/// Resolves a name in the type table. Unknown reference types are kept by name, because programs may pass objects through that only other modules
-/// know.
+/// Resolves a name in the type table. Unknown reference types are kept by name, because programs may pass objects through that only other
+/// modules know.
 fn resolve_type(name: &str) -> Result<ListType> {
     if let Some(element) = ElementType::from_name(name) {
         return Ok(ListType::Value(element));

@@ -1,10 +1,10 @@
-//! A lock whose owners take turns ([`Turns`]): the state of a context, for calls of which one runs at a time. A call that waits for its turn is
-//! held to its limits meanwhile: its deadline and its cancellation end the wait. Contexts use it.
+//! A lock whose owners take turns ([`Turns`]): the state of a context, for calls of which one runs at a time. A call that waits for its
+//! turn is held to its limits meanwhile: its deadline and its cancellation end the wait. Contexts use it.
 //!
-//! Most contexts are called by one thread, again and again, and the two atomic exchanges of a mutex take longer than a short call. So a lock that
-//! one thread has taken many times in a row is lent to that thread: it begins and ends its turns by plain loads and stores, until another thread
-//! wants a turn. That one pays for both: it ends the lease, lets all threads of the process pass a barrier, after which the former leaseholder
-//! either is seen to have a turn or sees that the lease is over, and waits for the end of that turn if there is one.
+//! Most contexts are called by one thread, again and again, and the two atomic exchanges of a mutex take longer than a short call. So a
+//! lock that one thread has taken many times in a row is lent to that thread: it begins and ends its turns by plain loads and stores, until
+//! another thread wants a turn. That one pays for both: it ends the lease, lets all threads of the process pass a barrier, after which the
+//! former leaseholder either is seen to have a turn or sees that the lease is over, and waits for the end of that turn if there is one.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -23,10 +23,11 @@ use vireo_core::waker_set::WakerSet;
 
 /// In place of the number of a thread: the lock is lent to none. Threads without a number have zero, and the first has two.
 const NOBODY: usize = 1;
-/// How many leases a lock gives in its life. Each has a flag of its own: a thread that lost its lease may still be about to set and clear the
-/// flag, when the next leaseholder has a turn.
+/// How many leases a lock gives in its life. Each has a flag of its own: a thread that lost its lease may still be about to set and clear
+/// the flag, when the next leaseholder has a turn.
 const LEASES: usize = 8;
-/// How many turns in a row get a thread the lease. Each lease that another thread ends doubles it, so threads that alternate seldom pay for it.
+/// How many turns in a row get a thread the lease. Each lease that another thread ends doubles it, so threads that alternate seldom pay for
+/// it.
 const TURNS_TO_LEASE: u32 = 64;
 
 thread_local! {
@@ -49,7 +50,8 @@ pub struct Turns<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through a `Turn`, of which there is one at a time (`Turns::admit`), so threads only pass it on to each other.
+// SAFETY: the value is reached only through a `Turn`, of which there is one at a time (`Turns::admit`), so threads only pass it on to each
+// other.
 unsafe impl<T: Send> Sync for Turns<T> {}
 
 // As for a mutex: after a panic of a native function only the state of its own module may be inconsistent.
@@ -234,8 +236,8 @@ impl<T> Turns<T> {
             asymmetric_fence::heavy();
             *guard = Streak { thread: 0, length: 0, needed: guard.needed.saturating_mul(2), leases: guard.leases };
         }
-        // Acquire: what the leaseholder has written in its turns is seen. There will be no new turn by lease as long as the lock is held, and
-        // leaseholders before the last one have no turn any more, since the lock was taken after them.
+        // Acquire: what the leaseholder has written in its turns is seen. There will be no new turn by lease as long as the lock is held,
+        // and leaseholders before the last one have no turn any more, since the lock was taken after them.
         if self.flag(last).load(Ordering::Acquire) {
             drop(guard);
             self.after_unlocking();
@@ -272,8 +274,8 @@ impl<T> Turns<T> {
     /// Wakes who waits for the lock, which has just been released.
     #[inline(always)]
     fn after_unlocking(&self) {
-        // The number of waiting threads is read after the lock is released. On x86-64 Linux the standard library releases it by an atomic exchange,
-        // which keeps that order by itself; a fence would take as long.
+        // The number of waiting threads is read after the lock is released. On x86-64 Linux the standard library releases it by an atomic
+        // exchange, which keeps that order by itself; a fence would take as long.
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         asymmetric_fence::light();
         #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]

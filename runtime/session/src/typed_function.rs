@@ -8,10 +8,12 @@ use super::function::Function;
 use crate::interp::{Limits, PassedList, TypedTarget};
 use crate::status::Result;
 
-/// A function whose arguments are `P` and whose results are `R`: the fast way to call a small function. It keeps the context alive. Cheap to clone.
+/// A function whose arguments are `P` and whose results are `R`: the fast way to call a small function. It keeps the context alive. Cheap
+/// to clone.
 ///
 /// Both are a type or a tuple of types: `i32` and `f32` for the kinds `i` and `f`, `i64` and `f64` for `I` and `F`, and for references
-/// [`Obj`](vireo_vm::Obj), [`Ref`](vireo_vm::Ref), or an option of one of these where the reference may be null. [`Function::typed`] makes it.
+/// [`Obj`](vireo_vm::Obj), [`Ref`](vireo_vm::Ref), or an option of one of these where the reference may be null. [`Function::typed`] makes
+/// it.
 ///
 /// A call does what [`Function::call`] does, but allocates nothing and has no list of values.
 pub struct TypedFunction<P, R> {
@@ -59,8 +61,8 @@ impl Function {
     /// ```
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, which names the argument or result that differs from the calling convention, what was found and what is expected;
-    /// `UNIMPLEMENTED` for variadic functions.
+    /// `INVALID_ARGUMENT`, which names the argument or result that differs from the calling convention, what was found and what is
+    /// expected; `UNIMPLEMENTED` for variadic functions.
     pub fn typed<P: PassedList, R: PassedList>(&self) -> Result<TypedFunction<P, R>> {
         let context = &self.context.0;
         let target = TypedTarget::new(Arc::clone(&context.linked.module_list), self.target(), context.limits());

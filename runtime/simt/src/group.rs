@@ -1,7 +1,7 @@
 //! Work-groups: the waves of one run in turn on one core, each until it ends or waits at a barrier.
 //!
-//! A wave that waits is parked; when all waves that have not ended are parked, all of them continue. Nothing preempts a wave, so memory of the
-//! work-group needs no locks.
+//! A wave that waits is parked; when all waves that have not ended are parked, all of them continue. Nothing preempts a wave, so memory of
+//! the work-group needs no locks.
 
 use crate::trap::{Trap, TrapKind};
 

@@ -1,8 +1,8 @@
 //! The packet processor: a thread for each queue, which runs its packets in their order.
 //!
-//! The doorbell says up to which index packets may be run, and a packet runs once its header is published, which an earlier packet may do. So the
-//! processor looks at the slot again and again. A packet is complete before the next one begins, which is more than its barrier bit asks for;
-//! where the topology says so, kernels without it run in the opposite order.
+//! The doorbell says up to which index packets may be run, and a packet runs once its header is published, which an earlier packet may do.
+//! So the processor looks at the slot again and again. A packet is complete before the next one begins, which is more than its barrier bit
+//! asks for; where the topology says so, kernels without it run in the opposite order.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -472,8 +472,8 @@ impl Processor<'_> {
         }
         if let Some(handler) = &self.queue.error_handler {
             let source: *mut HsaQueue = std::ptr::with_exposed_provenance_mut(self.queue.address() as usize);
-            // SAFETY: the program gave the function to be called with its argument. The queue's memory lives as long as the queue, and begins
-            // with the part that programs see.
+            // SAFETY: the program gave the function to be called with its argument. The queue's memory lives as long as the queue, and
+            // begins with the part that programs see.
             unsafe { (handler.callback)(failure.status, source, handler.data) };
         }
     }

@@ -1,4 +1,5 @@
-//! Results: an HSA status for the error of a function, a status with a reason for what stops a queue. Messages for what a status does not say.
+//! Results: an HSA status for the error of a function, a status with a reason for what stops a queue. Messages for what a status does not
+//! say.
 
 use std::fmt;
 use std::io::Write;

@@ -21,8 +21,8 @@ pub enum HostWrites {
     /// At once.
     #[default]
     Visible,
-    /// When a packet acquires at system scope, for coarse-grained memory. The writes of a GPU are hidden from the host in the same way, until a
-    /// packet releases at system scope.
+    /// When a packet acquires at system scope, for coarse-grained memory. The writes of a GPU are hidden from the host in the same way,
+    /// until a packet releases at system scope.
     UntilAcquire,
     /// When the host writes to the register that flushes the host data path (HDP), for all memory of GPUs.
     UntilFlush,
@@ -97,8 +97,8 @@ pub struct Topology {
     pub peer_links: PeerLinks,
     /// When writes of the host become visible.
     pub host_writes: HostWrites,
-    /// True if kernels whose packets have no barrier bit run in the opposite order, as far as they are published. Hardware overlaps them, so
-    /// programs that need an order and do not ask for it fail.
+    /// True if kernels whose packets have no barrier bit run in the opposite order, as far as they are published. Hardware overlaps them,
+    /// so programs that need an order and do not ask for it fail.
     pub reorder: bool,
     /// The checks of accesses of kernels. A kernel runs on one thread then, so that reports are the same each time.
     pub sanitize: Checks,

@@ -1,5 +1,5 @@
-//! Imports that machine code calls directly, with numbers in registers of the processor: arguments and results of all kinds, more of them than
-//! there are registers, the state of the module, failures, and limits. Every dispatcher does the same.
+//! Imports that machine code calls directly, with numbers in registers of the processor: arguments and results of all kinds, more of them
+//! than there are registers, the state of the module, failures, and limits. Every dispatcher does the same.
 
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};

@@ -74,8 +74,8 @@ fn normal(line: &str) -> String {
     text
 }
 
-/// A line of a listing as the assembler reads it. The reference runtime prints, and so do we, what its assembler does not read: the operands of
-/// traces in parentheses, and computed globals as `.rwdata[%i0]`, which are written as `%i0` and before the value of a store.
+/// A line of a listing as the assembler reads it. The reference runtime prints, and so do we, what its assembler does not read: the
+/// operands of traces in parentheses, and computed globals as `.rwdata[%i0]`, which are written as `%i0` and before the value of a store.
 fn as_assembled(line: &str) -> String {
     if ["  vm.trace ", "  vm.print "].iter().any(|op| line.starts_with(op)) {
         let line = line.strip_suffix("()").unwrap_or(line.strip_suffix(')').unwrap_or(line));

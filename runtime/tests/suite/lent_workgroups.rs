@@ -1,5 +1,5 @@
-//! Kernels that are called for one workgroup after the other with references that are lent to them: programs that keep, replace, move, return
-//! or lose these do the same on every dispatcher, and no count is lost or left over.
+//! Kernels that are called for one workgroup after the other with references that are lent to them: programs that keep, replace, move,
+//! return or lose these do the same on every dispatcher, and no count is lost or left over.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -226,8 +226,8 @@ fn buffers_of_a_workgroup_are_its_own() {
 
 #[test]
 fn an_op_allocates_another_buffer_each_time() {
-    // In a loop, and with another length in each workgroup: a workgroup finds zeros, and those with odd numbers keep a buffer, which is as it was
-    // left when later ones have allocated theirs.
+    // In a loop, and with another length in each workgroup: a workgroup finds zeros, and those with odd numbers keep a buffer, which is as
+    // it was left when later ones have allocated theirs.
     let observed = check(&format!(
         "{KERNEL} {{
 ^bb0:{CONSTANTS}

@@ -38,8 +38,8 @@ for line in sys.stdin:
 /// Calls that one process makes: it does not give back all of its memory.
 const CALLS: u32 = 10_000;
 
-/// The entries of `fixtures/golden/differences.json` whose ops are written in a way that does not show the difference: divisors are not zero,
-/// indices are in range, and the bits of a NaN are not looked at.
+/// The entries of `fixtures/golden/differences.json` whose ops are written in a way that does not show the difference: divisors are not
+/// zero, indices are in range, and the bits of a NaN are not looked at.
 const NOT_SHOWN: [&str; 3] = ["division", "wrapping_range", "nan_payload"];
 
 /// The ops that the golden corpus records, but for those that answer differently.

@@ -195,7 +195,8 @@ pub fn has_byte_lanes(text: &str, max_lanes: u8) -> bool {
     compiled.parts.iter().any(|part| part.text.contains("32 bytes of ymm"))
 }
 
-/// `for i in 0..n { out[i] = .. }`, where `body` computes `%i20` from the elements `%i21` and `%i22` of two buffers, and a number in `%i23`.
+/// `for i in 0..n { out[i] = .. }`, where `body` computes `%i20` from the elements `%i21` and `%i22` of two buffers, and a number in
+/// `%i23`.
 fn elementwise(signs: [&str; 2], body: &str) -> String {
     let [a, b] = signs;
     format!(

@@ -64,7 +64,8 @@ vm.func @last(%r0: !vm.buffer, %i0:1: i64) -> () {
 }
 ";
 
-/// Calls a function of `COUNTED` on both tiers. Gives the status if there is one, the fuel that was used, and the memory, which are the same.
+/// Calls a function of `COUNTED` on both tiers. Gives the status if there is one, the fuel that was used, and the memory, which are the
+/// same.
 fn counted(context: &Context, name: &str, numbers: &[i64], fuel: u64) -> (Option<String>, u64, Vec<u8>) {
     let function = context.function(name).expect("it is exported");
     let [expected, actual] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {

@@ -93,8 +93,8 @@ fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (S
     (result.replace("-NaN", "NaN"), words.collect())
 }
 
-/// Runs what `write` writes for the numbers `first..first + count`, with vectors of eight lanes and with those of sixteen. It gets random numbers,
-/// and others for divisions.
+/// Runs what `write` writes for the numbers `first..first + count`, with vectors of eight lanes and with those of sixteen. It gets random
+/// numbers, and others for divisions.
 fn run(write: fn(&mut Random, &mut Random) -> String, first: u64, count: u64) {
     if !has_lanes(16) {
         skipped(Need::Processor("avx512dq"), "there are no vectors of sixteen lanes");

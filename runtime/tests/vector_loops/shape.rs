@@ -296,8 +296,8 @@ fn kernels_have_no_osr_entries() {
     assert!(few < many, "{few} parts instead of {many}");
 }
 
-/// `for i in 0..256 { q = i / 16; r = i % 16; for k in 0..3 { out[r * 16 + q] += a[r * 20 + q + k] } }`, whose columns are consecutive and whose
-/// rows are inside.
+/// `for i in 0..256 { q = i / 16; r = i % 16; for k in 0..3 { out[r * 16 + q] += a[r * 20 + q + k] } }`, whose columns are consecutive and
+/// whose rows are inside.
 const RECTANGLE: &str = "
 vm.module @m version 0
 vm.type f32

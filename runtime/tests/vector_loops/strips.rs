@@ -1,5 +1,5 @@
-//! Loops that divide what they count with: they run in strips in which no quotient changes, with the results, the fuel and the traps that they have
-//! in the interpreter.
+//! Loops that divide what they count with: they run in strips in which no quotient changes, with the results, the fuel and the traps that
+//! they have in the interpreter.
 
 use vireo::Fuel;
 use vireo::asm::assemble;
@@ -122,8 +122,8 @@ fn loops_that_divide_their_counter_become_vectors() {
     }
 }
 
-/// `for i in start..bound { out[i % e * 256 + i / (d * e) * 32 + i % (d * e) / e] += a[i] }` for `d` of 9 and `e` of an argument: the columns are far
-/// apart, so the rows become lanes.
+/// `for i in start..bound { out[i % e * 256 + i / (d * e) * 32 + i % (d * e) / e] += a[i] }` for `d` of 9 and `e` of an argument: the
+/// columns are far apart, so the rows become lanes.
 const RECTANGLES: &str = "
 vm.module @m version 0
 vm.type i32

@@ -1,5 +1,5 @@
-//! Programs with lanes of 64 bits: the text of another program, in which each `f32` is an `f64` and some operations on `i32` are made on `i64`.
-//! `nests` makes random ones, and `shape` looks at some.
+//! Programs with lanes of 64 bits: the text of another program, in which each `f32` is an `f64` and some operations on `i32` are made on
+//! `i64`. `nests` makes random ones, and `shape` looks at some.
 
 use std::collections::HashMap;
 use std::fmt::Write;

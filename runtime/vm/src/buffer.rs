@@ -18,8 +18,8 @@ use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.
 pub const DEFAULT_ALIGNMENT: usize = 16;
-/// Buffers of at least this many bytes begin at a cache line, whatever alignment they ask for: vector loads and stores are up to twice as fast
-/// where they do not straddle two lines.
+/// Buffers of at least this many bytes begin at a cache line, whatever alignment they ask for: vector loads and stores are up to twice as
+/// fast where they do not straddle two lines.
 const LARGE_BUFFER_BYTES: usize = 1024;
 const CACHE_LINE: usize = 64;
 
@@ -95,10 +95,12 @@ impl Buffer {
     #[doc(hidden)]
     pub const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
 
-    /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two up to 65,536.
+    /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two up to
+    /// 65,536.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the alignment is none of these, or if the length exceeds the address space; `RESOURCE_EXHAUSTED` if there is no memory.
+    /// `INVALID_ARGUMENT` if the alignment is none of these, or if the length exceeds the address space; `RESOURCE_EXHAUSTED` if there is
+    /// no memory.
     pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
         Buffer::zeroed(BufferLayout::new(length, alignment)?)
     }
@@ -167,8 +169,8 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// A buffer over bytes that `owner` keeps alive. Two small objects, the buffer and the owner, are charged to the call that makes it, even beyond
-    /// its limit; memory that the owner has beyond itself needs a charge of its own.
+    /// A buffer over bytes that `owner` keeps alive. Two small objects, the buffer and the owner, are charged to the call that makes it,
+    /// even beyond its limit; memory that the owner has beyond itself needs a charge of its own.
     ///
     /// # Safety
     /// `data` must stay valid for reads (and writes if `mutable`) of `length` bytes as long as `owner` lives, and no Rust
@@ -289,8 +291,8 @@ impl Buffer {
     }
 }
 
-/// A buffer object that lends memory of the host to a program until [`Loan::end`], after which it is empty for all references that the program has
-/// kept. Kernels in bytecode get their bindings like this, without an object for each run.
+/// A buffer object that lends memory of the host to a program until [`Loan::end`], after which it is empty for all references that the
+/// program has kept. Kernels in bytecode get their bindings like this, without an object for each run.
 #[derive(Debug)]
 pub struct Loan(Obj<Buffer>);
 

@@ -1,5 +1,5 @@
-//! Constants of modules: read-only buffers over ranges of the module file, and private copies for kernels that write to them. Sessions make them when
-//! they load a module; native modules ask for the copies.
+//! Constants of modules: read-only buffers over ranges of the module file, and private copies for kernels that write to them. Sessions make
+//! them when they load a module; native modules ask for the copies.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -35,8 +35,8 @@ impl Buffer {
 }
 
 impl Constant {
-    /// A private copy of a range of the constant, for kernels, which may write to it although the program may not: compilers let kernels compute in
-    /// place of a constant that is dead afterwards.
+    /// A private copy of a range of the constant, for kernels, which may write to it although the program may not: compilers let kernels
+    /// compute in place of a constant that is dead afterwards.
     ///
     /// # Errors
     /// `OUT_OF_RANGE` if the range is not inside, `RESOURCE_EXHAUSTED` if there is no memory for the copy.

@@ -20,8 +20,8 @@ pub struct NativeExport {
     pub convention: &'static str,
 }
 
-/// The arguments of a native call, and the lists for its results. A context reuses one value for all calls, so that they need no allocation. It
-/// has cache lines of its own, because what other threads read may lie beside it.
+/// The arguments of a native call, and the lists for its results. A context reuses one value for all calls, so that they need no
+/// allocation. It has cache lines of its own, because what other threads read may lie beside it.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Call {
@@ -57,8 +57,8 @@ fn clear(refs: &mut Vec<Option<Ref>>) {
     }
 }
 
-/// Moves references out of a list, each with the target of the same index, and releases those that are too many. As `drain`, without the guard for
-/// what the loop leaves: if a destructor panics, those after it leak.
+/// Moves references out of a list, each with the target of the same index, and releases those that are too many. As `drain`, without the
+/// guard for what the loop leaves: if a destructor panics, those after it leak.
 #[inline(always)]
 pub(crate) fn move_out<T>(references: &mut Vec<Option<Ref>>, targets: &[T], mut to: impl FnMut(&T, Option<Ref>)) {
     let count = references.len();
@@ -99,8 +99,8 @@ pub const DIRECT_INTEGERS: usize = 4;
 /// See [`DIRECT_INTEGERS`].
 pub const DIRECT_FLOATS: usize = 4;
 
-/// The function of a direct entry. It takes the machine, the import, then integers and floats, each in their order; a narrower number is in the
-/// lower bits. Those that the export does not have are undefined.
+/// The function of a direct entry. It takes the machine, the import, then integers and floats, each in their order; a narrower number is in
+/// the lower bits. Those that the export does not have are undefined.
 pub(crate) type DirectFunction =
     unsafe extern "C" fn(*mut (), *const (), u64, u64, u64, u64, f64, f64, f64, f64) -> DirectResult;
 
@@ -113,7 +113,8 @@ pub(crate) struct DirectResult {
     pub has_returned: u64,
 }
 
-/// The direct entry of an export: how machine code calls it without a [`Call`]. The export takes numbers, returns at most one, and never waits.
+/// The direct entry of an export: how machine code calls it without a [`Call`]. The export takes numbers, returns at most one, and never
+/// waits.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct DirectEntry {
@@ -142,7 +143,8 @@ pub trait NativeModule: Any + Send + Sync {
     /// Calls export `ordinal`.
     ///
     /// # Errors
-    /// The failures of the export, which become those of the program; `INVALID_ARGUMENT` if the arguments do not match its calling convention.
+    /// The failures of the export, which become those of the program; `INVALID_ARGUMENT` if the arguments do not match its calling
+    /// convention.
     fn call(&self, ordinal: usize, state: &mut dyn Any, call: &mut Call) -> Result<Outcome>;
 
     /// How machine code calls export `ordinal` directly, if it can.

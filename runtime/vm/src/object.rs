@@ -1,8 +1,8 @@
-//! Heap objects of the VM, with reference counts: a [`Ref`] is one pointer to the object header, and the value follows it. Registers, globals,
-//! lists and hosts hold them.
+//! Heap objects of the VM, with reference counts: a [`Ref`] is one pointer to the object header, and the value follows it. Registers,
+//! globals, lists and hosts hold them.
 //!
-//! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type check compares the type ids in
-//! the vtables, never names.
+//! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type check compares the type
+//! ids in the vtables, never names.
 
 use std::alloc::Layout;
 use std::any::TypeId;
@@ -30,8 +30,8 @@ pub trait Object: Send + Sync + 'static {
         std::ptr::from_ref(self).cast()
     }
 
-    /// An estimate of the bytes of the object and of the memory that it alone owns, for calls whose memory is limited. Memory that has a charge
-    /// of its own is left out.
+    /// An estimate of the bytes of the object and of the memory that it alone owns, for calls whose memory is limited. Memory that has a
+    /// charge of its own is left out.
     fn footprint(&self) -> u64 {
         size_of_val(self) as u64
     }

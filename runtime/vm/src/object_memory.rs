@@ -1,5 +1,5 @@
-//! The allocator of heap objects, wait sources and the bytes of buffers: per-thread free lists by size class, because programs make and drop
-//! several objects at each call, and a kernel the buffers that it computes in for each workgroup.
+//! The allocator of heap objects, wait sources and the bytes of buffers: per-thread free lists by size class, because programs make and
+//! drop several objects at each call, and a kernel the buffers that it computes in for each workgroup.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -7,8 +7,8 @@ use std::ptr::{NonNull, null_mut};
 
 use crate::limits;
 
-/// Blocks begin at a cache line and have a multiple of one, because a thread writes to its objects at each call: what other threads read must not lie on
-/// the same lines.
+/// Blocks begin at a cache line and have a multiple of one, because a thread writes to its objects at each call: what other threads read
+/// must not lie on the same lines.
 const LINE: usize = 64;
 /// Between two powers of two there are four size classes, so that a block has at most a quarter more bytes than it needs.
 const CLASSES_PER_OCTAVE: usize = 4;

@@ -20,7 +20,8 @@ pub trait WaitSource: Send {
     /// Blocks until ready or until `deadline`. Returning early is allowed; the caller asks `is_ready` again.
     fn block(&self, deadline: Option<Instant>);
 
-    /// Wakes an asynchronous task once the wait is over, at once if it is over already. It takes the place of the task that was given before.
+    /// Wakes an asynchronous task once the wait is over, at once if it is over already. It takes the place of the task that was given
+    /// before.
     ///
     /// # Errors
     /// Failures of whatever the wait source needs for that; the task is not woken then.

@@ -4,7 +4,8 @@
 use crate::vm::Buffer;
 use crate::{Result, Status};
 
-/// The elements of a buffer that the arguments of a call describe. All numbers count elements and are the program's, so they may be anything.
+/// The elements of a buffer that the arguments of a call describe. All numbers count elements and are the program's, so they may be
+/// anything.
 #[derive(Clone, Copy)]
 pub(super) struct MatrixView<'a> {
     pub name: &'static str,

@@ -72,8 +72,8 @@ fn text(pipe: Option<impl Read>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A program that runs in Wine until this is dropped. Wine starts its server and several services for the first program, which takes seconds, and
-/// ends them with the last one; while this one is there, others start in some tenths of a second.
+/// A program that runs in Wine until this is dropped. Wine starts its server and several services for the first program, which takes
+/// seconds, and ends them with the last one; while this one is there, others start in some tenths of a second.
 pub struct Wine {
     command: Child,
 }

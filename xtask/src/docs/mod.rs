@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: writes the manual. `vireo-codegen` renders the specs; this module adds the guides, the Markdown files that are listed
-//! here, and knows where files go.
+//! `cargo xtask docs`: writes the manual. `vireo-codegen` renders the specs; this module adds the guides, the Markdown files that are
+//! listed here, and knows where files go.
 
 mod markdown;
 

@@ -20,7 +20,8 @@ fn main() -> Result<()> {
     let y: f32 = session.call("abs", inputs![-2.5f32])?.get()?;
     println!("abs(-2.5) = {y}");
 
-    // Files of releases that came before and after those that are supported. The code tells a program that the model has to be compiled again.
+    // Files of releases that came before and after those that are supported. The code tells a program that the model has to be compiled
+    // again.
     for other in [major - 1, major + 3] {
         let error = Module::from_bytes(&of_version(&file, major, other)).expect_err("no release of it is supported");
         assert_eq!(error.code(), StatusCode::Incompatible);

@@ -1,5 +1,5 @@
-//! Cancellation of calls: a flag that any thread may set. Setting it wakes the threads and asynchronous tasks that wait on behalf of a call, so
-//! none of them has to look at the flag from time to time.
+//! Cancellation of calls: a flag that any thread may set. Setting it wakes the threads and asynchronous tasks that wait on behalf of a
+//! call, so none of them has to look at the flag from time to time.
 
 use std::fmt;
 use std::sync::Arc;

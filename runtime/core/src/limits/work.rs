@@ -1,8 +1,8 @@
 //! The work of long operations between two looks at the limits of a call: kernels, fills and copies count it while they run.
 //!
-//! A look takes about as long as a hundred additions, so it cannot be taken at each element, and an operation on all the memory of a program takes
-//! seconds, so it cannot be taken once for each operation either. [`Work`] is counted in nanoseconds that a part of it takes at most, for the type,
-//! the distances between elements and the slowest vector registers. Operations call it once for each small part.
+//! A look takes about as long as a hundred additions, so it cannot be taken at each element, and an operation on all the memory of a
+//! program takes seconds, so it cannot be taken once for each operation either. [`Work`] is counted in nanoseconds that a part of it takes
+//! at most, for the type, the distances between elements and the slowest vector registers. Operations call it once for each small part.
 
 use std::ops::Range;
 
@@ -12,7 +12,8 @@ use crate::status::Result;
 /// Counted work between two looks, in nanoseconds. Counts are generous: parts take a tenth of them where nothing misses a cache.
 const BETWEEN_LOOKS: u64 = 8_000_000;
 
-/// Most bytes that a fill or a copy moves between two looks. Memory that the system has not provided yet is the slowest: about 4 ns for 16 bytes.
+/// Most bytes that a fill or a copy moves between two looks. Memory that the system has not provided yet is the slowest: about 4 ns for 16
+/// bytes.
 pub const BYTES_BETWEEN_LOOKS: usize = 4 << 20;
 
 /// Counts the work of one operation, and looks at the limits that are in force on the thread each time that enough of it has added up.

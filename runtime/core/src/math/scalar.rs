@@ -1,5 +1,5 @@
-//! The functions on one number, or on several at once ([`Floats`]), without branches and calls, so that the compiler vectorises a loop over them.
-//! They take numbers of an `f32`, and their result is to be rounded to one. [`super::vector`] has vectors of them.
+//! The functions on one number, or on several at once ([`Floats`]), without branches and calls, so that the compiler vectorises a loop over
+//! them. They take numbers of an `f32`, and their result is to be rounded to one. [`super::vector`] has vectors of them.
 //!
 //! Coefficients are minimax: they have the least maximum of the relative error on the interval that is given with them, rounded to `f64`.
 
@@ -82,8 +82,8 @@ pub trait Floats: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     /// This number everywhere.
     fn all(value: f64) -> Self;
 
-    /// A product with `factor` and a sum, which some round once, others twice. Where the functions use it, that changes no result: which of their
-    /// operations do was chosen by trying every `f32`.
+    /// A product with `factor` and a sum, which some round once, others twice. Where the functions use it, that changes no result: which of
+    /// their operations do was chosen by trying every `f32`.
     fn multiply_add(self, factor: Self, summand: Self) -> Self;
 
     /// `then` where the number is less than `other`, else `otherwise`, also for a NaN.
@@ -171,8 +171,8 @@ impl Floats for f64 {
     }
 }
 
-/// Two terms of a polynomial, from the coefficient of this number on. A closure would not be compiled for the features of the function that it
-/// becomes part of.
+/// Two terms of a polynomial, from the coefficient of this number on. A closure would not be compiled for the features of the function that
+/// it becomes part of.
 #[inline(always)]
 fn linear<F: Floats>(c: &[f64], index: usize, x: F) -> F {
     F::all(c[index + 1]).multiply_add(x, F::all(c[index]))
@@ -187,8 +187,8 @@ fn polynomial<F: Floats>(c: &[f64; 8], x: F) -> F {
     high.multiply_add(x2 * x2, low)
 }
 
-/// Range reduction: exp(x) is a power of two times 1 + r * quotient. Gives what has to be added to the bits of a number to multiply it with that
-/// power, the nearest one, and r and the quotient. |x| is below 700.
+/// Range reduction: exp(x) is a power of two times 1 + r * quotient. Gives what has to be added to the bits of a number to multiply it with
+/// that power, the nearest one, and r and the quotient. |x| is below 700.
 #[inline(always)]
 fn split_exp<F: Floats>(x: F) -> (F, F, F) {
     let shifted = x.multiply_add(F::all(LOG2_E), F::all(ROUND));

@@ -1,4 +1,5 @@
-//! Conversions of values at the boundary: [`Abi`] for each kind of the spec, and guards that dispose of raw values. Generated code calls them.
+//! Conversions of values at the boundary: [`Abi`] for each kind of the spec, and guards that dispose of raw values. Generated code calls
+//! them.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -27,7 +28,8 @@ pub trait Abi<S: Side> {
     /// The value. It has references of its own to what `raw` refers to.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if `raw` is no value of the kind, such as null for an object or text that is no UTF-8, and as [`import`] for objects.
+    /// `INVALID_ARGUMENT` if `raw` is no value of the kind, such as null for an object or text that is no UTF-8, and as [`import`] for
+    /// objects.
     ///
     /// # Safety
     /// `raw` is a valid value of the kind.

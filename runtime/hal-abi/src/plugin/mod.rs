@@ -1,5 +1,5 @@
-//! The interface between libraries: the objects of `spec/hal/` as `#[repr(C)]` vtables, in both directions. Hosts of driver libraries and the
-//! libraries use it.
+//! The interface between libraries: the objects of `spec/hal/` as `#[repr(C)]` vtables, in both directions. Hosts of driver libraries and
+//! the libraries use it.
 //!
 //! Two libraries in a process share no Rust: each has its own copy of this crate, perhaps another version of it from another compiler.
 //! So an object crosses as a [`RawObject`], a vtable and a pointer, and the methods of the vtable take and return `#[repr(C)]` values.

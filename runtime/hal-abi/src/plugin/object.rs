@@ -93,8 +93,8 @@ pub fn export<S: Side, T: ?Sized + Interface<S>>(object: &Arc<T>) -> RawObject {
 /// The object of `raw` if it is of this side, or a wrapper of it. The caller keeps its reference.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for null and for an object of another kind, `INCOMPATIBLE` for one of another version of the driver interface or with a vtable
-/// that lacks required methods.
+/// `INVALID_ARGUMENT` for null and for an object of another kind, `INCOMPATIBLE` for one of another version of the driver interface or with
+/// a vtable that lacks required methods.
 ///
 /// # Safety
 /// `raw` is null or a valid reference to an object.

@@ -1,9 +1,9 @@
 //! Raw values at the boundary: owned lists, objects, owners, callbacks and deadlines, all `#[repr(C)]`. [`super::convert`] makes and reads
 //! them.
 //!
-//! **Ownership.** Arguments are borrowed: a callee that keeps an object retains it. Results are owned by the caller, which releases them when
-//! it has read them. The exceptions are errors and callbacks, which the receiver owns, and text results, which are borrowed from the object
-//! whose method returned them.
+//! **Ownership.** Arguments are borrowed: a callee that keeps an object retains it. Results are owned by the caller, which releases them
+//! when it has read them. The exceptions are errors and callbacks, which the receiver owns, and text results, which are borrowed from the
+//! object whose method returned them.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;

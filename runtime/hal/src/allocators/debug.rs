@@ -1,7 +1,8 @@
 //! The debug allocator: fills new memory and freed memory with patterns, so that a program that reads unwritten memory, or a kernel that
 //! keeps an address too long, gets conspicuous values; and lists the buffers that were never freed.
 //!
-//! It departs from the contract of allocators on purpose: the bytes of a new buffer are not zero. Programs of the compiler do not rely on that.
+//! It departs from the contract of allocators on purpose: the bytes of a new buffer are not zero. Programs of the compiler do not rely on
+//! that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +23,8 @@ pub struct DebugAllocator {
 }
 
 impl DebugAllocator {
-    /// Each byte of a new buffer, as of the reference runtime's debug allocator. As floats they are -4.316021e8 (f32) and -6.277438562204e66 (f64).
+    /// Each byte of a new buffer, as of the reference runtime's debug allocator. As floats they are -4.316021e8 (f32) and
+    /// -6.277438562204e66 (f64).
     pub const NEW: u8 = 0xCD;
     /// Each byte of memory that was freed.
     pub const FREED: u8 = 0xDD;

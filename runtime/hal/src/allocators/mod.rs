@@ -1,5 +1,5 @@
-//! Allocators over the allocator of a device: [`CachingAllocator`] uses freed memory again, [`DebugAllocator`] makes wrong uses of memory show.
-//! Hosts put them on a device by [`wrap_allocator`], for which [`AllocatorSpec`] reads the texts of IREE's tools, such as
+//! Allocators over the allocator of a device: [`CachingAllocator`] uses freed memory again, [`DebugAllocator`] makes wrong uses of memory
+//! show. Hosts put them on a device by [`wrap_allocator`], for which [`AllocatorSpec`] reads the texts of IREE's tools, such as
 //! `caching:device_local=1gib;*;16`.
 //!
 //! They work with any allocator whose memory the host can map. Buffers that they hand out are [loans](loan): the memory of an inner buffer,

@@ -6,8 +6,8 @@
 //! caching:HEAP=SIZE;CAPACITY;COUNT,HEAP=...
 //! ```
 //!
-//! A heap is named by the memory type and the usages that it must have, `device_local|host_visible;transfer`, or by `*`. The largest size of
-//! a buffer, the capacity of the pool and the number of free buffers may be left out, and `*` stands for the default.
+//! A heap is named by the memory type and the usages that it must have, `device_local|host_visible;transfer`, or by `*`. The largest size
+//! of a buffer, the capacity of the pool and the number of free buffers may be left out, and `*` stands for the default.
 
 use std::ops::BitOr;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! The command program, which a command buffer is recorded to: a flat list of commands, with their bytes, constants and bindings in separate
-//! arrays. Queues of a driver run or encode it.
+//! The command program, which a command buffer is recorded to: a flat list of commands, with their bytes, constants and bindings in
+//! separate arrays. Queues of a driver run or encode it.
 //!
 //! Everything that does not depend on the binding table is checked while recording. A program never changes once it is recorded, so
 //! any number of executions may run it.

@@ -76,8 +76,8 @@ impl<'a> Bindings<'a> {
     /// Adds memory of the host.
     ///
     /// # Safety
-    /// It must stay valid as long as the bindings, for writes too if it is `writable`; native functions are trusted to write only where they
-    /// may.
+    /// It must stay valid as long as the bindings, for writes too if it is `writable`; native functions are trusted to write only where
+    /// they may.
     pub unsafe fn bind_memory(&mut self, pointer: *mut c_void, length: u64, writable: bool) {
         self.push(pointer, length, writable);
     }

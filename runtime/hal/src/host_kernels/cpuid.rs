@@ -92,7 +92,8 @@ mod loader {
         if symbol.is_null() {
             return None;
         }
-        // SAFETY: the symbol is of glibc's interface, and has this type there. It returns a leaf of zeros for numbers that it does not know.
+        // SAFETY: the symbol is of glibc's interface, and has this type there. It returns a leaf of zeros for numbers that it does not
+        // know.
         let leaf =
             unsafe { std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(u32) -> *const Leaf>(symbol) };
         let mut known = Vec::new();

@@ -70,8 +70,8 @@ pub trait Observer: Debug + Send + Sync + 'static {
     /// Called after [`Observer::before`] for an operation of a queue that returns nothing.
     ///
     /// # Errors
-    /// A failure is that of the operation, which the device does not get: it goes to the points that the operation signals, once those it waits
-    /// for are reached.
+    /// A failure is that of the operation, which the device does not get: it goes to the points that the operation signals, once those it
+    /// waits for are reached.
     fn submitting(&self, call: &Called<'_>) -> Result<()> {
         let _ = call;
         Ok(())

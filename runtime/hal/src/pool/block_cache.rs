@@ -1,8 +1,8 @@
 //! The block cache: blocks of host memory for transient buffers and slabs. A released block is cached for the next request, within bounds.
 //!
-//! **Bounds**: at most [`MAX_CACHED_BYTES`] and [`MAX_CACHED_BLOCKS`]; and cached blocks and those in use together have at most as many bytes
-//! as were ever in use at once, an eighth of that, and `SLACK`. So the cache does not raise the peak memory of a process by more. Blocks
-//! that would exceed the bounds are freed, the oldest first. `trim` frees all of them.
+//! **Bounds**: at most [`MAX_CACHED_BYTES`] and [`MAX_CACHED_BLOCKS`]; and cached blocks and those in use together have at most as many
+//! bytes as were ever in use at once, an eighth of that, and `SLACK`. So the cache does not raise the peak memory of a process by more.
+//! Blocks that would exceed the bounds are freed, the oldest first. `trim` frees all of them.
 
 use std::any::Any;
 use std::fmt;

@@ -35,8 +35,8 @@ pub struct PoolOptions {
 
 /// A pool of the memory of a slab provider.
 ///
-/// A released range is reserved again for requesters that come after its death frontier, and for others only if they allow that they have to
-/// wait. Slabs are acquired as they are needed and released when the pool is trimmed or dropped, each once there is no buffer in it.
+/// A released range is reserved again for requesters that come after its death frontier, and for others only if they allow that they have
+/// to wait. Slabs are acquired as they are needed and released when the pool is trimmed or dropped, each once there is no buffer in it.
 pub struct MemoryPool(Arc<SharedPool>);
 
 /// The pool as it is shared with its reservations.

@@ -2,9 +2,9 @@
 //! queue allocations.
 //!
 //! A [`SlabProvider`](super::SlabProvider) hands out slabs, which are large pieces of a device's memory, and a [`MemoryPool`] divides them:
-//! into blocks of one size, whole slabs, or ranges of any size (TLSF). A range is released with a death frontier, the points of queues after
-//! which it may be used, and reserved again for operations that come after those. Without a pool, `Device::queue_alloca` takes transient
-//! buffers from the block cache of the device's allocator (`block_cache`), whose blocks are slabs too:
+//! into blocks of one size, whole slabs, or ranges of any size (TLSF). A range is released with a death frontier, the points of queues
+//! after which it may be used, and reserved again for operations that come after those. Without a pool, `Device::queue_alloca` takes
+//! transient buffers from the block cache of the device's allocator (`block_cache`), whose blocks are slabs too:
 //! `Device::queue_pool_backend` provides them for pools of the host.
 
 pub mod block_cache;

@@ -16,8 +16,8 @@ use crate::timepoints::complete;
 use crate::transient::{MemorySource, TransientBuffer};
 use crate::{Buffer, BufferParams, DeallocaFlags, Pool, QueueAffinity, Timepoint};
 
-/// Returns a transient buffer at once; it has its memory when the points are signaled. If it `waits`, the operation waits until its pool has
-/// the memory; otherwise it fails unless there is memory when it runs.
+/// Returns a transient buffer at once; it has its memory when the points are signaled. If it `waits`, the operation waits until its pool
+/// has the memory; otherwise it fails unless there is memory when it runs.
 ///
 /// # Errors
 /// The failure of the operation, if it signals no points and has run already.

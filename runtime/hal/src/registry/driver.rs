@@ -1,5 +1,5 @@
-//! Methods of all drivers beyond those of the trait, and [`SingleDeviceDriver`], a driver with one device. Registries and the drivers of this
-//! build use them.
+//! Methods of all drivers beyond those of the trait, and [`SingleDeviceDriver`], a driver with one device. Registries and the drivers of
+//! this build use them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -171,8 +171,8 @@ impl DriverRegistry {
         factory.create(name).map_err(|status| status.context(format!("creating driver `{name}`")))
     }
 
-    /// Creates a device by its URI, such as `local-sync` or `driver://path?key=value`. Each call may create a driver: for several devices of
-    /// one driver, create that first and the devices with it.
+    /// Creates a device by its URI, such as `local-sync` or `driver://path?key=value`. Each call may create a driver: for several devices
+    /// of one driver, create that first and the devices with it.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if there is no such driver or device, and those of the driver.

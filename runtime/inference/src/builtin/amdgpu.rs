@@ -18,7 +18,8 @@ pub enum AmdgpuAgent {
     /// GPUs, by the HSA library of the system.
     #[default]
     Library,
-    /// The software agent, which interprets the code of GPUs on the processor. The environment variable `VIREO_SOFTHSA` describes its machine.
+    /// The software agent, which interprets the code of GPUs on the processor. The environment variable `VIREO_SOFTHSA` describes its
+    /// machine.
     Software,
 }
 

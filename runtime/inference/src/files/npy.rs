@@ -1,5 +1,5 @@
-//! NumPy's `.npy` format, through the `npyz` crate: reads arrays as tensors of the host, and writes them. Files may hold several arrays one after
-//! another.
+//! NumPy's `.npy` format, through the `npyz` crate: reads arrays as tensors of the host, and writes them. Files may hold several arrays one
+//! after another.
 //!
 //! The header is a Python literal that an attacker may have written, so its length and its nesting are bounded before a parser of
 //! such literals sees it. The elements are read and written here as the bytes they are.
@@ -48,8 +48,8 @@ const NAMES: [(&str, &str, ElementType); 13] = [
 /// Reads an array; `reader` is at its end then. `max_bytes` bounds the memory of the elements, whatever the header says.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` if it is no array or the file ends within it, `UNIMPLEMENTED` for arrays of other things than numbers, `RESOURCE_EXHAUSTED`
-/// for one that is too large.
+/// `INVALID_ARGUMENT` if it is no array or the file ends within it, `UNIMPLEMENTED` for arrays of other things than numbers,
+/// `RESOURCE_EXHAUSTED` for one that is too large.
 pub fn read_npy(reader: &mut dyn Read, max_bytes: u64) -> Result<HostTensor<'static>> {
     let header = read_header(reader)?;
     let bytes = read_bytes(reader, &header.shape, header.stored(), max_bytes)?;
@@ -262,8 +262,8 @@ fn descriptor(element: ElementType) -> Option<TypeStr> {
 /// A tensor as an array: the header and the elements.
 ///
 /// # Errors
-/// `UNIMPLEMENTED` for element types that neither NumPy nor `ml_dtypes` has, `OUT_OF_RANGE` for dimensions whose product needs more than 64 bits,
-/// as a tensor without elements may have.
+/// `UNIMPLEMENTED` for element types that neither NumPy nor `ml_dtypes` has, `OUT_OF_RANGE` for dimensions whose product needs more than 64
+/// bits, as a tensor without elements may have.
 pub fn write_npy(tensor: &HostTensor<'_>) -> Result<Vec<u8>> {
     let element = tensor.element_type();
     if !is_countable(tensor.shape().iter().copied()) {

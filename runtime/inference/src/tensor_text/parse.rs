@@ -88,8 +88,8 @@ impl From<TensorTextError> for Status {
 }
 
 impl HostTensor<'static> {
-    /// Reads a tensor of at most `max_bytes` bytes from its text: a shape and an element type, and after `=` all elements, one for all of them, or
-    /// none for zeros. Spaces, commas and brackets separate elements.
+    /// Reads a tensor of at most `max_bytes` bytes from its text: a shape and an element type, and after `=` all elements, one for all of
+    /// them, or none for zeros. Spaces, commas and brackets separate elements.
     ///
     /// ```
     /// use vireo::inference::HostTensor;

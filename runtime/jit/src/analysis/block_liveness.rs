@@ -1,5 +1,5 @@
-//! Typed liveness at each op of a block, from the first to the last. Liveness is computed backwards, so it is computed once for the block with
-//! a log of its changes, and these are undone op by op as the builder goes forwards.
+//! Typed liveness at each op of a block, from the first to the last. Liveness is computed backwards, so it is computed once for the block
+//! with a log of its changes, and these are undone op by op as the builder goes forwards.
 
 use std::ops::Range;
 

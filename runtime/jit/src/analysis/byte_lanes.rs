@@ -1,8 +1,8 @@
-//! Lanes of bytes: which loops can be computed in the lowest bytes of their values, and by what. The shape analysis asks it of loops that can be
-//! vectorised, and the vectoriser builds vector loops with lanes of 8 bits by it.
+//! Lanes of bytes: which loops can be computed in the lowest bytes of their values, and by what. The shape analysis asks it of loops that
+//! can be vectorised, and the vectoriser builds vector loops with lanes of 8 bits by it.
 //!
-//! Integers of the program have 32 bits, and the lowest byte of a sum, of a product or of bits is that of the lowest bytes of its operands. A
-//! comparison, and what is made of one, needs more: that both operands are known to be extended from their lowest bytes in one way. With
+//! Integers of the program have 32 bits, and the lowest byte of a sum, of a product or of bits is that of the lowest bytes of its operands.
+//! A comparison, and what is made of one, needs more: that both operands are known to be extended from their lowest bytes in one way. With
 //! signs, or without, the bytes are then in the order of the numbers. Of a sum of bytes this is not known: it may have wrapped in 8 bits.
 
 use super::loop_nest::{Item, LoopNest};

@@ -1,5 +1,5 @@
-//! Shape analysis: how each value of a loop differs between its iterations, when these become lanes. The vectoriser asks it whether a loop can be
-//! vectorised, and builds vector loops by it.
+//! Shape analysis: how each value of a loop differs between its iterations, when these become lanes. The vectoriser asks it whether a loop
+//! can be vectorised, and builds vector loops by it.
 //!
 //! Inner loops run once for all lanes, so their induction variables have to be uniform. An element that a loop loads and stores in each
 //! iteration becomes a value that the loop carries, as in scalar promotion.
@@ -76,7 +76,8 @@ pub(crate) struct Shapes {
     pub calls: bool,
     /// Whether there are sequential values.
     pub sequential: bool,
-    /// Whether inner loops store to other elements in each of their iterations. Then lanes may have to be checked not to store to one element.
+    /// Whether inner loops store to other elements in each of their iterations. Then lanes may have to be checked not to store to one
+    /// element.
     pub moves_stores: bool,
     /// Whether anything becomes a vector.
     pub any: bool,

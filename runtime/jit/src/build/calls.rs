@@ -79,8 +79,8 @@ impl FunctionBuilder<'_> {
         self.graph.native_terminators.insert(self.current, NativeTerminator { values, kind });
     }
 
-    /// A call of an import that machine code can make directly, with the values that it passes. References that are lent to the frame have to be
-    /// counted before the import runs.
+    /// A call of an import that machine code can make directly, with the values that it passes. References that are lent to the frame have
+    /// to be counted before the import runs.
     pub(super) fn direct_call(&mut self, op: Op) -> Option<(DirectCall, Vec<(NodeId, Passed)>)> {
         let Op::Call { call } = op else { return None };
         let site = self.decoded.call(call);
@@ -140,7 +140,8 @@ impl FunctionBuilder<'_> {
         let from = call_block.flatten().unwrap_or(self.current);
         self.select(from);
         self.graph.blocks[from].terminator = Terminator::SideExit(SideExitKind::Call, exit);
-        // The block after the call takes results as parameters, and if early returns lead there all live-ins. It loads the others from the slots.
+        // The block after the call takes results as parameters, and if early returns lead there all live-ins. It loads the others from the
+        // slots.
         let is_brought = |one: &LiveIn| call_block.is_some() || (one.slot..one.slot + one.slots()).any(is_written);
         let (brought, read_later): (Vec<LiveIn>, Vec<LiveIn>) = all.into_iter().partition(is_brought);
         let resumed = self.open(Some(Entry { pc: pc + 1, resumes: true, native: false }));

@@ -19,8 +19,8 @@ pub(super) struct Def {
 #[derive(Debug)]
 pub(super) struct Defs {
     defs: SmallVec<[Option<Def>; 16]>,
-    /// Slots whose values are in the frame and have no node yet: most of them are not read before the next exit. Their entries in `defs` are
-    /// out of date.
+    /// Slots whose values are in the frame and have no node yet: most of them are not read before the next exit. Their entries in `defs`
+    /// are out of date.
     pub home: Bits,
     /// Slots that are defined by nodes other than constants.
     computed: Bits,

@@ -1,5 +1,5 @@
-//! Terminators of blocks: branches of the bytecode, and side exits for ops that the runtime or the interpreter executes, after which machine
-//! code continues.
+//! Terminators of blocks: branches of the bytecode, and side exits for ops that the runtime or the interpreter executes, after which
+//! machine code continues.
 
 use super::FunctionBuilder;
 use super::blocks::Incoming;

@@ -1,5 +1,6 @@
 //! Installation of machine code: it copies the code of a function into its module's code space, links it, and makes the threaded
-//! instructions by which the interpreter enters it and continues after side exits. The interpreter calls it by the trait `FunctionCompiler`.
+//! instructions by which the interpreter enters it and continues after side exits. The interpreter calls it by the trait
+//! `FunctionCompiler`.
 
 #[cfg(test)]
 mod background_tests;

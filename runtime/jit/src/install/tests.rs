@@ -1,5 +1,5 @@
-//! Machine code of graphs without range checks, as a broken pass would leave them: its checked accesses have to find each index that is not in
-//! its buffer.
+//! Machine code of graphs without range checks, as a broken pass would leave them: its checked accesses have to find each index that is not
+//! in its buffer.
 
 use super::*;
 use crate::interp::{

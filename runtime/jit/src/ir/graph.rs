@@ -95,8 +95,8 @@ pub(crate) enum Kind {
     Globals,
     /// Exits unless the first operand is below the second, unsigned.
     InRange,
-    /// Counts as many steps as its operand says against the limits, for an iteration of a vector loop that follows. Exits without counting if a
-    /// limit is reached, or the fuel is not enough.
+    /// Counts as many steps as its operand says against the limits, for an iteration of a vector loop that follows. Exits without counting
+    /// if a limit is reached, or the fuel is not enough.
     CountSteps,
     /// Takes back one step that was counted: the vector loop has made the last iteration, after which there is no back edge.
     UncountStep,
@@ -109,8 +109,8 @@ pub(crate) enum Kind {
     Quotients {
         signed: bool,
     },
-    /// The quotients of the lanes of `i32` and a constant, toward zero: the upper halves of the products with the second operand, which has the
-    /// constant's multiplier in all lanes, and what has to be done to these.
+    /// The quotients of the lanes of `i32` and a constant, toward zero: the upper halves of the products with the second operand, which has
+    /// the constant's multiplier in all lanes, and what has to be done to these.
     ConstantQuotients(ConstantDivision),
     /// The same value in each lane; of eight or sixteen lanes half as many if it is an `f64`.
     Splat,
@@ -129,19 +129,19 @@ pub(crate) enum Kind {
     /// A gather: loads the elements at the index plus a displacement, which is the field, plus the offset of each lane, which are the third
     /// operand. All are in elements.
     Gather(Primitive, i32),
-    /// Loads four consecutive elements of 32 bits, or in four lanes of 64, of every fourth row: those of one row to the first four lanes, those of the fourth row after it to the
-    /// next four, and so on. The index is that of row 0.
+    /// Loads four consecutive elements of 32 bits, or in four lanes of 64, of every fourth row: those of one row to the first four lanes,
+    /// those of the fourth row after it to the next four, and so on. The index is that of row 0.
     LoadRows(Primitive, Rows),
     /// Loads one element to each lane: that at the index plus a displacement in elements, which is the field.
     LoadSplat(Primitive, i32),
-    /// Loads every other one of twice as many elements, as vector number so many of these. Sixteen lanes are chosen from two vectors, of which the
-    /// second one begins with the last element of the first; a third operand says for each lane which element of both it is. Two more operands
-    /// are masks of both vectors.
+    /// Loads every other one of twice as many elements, as vector number so many of these. Sixteen lanes are chosen from two vectors, of
+    /// which the second one begins with the last element of the first; a third operand says for each lane which element of both it is. Two
+    /// more operands are masks of both vectors.
     LoadEven(Primitive, u8),
     /// Loads one byte of each row. The index is that of row 0.
     LoadBytes(Primitive, Rows),
-    /// Loads four consecutive bytes of each row, as one number. The index is that of row 0; the third operand has the distance of each lane's
-    /// row from that of the first lane.
+    /// Loads four consecutive bytes of each row, as one number. The index is that of row 0; the third operand has the distance of each
+    /// lane's row from that of the first lane.
     GatherBytes(Primitive, Rows),
     /// One of the four bytes of each lane, lowest first, extended as the load does it.
     Byte(Primitive, u8),
@@ -158,8 +158,8 @@ pub(crate) struct ConstantDivision {
     pub signed: bool,
     /// The divisor is negative.
     pub is_negative: bool,
-    /// The multiplier is by 2^32 more than the number that is multiplied, so the dividend is added to the upper half. Without signs, the sum has
-    /// 33 bits.
+    /// The multiplier is by 2^32 more than the number that is multiplied, so the dividend is added to the upper half. Without signs, the
+    /// sum has 33 bits.
     pub adds_dividend: bool,
     /// By how much the upper half, or the sum, is shifted.
     pub shift: u8,
@@ -358,8 +358,8 @@ pub(crate) struct Passed {
     pub passed_in: PassedIn,
 }
 
-/// A call, a return or an op of the runtime at the end of a block, which machine code performs itself, with the values that it passes. If it
-/// cannot (the callee has no code, the stack is nearly full), the side exit of the block hands the op to the interpreter.
+/// A call, a return or an op of the runtime at the end of a block, which machine code performs itself, with the values that it passes. If
+/// it cannot (the callee has no code, the stack is nearly full), the side exit of the block hands the op to the interpreter.
 #[derive(Clone, Debug)]
 pub(crate) struct NativeTerminator {
     pub values: Vec<(NodeId, Passed)>,
@@ -602,8 +602,8 @@ impl Graph {
         self.blocks[block].terminator.branches_mut()
     }
 
-    /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value or a folded load, with the
-    /// operands of that, which is emitted where the node is.
+    /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value or a folded load,
+    /// with the operands of that, which is emitted where the node is.
     pub fn for_each_operand(&self, id: NodeId, visit: &mut impl FnMut(NodeId)) {
         for arg in &self.node(id).args {
             match self.node(*arg).ty {
@@ -624,7 +624,8 @@ impl Graph {
         }
     }
 
-    /// Calls `visit` with the values that an exit uses. A number made of a truth value is computed by the exit, from the operands of the test.
+    /// Calls `visit` with the values that an exit uses. A number made of a truth value is computed by the exit, from the operands of the
+    /// test.
     pub fn for_each_exit_use(&self, exit: ExitId, visit: &mut impl FnMut(NodeId)) {
         for slot_value in self.exit(exit).frame_state.iter().filter(|slot_value| !self.is_in_slot(slot_value)) {
             if self.node(slot_value.node).kind == Kind::Number {

@@ -38,7 +38,8 @@ pub(crate) fn can_load_bytes(primitive: Primitive, by: i64) -> bool {
     can_access(primitive) && primitive.element_shift() == 0 && (1..1 << 20).contains(&by)
 }
 
-/// Whether a vector with lanes of 8 bits can be made of bytes that are this far apart: by one load, or by two of which every other byte is taken.
+/// Whether a vector with lanes of 8 bits can be made of bytes that are this far apart: by one load, or by two of which every other byte is
+/// taken.
 pub(crate) fn can_load_byte_lanes(primitive: Primitive, by: i64) -> bool {
     primitive.byte_lanes() == Some(Lanes::Instructions) && matches!(by, 1 | 2)
 }

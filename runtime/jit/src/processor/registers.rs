@@ -56,8 +56,8 @@ pub const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
 pub const PASSED: [u8; 3] = LOADED;
 pub const VECTOR_PASSED: [u8; 3] = VECTOR_LOADED;
 
-/// Registers to which the arguments of direct calls are moved first: all those that are never allocated to values, so in any order. From there
-/// they move to the registers of the C convention, by which the values are not needed any more.
+/// Registers to which the arguments of direct calls are moved first: all those that are never allocated to values, so in any order. From
+/// there they move to the registers of the C convention, by which the values are not needed any more.
 pub const DIRECT: [u8; 4] = [RDX, RCX, RAX, SCRATCH];
 pub const VECTOR_DIRECT: [u8; 4] = [VECTOR_LOADED[0], VECTOR_LOADED[1], VECTOR_LOADED[2], VECTOR_SCRATCH];
 /// The registers of the same arguments in the C convention, after the two of the machine and the import.

@@ -1,5 +1,5 @@
-//! The layout of the runtime's objects, as offsets for machine code, and the addresses that code is linked to. `emit` uses both, and `install`
-//! fills in the addresses.
+//! The layout of the runtime's objects, as offsets for machine code, and the addresses that code is linked to. `emit` uses both, and
+//! `install` fills in the addresses.
 
 use std::collections::HashMap;
 

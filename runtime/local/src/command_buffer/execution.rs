@@ -111,8 +111,8 @@ impl<'p> Execution<'p> {
         dispatches.next()?.executable.limits()
     }
 
-    /// The expected time of a run on one thread in nanoseconds, if all of its kernels were measured. None without an executor, which is what
-    /// uses it.
+    /// The expected time of a run on one thread in nanoseconds, if all of its kernels were measured. None without an executor, which is
+    /// what uses it.
     pub(crate) fn expected_time(&self, executor: Option<&Executor>) -> Option<u64> {
         executor.and_then(|executor| self.estimate(Some(executor))).map(|estimate| estimate.total)
     }

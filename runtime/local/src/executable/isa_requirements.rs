@@ -27,8 +27,8 @@ pub(super) fn check(code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> R
     CodeScan::new(code, &HOST).run(entry_points)
 }
 
-/// The features that code needs, by their names in `cpu_features.yaml` where that has them, and whether this processor has each. All code is decoded
-/// linearly, also what no kernel reaches.
+/// The features that code needs, by their names in `cpu_features.yaml` where that has them, and whether this processor has each. All code
+/// is decoded linearly, also what no kernel reaches.
 pub(super) fn features(code: &[(u64, &[u8])]) -> BTreeMap<String, bool> {
     let mut features = BTreeMap::new();
     for (_, bytes) in code {

@@ -1,7 +1,8 @@
-//! Executables in machine code, and their loaders: for embedded ELF files (`loader`, with `elf`), for libraries that the system's loader opens
-//! (`system_library`), and for libraries that are linked into the host program (`static_library`). `library_metadata` reads the metadata of a
-//! library, `native_library` is the executable, and `dispatch` calls its kernels. With the feature `check-kernels`, `isa_requirements` finds
-//! instructions that the processor lacks, which `instruction` decodes. `plugin` loads libraries with functions that kernels import.
+//! Executables in machine code, and their loaders: for embedded ELF files (`loader`, with `elf`), for libraries that the system's loader
+//! opens (`system_library`), and for libraries that are linked into the host program (`static_library`). `library_metadata` reads the
+//! metadata of a library, `native_library` is the executable, and `dispatch` calls its kernels. With the feature `check-kernels`,
+//! `isa_requirements` finds instructions that the processor lacks, which `instruction` decodes. `plugin` loads libraries with functions
+//! that kernels import.
 
 #[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
 use std::collections::BTreeMap;

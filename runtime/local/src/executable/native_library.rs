@@ -1,5 +1,5 @@
-//! Executables in machine code ([`LocalExecutable`]): a library of native kernels, checked and with its imports resolved. All loaders of this
-//! folder make it.
+//! Executables in machine code ([`LocalExecutable`]): a library of native kernels, checked and with its imports resolved. All loaders of
+//! this folder make it.
 
 use std::fmt;
 use std::ops::Range;

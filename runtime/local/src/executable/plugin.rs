@@ -64,16 +64,16 @@ impl fmt::Debug for ExecutablePlugin {
 }
 
 impl ExecutablePlugin {
-    /// Loads the plugin in a file: a shared library, or, if the name ends in `.sos` or begins with `embedded:`, an embedded one. `params` are
-    /// names and values for the plugin.
+    /// Loads the plugin in a file: a shared library, or, if the name ends in `.sos` or begins with `embedded:`, an embedded one. `params`
+    /// are names and values for the plugin.
     ///
     /// # Errors
-    /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no plugin, `INCOMPATIBLE` if it has another version or needs features
-    /// that this host does not have, and failures of the plugin itself.
+    /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no plugin, `INCOMPATIBLE` if it has another version or needs
+    /// features that this host does not have, and failures of the plugin itself.
     ///
     /// # Safety
-    /// The code in the file runs with all rights of the process: its initialisers now, its functions later. The caller trusts it to follow the
-    /// interface, from any thread, and that the file does not change while it is loaded.
+    /// The code in the file runs with all rights of the process: its initialisers now, its functions later. The caller trusts it to follow
+    /// the interface, from any thread, and that the file does not change while it is loaded.
     pub unsafe fn load(path: &Path, params: &[(&str, &str)]) -> Result<ExecutablePlugin> {
         // SAFETY: the caller trusts the code in the file to follow the interface, and guarantees that the file does not change.
         let plugin = unsafe { open(path) }.and_then(|(query, code)| unsafe { Self::start(query, code, params) });

@@ -44,8 +44,8 @@ impl SystemLibraryLoader {
         SystemLibraryLoader { imports, folder: None }
     }
 
-    /// The same loader with its files in a folder, for systems that do not allow executing files in memory. The file system must allow executing
-    /// files, and support unnamed ones (`O_TMPFILE`).
+    /// The same loader with its files in a folder, for systems that do not allow executing files in memory. The file system must allow
+    /// executing files, and support unnamed ones (`O_TMPFILE`).
     pub fn with_folder(self, folder: &Path) -> SystemLibraryLoader {
         SystemLibraryLoader { folder: Some(folder.to_path_buf()), ..self }
     }

@@ -331,8 +331,8 @@ pub(crate) struct Leader<'a> {
 }
 
 impl Leader<'_> {
-    /// Runs `tiles` tiles of `work` together with helping workers, and returns when all have completed or one has failed. With `wake`, sleeping
-    /// workers are woken.
+    /// Runs `tiles` tiles of `work` together with helping workers, and returns when all have completed or one has failed. With `wake`,
+    /// sleeping workers are woken.
     pub(crate) fn share(&self, tiles: u32, work: &dyn TiledWork, wake: bool) -> Result<()> {
         let pool = &self.executor.pool;
         self.job.share(tiles, work, || {

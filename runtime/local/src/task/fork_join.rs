@@ -224,8 +224,8 @@ impl ForkJoin {
         }
     }
 
-    /// Helps from a seat of the caller's until there was no region for `patience`, or `unwanted` is true. Helpers stay from one leader to the
-    /// next.
+    /// Helps from a seat of the caller's until there was no region for `patience`, or `unwanted` is true. Helpers stay from one leader to
+    /// the next.
     pub(super) fn help(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) {
         self.seats[seat].taken.store(true, Ordering::Relaxed);
         self.help_seated(seat, patience, unwanted);

@@ -56,8 +56,8 @@ impl TaskConfig {
     /// Resolves the configuration on this machine.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if a parameter is wrong, `OUT_OF_RANGE` if a processor does not exist, `FAILED_PRECONDITION` if this process may not
-    /// use it, `NOT_FOUND` if no processor matches.
+    /// `INVALID_ARGUMENT` if a parameter is wrong, `OUT_OF_RANGE` if a processor does not exist, `FAILED_PRECONDITION` if this process may
+    /// not use it, `NOT_FOUND` if no processor matches.
     pub fn resolve(&self) -> Result<TaskOptions> {
         self.check()?;
         Ok(self.with_topologies(selection::topologies(self)?))

@@ -2,8 +2,8 @@
 //! (`Documentation/ABI/stable/sysfs-devices-system-cpu` and `-node`). The selection of processors uses it.
 //!
 //! Containers hide parts of the tree, kernels leave parts out, and a snapshot may contain anything. So every fact may be missing, malformed
-//! text counts as missing, and reads are bounded. Facts are read on demand, since reading all of them takes milliseconds on a large machine.
-//! Crates for topologies bind a library in C, and read everything.
+//! text counts as missing, and reads are bounded. Facts are read on demand, since reading all of them takes milliseconds on a large
+//! machine. Crates for topologies bind a library in C, and read everything.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};

@@ -1,5 +1,5 @@
-//! [`CodeWriter`]: encodes the ops of one function. The module parser makes one for each function, and the generated parsers of ops write fields
-//! through it.
+//! [`CodeWriter`]: encodes the ops of one function. The module parser makes one for each function, and the generated parsers of ops write
+//! fields through it.
 
 use std::collections::HashMap;
 

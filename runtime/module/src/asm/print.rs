@@ -1,7 +1,8 @@
 //! The printer: writes a whole module as text that assembles to the same code. `vireo disasm` and the tests call it.
 //!
-//! The language of the reference runtime has no form for attributes, dependencies, frames larger than their code needs, and features that do not
-//! follow from the ops. They are written only where a module has them, so the reference assembler reads the text of a module that it has made.
+//! The language of the reference runtime has no form for attributes, dependencies, frames larger than their code needs, and features that
+//! do not follow from the ops. They are written only where a module has them, so the reference assembler reads the text of a module that it
+//! has made.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -247,7 +248,8 @@ fn derived(convention: &Convention) -> String {
     Convention { args, results: convention.results.clone() }.to_string()
 }
 
-/// The frame and the features that the assembler will infer for a function from its arguments and ops. Only differences from them are printed.
+/// The frame and the features that the assembler will infer for a function from its arguments and ops. Only differences from them are
+/// printed.
 struct InferredFrame<'d> {
     decoded: &'d Decoded,
     slots: u32,

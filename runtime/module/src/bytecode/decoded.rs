@@ -1,5 +1,5 @@
-//! [`Decoded`]: the decoded form of a function, with ops of 16 bytes and side tables for longer operands. The reader fills it; the verifier, the
-//! interpreter, the JIT and the disassembler read it.
+//! [`Decoded`]: the decoded form of a function, with ops of 16 bytes and side tables for longer operands. The reader fills it; the
+//! verifier, the interpreter, the JIT and the disassembler read it.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Where a function expects its arguments: rules of compilers, and how to tell which rule a module follows. The verifier calls it.
 //!
-//! Callers always write arguments one after the other, each 64-bit value to an even pair ([`Placement::InOrder`]). Compilers up to IREE 3.4 put
-//! a 32-bit value into the first free register instead, also into the gap that an even pair left. Functions of theirs whose
-//! arguments differ start with a branch that copies them from the one place to the other, so that nothing but the verifier knows of this.
+//! Callers always write arguments one after the other, each 64-bit value to an even pair ([`Placement::InOrder`]). Compilers up to IREE 3.4
+//! put a 32-bit value into the first free register instead, also into the gap that an even pair left. Functions of theirs whose arguments
+//! differ start with a branch that copies them from the one place to the other, so that nothing but the verifier knows of this.
 
 use super::decoded::{Block, Decoded, Edge, Remap};
 use super::operands::{AnyReg, BlockId, EdgeId};

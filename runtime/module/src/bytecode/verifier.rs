@@ -29,8 +29,8 @@ const MAX_SLOTS: u32 = opcode::REF_BIT as u32;
 /// Frames hold at most this many references: the bit above them is the MOVE bit.
 const MAX_REFS: u32 = opcode::MOVE_BIT as u32;
 
-/// The number of registers of a bank that code may name if the function declares this many. The reference runtime rounds the counts of both banks up
-/// like this, and its assembler declares too few for arguments that the code does not name.
+/// The number of registers of a bank that code may name if the function declares this many. The reference runtime rounds the counts of both
+/// banks up like this, and its assembler declares too few for arguments that the code does not name.
 pub fn nameable(declared: u32) -> u32 {
     declared.max(1).next_power_of_two()
 }

@@ -215,8 +215,8 @@ impl Archive {
 
     /// The module's table.
     pub fn def(&self) -> BytecodeModuleDef<'_> {
-        // SAFETY: `new` verified these bytes, and nothing can write to them: they are static or in memory that the archive owns, which gives
-        // out read-only buffers over them, and copies where writing is allowed.
+        // SAFETY: `new` verified these bytes, and nothing can write to them: they are static or in memory that the archive owns, which
+        // gives out read-only buffers over them, and copies where writing is allowed.
         unsafe { bytecode_module_def::root_unchecked(self.0.tables()) }
     }
 

@@ -112,8 +112,8 @@ impl Bytes {
         match self {
             Bytes::Mapped(map, file) if range.len() > MAX_COPIED_RANGE && range.end <= map.len() => {
                 let mut options = MmapOptions::new();
-                // SAFETY: the pages are accessed only through raw pointers. A change of the file may change their bytes, and readers accept any
-                // bytes.
+                // SAFETY: the pages are accessed only through raw pointers. A change of the file may change their bytes, and readers accept
+                // any bytes.
                 let pages = unsafe { options.offset(range.start as u64).len(range.len()).map_copy(file) };
                 let pages: MmapMut = pages.map_err(|error| {
                     Status::resource_exhausted(format!("cannot map constants of a module: {error}"))

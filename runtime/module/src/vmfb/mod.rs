@@ -1,8 +1,8 @@
 //! The reader of `.vmfb` files, which trusts no byte of them. Sessions and tools open modules with it.
 //!
 //! [`Archive`] opens a file, finds the FlatBuffer in it, verifies both, and gives access to the tables. It proves that every offset, range
-//! and ordinal in the tables is in range; [`crate::bytecode`] verifies the code of the functions. The readers of tables and headers are generated
-//! from `spec/schema`.
+//! and ordinal in the tables is in range; [`crate::bytecode`] verifies the code of the functions. The readers of tables and headers are
+//! generated from `spec/schema`.
 
 pub(crate) mod archive;
 pub mod bytes;

@@ -39,8 +39,8 @@ pub fn check_buffer(
 
 /// Fails unless the view has the element type, the encoding and the shape.
 ///
-/// Opaque encodings and element types match anything, and integers of one width match whatever their signedness, so that a host may pass data
-/// whose type it does not know.
+/// Opaque encodings and element types match anything, and integers of one width match whatever their signedness, so that a host may pass
+/// data whose type it does not know.
 pub fn check_view(
     view: &BufferView,
     subject: &VmBuffer,

@@ -25,8 +25,8 @@ pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {
     Obj::new(Handle(object))
 }
 
-/// A range of a buffer, or of a slot of the binding table. It borrows the buffer of a program's reference without incrementing its reference
-/// count; a callee that keeps it clones it, which does.
+/// A range of a buffer, or of a slot of the binding table. It borrows the buffer of a program's reference without incrementing its
+/// reference count; a callee that keeps it clones it, which does.
 #[repr(transparent)]
 pub struct BorrowedRange<'a> {
     range: ManuallyDrop<BufferRef>,
@@ -88,14 +88,15 @@ pub fn covers(buffer: &dyn Buffer, offset: u64, length: u64) -> bool {
 /// The buffer, offset and length of a slot.
 type TableEntry<'call> = (Option<&'call Obj<BufferRefObject>>, u64, u64);
 
-/// Calls `run` with the binding table of an execution. It borrows the buffers of a program's references without incrementing their reference counts;
-/// a callee that keeps one clones it, which does. The table stays where it is made, since copying it takes longer than to fill it.
+/// Calls `run` with the binding table of an execution. It borrows the buffers of a program's references without incrementing their
+/// reference counts; a callee that keeps one clones it, which does. The table stays where it is made, since copying it takes longer than to
+/// fill it.
 #[inline]
 pub fn with_binding_table<'a, R>(references: Span<'a, TableEntry<'a>>, run: impl FnOnce(&[BufferBinding]) -> R) -> R {
     let mut table: SmallVec<[ManuallyDrop<BufferBinding>; 8]> = SmallVec::new();
     for (reference, offset, length) in references {
-        // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the references guarantees that
-        // the original holds the buffer meanwhile.
+        // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the references
+        // guarantees that the original holds the buffer meanwhile.
         let buffer = reference.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
         table.push(ManuallyDrop::new(BufferBinding { buffer, offset, length }));
     }
@@ -119,7 +120,8 @@ pub fn pattern_bytes(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
 pub struct MappedStorage(pub Arc<dyn Any + Send + Sync>);
 
 /// A buffer over `length` bytes at `offset` of a VM buffer: in place, or over a copy if they are constants of a module, because kernels may
-/// write to the buffer. If the VM buffer is the storage of another device buffer, the new one refers to the same mapping, so there are no chains.
+/// write to the buffer. If the VM buffer is the storage of another device buffer, the new one refers to the same mapping, so there are no
+/// chains.
 ///
 /// # Safety
 /// `params` must not allow writes if the VM buffer is read-only.

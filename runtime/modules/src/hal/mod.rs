@@ -65,8 +65,8 @@ impl HalModule {
 pub struct HalState {
     /// A cache, for each device, of the executables that the context created on it.
     executable_caches: Vec<(Arc<dyn Device>, Arc<dyn ExecutableCache>)>,
-    /// The allocator of each device, as the reference that the program asks for at every call. Each context has its own: threads that count the
-    /// references of one object wait for each other.
+    /// The allocator of each device, as the reference that the program asks for at every call. Each context has its own: threads that count
+    /// the references of one object wait for each other.
     allocators: Vec<(Arc<dyn Device>, Obj<AllocatorRef>)>,
     pending_deadlines: fence_await::PendingDeadlines,
 }

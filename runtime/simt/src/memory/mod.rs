@@ -2,7 +2,8 @@
 //!
 //! A port keeps the allocations that it used last, so that most accesses cost two comparisons. Kernels on several cores and the host share
 //! memory, so every access is atomic without an order: of a whole word where it is aligned, else of single bytes. An interpreter shows the
-//! accesses of an instruction to a sanitizer ([`AccessHook`]) before it makes them, all lanes at once: one branch for a row where there is none.
+//! accesses of an instruction to a sanitizer ([`AccessHook`]) before it makes them, all lanes at once: one branch for a row where there is
+//! none.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};

@@ -6,13 +6,13 @@
 //! another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `groups` joins
 //! them for each access; `report` is what was found.
 //!
-//! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a race
-//! unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
+//! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a
+//! race unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
 //! algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. What orders more than it says (an
-//! atomic access orders all of its work-group until the next barrier; two reads are kept of each word) can hide a race, but reports none that
-//! is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, it is reported; where that of moments or of what
-//! atomic accesses order does not, which takes millions of barriers or thousands of work-groups that meet at one address, the accesses so far
-//! are forgotten.
+//! atomic access orders all of its work-group until the next barrier; two reads are kept of each word) can hide a race, but reports none
+//! that is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, it is reported; where that of moments or of
+//! what atomic accesses order does not, which takes millions of barriers or thousands of work-groups that meet at one address, the accesses
+//! so far are forgotten.
 
 mod blocks;
 mod groups;

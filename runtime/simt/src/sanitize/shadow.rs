@@ -1,8 +1,8 @@
 //! Shadow memory ([`Shadow`]): for chunks of memory that kernels accessed, which bytes were written, and the last accesses to each word.
 //!
-//! A chunk has a cell for each word of four bytes until something smaller is accessed in it, then one for each byte. A cell has the last write
-//! and two reads of different waves, from different work-groups if there are such: a write that races with any read of the same kernel races
-//! with one of these two, unless barriers or atomic accesses order just these.
+//! A chunk has a cell for each word of four bytes until something smaller is accessed in it, then one for each byte. A cell has the last
+//! write and two reads of different waves, from different work-groups if there are such: a write that races with any read of the same
+//! kernel races with one of these two, unless barriers or atomic accesses order just these.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ const SITE_BITS: u32 = 26;
 /// Sites at most.
 pub(super) const MAX_SITES: u32 = 1 << SITE_BITS;
 
-/// An access that a cell remembers: the wave with its first bit set apart from zero, which is none, the lane, whether it was atomic, and the site.
+/// An access that a cell remembers: the wave with its first bit set apart from zero, which is none, the lane, whether it was atomic, and
+/// the site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 

@@ -195,8 +195,8 @@ fn atomic_accesses_order_what_is_before_them() {
     assert_eq!(found(&sanitizer), [(Finding::Race, 8, Some(1)), (Finding::Race, 9, Some(3))]);
 }
 
-/// A wave that learns of another work-group passes it on at the next barrier, also to waves that access nothing before the one after it, and if
-/// it ends before the barrier.
+/// A wave that learns of another work-group passes it on at the next barrier, also to waves that access nothing before the one after it,
+/// and if it ends before the barrier.
 #[test]
 fn barriers_pass_on_what_waves_know_that_end() {
     for barriers in [0, 1] {

@@ -1,5 +1,5 @@
-//! Code objects: ELF files with kernels, as LLVM writes them. [`elf`] reads their headers, segments and symbols, [`metadata`] what the compiler
-//! says of kernels. All input is hostile: nothing here trusts a number of a file.
+//! Code objects: ELF files with kernels, as LLVM writes them. [`elf`] reads their headers, segments and symbols, [`metadata`] what the
+//! compiler says of kernels. All input is hostile: nothing here trusts a number of a file.
 
 pub(crate) mod elf;
 pub(crate) mod metadata;

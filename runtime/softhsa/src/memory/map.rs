@@ -35,8 +35,8 @@ pub(crate) struct Shadow {
     base: PageMapping,
     /// True if the register of the host data path publishes writes of the host, false if acquires do.
     pub(crate) until_flush: bool,
-    /// Held while the sides are compared. Of two threads that do so at once, one would take a write that the other one has just published for
-    /// a new one, and overwrite what the side that made it has written since.
+    /// Held while the sides are compared. Of two threads that do so at once, one would take a write that the other one has just published
+    /// for a new one, and overwrite what the side that made it has written since.
     publishing: Mutex<()>,
 }
 
@@ -133,8 +133,8 @@ impl Allocation {
         let length = self.length as usize;
         let (from, to) = if to_device { (host, device) } else { (device, host) };
         let _turn = shadow.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the three ranges are pages of this length, which live as long as the allocation; all that refer to them are atomics, or are
-        // programs that got the address.
+        // SAFETY: the three ranges are pages of this length, which live as long as the allocation; all that refer to them are atomics, or
+        // are programs that got the address.
         unsafe { copy_changes(from, base, to, length) };
     }
 }

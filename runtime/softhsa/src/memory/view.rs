@@ -37,9 +37,9 @@ impl<'a> AgentView<'a> {
     }
 }
 
-// SAFETY: the view holds each allocation that it returned a region of, and an allocation keeps its bytes, or that is what the program vouched for
-// when it pinned them. They are readable, and writable where a region says so: only segments of code are not written by the host, and their pages
-// are writable too. All that accesses them in this crate are atomics.
+// SAFETY: the view holds each allocation that it returned a region of, and an allocation keeps its bytes, or that is what the program
+// vouched for when it pinned them. They are readable, and writable where a region says so: only segments of code are not written by the
+// host, and their pages are writable too. All that accesses them in this crate are atomics.
 unsafe impl Memory for AgentView<'_> {
     fn region(&self, address: u64) -> Option<Region> {
         if self.map.removals() == self.removals {

@@ -1,8 +1,9 @@
-//! Traces of packets: what the packet processors run and what happens to signals, told to a [`PacketObserver`] that the host sets before the library
-//! starts ([`trace_packets`](crate::trace_packets)). [`PacketTrace`] is one that writes a text, or the JSON that Perfetto opens.
+//! Traces of packets: what the packet processors run and what happens to signals, told to a [`PacketObserver`] that the host sets before
+//! the library starts ([`trace_packets`](crate::trace_packets)). [`PacketTrace`] is one that writes a text, or the JSON that Perfetto
+//! opens.
 //!
-//! Without an observer a packet costs one test of a pointer, and so does a change of a signal. Functions and packets are seen; what programs and
-//! kernels write to the memory of a signal themselves is not, but packets that wait say which value ended the wait.
+//! Without an observer a packet costs one test of a pointer, and so does a change of a signal. Functions and packets are seen; what
+//! programs and kernels write to the memory of a signal themselves is not, but packets that wait say which value ended the wait.
 
 mod perfetto;
 mod text;

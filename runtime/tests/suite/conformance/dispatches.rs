@@ -208,7 +208,8 @@ pub fn workgroup_counts_come_from_buffers(backend: &Backend) {
     }
 }
 
-/// Kernels of the host have a limit for the last count, and GPUs one for work-items, which only the GPU can find to be exceeded: its queue stops.
+/// Kernels of the host have a limit for the last count, and GPUs one for work-items, which only the GPU can find to be exceeded: its queue
+/// stops.
 pub fn counts_in_buffers_have_limits(backend: &Backend) {
     let device = backend.device();
     let Some(executable) = kernels(backend, &*device) else { return };

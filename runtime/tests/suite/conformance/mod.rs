@@ -52,8 +52,8 @@ impl Backend {
         if self.loopback { through(&device).expect("a device of this build") } else { device }
     }
 
-    /// Whether transient buffers have memory as soon as their allocation is submitted, rather than when it is its turn: packets that use it are
-    /// written before.
+    /// Whether transient buffers have memory as soon as their allocation is submitted, rather than when it is its turn: packets that use it
+    /// are written before.
     fn commits_early(&self) -> bool {
         self.is_gpu
     }

@@ -83,8 +83,8 @@ fn done(wait: &[Timepoint], signal: &[Timepoint]) -> Result<()> {
     signal.iter().try_for_each(|point| point.semaphore.signal(point.value))
 }
 
-/// Functions of different declarations: one with constants, a binding and a size of workgroups, one whose workgroups may be larger, one that
-/// declares nothing, and one of which nothing is known.
+/// Functions of different declarations: one with constants, a binding and a size of workgroups, one whose workgroups may be larger, one
+/// that declares nothing, and one of which nothing is known.
 #[derive(Debug)]
 struct Functions;
 

@@ -1,5 +1,5 @@
-//! Hostile nests: what is drawn for a seed. Loops are tested at the top or at the bottom; what they count with is used in their headers, after them,
-//! and as starts of later loops; indices are near the end of what a buffer has, wrap around, and grow by any number.
+//! Hostile nests: what is drawn for a seed. Loops are tested at the top or at the bottom; what they count with is used in their headers,
+//! after them, and as starts of later loops; indices are near the end of what a buffer has, wrap around, and grow by any number.
 
 use super::super::program::Random;
 use super::forms::Form;

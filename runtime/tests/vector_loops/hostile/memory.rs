@@ -42,7 +42,8 @@ impl Memory {
         // SAFETY: the mapping is longer than that.
         let first = unsafe { base.add(AROUND) };
         for region in 0..REGIONS {
-            // SAFETY: the region is inside of the mapping, nothing refers to it, and it begins and ends with a page: regions are aligned to more.
+            // SAFETY: the region is inside of the mapping, nothing refers to it, and it begins and ends with a page: regions are aligned to
+            // more.
             let made = unsafe {
                 mprotect(
                     first.add(region * DISTANCE).as_ptr().cast(),

@@ -1,5 +1,5 @@
-//! The text of a hostile nest as it is written, and of its probe beside it: the same function, which notes before each access how many bytes a
-//! buffer has to have for it. `draw` writes with this.
+//! The text of a hostile nest as it is written, and of its probe beside it: the same function, which notes before each access how many
+//! bytes a buffer has to have for it. `draw` writes with this.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
-//! The native ABI: typed reading of the arguments of native calls, their checks, and writing of the results. Generated shims and the code that
-//! `#[vm_module]` writes call it.
+//! The native ABI: typed reading of the arguments of native calls, their checks, and writing of the results. Generated shims and the code
+//! that `#[vm_module]` writes call it.
 //!
-//! [`shims`] has one typed function for each calling convention of the modules in `spec/abi`, [`modules`] their export tables, and [`callees`]
-//! the arguments of functions of programs that the runtime calls itself. All three are generated.
+//! [`shims`] has one typed function for each calling convention of the modules in `spec/abi`, [`modules`] their export tables, and
+//! [`callees`] the arguments of functions of programs that the runtime calls itself. All three are generated.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -57,8 +57,8 @@ impl<'call> RefArgument<'call> {
 }
 
 impl<'call> Arguments<'call> {
-    /// A reader of the arguments of `call`; clears its results. With `keep` references are cloned rather than taken, so that the call can be
-    /// repeated.
+    /// A reader of the arguments of `call`; clears its results. With `keep` references are cloned rather than taken, so that the call can
+    /// be repeated.
     #[inline]
     pub fn new(call: &'call mut Call, keep: bool) -> Arguments<'call> {
         call.result_words.clear();

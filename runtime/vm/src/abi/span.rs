@@ -1,5 +1,5 @@
-//! Spans: variadic arguments, which are lists of tuples, read in place from the argument streams of a call. Generated shims pass them to native
-//! functions.
+//! Spans: variadic arguments, which are lists of tuples, read in place from the argument streams of a call. Generated shims pass them to
+//! native functions.
 
 use std::marker::PhantomData;
 
@@ -44,7 +44,8 @@ impl<'call> RawSpan<'call> {
     }
 }
 
-/// A list of tuples in the argument streams of a call. It owns nothing and allocates nothing; all tuples were checked to be `T` when it was made.
+/// A list of tuples in the argument streams of a call. It owns nothing and allocates nothing; all tuples were checked to be `T` when it was
+/// made.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'call, T> {
     raw: RawSpan<'call>,

@@ -1,5 +1,5 @@
-//! Bound modules: the modules of a context with every import resolved ([`ModuleList`]), and their state ([`ContextState`]). A context builds both,
-//! and an invocation runs on them.
+//! Bound modules: the modules of a context with every import resolved ([`ModuleList`]), and their state ([`ContextState`]). A context
+//! builds both, and an invocation runs on them.
 //!
 //! The module list never changes. The state is borrowed exclusively while an invocation is polled. Module indices are positions in both.
 
@@ -57,8 +57,8 @@ pub struct CodeShape {
     pub max_lanes: u8,
     /// Functions are compiled in baseline mode, with values in memory, as too large functions always are.
     pub baseline: bool,
-    /// The interpreter may enter machine code at loop headers. Kernels have their machine code before they run, and without other entries, more
-    /// values are known to be constants in their loops.
+    /// The interpreter may enter machine code at loop headers. Kernels have their machine code before they run, and without other entries,
+    /// more values are known to be constants in their loops.
     pub osr_entries: bool,
 }
 
@@ -190,8 +190,8 @@ pub enum ModuleState {
 pub struct RodataSegment {
     /// The first field: machine code loads it from there.
     segment: Ref,
-    /// A reference for the next load of the segment: most are passed to native functions that only read them, and counting a reference takes as long
-    /// as twenty other instructions.
+    /// A reference for the next load of the segment: most are passed to native functions that only read them, and counting a reference
+    /// takes as long as twenty other instructions.
     spare: Option<Ref>,
 }
 

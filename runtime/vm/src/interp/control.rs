@@ -1,5 +1,5 @@
-//! The control ops: branches, calls, returns, suspension, and reports to the host. The generated dispatch calls one function here for each, and
-//! invocations call [`run`], which chooses the dispatcher.
+//! The control ops: branches, calls, returns, suspension, and reports to the host. The generated dispatch calls one function here for each,
+//! and invocations call [`run`], which chooses the dispatcher.
 //!
 //! Each handler returns a [`Flow`]: where execution continues. A call pushes a frame and never recurses, so the depth of a program is
 //! bounded by the limit of its stack alone.
@@ -295,9 +295,9 @@ impl<'a> Machine<'a> {
         self.code().list(operands).iter().map(|source| self.frame.value(kind(source), *source)).collect()
     }
 
-    /// Calls a native function with `pending`, or with what is in the registers that `marshal` names, and writes its results to registers. False if
-    /// it waits: the call is then kept as pending, and the op is executed again at the next poll. The arguments of `rodata`, by their position among
-    /// the references, are given back to these segments of the running module if the function leaves them.
+    /// Calls a native function with `pending`, or with what is in the registers that `marshal` names, and writes its results to registers.
+    /// False if it waits: the call is then kept as pending, and the op is executed again at the next poll. The arguments of `rodata`, by
+    /// their position among the references, are given back to these segments of the running module if the function leaves them.
     #[inline(always)]
     pub(super) fn call_native(
         &mut self,

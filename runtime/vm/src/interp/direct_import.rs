@@ -1,8 +1,9 @@
-//! Direct imports: calls of functions in Rust by machine code that pass numbers in registers of the processor, not in a [`Call`](crate::Call).
+//! Direct imports: calls of functions in Rust by machine code that pass numbers in registers of the processor, not in a
+//! [`Call`](crate::Call).
 //!
-//! `#[vm_module]` writes a [`DirectExport`] for each export that takes numbers, returns at most one and never waits; contexts bind imports to
-//! them. The function that machine code calls, [`enter`], does what the interpreter does around such a call, as far as that can be observed
-//! without limits: while a call is limited, and in frames that references are lent to, machine code calls the runtime instead
+//! `#[vm_module]` writes a [`DirectExport`] for each export that takes numbers, returns at most one and never waits; contexts bind imports
+//! to them. The function that machine code calls, [`enter`], does what the interpreter does around such a call, as far as that can be
+//! observed without limits: while a call is limited, and in frames that references are lent to, machine code calls the runtime instead
 //! (`threaded/runtime_ops.rs`).
 
 use std::any::{Any, TypeId};

@@ -1,5 +1,5 @@
-//! The helpers: ops that are not made of primitives. The machine implements the generated trait [`Helpers`], with one method for each, which the
-//! generated handlers call.
+//! The helpers: ops that are not made of primitives. The machine implements the generated trait [`Helpers`], with one method for each,
+//! which the generated handlers call.
 //!
 //! A helper takes value operands as values and references as registers, because the effect of the MOVE bit is part of the op. It
 //! checks everything before it changes a register, so a trapping helper changes none.
@@ -297,7 +297,8 @@ impl Machine<'_> {
         Ok((layout, memory.map_or(Ok(Charge::default()), |memory| memory.charge(layout.bytes(), "a buffer"))?))
     }
 
-    /// Checks the limits before an op on many bytes: the countdown counts it as one of a thousand steps, but it takes as long as many of them.
+    /// Checks the limits before an op on many bytes: the countdown counts it as one of a thousand steps, but it takes as long as many of
+    /// them.
     #[inline]
     fn check_bulk(&self, bytes: u64) -> Result<()> {
         if bytes >= BULK_BYTES { self.limits.check_time() } else { Ok(()) }

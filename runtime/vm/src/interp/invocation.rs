@@ -27,8 +27,9 @@ pub enum Poll {
 
 /// A running call of a function.
 ///
-/// It owns a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases the references of its
-/// frames. The module list and the limits are owned or borrowed: a call that the caller waits for borrows them, which saves the reference counts.
+/// It owns a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases the references of
+/// its frames. The module list and the limits are owned or borrowed: a call that the caller waits for borrows them, which saves the
+/// reference counts.
 pub struct Invocation<P, L> {
     module_list: P,
     target: ImportTarget,
@@ -290,8 +291,8 @@ fn values_of(kinds: &[Kind], call: &mut Call, mut results: Vec<Value>) -> Result
     Ok(results)
 }
 
-/// The status code of the op `fail`. Zero is no failure and becomes `INTERNAL`; `DEFERRED`, which has a meaning for the machine, and unknown
-/// numbers become `UNKNOWN`.
+/// The status code of the op `fail`. Zero is no failure and becomes `INTERNAL`; `DEFERRED`, which has a meaning for the machine, and
+/// unknown numbers become `UNKNOWN`.
 pub fn fail_code(status: i32) -> StatusCode {
     match StatusCode::from_number(status as u32) {
         _ if status == 0 => StatusCode::Internal,

@@ -3,9 +3,10 @@
 //! The arguments of a ready call are lent, and so are elements that machine code reads from a lent list ([`LentList`]), while
 //! [`LentReferences`] says so. Only machine code runs meanwhile, and of the ops that write reference registers it executes those in
 //! [`offsets`] itself. For those that make a new reference it calls the runtime. Data of the module, which lives as long, it lends
-//! ([`LentReferences::lend`]), and small buffers that the function allocates, which are kept for its next call ([`KeptBuffer`]). The frame owns
-//! larger ones ([`LentReferences::own`]). Everything else that could keep, move or release a reference is done by the runtime, which first
-//! counts all references of the frame ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to again.
+//! ([`LentReferences::lend`]), and small buffers that the function allocates, which are kept for its next call ([`KeptBuffer`]). The frame
+//! owns larger ones ([`LentReferences::own`]). Everything else that could keep, move or release a reference is done by the runtime, which
+//! first counts all references of the frame ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to
+//! again.
 
 use std::mem::ManuallyDrop;
 
@@ -68,9 +69,9 @@ const MAX_KEPT_BYTES: u64 = 16 << 10;
 
 /// The layout of lent references, for machine code.
 ///
-/// It reads element `i` of a list without the runtime if the register of the list holds `LIST`, and `i` is below `COUNT`; the result is lent.
-/// If `COUNT` is not zero, it makes a register null, without releasing what was in it, and loads references to data of the module at `DATA`, which
-/// are lent, too. The register that it writes must not be one of `OWNED`.
+/// It reads element `i` of a list without the runtime if the register of the list holds `LIST`, and `i` is below `COUNT`; the result is
+/// lent. If `COUNT` is not zero, it makes a register null, without releasing what was in it, and loads references to data of the module at
+/// `DATA`, which are lent, too. The register that it writes must not be one of `OWNED`.
 pub mod offsets {
     use super::{LentList, LentReferences, RodataSegment};
 
@@ -89,8 +90,8 @@ pub mod offsets {
     pub const DATA_STRIDE: usize = size_of::<RodataSegment>();
 }
 
-/// Whether references may be lent to a function: it does not pass them to functions of the module, whose frames machine code builds, and it returns
-/// none. Its slots need not be zeroed.
+/// Whether references may be lent to a function: it does not pass them to functions of the module, whose frames machine code builds, and it
+/// returns none. Its slots need not be zeroed.
 pub fn may_be_lent_to(function: &VerifiedFunction) -> bool {
     let convention = function.convention();
     let takes_any = convention.fixed_args().is_some_and(|kinds| kinds.contains(&Kind::Ref));
@@ -151,8 +152,8 @@ impl LentReferences {
     /// Lends a list, buffers for allocations, and the data of the module to a frame whose reference registers are null or lent.
     ///
     /// # Safety
-    /// The frame has these slots and so many references. Until nothing is lent, only machine code uses it, all objects that are lent live, the list is
-    /// not changed, and nothing else uses `buffers`.
+    /// The frame has these slots and so many references. Until nothing is lent, only machine code uses it, all objects that are lent live,
+    /// the list is not changed, and nothing else uses `buffers`.
     #[inline(always)]
     pub unsafe fn begin(
         &mut self,
@@ -250,8 +251,9 @@ impl LentReferences {
         *registers.reference_mut(index) = Some(ManuallyDrop::into_inner(reference));
     }
 
-    /// Lends the buffer that op `pc` has allocated before, with what is in it. None if there is none as long and aligned, and if the program has
-    /// kept it. The op always writes to the same register, so a frame that has moved no reference has no other one to the buffer.
+    /// Lends the buffer that op `pc` has allocated before, with what is in it. None if there is none as long and aligned, and if the
+    /// program has kept it. The op always writes to the same register, so a frame that has moved no reference has no other one to the
+    /// buffer.
     pub fn lend_buffer(&mut self, pc: usize, length: u64, alignment: u32, index: usize) -> Option<&Buffer> {
         // SAFETY: `begin` got them, and only this uses them.
         let buffers = unsafe { &mut *self.buffers };

@@ -1,5 +1,5 @@
-//! The machine: the state of an invocation while it is polled, on which the handlers of all ops work. It has the registers of the running frame, the
-//! globals of its module, and the limits.
+//! The machine: the state of an invocation while it is polled, on which the handlers of all ops work. It has the registers of the running
+//! frame, the globals of its module, and the limits.
 //!
 //! Generated handlers use only the accessors here, so the storage of registers can change without them.
 
@@ -324,8 +324,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Counts steps that are more than the countdown has, and starts it again. False if there is not enough fuel for them; none of them has been
-    /// counted then.
+    /// Counts steps that are more than the countdown has, and starts it again. False if there is not enough fuel for them; none of them has
+    /// been counted then.
     ///
     /// # Errors
     /// By the other limits. The countdown is zero then, so that the next step finds the limit again.
@@ -396,8 +396,8 @@ impl Frame for Machine<'_> {
 
     #[inline(always)]
     fn globals(&self) -> &[u8] {
-        // SAFETY: `select_globals` took both from the state of the running module. Globals keep their memory and length as long as the state
-        // lives, and while the machine has the state exclusively, no other thread accesses them.
+        // SAFETY: `select_globals` took both from the state of the running module. Globals keep their memory and length as long as the
+        // state lives, and while the machine has the state exclusively, no other thread accesses them.
         unsafe { std::slice::from_raw_parts(self.globals_data, self.globals_length) }
     }
 

@@ -1,5 +1,5 @@
-//! Ready calls: the machine and the stack of a call without limits, which a context keeps as they are for the next call of the same function.
-//! That one only writes its arguments to the frame, which is there, runs the handlers, and reads the results.
+//! Ready calls: the machine and the stack of a call without limits, which a context keeps as they are for the next call of the same
+//! function. That one only writes its arguments to the frame, which is there, runs the handlers, and reads the results.
 //!
 //! A ready call is taken out of the state of the context while it runs. It is put back if the function returned by a handler; otherwise the
 //! call continues as any other, and nothing is ready any more.
@@ -20,12 +20,12 @@ use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
 use crate::limits::{Charge, Limits};
 use crate::status::Result;
 
-/// A call of a bytecode function without limits, before the arguments are written. It has cache lines of its own, because what other threads read may
-/// lie beside it.
+/// A call of a bytecode function without limits, before the arguments are written. It has cache lines of its own, because what other
+/// threads read may lie beside it.
 #[repr(align(64))]
 pub struct ReadyCall {
-    /// `'static` stands for the lifetimes of `stack`, of `module_list` and `limits`, and of the state that the current run sets. No reference leaves
-    /// this module with that lifetime.
+    /// `'static` stands for the lifetimes of `stack`, of `module_list` and `limits`, and of the state that the current run sets. No
+    /// reference leaves this module with that lifetime.
     machine: Machine<'static>,
     entry: FunctionEntry,
     function: &'static VerifiedFunction,
@@ -62,7 +62,8 @@ impl Drop for ReadyStack {
 unsafe impl Send for ReadyCall {}
 
 impl ReadyCall {
-    /// Makes a call ready. None for a native function, as long as the tier-up counts the calls of the function, and if its ops are not threaded.
+    /// Makes a call ready. None for a native function, as long as the tier-up counts the calls of the function, and if its ops are not
+    /// threaded.
     ///
     /// # Errors
     /// As for a call.
@@ -101,8 +102,8 @@ impl ReadyCall {
         })))
     }
 
-    /// Makes it a call of another function, on the same stack and without allocating anything. False if that is not one of the same modules and
-    /// within the same limits, or for a reason for which `new` gives none; nothing has changed then.
+    /// Makes it a call of another function, on the same stack and without allocating anything. False if that is not one of the same modules
+    /// and within the same limits, or for a reason for which `new` gives none; nothing has changed then.
     ///
     /// # Errors
     /// As for a call. It must be dropped then.
@@ -157,8 +158,8 @@ impl ReadyCall {
         self.results.1
     }
 
-    /// Runs the function, whose arguments are in the frame, and returns the registers of the results. None if handlers alone did not get to the
-    /// return: `go_on` has to be called then, with the same state still borrowed.
+    /// Runs the function, whose arguments are in the frame, and returns the registers of the results. None if handlers alone did not get to
+    /// the return: `go_on` has to be called then, with the same state still borrowed.
     #[inline(always)]
     pub fn run(&mut self, state: &mut ContextState) -> Option<ListId> {
         // The machine uses the state in this call and in `go_on` only.
@@ -177,8 +178,9 @@ impl ReadyCall {
         self.takes_lent
     }
 
-    /// As `run`, with arguments that are lent together with a list, and with buffers for its allocations. True if the function has returned and the runtime has done nothing for it, so
-    /// the call is ready again. Otherwise the frame has references of its own, as after `run`: see [`ReadyCall::returned`].
+    /// As `run`, with arguments that are lent together with a list, and with buffers for its allocations. True if the function has returned
+    /// and the runtime has done nothing for it, so the call is ready again. Otherwise the frame has references of its own, as after `run`:
+    /// see [`ReadyCall::returned`].
     ///
     /// # Safety
     /// The call is ready and takes lent arguments. They and the elements of the list live, and only the program changes the list.
@@ -223,8 +225,8 @@ impl ReadyCall {
         matches!(self.machine.exit, Some(Exit::Returned(_)))
     }
 
-    /// Makes it ready again after a run that has returned: releases the references of the frame, and zeroes its slots if the function needs that.
-    /// False if it cannot be used again.
+    /// Makes it ready again after a run that has returned: releases the references of the frame, and zeroes its slots if the function needs
+    /// that. False if it cannot be used again.
     #[inline(always)]
     pub fn reset(&mut self) -> bool {
         let slots = self.frame.slots();

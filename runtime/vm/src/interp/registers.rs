@@ -1,7 +1,7 @@
 //! Unchecked access to the registers of one frame. The machine and all handlers read and write registers through it.
 //!
-//! It relies on the verifier: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names only registers that its frame has, and only the
-//! verifier makes one. Debug builds check bounds all the same.
+//! It relies on the verifier: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names only registers that its frame has, and only
+//! the verifier makes one. Debug builds check bounds all the same.
 
 use super::stack::header_of;
 use crate::bytecode::{AnyReg, RefReg, Reg};

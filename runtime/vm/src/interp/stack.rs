@@ -1,10 +1,10 @@
 //! The stack of an invocation: frames in one mapping that is reserved once, so that they never move. The machine pushes and pops them; the
 //! threaded dispatcher and machine code build frames of the same layout.
 //!
-//! A frame consists of its references, last one first, then a [`FrameHeader`], then its 32-bit slots. The address of the slots identifies it:
-//! slots are at positive offsets from it, references at negative ones. A 64-bit value takes an even slot and the odd one after it,
-//! low half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed
-//! if the function may read one before it writes it.
+//! A frame consists of its references, last one first, then a [`FrameHeader`], then its 32-bit slots. The address of the slots identifies
+//! it: slots are at positive offsets from it, references at negative ones. A 64-bit value takes an even slot and the odd one after it, low
+//! half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed if the
+//! function may read one before it writes it.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -24,8 +24,8 @@ use crate::{Call, Ref};
 pub struct FrameHeader {
     /// The slots of the caller's frame; null in the outermost frame.
     pub caller: *mut u32,
-    /// The instruction after the call, if the threaded dispatcher or machine code made it: its [`ThreadedCallSite`] has what a return needs. Else
-    /// null.
+    /// The instruction after the call, if the threaded dispatcher or machine code made it: its [`ThreadedCallSite`] has what a return
+    /// needs. Else null.
     pub resume: *const ThreadedInstruction,
     /// The data that all frames of one call site have in common. If there is a site, this is not written and the site has it.
     pub descriptor: FrameDescriptor,
@@ -77,8 +77,8 @@ pub struct FrameDescriptor {
 
 const _: () = assert!(size_of::<FrameHeader>().is_multiple_of(8));
 
-/// A function of a module list: the index of the module and, in the upper half, its ordinal there. One word, since it is compared for each op that
-/// handlers leave to the machine.
+/// A function of a module list: the index of the module and, in the upper half, its ordinal there. One word, since it is compared for each
+/// op that handlers leave to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundFunction(u64);
 
@@ -132,11 +132,11 @@ pub struct Stack {
     top: *mut u32,
     /// Index of the op at which the frame on top continues when the invocation is resumed.
     pub pc: usize,
-    /// Backward branches and calls until the limits of the invocation are checked again. It outlives the machine, so that a program that yields
-    /// all the time does not escape its limits.
+    /// Backward branches and calls until the limits of the invocation are checked again. It outlives the machine, so that a program that
+    /// yields all the time does not escape its limits.
     pub countdown: u32,
-    /// The native call that the frame on top makes, while its callee waits; it is repeated with the same arguments. If there is no frame, a host
-    /// makes it.
+    /// The native call that the frame on top makes, while its callee waits; it is repeated with the same arguments. If there is no frame, a
+    /// host makes it.
     pub pending: Option<Box<Call>>,
     limit: usize,
     /// Charges the memory of the stack to the call.
@@ -164,8 +164,8 @@ impl Stack {
     /// Makes the frame with these slots the top one.
     ///
     /// # Safety
-    /// They must be those of a frame of this stack: one that `push` has built, or one that the threaded dispatcher or machine code has built with
-    /// the same layout. All frames above it must have been released.
+    /// They must be those of a frame of this stack: one that `push` has built, or one that the threaded dispatcher or machine code has
+    /// built with the same layout. All frames above it must have been released.
     #[inline]
     pub unsafe fn set_top(&mut self, slots: *mut u32) {
         self.top = slots;

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::Value;
 use crate::visible_text::{prefixed, visible};
 
-/// Receives what programs report. All text is as the program has it, with whatever characters; a sink that shows it escapes them, as those below do.
+/// Receives what programs report. All text is as the program has it, with whatever characters; a sink that shows it escapes them, as those
+/// below do.
 pub trait TraceSink: Send + Sync {
     /// An event of `trace` with its operands.
     fn trace(&self, event: &str, values: &[Value]);

@@ -1,6 +1,6 @@
-//! The traced dispatcher: passes the text of each op, with the values of its operands, to the trace sink, and then lets the loop dispatcher execute
-//! it. `control::run` calls it for the tier `Traced`. The generated disassembler writes the text, so a new op needs nothing here, and the other
-//! dispatchers have no code for tracing.
+//! The traced dispatcher: passes the text of each op, with the values of its operands, to the trace sink, and then lets the loop dispatcher
+//! execute it. `control::run` calls it for the tier `Traced`. The generated disassembler writes the text, so a new op needs nothing here,
+//! and the other dispatchers have no code for tracing.
 
 use super::bound_modules::BytecodeModule;
 use super::machine::Machine;

@@ -1,8 +1,8 @@
-//! Typed calls: calls of one function whose Rust types are checked against its calling convention once ([`TypedTarget::new`]). Sessions make them
-//! for hosts that call a function again and again.
+//! Typed calls: calls of one function whose Rust types are checked against its calling convention once ([`TypedTarget::new`]). Sessions
+//! make them for hosts that call a function again and again.
 //!
-//! Arguments go from Rust to the first frame, at offsets that are known at compile time, and results from the frame to Rust, so there is no list
-//! of [`Value`]s. The memory of the stack stays with the context. A call that yields or waits becomes an [`Invocation`], which is
+//! Arguments go from Rust to the first frame, at offsets that are known at compile time, and results from the frame to Rust, so there is no
+//! list of [`Value`]s. The memory of the stack stays with the context. A call that yields or waits becomes an [`Invocation`], which is
 //! polled like any other.
 
 use std::marker::PhantomData;
@@ -372,8 +372,8 @@ pub enum TypedPoll<'a, R> {
 /// A typed call that has been suspended: the invocation that continues, and the reason.
 pub type Suspended<'a> = (Invocation<&'a ModuleList, &'a Limits>, Poll);
 
-/// So many calls of other functions make a context forget the one that is ready: functions that are called in turn would spend their time on
-/// being made ready.
+/// So many calls of other functions make a context forget the one that is ready: functions that are called in turn would spend their time
+/// on being made ready.
 const MAX_UNREADY_CALLS: u32 = 16;
 
 impl PreparedCall {
@@ -432,8 +432,8 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// Checks the types against the convention of the function.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` with the argument or result that differs, `UNIMPLEMENTED` for variadic functions, and `NOT_FOUND` and `INTERNAL` for a
-    /// target that does not exist.
+    /// `INVALID_ARGUMENT` with the argument or result that differs, `UNIMPLEMENTED` for variadic functions, and `NOT_FOUND` and `INTERNAL`
+    /// for a target that does not exist.
     pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Arc<Limits>) -> Result<TypedTarget<P, R>> {
         let prepared = PreparedCall::new(module_list, target, limits)?;
         check_types::<P, R>(&prepared.convention)?;
@@ -525,17 +525,19 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
 }
 
 impl<P: PassedList + Clone> TypedTarget<P, ()> {
-    /// Calls the function again and again, as [`TypedTarget::call_ready`], until `next` returns false or a call is suspended, which is returned.
+    /// Calls the function again and again, as [`TypedTarget::call_ready`], until `next` returns false or a call is suspended, which is
+    /// returned.
     ///
-    /// `next` prepares the arguments of each call. It gets the list, which is one of them, if that may have been changed since it has been lent
-    /// last. Calls do that, but not those that leave the elements known: these keep no reference, and change nothing but the bytes of buffers.
+    /// `next` prepares the arguments of each call. It gets the list, which is one of them, if that may have been changed since it has been
+    /// lent last. Calls do that, but not those that leave the elements known: these keep no reference, and change nothing but the bytes of
+    /// buffers.
     ///
     /// # Errors
     /// As for a call, and those of `next`.
     ///
     /// # Safety
-    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed it.
-    /// The objects are lent to calls of this function only.
+    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed
+    /// it. The objects are lent to calls of this function only.
     pub unsafe fn call_each<A: AsRef<P>>(
         &self,
         state: &mut ContextState,
@@ -559,8 +561,8 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         Ok(None)
     }
 
-    /// As [`TypedTarget::call_ready`], with arguments that are lent together with a list. None if the function has returned, and has left the
-    /// list as it was.
+    /// As [`TypedTarget::call_ready`], with arguments that are lent together with a list. None if the function has returned, and has left
+    /// the list as it was.
     ///
     /// # Safety
     /// The list is one of the arguments, and nothing has changed it since `lent` was made.

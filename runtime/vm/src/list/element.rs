@@ -1,5 +1,5 @@
-//! Element types of lists, and [`Element`]: one element, which converts to the type that it is read or stored as. `list/mod.rs` and hosts use
-//! them.
+//! Element types of lists, and [`Element`]: one element, which converts to the type that it is read or stored as. `list/mod.rs` and hosts
+//! use them.
 
 use std::fmt;
 

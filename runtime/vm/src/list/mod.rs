@@ -1,6 +1,7 @@
 //! `vm.list`: a growable list of values of one type, of references, or of anything (a variant list).
 //!
-//! Ops, native modules and hosts use it. Programs share lists, so every access takes the list's lock; the interpreter holds it for one op at a time.
+//! Ops, native modules and hosts use it. Programs share lists, so every access takes the list's lock; the interpreter holds it for one op
+//! at a time.
 
 mod element;
 
@@ -193,8 +194,8 @@ impl List {
     /// Reserves memory for `capacity` elements in total.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` if the elements would take more than [`MAX_LIST_BYTES`], if there is no memory, or if the budget of the list has not as
-    /// much left.
+    /// `RESOURCE_EXHAUSTED` if the elements would take more than [`MAX_LIST_BYTES`], if there is no memory, or if the budget of the list
+    /// has not as much left.
     pub fn reserve(&self, capacity: usize) -> Result<()> {
         self.lock().reserve(capacity)
     }
@@ -281,8 +282,8 @@ impl List {
         Err(Status::failed_precondition(message))
     }
 
-    /// Replaces the contents by these references. The list must be one of references of their type. If it holds the same ones already, no reference
-    /// is counted.
+    /// Replaces the contents by these references. The list must be one of references of their type. If it holds the same ones already, no
+    /// reference is counted.
     #[doc(hidden)]
     pub fn assign<'r>(&self, references: impl ExactSizeIterator<Item = &'r Ref> + Clone) {
         let mut old = Vec::new();

@@ -1,5 +1,5 @@
-//! Elementwise kernels: each element of a matrix is computed from the elements at the same position, in pieces of a row that are copied out,
-//! computed in vector registers, and copied back. Only the elements are accessed.
+//! Elementwise kernels: each element of a matrix is computed from the elements at the same position, in pieces of a row that are copied
+//! out, computed in vector registers, and copied back. Only the elements are accessed.
 
 use super::simd_level::SimdLevel;
 use super::work::Work;

@@ -187,8 +187,8 @@ impl KernelContext {
             }
             Ok(true)
         };
-        // SAFETY: the list belongs to this context, whose program runs on this thread only; `next` changes it if it gets it. The elements are
-        // known only if no kernel has done anything since that could have changed them.
+        // SAFETY: the list belongs to this context, whose program runs on this thread only; `next` changes it if it gets it. The elements
+        // are known only if no kernel has done anything since that could have changed them.
         let called = unsafe { context.call_each(target, limits, list, arguments, next) };
         // That includes what a kernel has done before it failed.
         *changes += u64::from(list.changed().is_some());

@@ -1,8 +1,8 @@
-//! The fast path of exponentials and logarithms: double-double arithmetic with an error bound. `exact` calls it first, because it decides the
-//! rounding nearly always and takes much less time than integers do.
+//! The fast path of exponentials and logarithms: double-double arithmetic with an error bound. `exact` calls it first, because it decides
+//! the rounding nearly always and takes much less time than integers do.
 //!
-//! Results do not depend on the method as long as the error is within the bound: where the bound does not decide which float is nearest, these
-//! functions return none.
+//! Results do not depend on the method as long as the error is within the bound: where the bound does not decide which float is nearest,
+//! these functions return none.
 
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, LOG2_E};
 

@@ -1,5 +1,5 @@
-//! The functions on [`Real`], for arguments whose result is neither special nor exact. `exact` calls them with two words, and with four if two do not
-//! decide.
+//! The functions on [`Real`], for arguments whose result is neither special nor exact. `exact` calls them with two words, and with four if
+//! two do not decide.
 //!
 //! Each reduces its argument with the constants of [`tables`] until a polynomial of few terms is as accurate as the number has words.
 

@@ -1,4 +1,5 @@
-//! Correctly rounded functions: the result is the value of the format that is nearest to the true one. The primitives of the interpreter call them.
+//! Correctly rounded functions: the result is the value of the format that is nearest to the true one. The primitives of the interpreter
+//! call them.
 //!
 //! A function is computed in integers of 128 bits first, and in 256 bits where the result of these is too near to the middle between two
 //! values of the format to decide which one is nearer. That happens for one argument in 2^45, and 256 bits always decide: the true values
@@ -24,7 +25,8 @@ macro_rules! decide {
     ($function:ident($($argument:expr),*)) => {
         match functions::$function::<2>($($argument),*).round() {
             Ok(value) => value,
-            // Only the arc tangent of a quotient in the middle stays undecided. It is less than the quotient, so the lower candidate is right.
+            // Only the arc tangent of a quotient in the middle stays undecided. It is less than the quotient, so the lower candidate is
+            // right.
             Err(_) => match functions::$function::<4>($($argument),*).round() {
                 Ok(value) | Err(value) => value,
             },

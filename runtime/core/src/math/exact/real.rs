@@ -1,5 +1,5 @@
-//! [`Real`]: multiple-precision floats with a fixed number of words, in integer arithmetic only, so they have the same bits on every processor. The
-//! functions of `exact` compute with them.
+//! [`Real`]: multiple-precision floats with a fixed number of words, in integer arithmetic only, so they have the same bits on every
+//! processor. The functions of `exact` compute with them.
 //!
 //! Results of operations are truncated: their error is at most a few units of the last word, relative to the result (to the larger
 //! operand, where a difference cancels). [`Real::round`] allows for far more than any function here adds up.

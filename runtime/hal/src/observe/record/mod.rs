@@ -1,12 +1,12 @@
-//! Recordings of devices: an observer that keeps every call of a device and of what it makes, with all its arguments and what came of it, for
-//! tools that look at it later or do it again. Objects are their numbers, with what made them.
+//! Recordings of devices: an observer that keeps every call of a device and of what it makes, with all its arguments and what came of it,
+//! for tools that look at it later or do it again. Objects are their numbers, with what made them.
 //!
-//! **What is in a recording** and what is not: bytes that a call carries (updates, patterns, constants, executables) are. Memory of the host
-//! that a call points to, and callbacks, are marked ([`Unseen`]). Buffers that the host can map are marked too
+//! **What is in a recording** and what is not: bytes that a call carries (updates, patterns, constants, executables) are. Memory of the
+//! host that a call points to, and callbacks, are marked ([`Unseen`]). Buffers that the host can map are marked too
 //! ([`RecordedObject::is_mappable`]), since it reads and writes them without any call, and so the end of a buffer is not seen.
 //!
-//! An encoder is a [`Visitor`]: calls and replies are generated from `spec/hal/` and visited field by field ([`Visit`]). The text of events is
-//! written by one.
+//! An encoder is a [`Visitor`]: calls and replies are generated from `spec/hal/` and visited field by field ([`Visit`]). The text of events
+//! is written by one.
 
 mod keep;
 mod text;

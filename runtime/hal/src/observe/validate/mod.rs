@@ -5,9 +5,9 @@
 //! what they are made of (`checks`), and what depends on earlier calls: command buffers (`recording`), transient buffers (`transients`) and
 //! timelines (`timelines`); and dispatches, which depend on what their executable says of its functions (`dispatches`).
 //!
-//! **Where a refusal goes.** A call that breaks a rule fails, and the device does not see it. A queue operation that cannot work (a range that
-//! is not there, a usage that is not allowed) fails as an operation does: its timelines get the failure. What is no operation at all is
-//! refused at once: commands that are not recorded, points that cannot be signaled.
+//! **Where a refusal goes.** A call that breaks a rule fails, and the device does not see it. A queue operation that cannot work (a range
+//! that is not there, a usage that is not allowed) fails as an operation does: its timelines get the failure. What is no operation at all
+//! is refused at once: commands that are not recorded, points that cannot be signaled.
 //!
 //! **What is not refused** is what only may be wrong. Objects that were made before they were observed, or by another implementation, are
 //! taken as they come; a transient buffer is refused where no order of what was submitted lets it have memory.

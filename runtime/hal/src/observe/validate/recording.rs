@@ -1,4 +1,5 @@
-//! Command buffers as they are recorded and executed: what they are allowed in each state, and what recorded commands ask of binding tables.
+//! Command buffers as they are recorded and executed: what they are allowed in each state, and what recorded commands ask of binding
+//! tables.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

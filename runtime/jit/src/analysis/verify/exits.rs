@@ -1,5 +1,5 @@
-//! Exits against the bytecode: every slot that the interpreter may read after an exit, and that machine code has written by then, must be in
-//! the exit's frame state. The verifier of graphs calls it once, on the graph as it was built; passes are then held to those exits.
+//! Exits against the bytecode: every slot that the interpreter may read after an exit, and that machine code has written by then, must be
+//! in the exit's frame state. The verifier of graphs calls it once, on the graph as it was built; passes are then held to those exits.
 //!
 //! Two analyses over the ops of the function, which share nothing with the builder but what ops read and write: liveness, backward, and
 //! *stale* slots, forward. A slot is stale if on some path machine code has computed its value since the frame was last written: an op that
@@ -202,8 +202,8 @@ impl Flow<'_> {
         stale
     }
 
-    /// Finds a node that loads a stale slot. Between blocks, the builder decides which values are in slots, so this is known at the first op of
-    /// blocks with an entry, and at each op in baseline mode.
+    /// Finds a node that loads a stale slot. Between blocks, the builder decides which values are in slots, so this is known at the first
+    /// op of blocks with an entry, and at each op in baseline mode.
     fn reads_of_slots(&self, graph: &Graph, stale: &[Bits]) -> Result<(), Problem> {
         for (block, content) in graph.blocks.indexed() {
             for id in &content.nodes {

@@ -1,4 +1,5 @@
-//! Alignment of loops: code of an innermost loop begins at an address from which the processor fetches, so that a short loop is not in two pieces.
+//! Alignment of loops: code of an innermost loop begins at an address from which the processor fetches, so that a short loop is not in two
+//! pieces.
 
 use dynasmrt::DynasmApi;
 

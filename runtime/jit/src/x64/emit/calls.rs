@@ -21,8 +21,8 @@ use crate::processor::registers::{C_DIRECT, C_VECTOR_DIRECT, DIRECT, RAX, SLOTS,
 
 /// Most bytes of frames of nested native calls. Then the interpreter makes the call, and begins with an empty native stack again.
 const MAX_NATIVE_CALL_BYTES: i32 = 8 << 10;
-/// Most bytes of the native frame of a function that can be called natively. The smallest frame of the interpreter takes 48 bytes, so native
-/// calls take at most 44 KiB of the native stack.
+/// Most bytes of the native frame of a function that can be called natively. The smallest frame of the interpreter takes 48 bytes, so
+/// native calls take at most 44 KiB of the native stack.
 pub(super) const MAX_CALLED_FRAME_BYTES: i32 = 256;
 /// Most reference registers that are nulled, or tested, by instructions of the code itself.
 const MAX_INLINE_REFS: u16 = 8;
@@ -189,7 +189,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls the function of the runtime that executes an op, with its operands in the slots, where machine code does not execute it itself.
+    /// Calls the function of the runtime that executes an op, with its operands in the slots, where machine code does not execute it
+    /// itself.
     pub(super) fn op_by_runtime(&mut self, exit: ExitId, op: RuntimeOp) {
         self.call_runtime_op(exit, op);
         let back = self.labels[op.continuation];
@@ -382,8 +383,8 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; ret);
     }
 
-    /// Emits what a function returns to that the interpreter has entered: it leaves the results where the return of `block` has them, which the
-    /// interpreter then executes.
+    /// Emits what a function returns to that the interpreter has entered: it leaves the results where the return of `block` has them, which
+    /// the interpreter then executes.
     pub(super) fn return_to_interpreter(&mut self, label: DynamicLabel, block: BlockIndex) {
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
         let countdown = runtime_layout::COUNTDOWN;
@@ -484,7 +485,8 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; jb =>label ; =>resume);
     }
 
-    /// Calls the shared stub that counts the steps of a vector loop which are more than the countdown has. It sets the zero flag if it has not.
+    /// Calls the shared stub that counts the steps of a vector loop which are more than the countdown has. It sets the zero flag if it has
+    /// not.
     pub(super) fn count_many(&mut self, steps: NodeId) {
         let (countdown, shared) = (runtime_layout::COUNTDOWN, self.shared(Shared::CountMany));
         // The countdown is again what it was before the steps were subtracted.

@@ -1,8 +1,8 @@
-//! Checked accesses: where graphs are verified, machine code compares the index of each load and store with the length of its buffer once more.
-//! The node emitter calls this before each access.
+//! Checked accesses: where graphs are verified, machine code compares the index of each load and store with the length of its buffer once
+//! more. The node emitter calls this before each access.
 //!
-//! Passes hoist range checks out of loops, sink them, and replace them by guards of vector loops. The verifier of graphs sees that there is a
-//! guard, and not that it covers each index; this finds an index that it does not cover as soon as a program has one. It reads the buffer
+//! Passes hoist range checks out of loops, sink them, and replace them by guards of vector loops. The verifier of graphs sees that there is
+//! a guard, and not that it covers each index; this finds an index that it does not cover as soon as a program has one. It reads the buffer
 //! and its length from the register of the VM, so it depends on no value that the passes have moved, and only on registers that no value is
 //! allocated to, so the code around it stays what it would be without. Of an access with a mask, the lanes are checked that are on when it is made.
 

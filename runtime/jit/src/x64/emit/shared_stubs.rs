@@ -1,5 +1,5 @@
-//! Shared stubs, of which a function has one copy each after all other code: sequences that are needed at many points of the code and rarely
-//! run, or that call the runtime anyway.
+//! Shared stubs, of which a function has one copy each after all other code: sequences that are needed at many points of the code and
+//! rarely run, or that call the runtime anyway.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 

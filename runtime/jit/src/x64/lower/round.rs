@@ -123,8 +123,8 @@ fn keep_sign(asm: &mut Asm, of: Scalar) {
     }
 }
 
-/// The vector scratch register is `a` with almost a half added, away from zero: towards zero of that is half away from zero of `a`. A half itself would
-/// bring the largest number below a half to 1.
+/// The vector scratch register is `a` with almost a half added, away from zero: towards zero of that is half away from zero of `a`. A half
+/// itself would bring the largest number below a half to 1.
 fn add_half(asm: &mut Asm, of: Scalar, a: u8) {
     bits(asm, of, RAX, a);
     keep_sign(asm, of);

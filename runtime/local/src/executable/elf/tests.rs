@@ -1,5 +1,5 @@
-//! Libraries for 64-bit Arm, placed and relocated on any machine: what the words of a library of the compiler become, the value of every type of
-//! relocation, and what is refused. Nothing of them is run.
+//! Libraries for 64-bit Arm, placed and relocated on any machine: what the words of a library of the compiler become, the value of every
+//! type of relocation, and what is refused. Nothing of them is run.
 
 use super::machine::{HOST, host_name};
 use super::*;

@@ -14,8 +14,8 @@ use crate::math::exact;
 /// More than the relative error of every function of `libm`, which is below 2^-50.
 const DOUBT: f64 = 1.0 / (1u64 << 46) as f64;
 
-/// The `f32` nearest to the true value that `approximate` approximates, unless the rounding is too close to decide; then the correctly rounded
-/// function has to.
+/// The `f32` nearest to the true value that `approximate` approximates, unless the rounding is too close to decide; then the correctly
+/// rounded function has to.
 #[inline]
 fn narrow(approximate: f64, exact: impl FnOnce() -> f32) -> f32 {
     let special = approximate == 0.0 || !approximate.is_finite();
@@ -24,8 +24,8 @@ fn narrow(approximate: f64, exact: impl FnOnce() -> f32) -> f32 {
     if low == high || special { approximate as f32 } else { exact() }
 }
 
-/// Functions of one operand, each with the operands for which the result is neither special nor out of range: first those that are nearly always
-/// decided in floats, then the others.
+/// Functions of one operand, each with the operands for which the result is neither special nor out of range: first those that are nearly
+/// always decided in floats, then the others.
 macro_rules! unary {
     ($($quick:ident: $y:ident => $usual:expr;)* ; $($name:ident: $x:ident => $ordinary:expr;)*) => {
         /// The functions on `f64`.

@@ -65,8 +65,8 @@ fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; 
     if unsafe { repeat(address, count as usize, bytes) } { Ok(()) } else { Err(Trap::Limits) }
 }
 
-/// Writes an element `count` times; false if a limit of the call stops it. Out of line: in a function as large as the dispatch loop the compiler does
-/// not make it a vector loop.
+/// Writes an element `count` times; false if a limit of the call stops it. Out of line: in a function as large as the dispatch loop the
+/// compiler does not make it a vector loop.
 ///
 /// # Safety
 /// So many elements from `address` on must be memory to which there is no reference.
@@ -112,8 +112,8 @@ macro_rules! elements {
 
             ///
             /// # Errors
-            /// [`Trap::Elements`] if the elements are not all inside, [`Trap::ReadOnly`] for a buffer that is read-only, [`Trap::Limits`] for a long fill
-            /// of a call that is over its limits.
+            /// [`Trap::Elements`] if the elements are not all inside, [`Trap::ReadOnly`] for a buffer that is read-only, [`Trap::Limits`]
+            /// for a long fill of a call that is over its limits.
             #[doc = concat!("Fills `count` elements of type `", stringify!($to), "` from element `index` on.")]
             #[inline]
             pub fn $fill(buffer: &Buffer, index: i64, count: i64, value: $from) -> Result<(), Trap> {

@@ -1,5 +1,5 @@
-//! [`ThreadedCode`]: the instructions of a function, where they are entered, and the call sites in them. The dispatcher enters and leaves it; the
-//! JIT links its exits to it.
+//! [`ThreadedCode`]: the instructions of a function, where they are entered, and the call sites in them. The dispatcher enters and leaves
+//! it; the JIT links its exits to it.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -46,8 +46,8 @@ pub struct ThreadedCode {
     pub(super) _charge: Charge,
 }
 
-// SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and nothing changes but the
-// atomic `entry` of sites.
+// SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and nothing changes but
+// the atomic `entry` of sites.
 unsafe impl Send for ThreadedCode {}
 // SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and nothing changes but
 // the atomic `entry` of sites.
@@ -110,8 +110,8 @@ impl ThreadedCode {
         self.pcs[self.position(ip)] as usize
     }
 
-    /// The instruction of op `pc`, which must not be fused into the one before it, and its carried register: the slot, and whether it is a pair.
-    /// Side exits of machine code continue there.
+    /// The instruction of op `pc`, which must not be fused into the one before it, and its carried register: the slot, and whether it is a
+    /// pair. Side exits of machine code continue there.
     pub fn interpreted(&self, pc: u32) -> (Ip, Option<(u16, bool)>) {
         let entry = self.entries[pc as usize];
         (self.instructions.at(entry.instruction as usize), entry.carry.map(|carry| (carry.reg.0, carry.wide)))

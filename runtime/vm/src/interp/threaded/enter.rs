@@ -30,8 +30,8 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carrie
     }
 }
 
-/// Calls the handler at `ip`, and saves the callee-saved registers around the call: the handler may be machine code of the JIT, which does not
-/// save them.
+/// Calls the handler at `ip`, and saves the callee-saved registers around the call: the handler may be machine code of the JIT, which does
+/// not save them.
 ///
 /// # Safety
 /// As for a [`Handler`].

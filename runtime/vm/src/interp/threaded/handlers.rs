@@ -1,6 +1,6 @@
 //! The handlers of threaded instructions: one generic handler for all ops made of primitives, and those of branches, copies, calls and
-//! returns. The code builder stores their addresses in instructions; `enter.rs` runs them. `cargo xtask handlers` holds their machine code to
-//! `xtask/handlers.txt`.
+//! returns. The code builder stores their addresses in instructions; `enter.rs` runs them. `cargo xtask handlers` holds their machine code
+//! to `xtask/handlers.txt`.
 
 use std::sync::atomic::Ordering;
 
@@ -48,7 +48,8 @@ pub(super) unsafe fn continue_by(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // Where panics abort, a call of what may unwind is guarded, and the guard would stay on the stack: there it is called as what never unwinds.
+    // Where panics abort, a call of what may unwind is guarded, and the guard would stay on the stack: there it is called as what never
+    // unwinds.
     #[cfg(panic = "abort")]
     // SAFETY: the types differ in this only.
     let handler: unsafe extern "C" fn(Ip, *mut u32, *mut Machine<'_>, CarriedValues) -> usize =
@@ -465,8 +466,8 @@ pub(super) const ANY: usize = 3;
 /// One 64-bit value is returned, which is in a pair of slots.
 pub(super) const PAIR: usize = 4;
 
-/// A call of a function of the module that passes `WORDS`: none, [`ONE`], [`CARRIED`] or [`ANY`]. `PLAIN` if no register has to be made null or
-/// zero, and no reference is passed.
+/// A call of a function of the module that passes `WORDS`: none, [`ONE`], [`CARRIED`] or [`ANY`]. `PLAIN` if no register has to be made
+/// null or zero, and no reference is passed.
 pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
@@ -552,8 +553,8 @@ pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     }
 }
 
-/// Stops at the return of a frame without a call site. If it is the outermost frame, the program ends; otherwise the loop dispatcher returns to
-/// the caller, which may be a function of another module.
+/// Stops at the return of a frame without a call site. If it is the outermost frame, the program ends; otherwise the loop dispatcher
+/// returns to the caller, which may be a function of another module.
 ///
 /// # Safety
 /// As for a [`Handler`].

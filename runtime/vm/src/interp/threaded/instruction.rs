@@ -11,8 +11,8 @@ use crate::interp::stack::FrameDescriptor;
 /// Executes the instruction at `ip` in the frame with these slots, and those that follow. Returns when a handler stops.
 ///
 /// # Safety
-/// `ip` must be an instruction of the code of the function whose frame this is, and the frame must be on top of the stack. The machine must be
-/// that of the running invocation, and no other code may use it during the call.
+/// `ip` must be an instruction of the code of the function whose frame this is, and the frame must be on top of the stack. The machine must
+/// be that of the running invocation, and no other code may use it during the call.
 pub type Handler =
     unsafe extern "C-unwind" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize;
 
@@ -20,8 +20,8 @@ pub type Handler =
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CarriedValues {
-    /// The value of a VM register, mostly the one that was written last: loading a slot that was just stored takes longer than most ops. Which
-    /// register that is, is known for each instruction when the code is built; see [`carried_register`](super::carried_register).
+    /// The value of a VM register, mostly the one that was written last: loading a slot that was just stored takes longer than most ops.
+    /// Which register that is, is known for each instruction when the code is built; see [`carried_register`](super::carried_register).
     pub carry: u64,
     /// In a block that branches back to itself, its first instruction: an iteration need not wait for the branch distance to be loaded.
     pub loop_header: Ip,
@@ -35,8 +35,8 @@ impl Default for CarriedValues {
     }
 }
 
-/// An instruction: a handler and its operands. Operands of more than 8 bytes extend over the elements that follow in the stream, which have no
-/// handler then.
+/// An instruction: a handler and its operands. Operands of more than 8 bytes extend over the elements that follow in the stream, which have
+/// no handler then.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ThreadedInstruction {
@@ -85,8 +85,8 @@ pub(super) fn operands_of<T>(ip: Ip) -> *const T {
     ip.cast::<u8>().wrapping_add(std::mem::offset_of!(ThreadedInstruction, operands)).cast()
 }
 
-/// The operands of a comparison that is fused with a conditional branch. The distance comes first, so that it can be written once it is known,
-/// whatever the type of the operands is.
+/// The operands of a comparison that is fused with a conditional branch. The distance comes first, so that it can be written once it is
+/// known, whatever the type of the operands is.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct FusedBranch<T> {
@@ -123,7 +123,8 @@ pub struct ThreadedCallSite {
     pub(super) result_refs: Box<[u16]>,
 }
 
-/// The operands of a call inside a module. What the next handler waits for is here and not in the call site, which would have to be loaded first.
+/// The operands of a call inside a module. What the next handler waits for is here and not in the call site, which would have to be loaded
+/// first.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CallOperands {
@@ -167,8 +168,8 @@ impl ThreadedCallSite {
 
     /// The first instruction of the callee, in the operands of the call.
     pub(super) fn entry(&self) -> &AtomicPtr<ThreadedInstruction> {
-        // SAFETY: `resume` is set before anybody else has the site, and the elements before it are the call's. The stream lives as long as the
-        // site, and nothing else accesses this operand once code runs.
+        // SAFETY: `resume` is set before anybody else has the site, and the elements before it are the call's. The stream lives as long as
+        // the site, and nothing else accesses this operand once code runs.
         unsafe { entry_of(self.resume.wrapping_sub(CALL_INSTRUCTIONS)) }
     }
 }
@@ -201,8 +202,8 @@ impl ThreadedInstruction {
     }
 }
 
-/// The distance of a branch in units of which the processor adds eight to an address in one step; a multiplication by the size of an element
-/// would take another one, and each branch waits for that before it.
+/// The distance of a branch in units of which the processor adds eight to an address in one step; a multiplication by the size of an
+/// element would take another one, and each branch waits for that before it.
 pub(super) const DISTANCE_UNITS: isize = (size_of::<ThreadedInstruction>() / 8) as isize;
 
 /// The instruction at a distance from `ip`, in those units.
@@ -228,8 +229,8 @@ pub(super) struct WordReturn {
     pub list: ListId,
 }
 
-/// The operands of [`return_any`](super::handlers::return_any): the slots of each 32 bits of the results, their reference registers, and the list
-/// of results.
+/// The operands of [`return_any`](super::handlers::return_any): the slots of each 32 bits of the results, their reference registers, and
+/// the list of results.
 pub(super) struct ReturnOperands {
     pub words: Box<[u16]>,
     pub refs: Box<[RefReg]>,

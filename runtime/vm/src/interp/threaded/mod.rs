@@ -1,18 +1,18 @@
 //! The threaded dispatcher: direct-threaded code for verified functions, which `control::run` executes in optimised builds.
 //!
-//! A function becomes a stream of [`ThreadedInstruction`]s, each the address of a handler and its operands. Every handler ends in a call of the
-//! next one, which optimised builds make a jump (a sibling call), so dispatch is one indirect jump per op.
+//! A function becomes a stream of [`ThreadedInstruction`]s, each the address of a handler and its operands. Every handler ends in a call of
+//! the next one, which optimised builds make a jump (a sibling call), so dispatch is one indirect jump per op.
 //!
 //! All handlers have one signature, and no value that must be dropped or has its address taken lives across the jump: either would keep the
 //! call from becoming a jump. A handler that cannot continue (its op traps, the limits have to be checked, the op has no handler of its
 //! own) stores a [`Continuation`] in the machine and returns. `run` then lets the loop dispatcher execute that one op, so each trap has one
-//! definition: an op that traps has changed nothing, and executing it again gives the trap. Ops that helpers execute have a handler that calls the
-//! helper, and other ops on the cold path one that calls the loop dispatcher; both then jump on.
+//! definition: an op that traps has changed nothing, and executing it again gives the trap. Ops that helpers execute have a handler that
+//! calls the helper, and other ops on the cold path one that calls the loop dispatcher; both then jump on.
 //!
 //! Handlers pass `CarriedValues` to each other in registers of the processor: the value that was written last, and the loop header.
 //!
-//! Frames are those of `Stack`. The handlers of calls build them here, with the layout that `Stack::push` gives them, and store the call site
-//! in the frame's header for the return; `set_top` tells the stack which frame is on top when a handler stops.
+//! Frames are those of `Stack`. The handlers of calls build them here, with the layout that `Stack::push` gives them, and store the call
+//! site in the frame's header for the return; `set_top` tells the stack which frame is on top when a handler stops.
 
 mod builder;
 mod carried_register;
@@ -112,8 +112,8 @@ pub trait TestBody: OpBody {
     const BRANCH_HANDLERS: &'static [BranchHandlers];
 }
 
-/// Visits the ops of a function that have handlers, each with the value registers that it reads and writes. The code builder and the choice of
-/// carried registers are visitors; the generated `visit_op` calls them.
+/// Visits the ops of a function that have handlers, each with the value registers that it reads and writes. The code builder and the choice
+/// of carried registers are visitors; the generated `visit_op` calls them.
 pub trait OpVisitor {
     /// Visits an op that is made of primitives.
     fn op<B: OpBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister], result: Option<CarriedRegister>);
@@ -578,8 +578,8 @@ fn run_from(cx: &mut Machine<'_>, from: Option<(Ip, CarriedValues)>) -> Result<(
     }
 }
 
-/// Finds out why handlers have stopped at `cx.continuation`, and at which op, which the loop dispatcher then executes. If the handlers can continue
-/// after all, the instruction and the carried values are returned.
+/// Finds out why handlers have stopped at `cx.continuation`, and at which op, which the loop dispatcher then executes. If the handlers can
+/// continue after all, the instruction and the carried values are returned.
 fn after_stop(cx: &mut Machine<'_>) -> Option<(Ip, CarriedValues)> {
     let ip = cx.continuation.ip;
     if ip.is_null() {

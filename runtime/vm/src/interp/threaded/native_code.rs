@@ -1,5 +1,5 @@
-//! Machine code as part of a stream: instructions whose handlers are machine code, and the interface to the compiler. `tier_up.rs` decides when
-//! functions get it.
+//! Machine code as part of a stream: instructions whose handlers are machine code, and the interface to the compiler. `tier_up.rs` decides
+//! when functions get it.
 //!
 //! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it continues at an instruction for
 //! the op that the interpreter executes; the instruction after that one leads back into the code.
@@ -39,8 +39,8 @@ impl NativeTier {
         self.native.get().is_some()
     }
 
-    /// The code, or why there is none. Compiles it, or waits for the thread that does. None if the time of the call was over before there was code: then the
-    /// next call that needs the function compiles it.
+    /// The code, or why there is none. Compiles it, or waits for the thread that does. None if the time of the call was over before there
+    /// was code: then the next call that needs the function compiles it.
     pub fn get_or_compile(
         &self,
         compile: impl FnOnce() -> Result<NativeCode, LeftOut>,
@@ -143,8 +143,8 @@ pub trait FunctionCompiler: Send + Sync {
 }
 
 impl NativeCode {
-    /// Machine code that is entered and left through `instructions`, and takes so many bytes, which are charged. The `sites` are in the order of their
-    /// instructions.
+    /// Machine code that is entered and left through `instructions`, and takes so many bytes, which are charged. The `sites` are in the
+    /// order of their instructions.
     pub fn new(
         instructions: PinnedList<ThreadedInstruction>,
         pcs: Vec<u32>,

@@ -1,5 +1,5 @@
-//! Runtime functions for the references of frames that machine code builds when it calls other machine code. The code does everything else of
-//! such a frame itself, and calls these only where a frame has references.
+//! Runtime functions for the references of frames that machine code builds when it calls other machine code. The code does everything else
+//! of such a frame itself, and calls these only where a frame has references.
 
 use super::Machine;
 use super::handlers::{After, move_ref};

@@ -1,6 +1,6 @@
-//! Ops that put a reference into a register (`const.ref.zero`, `const.ref.rodata` and `global.load.ref`): every function of a program begins with
-//! some. Their handlers execute them where the register is null, nothing is lent to the frame, and no check can fail; elsewhere the loop dispatcher
-//! does, as for cold ops.
+//! Ops that put a reference into a register (`const.ref.zero`, `const.ref.rodata` and `global.load.ref`): every function of a program
+//! begins with some. Their handlers execute them where the register is null, nothing is lent to the frame, and no check can fail; elsewhere
+//! the loop dispatcher does, as for cold ops.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -183,8 +183,8 @@ unsafe fn seen_type<'a>(ip: Ip) -> &'a AtomicPtr<()> {
     unsafe { AtomicPtr::from_ptr(&raw mut (*operands).seen) }
 }
 
-/// True if a reference can be put into a register. False if the register is not null, whose reference may have a destructor, or references are lent
-/// to the frame, which are counted first.
+/// True if a reference can be put into a register. False if the register is not null, whose reference may have a destructor, or references
+/// are lent to the frame, which are counted first.
 ///
 /// # Safety
 /// As for a handler.

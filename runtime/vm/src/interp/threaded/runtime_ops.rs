@@ -59,8 +59,8 @@ pub unsafe extern "C" fn fail_import(cx: *mut Machine<'_>, slots: *mut u32, pc: 
     }
 }
 
-/// Checks the limits and starts the countdown again. False if a limit is reached: op `pc` of the frame with these slots has then failed. If `pc`
-/// is no op (`u32::MAX`) the code takes a side exit, and the interpreter finds the limit again, because the countdown stays zero.
+/// Checks the limits and starts the countdown again. False if a limit is reached: op `pc` of the frame with these slots has then failed. If
+/// `pc` is no op (`u32::MAX`) the code takes a side exit, and the interpreter finds the limit again, because the countdown stays zero.
 ///
 /// # Safety
 /// As for a handler.
@@ -78,8 +78,8 @@ pub unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc:
     false
 }
 
-/// Counts steps for a vector loop, which are more than the countdown has. False if a limit is reached or the fuel is not enough for all of them:
-/// the scalar loop then takes the steps one by one, and finds the limit at the step where it is.
+/// Counts steps for a vector loop, which are more than the countdown has. False if a limit is reached or the fuel is not enough for all of
+/// them: the scalar loop then takes the steps one by one, and finds the limit at the step where it is.
 ///
 /// # Safety
 /// As for a handler.
@@ -88,8 +88,8 @@ pub unsafe extern "C" fn count_many(cx: *mut Machine<'_>, _slots: *mut u32, step
     unsafe { &mut *cx }.count_many(steps).unwrap_or(false)
 }
 
-/// Fails the call because machine code is about to access a buffer out of its range, at op `pc` if that is known (not `u32::MAX`). That is a bug of
-/// the JIT, which verified machine code checks for.
+/// Fails the call because machine code is about to access a buffer out of its range, at op `pc` if that is known (not `u32::MAX`). That is
+/// a bug of the JIT, which verified machine code checks for.
 ///
 /// # Safety
 /// As for a handler.
@@ -107,8 +107,8 @@ pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc:
 }
 
 impl Machine<'_> {
-    /// Executes an op. References stay lent to the frame if the op only discards some, makes a new one, or loads one to data of the module, which
-    /// is lent, too: most kernels with memory of their own do no more.
+    /// Executes an op. References stay lent to the frame if the op only discards some, makes a new one, or loads one to data of the module,
+    /// which is lent, too: most kernels with memory of their own do no more.
     fn execute_op(&mut self, slots: *mut u32, pc: usize) -> After {
         if self.lent.is_lent() {
             let code = self.code();

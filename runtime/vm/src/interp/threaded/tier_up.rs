@@ -1,10 +1,11 @@
 //! The tier-up policy: when functions get machine code. The dispatcher counts runs of functions here, and hosts compile functions ahead.
 //!
-//! A function that the counter finds hot is compiled by the thread of background jobs, if it is not very small and there is a processor for that
-//! thread. The interpreter goes on meanwhile, and enters the code at the next call or at a loop header, when it checks its limits there.
+//! A function that the counter finds hot is compiled by the thread of background jobs, if it is not very small and there is a processor for
+//! that thread. The interpreter goes on meanwhile, and enters the code at the next call or at a loop header, when it checks its limits
+//! there.
 //!
-//! Kernels are compiled by that thread from when they are loaded. The thread that runs one which has no code yet compiles it, or waits for the other
-//! thread if that is about it: the interpreter would take far longer.
+//! Kernels are compiled by that thread from when they are loaded. The thread that runs one which has no code yet compiles it, or waits for
+//! the other thread if that is about it: the interpreter would take far longer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -25,7 +26,8 @@ const QUEUED: u32 = u32::MAX;
 /// At most so many functions are compiled in one tier-up: the function, its callees, and theirs.
 const MAX_CALLEES: usize = 16;
 
-/// Functions of at most so many ops, without loops and calls, are compiled at once: there is little to compile, and another thread would have to wake.
+/// Functions of at most so many ops, without loops and calls, are compiled at once: there is little to compile, and another thread would
+/// have to wake.
 const SMALL_OPS: usize = 32;
 
 /// The tier-up policy of a bound module: decides when its functions are compiled, and compiles callees before callers.
@@ -50,8 +52,8 @@ impl TierUp<'_> {
         code.is_some_and(|code| code.native.get().is_some())
     }
 
-    /// Has a function compiled in the background, and the small functions that it calls: as `compile` where that cannot be done. The code is charged to
-    /// `memory`.
+    /// Has a function compiled in the background, and the small functions that it calls: as `compile` where that cannot be done. The code
+    /// is charged to `memory`.
     pub fn compile_in_background(self, ordinal: u32, urgency: Urgency, memory: Option<&MemoryBudget>) {
         let job = Job {
             module: Arc::downgrade(self.module),

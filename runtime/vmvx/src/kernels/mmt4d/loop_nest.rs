@@ -1,5 +1,5 @@
-//! The loop nest of a product: ranges of the depth, groups of columns, blocks of rows. The kernel calls it for results of 32 bits. It looks at the
-//! limits between blocks, which constants bound.
+//! The loop nest of a product: ranges of the depth, groups of columns, blocks of rows. The kernel calls it for results of 32 bits. It looks
+//! at the limits between blocks, which constants bound.
 
 #[cfg(test)]
 use super::super::work::audit;

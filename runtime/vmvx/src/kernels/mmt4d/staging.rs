@@ -1,4 +1,5 @@
-//! Staging of factors: copies ranges of the depth into the order in which the loop nest reads them, converted to the types it computes with.
+//! Staging of factors: copies ranges of the depth into the order in which the loop nest reads them, converted to the types it computes
+//! with.
 
 #[cfg(test)]
 use super::super::work::audit;

@@ -3,7 +3,8 @@
 use crate::Result;
 use crate::limits::work;
 
-/// The most nanoseconds that an element takes: conversions of narrow floats, functions such as `exp`, or 16 products in the slowest registers.
+/// The most nanoseconds that an element takes: conversions of narrow floats, functions such as `exp`, or 16 products in the slowest
+/// registers.
 const ELEMENT: u64 = 16;
 /// The most nanoseconds that an access to memory adds that the system has not provided yet.
 const PAGE: u64 = 1024;
@@ -24,7 +25,8 @@ impl Work {
         self.add(count as u64 * ELEMENT)
     }
 
-    /// Counts a part of a row of a few matrices, whose elements are so many bytes apart. The first one may be on another page than what was before.
+    /// Counts a part of a row of a few matrices, whose elements are so many bytes apart. The first one may be on another page than what was
+    /// before.
     ///
     /// # Errors
     /// As [`Work::elements`].

@@ -1,5 +1,5 @@
-//! Vectors of bytes: AVX2, 32 of them, or sixteen in the lower half of a register, where the same instructions compute them; what these make
-//! of the upper half goes nowhere.
+//! Vectors of bytes: AVX2, 32 of them, or sixteen in the lower half of a register, where the same instructions compute them; what these
+//! make of the upper half goes nowhere.
 
 use dynasmrt::DynasmApi;
 

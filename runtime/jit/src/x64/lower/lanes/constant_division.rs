@@ -1,4 +1,5 @@
-//! Quotients of eight lanes and a constant, by AVX2. `passes/vectorise/vector_loop/division.rs` finds the multiplier, and says why it is exact.
+//! Quotients of eight lanes and a constant, by AVX2. `passes/vectorise/vector_loop/division.rs` finds the multiplier, and says why it is
+//! exact.
 
 use dynasmrt::DynasmApi;
 

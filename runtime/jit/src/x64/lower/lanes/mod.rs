@@ -1,6 +1,6 @@
-//! Vector instructions on lanes of 32 bits: AVX2 on eight of them, AVX-512 on sixteen, which compute bit for bit what [`super::value`] does for
-//! one value; AVX2 on four lanes of 64 bits; and AVX2 on bytes. A truth value is a lane of ones or zeros, with as many bits as what it compares.
-//! `emit/vector_nodes.rs` calls this for each node.
+//! Vector instructions on lanes of 32 bits: AVX2 on eight of them, AVX-512 on sixteen, which compute bit for bit what [`super::value`] does
+//! for one value; AVX2 on four lanes of 64 bits; and AVX2 on bytes. A truth value is a lane of ones or zeros, with as many bits as what it
+//! compares. `emit/vector_nodes.rs` calls this for each node.
 //!
 //! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any operand.
 
@@ -153,11 +153,11 @@ of_width! {
     sum(dst: u8, src: u8);
     /// Each lane's number times a constant.
     multiples(dst: u8, by: i32);
-    /// Gathers an element for each lane, at `index` plus a displacement plus each of `offsets`, in elements; a shift says how large these are. `dst`
-    /// is none of the registers of operands. Lanes that a mask leaves out may have any value.
+    /// Gathers an element for each lane, at `index` plus a displacement plus each of `offsets`, in elements; a shift says how large these
+    /// are. `dst` is none of the registers of operands. Lanes that a mask leaves out may have any value.
     gather(dst: u8, from: (u8, Src), offsets: u8, displacement: (i32, u8), mask: Option<u8>);
-    /// Loads every other element of 32 bits, of vector number `number` of these. Sixteen lanes take those elements of two vectors that `order` says.
-    /// `free` is no register of an operand, nor `dst`.
+    /// Loads every other element of 32 bits, of vector number `number` of these. Sixteen lanes take those elements of two vectors that
+    /// `order` says. `free` is no register of an operand, nor `dst`.
     load_even(dst: u8, from: (u8, Src), order: u8, free: u8, number: u8);
     /// Loads the first or the second of the vectors from which every other element is taken. Lanes that the mask leaves out are zero.
     load_part_of_even(into: u8, from: (u8, Src), is_second: bool, mask: u8);

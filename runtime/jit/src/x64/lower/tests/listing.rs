@@ -126,7 +126,8 @@ fn describe(steps: &[Step], cases: &[Case], seen: &mut BTreeSet<Primitive>, text
     }
 }
 
-/// How an op is executed that is not made of primitives with machine code. `runtime/tests/suite/compiled_share.rs` looks at the code of some.
+/// How an op is executed that is not made of primitives with machine code. `runtime/tests/suite/compiled_share.rs` looks at the code of
+/// some.
 fn otherwise(body: &Body) -> &'static str {
     match body {
         Body::Control(ControlOp::Br | ControlOp::CondBr) => {

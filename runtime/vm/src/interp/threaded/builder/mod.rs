@@ -3,8 +3,8 @@
 //! - A branch to the block that follows falls through and takes no instruction.
 //! - The copies of a branch are instructions before it; those of a conditional branch are on a split edge after all ops.
 //! - A comparison whose result only a branch tests is fused with it into one instruction.
-//! - Loops are rotated: a branch back to a block that is nothing but such a test makes the test itself, so an iteration takes one instruction
-//!   for both.
+//! - Loops are rotated: a branch back to a block that is nothing but such a test makes the test itself, so an iteration takes one
+//!   instruction for both.
 //!
 //! For each instruction the code has the op at which the loop dispatcher continues if its handler stops.
 
@@ -118,7 +118,8 @@ impl InstructionStream {
         self.write(position, operands);
     }
 
-    /// Appends an instruction whose operands take it to `count` elements, and returns its position. Hundreds of types of operands share one copy.
+    /// Appends an instruction whose operands take it to `count` elements, and returns its position. Hundreds of types of operands share one
+    /// copy.
     #[inline(never)]
     fn extend(&mut self, handler: Handler, count: usize) -> usize {
         let position = self.instructions.len();
@@ -150,8 +151,8 @@ enum BranchTarget {
     SplitEdge(usize),
 }
 
-/// A split edge: the copies and the load of the carry on the taken side of a conditional branch, which leads there. The instructions are after
-/// those of all ops.
+/// A split edge: the copies and the load of the carry on the taken side of a conditional branch, which leads there. The instructions are
+/// after those of all ops.
 struct SplitEdge {
     edge: EdgeId,
     /// The op at which the loop dispatcher continues.
@@ -183,9 +184,11 @@ pub(super) struct CodeBuilder<'a> {
     /// The block whose instructions are being emitted, if it branches back to itself.
     loop_header: Option<LoopHeader>,
     branches: Vec<(usize, DistanceWidth, BranchTarget)>,
-    /// The registers into which the block has loaded rodata segments that it has not passed on. Other references may have taken their place.
+    /// The registers into which the block has loaded rodata segments that it has not passed on. Other references may have taken their
+    /// place.
     loaded_rodata: HashMap<RefReg, RodataId>,
-    /// Index of the op whose instructions are being emitted; one more than that of the stream for a branch that is fused with the op before it.
+    /// Index of the op whose instructions are being emitted; one more than that of the stream for a branch that is fused with the op before
+    /// it.
     current_op: u32,
     /// The op whose instructions come next.
     next_op: u32,
@@ -278,8 +281,8 @@ impl<'a> CodeBuilder<'a> {
         self.entries.push(Entry { instruction, loop_header, carry: self.stream.carry });
     }
 
-    /// Emits the comparison at `pc` and the branch on its result as one instruction. False if the ops are not such a pair, or the result is live
-    /// after the branch.
+    /// Emits the comparison at `pc` and the branch on its result as one instruction. False if the ops are not such a pair, or the result is
+    /// live after the branch.
     ///
     /// In a rotated loop the instruction replaces a branch to the comparison, and `rotated` says when it counts as a backward branch.
     fn test(&mut self, pc: u32, rotated: Option<TickWhen>) -> bool {
@@ -581,7 +584,8 @@ impl<'a> CodeBuilder<'a> {
             _import_sites: import_sites,
             _returns: returns,
             native: NativeTier::default(),
-            // The code is about as large as the bytecode, which the host has loaded or an executable has been charged for, so it is not refused.
+            // The code is about as large as the bytecode, which the host has loaded or an executable has been charged for, so it is not
+            // refused.
             _charge: Charge::of_call_anyway(bytes as u64),
         })
     }
