@@ -50,7 +50,7 @@ fn programs_print_what_the_reference_tools_print() {
 #[test]
 fn missing_parameters_are_explained() {
     let call = ["run", "--module=model.vmfb", "--function=gather"];
-    refused(&run(&call), 3, &["NOT_FOUND", "the scope `model`", "use --parameters=FILE"]);
+    refused(&run(&call), 3, &["NOT_FOUND", "the scope `model`", "use --parameters=model=FILE"]);
     refused(&run(&[&call[..], &["--parameters=weights.irpa"]].concat()), 3, &["the scope `model`"]);
     refused(&run(&[&call[..], &["--parameters=model=missing.irpa"]].concat()), 3, &["missing.irpa"]);
     refused(&run(&[&call[..], &["--parameters=model="]].concat()), 2, &["names no file"]);
