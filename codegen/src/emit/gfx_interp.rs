@@ -22,6 +22,21 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let families = families(gfx);
     let modules = family_modules("interp", &families);
     let accesses = accesses();
+    let clamped = |fast: bool| {
+        let paths = families.iter().flat_map(|(family, instructions)| {
+            let family = family_module(family);
+            let saturating = instructions.iter().filter(|instruction| instruction.clamped.is_some());
+            saturating.map(move |instruction| {
+                let (opcode, name) = (format_ident!("{}", camel_case(&instruction.name)), clamped_name(instruction));
+                if fast {
+                    quote!((Opcode::#opcode, #family::fast::#name))
+                } else {
+                    quote!((Opcode::#opcode, #family::#name))
+                }
+            })
+        });
+        paths.collect::<Vec<_>>()
+    };
     let all = |fast: bool| {
         let paths = families.iter().flat_map(|(family, instructions)| {
             let family = family_module(family);
@@ -33,6 +48,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         paths.collect::<Vec<_>>()
     };
     let (any, fast, count) = (all(false), all(true), gfx.instructions.len());
+    let (any_clamped, fast_clamped) = (clamped(false), clamped(true));
     let (features, enabled) = (FEATURES, FEATURES.join(","));
     let tokens = quote! {
         #modules
@@ -41,9 +57,26 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         /// The handlers for any processor, at the numbers of their instructions.
         static ANY: [Handler; #count] = [#(#any),*];
 
+        /// Those of instructions whose integer saturates.
+        static ANY_CLAMPED: &[(Opcode, Handler)] = &[#(#any_clamped),*];
+
         /// The handlers for processors with AVX2 and FMA.
         #[cfg(target_arch = "x86_64")]
         static FAST: [Handler; #count] = [#(#fast),*];
+
+        /// Those of instructions whose integer saturates.
+        #[cfg(target_arch = "x86_64")]
+        static FAST_CLAMPED: &[(Opcode, Handler)] = &[#(#fast_clamped),*];
+
+        /// The handlers for a kind of processors.
+        pub(crate) struct Handlers {
+            /// Those at the numbers of their instructions.
+            pub(crate) plain: &'static [Handler; #count],
+            /// Those of instructions with the modifier `clamp` whose integer saturates.
+            pub(crate) clamped: &'static [(Opcode, Handler)],
+            /// That of instructions with DPP.
+            pub(crate) with_dpp: Handler,
+        }
 
         /// The handler of instructions with DPP for them.
         #[cfg(target_arch = "x86_64")]
@@ -52,13 +85,13 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             lanes::with_dpp(wave, group, inst)
         }
 
-        /// The handlers that suit this processor, at the numbers of their instructions, and that of instructions with DPP.
-        pub(crate) fn handlers() -> (&'static [Handler], Handler) {
+        /// The handlers that suit this processor.
+        pub(crate) fn handlers() -> Handlers {
             #[cfg(target_arch = "x86_64")]
             if #(is_x86_feature_detected!(#features))&&* {
-                return (&FAST, fast_with_dpp);
+                return Handlers { plain: &FAST, clamped: FAST_CLAMPED, with_dpp: fast_with_dpp };
             }
-            (&ANY, lanes::with_dpp)
+            Handlers { plain: &ANY, clamped: ANY_CLAMPED, with_dpp: lanes::with_dpp }
         }
     };
     let mut files = vec![source("gfx/interp.rs", "spec/gfx11/ops", tokens)];
@@ -72,8 +105,11 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 fn family_handlers(instructions: &[&Instruction]) -> TokenStream {
     let handlers = instructions.iter().map(|instruction| handler(instruction));
     let features = FEATURES.join(",");
-    let fast = instructions.iter().map(|instruction| {
-        let name = format_ident!("{}", instruction.name);
+    let names = instructions.iter().flat_map(|instruction| {
+        let clamped = instruction.clamped.as_ref().map(|_| clamped_name(instruction));
+        [Some(format_ident!("{}", instruction.name)), clamped].into_iter().flatten()
+    });
+    let fast = names.map(|name| {
         quote! {
             #[target_feature(enable = #features)]
             pub(in super::super) fn #name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
@@ -93,6 +129,11 @@ fn family_handlers(instructions: &[&Instruction]) -> TokenStream {
             #(#fast)*
         }
     }
+}
+
+/// The name of the handler of an instruction whose integer saturates.
+fn clamped_name(instruction: &Instruction) -> proc_macro2::Ident {
+    format_ident!("{}_clamped", instruction.name)
 }
 
 /// The types of the arguments of accesses to memory.
@@ -201,11 +242,21 @@ fn handler(instruction: &Instruction) -> TokenStream {
             quote!(memory::#op #stride(wave, group, inst, Space::#space, Value::#value, Part::#part))
         }
     };
+    let clamped = instruction.clamped.as_ref().map(|results| {
+        let (name, body) = (clamped_name(instruction), vector(instruction, results));
+        quote! {
+            #origin
+            #[doc = #doc]
+            #[inline(always)]
+            pub(super) fn #name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next { #body }
+        }
+    });
     quote! {
         #origin
         #[doc = #doc]
         #[inline(always)]
         pub(super) fn #name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next { #body }
+        #clamped
     }
 }
 
@@ -243,7 +294,9 @@ fn vector(instruction: &Instruction, results: &[(String, LaneExpr)]) -> TokenStr
     let reads = instruction.reads();
     let run = format_ident!("run{}", reads.len());
     let params = reads.iter().map(|(name, ty)| {
-        let (name, ty) = (format_ident!("{name}"), rust_type(*ty));
+        // Of the two variants of an instruction, one may read what the other does not.
+        let read = results.iter().any(|(_, expr)| expr.reads(name));
+        let (name, ty) = (format_ident!("{}{name}", if read { "" } else { "_" }), rust_type(*ty));
         quote!(#name: #ty)
     });
     let values: Vec<TokenStream> = results

@@ -99,10 +99,12 @@ fn operand_types() -> TokenStream {
     }
 }
 
-/// The number of a register or of a word after the instruction as a constant. Numbered registers are in the table of all registers.
+/// The number of a register, of a value of the wave, or of a word after the instruction as a constant. Numbered registers are in the table of all registers.
 fn number(entry: &Source) -> Option<TokenStream> {
     match entry.kind {
-        SourceKind::Registers { text: RegisterText::Halves | RegisterText::Single, .. } | SourceKind::ExtraWord => {}
+        SourceKind::Registers { text: RegisterText::Halves | RegisterText::Single, .. }
+        | SourceKind::ExtraWord
+        | SourceKind::Special => {}
         _ => return None,
     }
     let (origin, name, doc) = (comment(&entry.origin.to_string()), constant_ident(&entry.name), &entry.doc);

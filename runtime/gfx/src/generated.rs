@@ -42,6 +42,7 @@ pub mod interp {
     use crate::interp::prim::{self, F16};
     use crate::interp::wave::{Group, Wave};
     use crate::interp::{Handler, Next, atomic, control, helpers, memory, scalar};
+    use crate::isa::Opcode;
     use crate::program::Inst;
 
     include!(concat!(env!("OUT_DIR"), "/gfx/interp.rs"));

@@ -217,8 +217,9 @@ impl Instruction {
             slot.is_none_or(|(slot, _)| info.operand(*slot).is_some())
         };
         let mut values = sources.filter(|source| used(source.field)).map(|source| self.field(source.field));
-        // A buffer's offset cannot be a literal.
-        let literal = self.encoding != Encoding::Mubuf && values.any(|value| value == LITERAL);
+        // A buffer's offset cannot be a literal, and the number of a message is none.
+        let message = matches!(self.opcode, Opcode::SSendmsgRtnB32 | Opcode::SSendmsgRtnB64);
+        let literal = self.encoding != Encoding::Mubuf && !message && values.any(|value| value == LITERAL);
         let has_k = |opcode: Opcode| opcode.info().operand(Slot::K).is_some();
         literal || has_k(self.opcode) || self.opcode_y().is_some_and(has_k) || self.dpp().is_some()
     }

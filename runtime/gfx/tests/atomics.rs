@@ -14,6 +14,7 @@ use vireo_simt::{Access, AccessHook, GroupHook, Mask, RowAccess, Space};
 /// The value that replaces the old one, for the data and what is compared with; all of `bits` bits.
 fn replaced(info: &InstructionInfo, bits: u32, old: u64, data: u64, compared: u64) -> u64 {
     let name = info.name.replace("_rtn", "").replace("global_atomic_", "").replace("buffer_atomic_", "");
+    let name = name.replace("flat_atomic_", "");
     let name = name.trim_start_matches("ds_");
     let (operation, ty) = name.rsplit_once('_').expect("a type");
     let float = |bits: u64| f32::from_bits(bits as u32);
@@ -162,10 +163,16 @@ fn execute(info: &InstructionInfo, bits: u32, exec: u32, glc: bool) -> (Vec<u64>
     for word in 0..words as u32 {
         push(&mut code, "v_mov_b32", Encoding::Vop1, &[(Field::Vdst, 12 + word), (Field::Src0, 133)], None);
     }
+    // v[20:21] is the same place as an address of 64 bits.
+    push(&mut code, "v_mov_b32", Encoding::Vop1, &[(Field::Vdst, 22), (Field::Src0, 128)], None);
+    let fields = [(Field::Vdst, 20), (Field::Sdst, 106), (Field::Src0, 0), (Field::Src1, 258)];
+    push(&mut code, "v_add_co_u32", Encoding::Vop3sd, &fields, None);
+    vop2(&mut code, "v_add_co_ci_u32", 21, 1, 22);
     set(&mut code, 126, LITERAL, Some(exec));
     let data1 = 4 + words as u32;
     let fields = match encoding {
         Encoding::Global => vec![(Field::Addr, 2), (Field::Data0, 4), (Field::Saddr, 0), (Field::Vdst, 12)],
+        Encoding::Flat => vec![(Field::Addr, 20), (Field::Data0, 4), (Field::Vdst, 12)],
         Encoding::Mubuf => {
             vec![(Field::Vaddr, 2), (Field::Offen, 1), (Field::Vdata, 4), (Field::Srsrc, 1), (Field::Soffset, 128)]
         }
@@ -222,7 +229,7 @@ fn atomic_accesses_change_memory_lane_by_lane() {
             count += 1;
         }
     }
-    assert_eq!(count, 182);
+    assert_eq!(count, 242);
 }
 
 #[test]

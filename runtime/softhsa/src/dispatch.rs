@@ -23,6 +23,8 @@ pub struct KernelDispatch<'a> {
     pub code: u64,
     /// Bytes from there to the end of the segment that the code is in. They do not change.
     pub code_length: u64,
+    /// Bytes of the segment before the first instruction, in which functions may be that the kernel calls.
+    pub code_before: u64,
     /// The number of the segment, which no other one of the process has.
     pub code_segment: u64,
     /// The processor that the agent says it is, `gfx1100`.

@@ -31,13 +31,21 @@ impl Interpreter {
             return Ok(program.clone());
         }
         let mut port = Port::new(dispatch.memory);
-        let words: Result<Vec<u32>, Trap> = (0..dispatch.code_length / 4)
-            .map(|index| match port.load_words::<1>(dispatch.code + 4 * index) {
+        let mut load = |start: u64, count: u64| -> Result<Vec<u32>, Trap> {
+            let words = (0..count).map(|index| match port.load_words::<1>(start + 4 * index) {
                 Ok([word]) => Ok(word),
                 Err(fault) => Err(Trap::new(TrapKind::Memory(fault))),
-            })
-            .collect();
-        let program = Arc::new(Program::decode(&words?, dispatch.code, vectors));
+            });
+            words.collect()
+        };
+        let mut program = Program::decode(&load(dispatch.code, dispatch.code_length / 4)?, dispatch.code, vectors);
+        if program.calls() {
+            let before = dispatch.code_before / 4;
+            let start = dispatch.code - 4 * before;
+            let words = load(start, before + dispatch.code_length / 4)?;
+            program = Program::decode_from(&words, start, before as usize, vectors);
+        }
+        let program = Arc::new(program);
         if programs.len() >= MAX_PROGRAMS {
             programs.clear();
         }

@@ -405,6 +405,7 @@ impl Processor<'_> {
             descriptor: &descriptor,
             code,
             code_length: segment.start + segment.length - code,
+            code_before: code - segment.start,
             code_segment: segment.id,
             isa: &self.system.topology.isa,
             memory: &view,

@@ -10,9 +10,9 @@ use crate::diag::{Diagnostics, Origin};
 
 /// Operands that a form may leave out, since its encoding implies them: masks are VCC, and a literal follows the words.
 const IMPLIED: [&str; 4] = ["c", "s2", "k", "d"];
-/// The names in examples besides operands and registers that instructions use without naming them: the old result, SCC before, and how many
-/// representable values the result may be away.
-const OF_EXAMPLES: [&str; 3] = ["d_in", "scc_in", "ulp"];
+/// The names in examples besides operands and registers that instructions use without naming them: the old result, SCC before, how many
+/// representable values the result may be away, and the modifier `clamp`.
+const OF_EXAMPLES: [&str; 4] = ["d_in", "scc_in", "ulp", "clamp"];
 
 impl Gfx {
     pub(super) fn check(&self, diagnostics: &mut Diagnostics) {

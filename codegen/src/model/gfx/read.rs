@@ -60,6 +60,7 @@ struct RawInstruction {
     operands: serde_yaml::Mapping,
     doc: String,
     semantics: Option<serde_yaml::Value>,
+    clamped: Option<serde_yaml::Value>,
     helper: Option<String>,
     control: Option<String>,
     access: Option<RawAccess>,
@@ -172,20 +173,28 @@ fn instruction(gfx: &Gfx, entry: &Entry, diagnostics: &mut Diagnostics) -> Optio
         return None;
     }
     let body = if let Some(semantics) = raw.semantics {
-        Body::Semantics(results(gfx, entry, &semantics, &operands, diagnostics))
+        Body::Semantics(results(gfx, entry, ("semantics", &semantics), &operands, diagnostics))
     } else if let Some(raw) = raw.access {
         Body::Access(access(entry, &raw, diagnostics)?)
     } else {
         let control = raw.control.map(Body::Control);
         control.or(raw.helper.map(Body::Helper))?
     };
+    let clamped = raw.clamped.map(|clamped| results(gfx, entry, ("clamped", &clamped), &operands, diagnostics));
+    if let Some(clamped) = &clamped {
+        let names = |results: &[(String, LaneExpr)]| results.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        match &body {
+            Body::Semantics(results) if names(results) == names(clamped) => {}
+            _ => diagnostics.error(&entry.origin_of("clamped"), "expected the results of `semantics`, saturated"),
+        }
+    }
     let mut examples = Vec::new();
     for (index, example) in raw.examples.iter().enumerate() {
         let origin = entry.item_origin("examples", index);
         examples.push(pairs(example, &origin, diagnostics, serde_yaml::Value::as_u64));
     }
     let name = raw.instruction;
-    Some(Instruction { name, forms, operands, doc: raw.doc, body, examples, origin: entry.origin.clone() })
+    Some(Instruction { name, forms, operands, doc: raw.doc, body, clamped, examples, origin: entry.origin.clone() })
 }
 
 fn access(entry: &Entry, raw: &RawAccess, diagnostics: &mut Diagnostics) -> Option<Access> {
@@ -214,15 +223,15 @@ fn one_of<const N: usize>(
     found
 }
 
-/// The results of `semantics`: one expression for `d`, or a map.
+/// The results of `semantics` or `clamped`: one expression for `d`, or a map.
 fn results(
     gfx: &Gfx,
     entry: &Entry,
-    semantics: &serde_yaml::Value,
+    (key, semantics): (&str, &serde_yaml::Value),
     operands: &[Operand],
     diagnostics: &mut Diagnostics,
 ) -> Vec<(String, LaneExpr)> {
-    let origin = entry.origin_of("semantics");
+    let origin = entry.origin_of(key);
     let text = |value: &serde_yaml::Value| value.as_str().map(str::to_string);
     let written = match semantics {
         serde_yaml::Value::Mapping(map) => pairs(map, &origin, diagnostics, text),

@@ -314,12 +314,14 @@ impl Access {
 }
 
 /// Where an access goes, with documentation.
-pub const SPACES: [(&str, &str); 5] = [
+pub const SPACES: [(&str, &str); 7] = [
     ("constant", "Device memory, to scalar registers."),
+    ("constant_buffer", "Device memory, to scalar registers, at an offset in a buffer with bounds."),
     ("global", "Device memory, at the address of each lane."),
     ("buffer", "Device memory, at an offset in a buffer with bounds."),
     ("group", "The memory of the work-group."),
     ("scratch", "The private memory of each lane."),
+    ("flat", "Any of device memory, the memory of the work-group and private memory, by the address of each lane."),
 ];
 
 /// Which part of a register a small value is, with documentation.
@@ -380,6 +382,8 @@ pub struct Instruction {
     pub doc: String,
     /// The semantics of the instruction.
     pub body: Body,
+    /// What it does with the modifier `clamp`, if its result is an integer that saturates.
+    pub clamped: Option<Vec<(String, LaneExpr)>>,
     /// Values of operands and results, as written.
     pub examples: Vec<Vec<(String, u64)>>,
     /// Where it is declared.
@@ -404,7 +408,9 @@ impl Instruction {
         let mut operands: Vec<_> = operands.collect();
         operands.sort_by_key(|(name, _)| order(name));
         let known = operands.into_iter().chain(IMPLICIT);
-        known.filter(|(name, _)| results.iter().any(|(_, expr)| expr.reads(name))).collect()
+        // Both variants take the same sources.
+        let all = || results.iter().chain(self.clamped.iter().flatten());
+        known.filter(|(name, _)| all().any(|(_, expr)| expr.reads(name))).collect()
     }
 }
 

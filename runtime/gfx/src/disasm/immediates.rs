@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-use crate::instruction::Instruction;
+use super::operands::OperandText;
+use crate::instruction::{Instruction, Operand};
 use crate::isa::immediates::{
-    DelayAlu, Dpp8Word, Dpp16Word, DppControl, QuadPerm, SendMessage, Swizzle, SwizzleBitmask, Waitcnt, WaitcntDepctr,
+    DelayAlu, Dpp8Word, Dpp16Word, DppControl, HardwareRegister, QuadPerm, SendMessage, Swizzle, SwizzleBitmask,
+    Waitcnt, WaitcntDepctr,
 };
 use crate::isa::operands::{DPP8_FETCH_INACTIVE, DPP16};
-use crate::isa::{BitField, Field, Opcode};
+use crate::isa::{BitField, Field, Opcode, Slot};
 
 /// What follows the name of a SOPP instruction.
 pub(super) fn sopp(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -17,7 +19,11 @@ pub(super) fn sopp(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt
         Opcode::SDelayAlu => delays(DelayAlu(value), f),
         Opcode::SWaitcntDepctr if value & WaitcntDepctr::RESERVED != 0 => write!(f, " 0x{value:x}"),
         Opcode::SWaitcntDepctr => counters(WaitcntDepctr::FIELDS, value, "depctr_", f),
-        Opcode::SClause | Opcode::SSetInstPrefetchDistance | Opcode::SRoundMode => {
+        Opcode::SClause
+        | Opcode::SSetInstPrefetchDistance
+        | Opcode::SRoundMode
+        | Opcode::SWaitEvent
+        | Opcode::STtracedataImm => {
             write!(f, " 0x{value:x}")
         }
         Opcode::SSendmsg => match SendMessage(value).id() {
@@ -27,6 +33,54 @@ pub(super) fn sopp(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt
         Opcode::SEndpgm if value == 0 => Ok(()),
         _ if instruction.info().operands.is_empty() && value == 0 => Ok(()),
         _ => write!(f, " {value}"),
+    }
+}
+
+/// Whether an operand of an instruction has a text of its own: registers of the wave, messages that are answered, or where a call goes.
+pub(super) fn is_special(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.opcode,
+        Opcode::SGetregB32
+            | Opcode::SSetregB32
+            | Opcode::SSetregImm32B32
+            | Opcode::SCallB64
+            | Opcode::SVersion
+            | Opcode::SSendmsgRtnB32
+            | Opcode::SSendmsgRtnB64
+    )
+}
+
+/// The name and operands of such an instruction.
+pub(super) fn special(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let texts = instruction.info().operands.iter().map(|(slot, ty)| match (slot, instruction.operand(*slot)) {
+        (Slot::Imm, Some(Operand::Number(value)))
+            if matches!(instruction.opcode, Opcode::SCallB64 | Opcode::SVersion) =>
+        {
+            value.to_string()
+        }
+        (Slot::Imm, Some(Operand::Number(value))) => wave_register(HardwareRegister(value)),
+        (Slot::S0, _) => {
+            let number = instruction.field(Field::Ssrc0);
+            match SendMessage(number).id() {
+                Some(message) => format!("sendmsg({})", message.text()),
+                None => format!("sendmsg({number}, 0, 0)"),
+            }
+        }
+        (_, Some(Operand::Literal(value))) if (-16..=64).contains(&(value as i32)) => (value as i32).to_string(),
+        (_, Some(operand)) => OperandText { operand, ty: *ty }.to_string(),
+        (_, None) => String::new(),
+    });
+    write!(f, "{} {}", instruction.info().name, texts.collect::<Vec<_>>().join(", "))
+}
+
+fn wave_register(register: HardwareRegister) -> String {
+    let name = match register.id() {
+        Some(register) => register.text().to_string(),
+        None => HardwareRegister::FIELDS[0].of(register.0).to_string(),
+    };
+    match (register.offset(), register.size()) {
+        (0, 31) => format!("hwreg({name})"),
+        (offset, size) => format!("hwreg({name}, {offset}, {})", size + 1),
     }
 }
 

@@ -23,8 +23,9 @@ impl fmt::Display for Instruction {
             Encoding::Smem => smem(self, f),
             Encoding::Ds => ds(self, f),
             Encoding::Mubuf => mubuf(self, f),
-            Encoding::Global | Encoding::Scratch => flat(self, f),
+            Encoding::Global | Encoding::Scratch | Encoding::Flat => flat(self, f),
             Encoding::Vopd => vopd(self, f),
+            Encoding::Sop1 | Encoding::Sopk if immediates::is_special(self) => immediates::special(self, f),
             _ => vector_or_scalar(self, f),
         }
     }
@@ -111,16 +112,28 @@ fn flags(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// The value of a field with a sign.
-pub(crate) fn signed(instruction: &Instruction, field: Field) -> i32 {
+fn signed(instruction: &Instruction, field: Field) -> i32 {
     let width = instruction.encoding.info().field(field).map_or(32, |info| info.width);
     (instruction.field(field) << (32 - width)) as i32 >> (32 - width)
 }
 
+/// The offset of a memory access. That of a flat one has no sign.
+pub(crate) fn offset(instruction: &Instruction) -> i32 {
+    match instruction.encoding {
+        Encoding::Flat => instruction.field(Field::Offset) as i32,
+        _ => signed(instruction, Field::Offset),
+    }
+}
+
 fn smem(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if instruction.info().operands.is_empty() {
+        return f.write_str(instruction.info().name);
+    }
     let mut list = List::new(f, instruction.info().name)?;
     let words = instruction.info().operand(Slot::D).map_or(1, OperandType::words);
     list.push(registers(Operand::Scalar(instruction.field(Field::Sdata)), words))?;
-    list.push(registers(instruction.operand_at(Field::Sbase, None), 2))?;
+    let words = instruction.info().operand(Slot::Base).map_or(2, OperandType::words);
+    list.push(registers(instruction.operand_at(Field::Sbase, None), words))?;
     let offset = signed(instruction, Field::Offset);
     let hex = if offset < 0 { format!("-0x{:x}", offset.unsigned_abs()) } else { format!("0x{offset:x}") };
     match (instruction.field(Field::Soffset), offset) {
@@ -155,6 +168,9 @@ fn ds(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 fn mubuf(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let info = instruction.info();
+    if info.operands.is_empty() {
+        return f.write_str(info.name);
+    }
     let mut list = List::new(f, info.name)?;
     // A result is in the registers of the data.
     let words = |slot: Slot| info.operand(slot).map_or(1, OperandType::words);
@@ -189,6 +205,9 @@ fn flat(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match slot {
             Slot::D if info.returns_by_glc && instruction.field(Field::Glc) == 0 => {}
             Slot::Addr if scratch && instruction.field(Field::Sve) == 0 => list.push("off")?,
+            Slot::Addr if *ty == OperandType::B64 => {
+                list.push(registers(Operand::Vector(instruction.field(Field::Addr)), 2))?;
+            }
             Slot::Addr => {
                 let words = if scratch || scalar != NULL { 1 } else { 2 };
                 list.push(registers(Operand::Vector(instruction.field(Field::Addr)), words))?;
@@ -202,7 +221,7 @@ fn flat(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             }
         }
     }
-    let offset = signed(instruction, Field::Offset);
+    let offset = offset(instruction);
     if offset != 0 {
         write!(f, " offset:{offset}")?;
     }

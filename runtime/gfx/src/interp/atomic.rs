@@ -6,11 +6,11 @@
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, Port, Refusal, Row};
 
-use super::Next;
-use super::memory::{places, trapped};
+use super::memory::{data_of, places, trapped};
 use super::prim::{self, Int};
 use super::row_check::check;
 use super::wave::{Group, Wave};
+use super::{Next, flat};
 use crate::generated::interp::{Space, Value};
 use crate::program::{Inst, NONE};
 
@@ -63,6 +63,22 @@ fn replace<W: Word, const COMPARES: bool>(
     space: Space,
     change: impl Fn(W, W, W) -> W,
 ) -> Next {
+    if space == Space::Flat {
+        return flat::each(wave, group, inst, |wave, group, inst, space| {
+            replace_lanes::<W, COMPARES>(wave, group, inst, space, &change)
+        });
+    }
+    replace_lanes::<W, COMPARES>(wave, group, inst, space, &change)
+}
+
+/// The same in one kind of memory.
+fn replace_lanes<W: Word, const COMPARES: bool>(
+    wave: &mut Wave,
+    group: &mut Group<'_>,
+    inst: &Inst,
+    space: Space,
+    change: &impl Fn(W, W, W) -> W,
+) -> Next {
     let length = 4 * W::WORDS as u32;
     let mut places = match places(wave, group, inst, space, length) {
         Ok(places) => places,
@@ -71,10 +87,8 @@ fn replace<W: Word, const COMPARES: bool>(
     check(wave, group, inst, &mut places, (space, length, Access::Atomic));
     let (addresses, mask) = (places.addresses(&wave.rows), places.select.to_mask());
     // In the memory of the work-group what is compared with has a field of its own, else it follows the data.
-    let (data, compared) = match space {
-        Space::Group => (inst.sources[1], inst.sources[2]),
-        _ => (inst.sources[3], inst.sources[3] + W::WORDS as u16),
-    };
+    let data = data_of(inst);
+    let compared = if inst.sources[3] == NONE { inst.sources[2] } else { data + W::WORDS as u16 };
     let mut old = [Row::ZERO; 2];
     for lane in lanes(mask) {
         let address = addresses[lane];
@@ -85,6 +99,10 @@ fn replace<W: Word, const COMPARES: bool>(
             _ if !address.is_multiple_of(length.into()) => Err(refused(Refusal::Unaligned)),
             Space::Group => W::replace_local(&mut group.local, address as usize, |value| change(value, data, compared))
                 .ok_or(refused(Refusal::Unmapped)),
+            Space::Scratch => {
+                W::replace_local(&mut wave.scratch, address as usize, |value| change(value, data, compared))
+                    .ok_or(refused(Refusal::Unmapped))
+            }
             _ => W::replace(&mut group.port, address, |value| change(value, data, compared)),
         };
         match found {

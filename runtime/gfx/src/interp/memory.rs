@@ -7,9 +7,9 @@
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Port, Row, TrapKind};
 
-use super::Next;
 use super::row_check::{check, may_load_scalars};
 use super::wave::{Group, Wave};
+use super::{Next, flat};
 use crate::generated::interp::{Part, Space, Value};
 use crate::isa::immediates::{BufferBounds, BufferDword1, BufferDword3};
 use crate::program::{BUFFER_INDEX, BUFFER_OFFSET, Inst, NONE};
@@ -205,6 +205,8 @@ pub(super) fn places(
         Space::Buffer => buffer(wave, inst, 0, bytes).map_err(|refused| (0, refused)),
         Space::Group => Ok(local(wave, group, inst, inst.number, bytes)),
         Space::Scratch => scratch(wave, inst, bytes),
+        // Each lane's address says which of these it is in, and scalar loads have no lanes.
+        Space::Flat | Space::ConstantBuffer => Err((0, Refused::Bounds("an access that has no places of lanes"))),
     }
 }
 
@@ -389,6 +391,25 @@ pub(crate) fn load(
             _ => load_scalars::<16>(wave, group, inst),
         };
     }
+    if space == Space::ConstantBuffer {
+        return load_scalar_buffer(wave, group, inst, value.words());
+    }
+    if space == Space::Flat {
+        return flat::load(wave, group, inst, value, part);
+    }
+    load_lanes(wave, group, inst, space, value, part)
+}
+
+/// A load of all lanes from one kind of memory.
+#[inline(always)]
+pub(super) fn load_lanes(
+    wave: &mut Wave,
+    group: &mut Group<'_>,
+    inst: &Inst,
+    space: Space,
+    value: Value,
+    part: Part,
+) -> Next {
     match places(wave, group, inst, space, value.bytes()) {
         Ok(places) => {
             let result = usize::from(inst.result);
@@ -457,6 +478,34 @@ fn load_scalars<const N: usize>(wave: &mut Wave, group: &mut Group<'_>, inst: &I
     Next::Continue
 }
 
+/// A load of scalar registers from a buffer. Each word has bounds of its own.
+#[inline(never)]
+fn load_scalar_buffer(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, words: usize) -> Next {
+    let first = usize::from(inst.sources[0]);
+    let (second, records) = (BufferDword1(wave.scalars[first + 1]), u64::from(wave.scalars[first + 2]));
+    let base = u64::from(wave.scalars[first]) | u64::from(second.base_high()) << 32;
+    let size = if second.stride() == 0 { records } else { records * u64::from(second.stride()) };
+    let scalar = u64::from(wave.scalars[usize::from(inst.sources[1])]);
+    // The lowest two bits of offsets are dropped, and a negative one is out of bounds.
+    let offset = scalar.wrapping_add(i64::from(inst.number as i32) as u64) & !3;
+    let mut values = [0; 16];
+    for (index, value) in values.iter_mut().enumerate().take(words) {
+        let place = offset.wrapping_add(4 * index as u64);
+        let address = base.wrapping_add(place);
+        if place >= size || size - place < 4 || !may_load_scalars(wave, group, inst, 4, address) {
+            continue;
+        }
+        match group.port.load_words::<1>(address) {
+            Ok([word]) => *value = word,
+            Err(fault) => return trapped(wave, Refused::Fault(fault), None),
+        }
+    }
+    for (index, value) in values.into_iter().enumerate().take(words) {
+        wave.set_scalar(inst.result + index as u16, value);
+    }
+    Next::Continue
+}
+
 /// Loads scalar registers that are not all in one allocation.
 #[cold]
 fn load_each_scalar(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, address: u64, count: usize) -> Next {
@@ -478,7 +527,23 @@ pub(crate) fn store(
     value: Value,
     part: Part,
 ) -> Next {
-    let data = usize::from(if space == Space::Group { inst.sources[1] } else { inst.sources[3] });
+    if space == Space::Flat {
+        return flat::store(wave, group, inst, value, part);
+    }
+    store_lanes(wave, group, inst, space, value, part)
+}
+
+/// A store of all lanes to one kind of memory.
+#[inline(always)]
+pub(super) fn store_lanes(
+    wave: &mut Wave,
+    group: &mut Group<'_>,
+    inst: &Inst,
+    space: Space,
+    value: Value,
+    part: Part,
+) -> Next {
+    let data = usize::from(data_of(inst));
     match places(wave, group, inst, space, value.bytes()) {
         Ok(places) => {
             if are_apart(wave, &places, (space, value)) {
@@ -488,6 +553,12 @@ pub(crate) fn store(
         }
         Err((lane, refused)) => trapped(wave, refused, Some(lane as u32)),
     }
+}
+
+/// The data of a store or atomic access. Those of instructions for the memory of the work-group alone follow the address.
+#[inline(always)]
+pub(super) fn data_of(inst: &Inst) -> u16 {
+    if inst.sources[3] == NONE { inst.sources[1] } else { inst.sources[3] }
 }
 
 /// The lanes' bytes of the two values of an instruction, whose offsets count `STRIDE` values.

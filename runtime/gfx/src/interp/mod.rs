@@ -1,7 +1,7 @@
 //! The interpreter: waves of 32 lanes that execute a decoded program.
 //!
 //! Lowest first: `prim` is the vocabulary of semantics on the values of one lane, `wave` the state of a wave and its work-group, `lanes` and
-//! `scalar` fetch operands and write results for generated handlers, `memory` and `atomic` (which show accesses to a sanitizer through `row_check`),
+//! `scalar` fetch operands and write results for generated handlers, `memory`, `flat` and `atomic` (which show accesses to a sanitizer through `row_check`),
 //! `helpers` and `control` are the instructions that are not expressions, `kernel` sets waves up and runs grids.
 //!
 //! A handler has a variant for newer processors, into which everything that it calls must be inlined: what is not is compiled for any processor.
@@ -11,6 +11,7 @@
 
 pub(crate) mod atomic;
 pub(crate) mod control;
+pub(crate) mod flat;
 pub(crate) mod helpers;
 pub mod kernel;
 pub(crate) mod lanes;

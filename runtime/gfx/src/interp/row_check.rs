@@ -38,7 +38,7 @@ fn refuse(
         // Lanes outside of the memory of the work-group access nothing, but are wrong.
         Space::Group => wave.exec(),
         // Lanes outside of a buffer read zero, by its definition.
-        Space::Global | Space::Buffer | Space::Constant => places.select.to_mask(),
+        _ => places.select.to_mask(),
     };
     let addresses = places.addresses(&wave.rows);
     for lane in lanes(mask & !allowed(wave, group, inst, (space, length, access), mask, &addresses)) {
@@ -68,7 +68,7 @@ fn allowed(
     addresses: &[u64; LANES],
 ) -> Mask {
     // A load that goes past the nearest cache is how this architecture loads what other work-groups store meanwhile.
-    let has_bit = |encoding| matches!(encoding, Encoding::Global | Encoding::Mubuf);
+    let has_bit = |encoding| matches!(encoding, Encoding::Global | Encoding::Flat | Encoding::Mubuf);
     let past_cache = group
         .program
         .instruction(inst)
@@ -77,7 +77,7 @@ fn allowed(
         instruction: group.program.address_of(inst),
         wave: wave.index,
         mask,
-        scalar: space == Space::Constant,
+        scalar: matches!(space, Space::Constant | Space::ConstantBuffer),
         addresses,
         length,
         access,

@@ -2,9 +2,14 @@
 
 use vireo_simt::{Row, TrapKind};
 
-use super::{Decoder, FIRST_CONSTANT, Refused, SCALAR, invalid};
+use super::{Decoder, FIRST_CONSTANT, Refused, SCALAR, STATES, invalid};
 use crate::instruction::Operand;
-use crate::isa::operands::{NULL, SCALAR_REGISTERS};
+use crate::interp::control;
+use crate::isa::limits::{PRIVATE_BASE, SHARED_BASE};
+use crate::isa::operands::{
+    NULL, SCALAR_REGISTERS, SRC_EXECZ, SRC_PRIVATE_BASE, SRC_PRIVATE_LIMIT, SRC_SCC, SRC_SHARED_BASE, SRC_SHARED_LIMIT,
+    SRC_VCCZ,
+};
 use crate::isa::{self, OperandType};
 
 /// How many words of constants a program may have: indices have 14 bits, and registers precede the constants.
@@ -20,6 +25,10 @@ fn value(operand: Operand, ty: OperandType) -> Option<(u32, u32)> {
             OperandType::I64 => (literal, (literal as i32 >> 31) as u32),
             _ => (literal, 0),
         },
+        Operand::Constant(SRC_SHARED_BASE) => aperture(SHARED_BASE, wide),
+        Operand::Constant(SRC_SHARED_LIMIT) => aperture(SHARED_BASE | u64::from(u32::MAX), wide),
+        Operand::Constant(SRC_PRIVATE_BASE) => aperture(PRIVATE_BASE, wide),
+        Operand::Constant(SRC_PRIVATE_LIMIT) => aperture(PRIVATE_BASE | u64::from(u32::MAX), wide),
         Operand::Constant(number) => {
             if let Some(integer) = isa::integer(number) {
                 return Some((integer as u32, if wide { (integer >> 31) as u32 } else { 0 }));
@@ -35,7 +44,21 @@ fn value(operand: Operand, ty: OperandType) -> Option<(u32, u32)> {
     })
 }
 
+/// An address of 64 bits as a source. Where that has 32 bits only, it is the low word, which is why compilers always read both.
+fn aperture(address: u64, wide: bool) -> (u32, u32) {
+    (address as u32, if wide { (address >> 32) as u32 } else { 0 })
+}
+
 impl Decoder {
+    /// The index among the scalars of a state of the wave that an instruction reads as a source, and an instruction before it that puts it there.
+    fn state(&mut self, operand: Operand) -> Option<u16> {
+        let Operand::Constant(number) = operand else { return None };
+        let which = [SRC_SCC, SRC_VCCZ, SRC_EXECZ].iter().position(|other| *other == number)? as u16;
+        let inst = self.push(control::state, u32::from(which));
+        inst.result = STATES + 2 * which;
+        Some(STATES + 2 * which)
+    }
+
     /// The index of a constant among the scalars.
     pub(super) fn constant(&mut self, low: u32, high: u32) -> Result<u16, Refused> {
         if let Some(known) = self.constants.get(&(low, high)) {
@@ -58,6 +81,9 @@ impl Decoder {
             Operand::Scalar(_) => Err(invalid("a scalar register beyond the last one")),
             Operand::Vector(_) => Err(invalid("a vector register where a scalar is expected")),
             other => {
+                if let Some(index) = self.state(other) {
+                    return Ok(index);
+                }
                 let (low, high) = value(other, ty).ok_or_else(|| special(other))?;
                 self.constant(low, high)
             }
@@ -78,6 +104,9 @@ impl Decoder {
             Operand::Vector(first) => self.vector(first, ty.words()),
             Operand::Scalar(_) => Ok(SCALAR | self.scalar_source(operand, ty)?),
             other => {
+                if let Some(index) = self.state(other) {
+                    return Ok(SCALAR | index);
+                }
                 let (low, high) = value(other, ty).ok_or_else(|| special(other))?;
                 self.check_room()?;
                 let first = self.program.vectors + 2;

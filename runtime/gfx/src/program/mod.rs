@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use vireo_simt::{Row, TrapKind};
 
@@ -26,8 +27,10 @@ pub(crate) const MODIFIED: u16 = 0x4000;
 pub(crate) const NONE: u16 = 0xFFFF;
 /// Where results that are dropped go, and the scalar after it.
 pub(crate) const SINK: u16 = SCALAR_REGISTERS as u16;
+/// Where the values of SCC, VCCZ and EXECZ are that the next instruction reads as sources, with a zero after each.
+pub(crate) const STATES: u16 = SINK + 2;
 /// The first constant among the scalars.
-pub(crate) const FIRST_CONSTANT: u16 = SINK + 2;
+pub(crate) const FIRST_CONSTANT: u16 = STATES + 6;
 /// In the number of a buffer access: the offset is that of the instruction and of a register.
 pub(crate) const BUFFER_OFFSET: u32 = 1 << 17;
 /// In the number of a buffer access: there is an index.
@@ -102,6 +105,8 @@ pub struct Program {
     origins: Vec<(u32, Result<Instruction, u32>)>,
     /// The index of the instruction at each word.
     index: Vec<u32>,
+    /// True if it calls functions, which may be anywhere in the code.
+    calls: bool,
     pub(crate) problems: Vec<TrapKind>,
     pub(crate) scalar_constants: Vec<u32>,
     pub(crate) row_constants: Vec<Row>,
@@ -127,13 +132,19 @@ fn invalid(what: impl Into<Cow<'static, str>>) -> Refused {
 }
 
 impl Program {
-    /// Decodes the code at `address`, up to the end of the kernel. `vectors` is how many vector registers a wave has.
+    /// Decodes the kernel at the start of the code at `address`, up to its end. `vectors` is how many vector registers a wave has.
     pub fn decode(code: &[u32], address: u64, vectors: u32) -> Program {
+        Program::decode_from(code, address, 0, vectors)
+    }
+
+    /// Decodes the kernel that begins at word `entry` of the code at `address`, up to its end, and all of the code if it calls functions.
+    pub fn decode_from(code: &[u32], address: u64, entry: usize, vectors: u32) -> Program {
         let vectors = vectors.min(VECTOR_REGISTERS);
         let program = Program {
             insts: Vec::new(),
             origins: Vec::new(),
             index: Vec::new(),
+            calls: false,
             problems: Vec::new(),
             scalar_constants: Vec::new(),
             row_constants: Vec::new(),
@@ -143,8 +154,13 @@ impl Program {
         };
         let mut decoder =
             Decoder { program, constants: HashMap::new(), rows: HashMap::new(), origin: 0, next_address: address };
-        decoder.decode(code);
+        decoder.decode(code, entry);
         decoder.program
+    }
+
+    /// True if it calls functions, so that code before the kernel matters, too.
+    pub fn calls(&self) -> bool {
+        self.calls
     }
 
     /// The index of the instruction at a word of the code.
@@ -191,15 +207,45 @@ impl Program {
 }
 
 impl Decoder {
-    fn decode(&mut self, code: &[u32]) {
-        let (mut word, mut furthest) = (0, 0i64);
+    fn decode(&mut self, code: &[u32], entry: usize) {
         let mut branches = Vec::new();
-        while word < code.len() {
+        let end = self.decode_until(code, entry..code.len(), true, &mut branches);
+        self.program.end = self.next_address;
+        if self.program.calls {
+            self.decode_until(code, end..code.len(), false, &mut branches);
+            self.decode_until(code, 0..entry.min(code.len()), false, &mut branches);
+        }
+        for (inst, target) in branches {
+            self.program.insts[inst].number = match self.program.index_at(target) {
+                Some(index) => index,
+                None => {
+                    // A branch that is taken goes to a trap, which has its place.
+                    self.origin = self.program.insts[inst].origin;
+                    self.trap(TrapKind::InvalidJump(self.program.address.wrapping_add_signed(4 * target)));
+                    self.program.insts.len() as u32 - 1
+                }
+            };
+        }
+    }
+
+    /// Decodes instructions of `words`, to the end of the kernel if that is what begins there, and a trap after the last one. Returns the word after
+    /// it, and adds branches with the words that they go to.
+    fn decode_until(
+        &mut self,
+        code: &[u32],
+        words: Range<usize>,
+        is_kernel: bool,
+        branches: &mut Vec<(usize, i64)>,
+    ) -> usize {
+        let (mut word, mut furthest) = (words.start, 0i64);
+        while word < words.end {
             let decoded = Instruction::decode(&code[word..]);
             self.origin = self.program.origins.len() as u32;
             self.program.origins.push((word as u32, decoded.map_err(|_| code[word])));
-            self.program.index.resize(word, u32::MAX);
-            self.program.index.push(self.program.insts.len() as u32);
+            if self.program.index.len() <= word {
+                self.program.index.resize(word + 1, u32::MAX);
+            }
+            self.program.index[word] = self.program.insts.len() as u32;
             let length = decoded.map_or(1, |instruction| instruction.length as usize);
             self.next_address = self.program.address.wrapping_add(4 * (word + length) as u64);
             match decoded {
@@ -214,28 +260,19 @@ impl Decoder {
                         branches.push((self.program.insts.len() - 1, target));
                         furthest = furthest.max(target);
                     }
+                    self.program.calls |= matches!(instruction.opcode, Opcode::SSwappcB64 | Opcode::SCallB64);
                     let ends = matches!(instruction.opcode, Opcode::SEndpgm | Opcode::SBranch | Opcode::SSetpcB64);
-                    if ends && furthest <= word as i64 {
+                    if is_kernel && ends && furthest <= word as i64 {
+                        word += length;
                         break;
                     }
                 }
             }
             word += length;
         }
-        self.program.end = self.next_address;
         self.origin = u32::MAX;
         self.trap(TrapKind::InvalidAddress);
-        for (inst, target) in branches {
-            self.program.insts[inst].number = match self.program.index_at(target) {
-                Some(index) => index,
-                None => {
-                    // A branch that is taken goes to a trap, which has its place.
-                    self.origin = self.program.insts[inst].origin;
-                    self.trap(TrapKind::InvalidJump(self.program.address.wrapping_add_signed(4 * target)));
-                    self.program.insts.len() as u32 - 1
-                }
-            };
-        }
+        word
     }
 
     fn trap(&mut self, kind: TrapKind) {
@@ -264,7 +301,7 @@ impl Decoder {
             // What has no effect here, such as waits for memory, becomes nothing. Jumps to it go to what follows.
             _ if instruction.info().has_no_effect => Ok(()),
             Encoding::Vopd => self.both(instruction),
-            Encoding::Smem | Encoding::Ds | Encoding::Mubuf | Encoding::Global | Encoding::Scratch => {
+            Encoding::Smem | Encoding::Ds | Encoding::Mubuf | Encoding::Global | Encoding::Scratch | Encoding::Flat => {
                 self.memory(instruction)
             }
             _ => self.single(instruction),
@@ -282,7 +319,7 @@ impl Decoder {
         if y_inst.sources.contains(&x_result) {
             let spare = self.program.vectors as u16;
             self.program.insts[x_at].result = spare;
-            let copy = handlers().0[Opcode::VMovB32 as usize];
+            let copy = handlers().plain[Opcode::VMovB32 as usize];
             let inst = self.push(copy, 0);
             inst.sources[0] = spare;
             inst.result = x_result;
@@ -339,19 +376,31 @@ impl Decoder {
         if info.sets_exec && !scalar {
             result = EXEC as u16;
         }
-        let modifiers = self.modifiers(instruction, reads, &sources)?;
-        if instruction.opcode == Opcode::SSwappcB64 {
-            sources[3] = self.constant(self.next_address as u32, (self.next_address >> 32) as u32)?;
+        let mut modifiers = self.modifiers(instruction, reads, &sources)?;
+        let mut number = instruction.field(Field::Simm16);
+        match instruction.opcode {
+            // The address of the next instruction, which calls save.
+            Opcode::SSwappcB64 | Opcode::SCallB64 => {
+                sources[3] = self.constant(self.next_address as u32, (self.next_address >> 32) as u32)?;
+            }
+            // Its source is the literal.
+            Opcode::SSetregImm32B32 => sources[0] = self.constant(instruction.extra_word().unwrap_or(0), 0)?,
+            Opcode::SSendmsgRtnB32 | Opcode::SSendmsgRtnB64 => number = instruction.field(Field::Ssrc0),
+            _ => {}
         }
-        let number = instruction.field(Field::Simm16);
-        let (handlers, with_dpp) = handlers();
-        let mut handler = handlers[instruction.opcode as usize];
+        let handlers = handlers();
+        let mut handler = handlers.plain[instruction.opcode as usize];
+        if let Some(modifiers) = modifiers.as_mut().filter(|modifiers| modifiers.clamp && saturates(instruction)) {
+            let clamped = handlers.clamped.iter().find(|(opcode, _)| *opcode == instruction.opcode);
+            handler = clamped.ok_or(TrapKind::NotImplemented("clamp of an integer".into()))?.1;
+            modifiers.clamp = false;
+        }
         let boxed = modifiers.map(|mut modifiers| {
             if modifiers.dpp.is_some() {
                 modifiers.inner = Some(handler);
                 let mask = matches!(info.operand(Slot::D), None | Some(OperandType::Mask));
                 modifiers.sets_exec = mask && result == EXEC as u16;
-                handler = with_dpp;
+                handler = handlers.with_dpp;
             }
             let lanes = reads.iter().enumerate().filter(|(_, (_, ty))| is_lane(*ty));
             for (index, _) in lanes.filter(|_| !info.reads.is_empty()) {
@@ -425,11 +474,6 @@ impl Decoder {
             }
             modifiers.dpp = Some(Box::new(lanes::Dpp::new(source, word)));
         }
-        let float =
-            matches!(instruction.info().operand(Slot::D), Some(OperandType::F16 | OperandType::F32 | OperandType::F64));
-        if modifiers.clamp && !float && instruction.encoding != Encoding::Vop3p {
-            return Err(TrapKind::NotImplemented("clamp of an integer".into()));
-        }
         // Bits count sources by their names, and handlers by the order in which they read them.
         let packed = instruction.encoding == Encoding::Vop3p;
         for (index, (slot, _)) in reads.iter().enumerate() {
@@ -455,7 +499,7 @@ impl Decoder {
     fn memory(&mut self, instruction: &Instruction) -> Result<(), Refused> {
         let info = instruction.info();
         let mut sources = [NONE; 4];
-        let mut number = crate::disasm::signed(instruction, Field::Offset) as u32;
+        let mut number = crate::disasm::offset(instruction) as u32;
         let returns = !info.returns_by_glc || instruction.field(Field::Glc) == 1;
         let result = if returns { self.result(instruction, Slot::D)? } else { NONE };
         let row = |decoder: &mut Self, slot: Slot, words: Option<u32>| -> Result<u16, Refused> {
@@ -468,7 +512,8 @@ impl Decoder {
         };
         match instruction.encoding {
             Encoding::Smem => {
-                sources[0] = self.scalar_source(instruction.operand_at(Field::Sbase, None), OperandType::B64)?;
+                let ty = info.operand(Slot::Base).unwrap_or(OperandType::B64);
+                sources[0] = self.scalar_source(instruction.operand_at(Field::Sbase, None), ty)?;
                 sources[1] =
                     self.scalar_source(Operand::Scalar(instruction.field(Field::Soffset)), OperandType::B32)?;
             }
@@ -496,6 +541,10 @@ impl Decoder {
                 sources[2] = self.scalar_source(offset, OperandType::B32)?;
                 sources[3] = row(self, Slot::Data, None)?;
             }
+            Encoding::Flat => {
+                sources[0] = row(self, Slot::Addr, None)?;
+                sources[3] = row(self, Slot::Data, None)?;
+            }
             _ => {
                 let scalar = instruction.field(Field::Saddr);
                 let scratch = instruction.encoding == Encoding::Scratch;
@@ -509,10 +558,19 @@ impl Decoder {
                 sources[3] = row(self, Slot::Data, None)?;
             }
         }
-        let inst = self.push(handlers().0[instruction.opcode as usize], number);
+        let inst = self.push(handlers().plain[instruction.opcode as usize], number);
         (inst.sources, inst.result) = (sources, result);
         Ok(())
     }
+}
+
+/// Whether the modifier `clamp` asks for an integer that saturates. Comparisons have it for signals, of which there are none, integers of
+/// floats saturate always, and helpers look at it on their own.
+fn saturates(instruction: &Instruction) -> bool {
+    let is_float = |ty| matches!(ty, OperandType::F16 | OperandType::F32 | OperandType::F64);
+    let info = instruction.info();
+    let integer = !info.operand(Slot::D).is_some_and(is_float) && !info.operand(Slot::S0).is_some_and(is_float);
+    integer && !info.reads.is_empty()
 }
 
 fn is_lane(ty: OperandType) -> bool {

@@ -162,6 +162,8 @@ pub struct Bare<'a> {
     pub local_bytes: u32,
     pub scratch_bytes: u32,
     pub denormals: FloatDenormMode,
+    /// The word of the code where the kernel begins.
+    pub entry: usize,
     /// Vector registers, in granules.
     pub granules: u8,
     pub hook: Option<&'a dyn AccessHook>,
@@ -182,6 +184,7 @@ impl<'a> Bare<'a> {
             local_bytes: 0,
             scratch_bytes: 0,
             denormals,
+            entry: 0,
             granules: 4,
             hook: None,
         }
@@ -207,7 +210,7 @@ impl<'a> Bare<'a> {
 
     /// Runs it with this descriptor.
     pub fn run_as(&self, descriptor: &KernelDescriptor) -> Result<u64, Trap> {
-        let program = Program::decode(self.code, 0x1000, vector_registers(descriptor));
+        let program = Program::decode_from(self.code, 0x1000, self.entry, vector_registers(descriptor));
         run(&Dispatch {
             program: &program,
             descriptor,

@@ -59,6 +59,8 @@ buffer_atomic_xor_b32 v8, off, s[4:7], 0 glc
 buffer_atomic_xor_b32 v8, v2, s[4:7], s3 offen offset:16
 buffer_atomic_xor_b64 v[8:9], off, s[4:7], 0 glc
 buffer_atomic_xor_b64 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_gl0_inv
+buffer_gl1_inv
 buffer_load_b128 v[4:7], v1, s[4:7], 0 offen
 buffer_load_b32 v0, off, s[4:7], s3 offset:16 glc slc dlc
 buffer_load_b32 v0, v1, s[4:7], 0 idxen
@@ -185,6 +187,61 @@ ds_xor_b32 v2, v8 offset:8
 ds_xor_b64 v2, v[8:9] offset:8
 ds_xor_rtn_b32 v4, v2, v8 offset:8
 ds_xor_rtn_b64 v[4:5], v2, v[8:9] offset:8
+flat_atomic_add_f32 v[2:3], v4
+flat_atomic_add_u32 v1, v[2:3], v4 offset:16 glc
+flat_atomic_add_u32 v[2:3], v4
+flat_atomic_add_u64 v[2:3], v[4:5]
+flat_atomic_and_b32 v[2:3], v4
+flat_atomic_and_b64 v[2:3], v[4:5]
+flat_atomic_cmpswap_b32 v[2:3], v[4:5]
+flat_atomic_cmpswap_b64 v[2:3], v[4:7]
+flat_atomic_cmpswap_b64 v[8:9], v[2:3], v[4:7] glc
+flat_atomic_cmpswap_f32 v[2:3], v[4:5]
+flat_atomic_dec_u32 v[2:3], v4
+flat_atomic_dec_u64 v[2:3], v[4:5]
+flat_atomic_inc_u32 v[2:3], v4
+flat_atomic_inc_u64 v[2:3], v[4:5]
+flat_atomic_max_f32 v[2:3], v4
+flat_atomic_max_i32 v[2:3], v4
+flat_atomic_max_i64 v[2:3], v[4:5]
+flat_atomic_max_u32 v[2:3], v4
+flat_atomic_max_u64 v[2:3], v[4:5]
+flat_atomic_min_f32 v[2:3], v4
+flat_atomic_min_i32 v[2:3], v4
+flat_atomic_min_i64 v[2:3], v[4:5]
+flat_atomic_min_u32 v[2:3], v4
+flat_atomic_min_u64 v[2:3], v[4:5]
+flat_atomic_or_b32 v[2:3], v4
+flat_atomic_or_b64 v[2:3], v[4:5]
+flat_atomic_sub_u32 v[2:3], v4
+flat_atomic_sub_u64 v[2:3], v[4:5]
+flat_atomic_swap_b32 v[2:3], v4
+flat_atomic_swap_b64 v[2:3], v[4:5]
+flat_atomic_xor_b32 v[2:3], v4
+flat_atomic_xor_b64 v[2:3], v[4:5]
+flat_load_b128 v[12:15], v[2:3]
+flat_load_b32 v1, v[2:3] offset:4095 glc slc dlc
+flat_load_b32 v12, v[2:3]
+flat_load_b64 v[12:13], v[2:3]
+flat_load_b96 v[12:14], v[2:3]
+flat_load_d16_b16 v12, v[2:3]
+flat_load_d16_hi_b16 v12, v[2:3]
+flat_load_d16_hi_i8 v12, v[2:3]
+flat_load_d16_hi_u8 v12, v[2:3]
+flat_load_d16_i8 v12, v[2:3]
+flat_load_d16_u8 v12, v[2:3]
+flat_load_i16 v12, v[2:3]
+flat_load_i8 v12, v[2:3]
+flat_load_u16 v12, v[2:3]
+flat_load_u8 v12, v[2:3]
+flat_store_b128 v[2:3], v[4:7]
+flat_store_b16 v[2:3], v4
+flat_store_b32 v[2:3], v4
+flat_store_b64 v[2:3], v[4:5]
+flat_store_b8 v[2:3], v4
+flat_store_b96 v[2:3], v[4:6]
+flat_store_d16_hi_b16 v[2:3], v4
+flat_store_d16_hi_b8 v[2:3], v4
 global_atomic_add_f32 v2, v8, s[4:5]
 global_atomic_add_f32 v4, v2, v8, s[4:5] offset:16 glc
 global_atomic_add_f32 v4, v[2:3], v8, off offset:-8 glc
@@ -300,6 +357,7 @@ global_store_b96 v1, v[4:6], s[2:3]
 global_store_d16_hi_b16 v1, v4, s[2:3]
 global_store_d16_hi_b8 v1, v4, s[2:3]
 s_abs_i32 s4, s8
+s_absdiff_i32 s4, s2, s6
 s_add_i32 s4, s8, s12
 s_add_u32 s4, s8, s12
 s_addc_u32 s4, s8, s12
@@ -308,24 +366,55 @@ s_addk_i32 s4, 0x1
 s_and_b32 s4, s8, s12
 s_and_b64 s[4:5], s[8:9], s[12:13]
 s_and_not0_saveexec_b32 s4, s8
+s_and_not0_saveexec_b64 s[4:5], s[2:3]
+s_and_not0_wrexec_b32 s4, s2
+s_and_not0_wrexec_b64 s[4:5], s[2:3]
 s_and_not1_b32 s4, s8, s12
 s_and_not1_b64 s[4:5], s[8:9], s[12:13]
 s_and_not1_saveexec_b32 s4, s8
+s_and_not1_saveexec_b64 s[4:5], s[2:3]
+s_and_not1_wrexec_b32 s4, s2
+s_and_not1_wrexec_b64 s[4:5], s[2:3]
 s_and_saveexec_b32 s4, s8
 s_and_saveexec_b64 s[4:5], s[8:9]
 s_ashr_i32 s4, s8, s12
 s_ashr_i64 s[4:5], s[8:9], s12
 s_barrier
+s_bcnt0_i32_b32 s4, s2
+s_bcnt0_i32_b64 s4, s[2:3]
 s_bcnt1_i32_b32 s4, s8
+s_bcnt1_i32_b64 s4, s[2:3]
 s_bfe_i32 s4, s8, s12
+s_bfe_i64 s[4:5], s[2:3], s6
 s_bfe_u32 s4, s8, s12
+s_bfe_u64 s[4:5], s[2:3], s6
 s_bfm_b32 s4, s8, s12
+s_bfm_b64 s[4:5], s2, s6
 s_bitcmp0_b32 s4, s8
+s_bitcmp0_b64 s[2:3], s6
 s_bitcmp1_b32 s4, s8
+s_bitcmp1_b64 s[2:3], s6
+s_bitreplicate_b64_b32 s[4:5], s2
 s_bitset0_b32 s4, s8
+s_bitset0_b64 s[4:5], s2
 s_bitset1_b32 s4, s8
+s_bitset1_b64 s[4:5], s2
 s_branch 0x1
 s_brev_b32 s4, s8
+s_brev_b64 s[4:5], s[2:3]
+s_buffer_load_b128 s[8:11], s[4:7], null
+s_buffer_load_b128 s[8:11], s[4:7], s3 offset:0x10
+s_buffer_load_b256 s[8:15], s[4:7], null
+s_buffer_load_b32 s8, s[4:7], 0x40
+s_buffer_load_b32 s8, s[4:7], null
+s_buffer_load_b512 s[8:23], s[4:7], null
+s_buffer_load_b64 s[8:9], s[4:7], null
+s_call_b64 s[20:21], 65520
+s_call_b64 s[4:5], 1
+s_cbranch_cdbgsys 0
+s_cbranch_cdbgsys_and_user 0
+s_cbranch_cdbgsys_or_user 0
+s_cbranch_cdbguser 0
 s_cbranch_execnz 0x1
 s_cbranch_execz 0x1
 s_cbranch_scc0 0x1
@@ -334,7 +423,13 @@ s_cbranch_vccnz 0x1
 s_cbranch_vccz 0x1
 s_clause 0x1
 s_clause 1
+s_cls_i32 s4, s2
+s_cls_i32_i64 s4, s[2:3]
 s_clz_i32_u32 s4, s8
+s_clz_i32_u64 s4, s[2:3]
+s_cmov_b32 s4, s2
+s_cmov_b64 s[4:5], s[2:3]
+s_cmovk_i32 s4, 0x1
 s_cmp_eq_i32 s4, s8
 s_cmp_eq_u32 s4, s8
 s_cmp_eq_u64 s[4:5], s[8:9]
@@ -366,6 +461,9 @@ s_code_end
 s_cselect_b32 s4, s8, s12
 s_cselect_b64 s[4:5], s[8:9], s[12:13]
 s_ctz_i32_b32 s4, s8
+s_ctz_i32_b64 s4, s[2:3]
+s_dcache_inv
+s_decperflevel 0
 s_delay_alu 0
 s_delay_alu 1
 s_delay_alu instid0(FMA_ACCUM_CYCLE_1) | instskip(SKIP_4) | instid1(SALU_CYCLE_3)
@@ -375,7 +473,13 @@ s_denorm_mode 15
 s_endpgm
 s_getpc_b64 s[2:3]
 s_getpc_b64 s[4:5]
+s_getreg_b32 s4, hwreg(8, 1, 2)
+s_getreg_b32 s4, hwreg(HW_REG_MODE)
+s_getreg_b32 s4, hwreg(HW_REG_MODE, 0, 1)
+s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES, 0, 20)
+s_gl1_inv
 s_icache_inv
+s_incperflevel 0
 s_load_b128 s[8:11], s[4:5], null
 s_load_b256 s[8:15], s[4:5], null
 s_load_b32 s0, s[2:3], -0x10 glc dlc
@@ -400,27 +504,53 @@ s_mov_b32 m0, ttmp3
 s_mov_b32 s0, 0.5
 s_mov_b32 s0, src_scc
 s_mov_b32 s4, s8
+s_mov_b32 s4, src_scc
 s_mov_b64 exec, vcc
 s_mov_b64 s[0:1], 0x12345678
 s_mov_b64 s[0:1], null
 s_mov_b64 s[0:1], src_shared_base
 s_mov_b64 s[4:5], s[8:9]
+s_mov_b64 s[4:5], src_private_base
+s_mov_b64 s[4:5], src_shared_base
 s_mov_b64 ttmp[2:3], s[4:5]
 s_movk_i32 s0, -2
 s_movk_i32 s4, 0x1
+s_movreld_b32 s4, s2
+s_movreld_b64 s[4:5], s[2:3]
+s_movrels_b32 s4, s2
+s_movrels_b64 s[4:5], s[2:3]
+s_movrelsd_2_b32 s4, s2
 s_mul_hi_i32 s4, s8, s12
 s_mul_hi_u32 s4, s8, s12
 s_mul_i32 s4, s8, s12
 s_mulk_i32 s4, 0x1
 s_nand_b32 s4, s8, s12
+s_nand_b64 s[4:5], s[2:3], s[6:7]
+s_nand_saveexec_b32 s4, s2
+s_nand_saveexec_b64 s[4:5], s[2:3]
 s_nop 0x1
 s_nor_b32 s4, s8, s12
+s_nor_b64 s[4:5], s[2:3], s[6:7]
+s_nor_saveexec_b32 s4, s2
+s_nor_saveexec_b64 s[4:5], s[2:3]
 s_not_b32 s4, s8
+s_not_b64 s[4:5], s[2:3]
 s_or_b32 s4, s8, s12
 s_or_b64 s[4:5], s[8:9], s[12:13]
+s_or_not0_saveexec_b32 s4, s2
+s_or_not0_saveexec_b64 s[4:5], s[2:3]
 s_or_not1_b32 s4, s8, s12
+s_or_not1_b64 s[4:5], s[2:3], s[6:7]
+s_or_not1_saveexec_b32 s4, s2
+s_or_not1_saveexec_b64 s[4:5], s[2:3]
 s_or_saveexec_b32 s4, s8
+s_or_saveexec_b64 s[4:5], s[2:3]
+s_pack_hh_b32_b16 s4, s2, s6
+s_pack_hl_b32_b16 s4, s2, s6
+s_pack_lh_b32_b16 s4, s2, s6
 s_pack_ll_b32_b16 s4, s8, s12
+s_quadmask_b32 s4, s2
+s_quadmask_b64 s[4:5], s[2:3]
 s_round_mode 0x1
 s_round_mode 3
 s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)
@@ -433,10 +563,17 @@ s_sendmsg sendmsg(MSG_RTN_GET_REALTIME)
 s_sendmsg sendmsg(MSG_RTN_GET_TBA)
 s_sendmsg sendmsg(MSG_RTN_GET_TMA)
 s_sendmsg sendmsg(MSG_RTN_SAVE_WAVE)
+s_sendmsg_rtn_b32 s4, sendmsg(MSG_HS_TESSFACTOR)
+s_sendmsg_rtn_b64 s[4:5], sendmsg(MSG_HS_TESSFACTOR)
+s_sendmsg_rtn_b64 s[4:5], sendmsg(MSG_RTN_GET_REALTIME)
 s_set_inst_prefetch_distance 0x1
 s_setpc_b64 s[4:5]
 s_setprio 0x1
 s_setprio 2
+s_setreg_b32 hwreg(HW_REG_MODE, 0, 1), s4
+s_setreg_b32 hwreg(HW_REG_MODE, 4, 4), s4
+s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0xf0
+s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 15
 s_sext_i32_i16 s4, s8
 s_sext_i32_i8 s4, s8
 s_sleep 0x1
@@ -448,6 +585,11 @@ s_swappc_b64 s[2:3], s[4:5]
 s_swappc_b64 s[4:5], s[8:9]
 s_trap 0x1
 s_trap 2
+s_ttracedata
+s_ttracedata_imm 0x0
+s_version 1
+s_wait_event 0x0
+s_wait_idle
 s_waitcnt 0
 s_waitcnt 0xffff
 s_waitcnt 1
@@ -456,12 +598,22 @@ s_waitcnt_depctr 0
 s_waitcnt_depctr 0x0fff
 s_waitcnt_depctr 0xffff
 s_waitcnt_depctr 1
+s_waitcnt_expcnt null, 0x1
+s_waitcnt_lgkmcnt null, 0x1
+s_waitcnt_vmcnt null, 0x1
 s_waitcnt_vscnt null, 0x0
 s_waitcnt_vscnt null, 0x3f
+s_wakeup
+s_wqm_b32 s4, s2
+s_wqm_b64 s[4:5], s[2:3]
 s_xnor_b32 s4, s8, s12
+s_xnor_b64 s[4:5], s[2:3], s[6:7]
+s_xnor_saveexec_b32 s4, s2
+s_xnor_saveexec_b64 s[4:5], s[2:3]
 s_xor_b32 s4, s8, s12
 s_xor_b64 s[4:5], s[8:9], s[12:13]
 s_xor_saveexec_b32 s4, s8
+s_xor_saveexec_b64 s[4:5], s[2:3]
 scratch_load_b128 v[4:7], off, s2
 scratch_load_b32 v0, off, s3
 scratch_load_b32 v0, v1, off
@@ -525,6 +677,7 @@ v_add_nc_u16_e64 v16, v24, v32
 v_add_nc_u32 v16, v24, v32
 v_add_nc_u32_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_add_nc_u32_e32 v16, v24, v32
+v_add_nc_u32_e64 v1, v2, v3 clamp
 v_add_nc_u32_e64 v16, v24, v32
 v_alignbit_b32 v16, v24, v32, v40
 v_alignbit_b32_e64 v16, v24, v32, v40
@@ -1162,11 +1315,14 @@ v_cvt_u32_u16_e64 v16, v24
 v_div_fixup_f16 v16, v24, v32, v40
 v_div_fixup_f32 v16, v24, v32, v40
 v_div_fixup_f32_e64 v16, v24, v32, v40
+v_div_fixup_f64 v[4:5], v[2:3], v[6:7], v[8:9]
 v_div_fmas_f32 v0, v1, v2, -v3
 v_div_fmas_f32 v16, v24, v32, v40
 v_div_fmas_f32_e64 v16, v24, v32, v40
+v_div_fmas_f64 v[4:5], v[2:3], v[6:7], v[8:9]
 v_div_scale_f32 v16, s6, v24, v32, v40
 v_div_scale_f32_e64 v16, s6, v24, v32, v40
+v_div_scale_f64 v[4:5], s0, v[2:3], v[6:7], v[8:9]
 v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,1,0] clamp
 v_dot4_i32_iu8 v16, v24, v32, v40
 v_dot4_i32_iu8_e64 v16, v24, v32, v40
@@ -1232,6 +1388,8 @@ v_fract_f32 v16, v24
 v_fract_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_fract_f32_e32 v16, v24
 v_fract_f32_e64 v16, v24
+v_fract_f64_e32 v[4:5], v[2:3]
+v_fract_f64_e64 v[4:5], v[2:3]
 v_frexp_exp_i32_f32 v16, v24
 v_frexp_exp_i32_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_frexp_exp_i32_f32_e32 v16, v24
@@ -1243,6 +1401,8 @@ v_frexp_mant_f32 v16, v24
 v_frexp_mant_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_frexp_mant_f32_e32 v16, v24
 v_frexp_mant_f32_e64 v16, v24
+v_frexp_mant_f64_e32 v[4:5], v[2:3]
+v_frexp_mant_f64_e64 v[4:5], v[2:3]
 v_ldexp_f16 v16, v24, v32
 v_ldexp_f16_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_ldexp_f16_e32 v16, v24, v32
@@ -1291,6 +1451,7 @@ v_mad_u32_u24 v16, v24, v32, v40
 v_mad_u32_u24_e64 v16, v24, v32, v40
 v_mad_u64_u32 v[0:1], null, v1, s2, 0
 v_mad_u64_u32 v[16:17], s6, v24, v32, v[40:41]
+v_mad_u64_u32 v[4:5], s0, v2, v6, v[8:9] clamp
 v_mad_u64_u32_e64 v[16:17], s6, v24, v32, v[40:41]
 v_max3_f16 v0, v1, v2, v3 op_sel:[0,1,0,1]
 v_max3_f16 v16, v24, v32, v40
@@ -1488,6 +1649,8 @@ v_rcp_f32 v16, v24
 v_rcp_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_rcp_f32_e32 v16, v24
 v_rcp_f32_e64 v16, v24
+v_rcp_f64_e32 v[4:5], v[2:3]
+v_rcp_f64_e64 v[4:5], v[2:3]
 v_rcp_iflag_f32 v16, v24
 v_rcp_iflag_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_rcp_iflag_f32_e32 v16, v24
@@ -1517,6 +1680,8 @@ v_rsq_f32 v16, v24
 v_rsq_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_rsq_f32_e32 v16, v24
 v_rsq_f32_e64 v16, v24
+v_rsq_f64_e32 v[4:5], v[2:3]
+v_rsq_f64_e64 v[4:5], v[2:3]
 v_sin_f32 v16, v24
 v_sin_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_sin_f32_e32 v16, v24
@@ -1529,6 +1694,8 @@ v_sqrt_f32 v16, v24
 v_sqrt_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_sqrt_f32_e32 v16, v24
 v_sqrt_f32_e64 v16, v24
+v_sqrt_f64_e32 v[4:5], v[2:3]
+v_sqrt_f64_e64 v[4:5], v[2:3]
 v_sub_co_ci_u32 v16, s6, v24, v32, s6
 v_sub_co_ci_u32_dpp v16, vcc_lo, v24, v32, vcc_lo row_shr:1 row_mask:0xf bank_mask:0xf
 v_sub_co_ci_u32_e32 v16, vcc_lo, v24, v32, vcc_lo
@@ -1571,6 +1738,7 @@ v_subrev_nc_u32 v16, v24, v32
 v_subrev_nc_u32_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_subrev_nc_u32_e32 v16, v24, v32
 v_subrev_nc_u32_e64 v16, v24, v32
+v_trig_preop_f64 v[4:5], v[2:3], v6
 v_trunc_f16 v16, v24
 v_trunc_f16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_trunc_f16_e32 v16, v24

@@ -93,6 +93,39 @@ pub(crate) fn fdemote_f16(value: f32) -> F16 {
 }
 
 #[inline(always)]
+pub(crate) fn fdemote_f16_toward_zero(value: f32) -> F16 {
+    let nearest = F16::of_f32(value);
+    // Away from zero it is the next number; below infinity, the largest one.
+    let away = nearest.to_f32().abs() > value.abs();
+    F16(nearest.0 - u16::from(away && value.is_finite()))
+}
+
+#[inline(always)]
+pub(crate) fn f32_to_signed_norm(value: f32) -> u16 {
+    (value.clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 as u16
+}
+
+#[inline(always)]
+pub(crate) fn f32_to_unsigned_norm(value: f32) -> u16 {
+    (value.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16
+}
+
+#[inline(always)]
+pub(crate) fn f16_to_signed_norm(value: F16) -> u16 {
+    f32_to_signed_norm(value.to_f32())
+}
+
+#[inline(always)]
+pub(crate) fn f16_to_unsigned_norm(value: F16) -> u16 {
+    f32_to_unsigned_norm(value.to_f32())
+}
+
+#[inline(always)]
+pub(crate) fn nibble_to_f32(value: u32) -> f32 {
+    ((value << 28) as i32 >> 28) as f32 / 16.0
+}
+
+#[inline(always)]
 pub(crate) fn fpromote_f16(value: F16) -> f32 {
     value.to_f32()
 }

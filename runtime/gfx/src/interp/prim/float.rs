@@ -36,6 +36,10 @@ pub(crate) trait Float: Copy {
     fn exponent_field(self) -> i32;
     /// A quotient is zero if the exponent of the numerator is less than that of the denominator by more than this.
     const UNDERFLOW: i32;
+    /// It is infinite if it is more than this.
+    const OVERFLOW: i32;
+    /// The largest number below one.
+    const BELOW_ONE: Self;
 }
 
 macro_rules! class_of {
@@ -53,9 +57,11 @@ macro_rules! class_of {
 }
 
 macro_rules! native {
-    ($($ty:ty, $quiet:literal, $scale:ident, $significand:literal, $underflow:literal;)*) => {$(
+    ($($ty:ty, $quiet:literal, $scale:ident, $significand:literal, $underflow:literal, $overflow:literal;)*) => {$(
         impl Float for $ty {
             const UNDERFLOW: i32 = $underflow;
+            const OVERFLOW: i32 = $overflow;
+            const BELOW_ONE: Self = 1.0 - <$ty>::EPSILON / 2.0;
             #[inline(always)]
             fn add(self, other: Self) -> Self { self + other }
             #[inline(always)]
@@ -105,12 +111,12 @@ macro_rules! native {
 }
 
 native! {
-    f32, 0x0040_0000, scale_f32, 23, 150;
-    f64, 0x0008_0000_0000_0000, scale_f64, 52, 1075;
+    f32, 0x0040_0000, scale_f32, 23, 150, 128;
+    f64, 0x0008_0000_0000_0000, scale_f64, 52, 1075, 1024;
 }
 
 #[inline(always)]
-fn power_of_two(power: i32) -> f64 {
+pub(super) fn power_of_two(power: i32) -> f64 {
     f64::from_bits(((power + 1023) as u64) << 52)
 }
 
@@ -148,6 +154,8 @@ fn scale_f64(value: f64, power: i32) -> f64 {
 impl Float for F16 {
     // The exponents of two of them differ by 30 at most.
     const UNDERFLOW: i32 = i32::MAX;
+    const OVERFLOW: i32 = i32::MAX;
+    const BELOW_ONE: Self = F16(0x3BFF);
 
     #[inline(always)]
     fn exponent_field(self) -> i32 {
@@ -257,6 +265,20 @@ pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     if inexact { f64::from_bits(odd) } else { total }
 }
 
+/// What the product and sum lose when they are rounded to `total`; its sign is exact. The product must neither overflow nor lose bits below the
+/// smallest number.
+#[inline(always)]
+pub(crate) fn fma_error(a: f64, b: f64, c: f64, total: f64) -> f64 {
+    let two_sum = |a: f64, b: f64| {
+        let total = a + b;
+        (total, (a - (total - b)) + (b - (total - (total - b))))
+    };
+    let product = a * b;
+    let (high, low) = two_sum(c, a.mul_add(b, -product));
+    let (first, second) = two_sum(product, high);
+    (first - total) + second + low
+}
+
 #[inline(always)]
 pub(crate) fn fadd<F: Float>(a: F, b: F) -> F {
     a.add(b)
@@ -316,7 +338,23 @@ pub(crate) fn fmax_number<F: Float>(a: F, b: F) -> F {
 }
 
 #[inline(always)]
-pub(crate) fn fmed3(a: f32, b: f32, c: f32) -> f32 {
+pub(crate) fn fmul_with_zero(a: f32, b: f32) -> f32 {
+    if (a == 0.0) | (b == 0.0) { 0.0 } else { a * b }
+}
+
+#[inline(always)]
+pub(crate) fn fma_with_zero(a: f32, b: f32, c: f32) -> f32 {
+    if (a == 0.0) | (b == 0.0) { c } else { a.mul_add(b, c) }
+}
+
+#[inline(always)]
+pub(crate) fn fmullit(a: f32, b: f32, c: f32) -> f32 {
+    // Written so that what is no number fails.
+    if (b > f32::MIN) & (c > 0.0) { a * b } else { f32::MIN }
+}
+
+#[inline(always)]
+pub(crate) fn fmed3<F: Float>(a: F, b: F, c: F) -> F {
     let smallest = fmin_number(fmin_number(a, b), c);
     let middle = fmax_number(fmin_number(a, b), fmin_number(fmax_number(a, b), c));
     if a.is_nan() | b.is_nan() | c.is_nan() { smallest } else { middle }
@@ -381,23 +419,23 @@ pub(crate) fn flog2<F: Float>(value: F) -> F {
 
 /// The angle within a turn, in radians.
 #[inline(always)]
-fn radians(turns: f32) -> f64 {
-    f64::from(turns) % 1.0 * std::f64::consts::TAU
+fn radians<F: Float>(turns: F) -> f64 {
+    turns.wide() % 1.0 * std::f64::consts::TAU
 }
 
-pub(crate) fn fsin_turns(turns: f32) -> f32 {
+pub(crate) fn fsin_turns<F: Float>(turns: F) -> F {
     let angle = radians(turns);
     // The sign of a zero stays, and no angle that is infinite has a sine.
-    if angle == 0.0 || angle.is_nan() { angle as f32 } else { exact::sin(angle) }
+    F::narrow(if angle == 0.0 || angle.is_nan() { angle } else { f64::from(exact::sin::<f32>(angle)) })
 }
 
-pub(crate) fn fcos_turns(turns: f32) -> f32 {
+pub(crate) fn fcos_turns<F: Float>(turns: F) -> F {
     let angle = radians(turns);
-    match angle {
+    F::narrow(match angle {
         0.0 => 1.0,
-        _ if angle.is_nan() => f32::NAN,
-        _ => exact::cos(angle),
-    }
+        _ if angle.is_nan() => f64::NAN,
+        _ => f64::from(exact::cos::<f32>(angle)),
+    })
 }
 
 #[inline(always)]
@@ -420,19 +458,28 @@ pub(crate) fn fround_even<F: Float>(value: F) -> F {
     value.round_even()
 }
 
+/// The nearest integer, of two the larger one. Half of the distance to the next integer is exact below 2^52, above which all are integers.
 #[inline(always)]
-pub(crate) fn fract(value: f32) -> f32 {
-    let largest = f32::from_bits(0x3F7F_FFFF);
-    let fraction = value - value.floor();
-    if fraction > largest { largest } else { fraction }
+pub(crate) fn fround_up<F: Float>(value: F) -> F {
+    let wide = value.wide();
+    let below = wide.floor();
+    F::narrow(if wide - below >= 0.5 { below + 1.0 } else { below })
 }
 
 #[inline(always)]
-pub(crate) fn frexp_mantissa(value: f32) -> f32 {
-    let wide = f64::from(value);
-    let significand = f64::from_bits(wide.to_bits() & 0x800F_FFFF_FFFF_FFFF | 0x3FE0_0000_0000_0000);
-    let special = value == 0.0 || !value.is_finite();
-    if special { value.quiet() } else { significand as f32 }
+pub(crate) fn fract<F: Float>(value: F) -> F {
+    let fraction = value.sub(value.floor());
+    if F::BELOW_ONE.lt(fraction) { F::BELOW_ONE } else { fraction }
+}
+
+#[inline(always)]
+pub(crate) fn frexp_mantissa<F: Float>(value: F) -> F {
+    let wide = value.wide();
+    // Subnormal f64 are made normal first.
+    let normal = if wide.abs() < f64::MIN_POSITIVE { wide * 18_014_398_509_481_984.0 } else { wide };
+    let significand = f64::from_bits(normal.to_bits() & 0x800F_FFFF_FFFF_FFFF | 0x3FE0_0000_0000_0000);
+    let special = wide == 0.0 || !wide.is_finite();
+    if special { value.quiet() } else { F::narrow(significand) }
 }
 
 #[inline(always)]

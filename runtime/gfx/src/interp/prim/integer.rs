@@ -19,6 +19,19 @@ pub(crate) trait Int: Copy {
     fn carry_of_add(self, other: Self) -> bool;
     fn overflow_of_add(self, other: Self) -> bool;
     fn overflow_of_sub(self, other: Self) -> bool;
+    fn add_saturating_s(self, other: Self) -> Self;
+    fn add_saturating_u(self, other: Self) -> Self;
+    fn sub_saturating_s(self, other: Self) -> Self;
+    fn sub_saturating_u(self, other: Self) -> Self;
+    fn difference_u(self, other: Self) -> Self;
+    fn reverse_bits(self) -> Self;
+    fn count_ones(self) -> u32;
+    fn leading_zeros_or_ones(self) -> u32;
+    fn leading_signs_or_ones(self) -> u32;
+    fn bits_of_quads(self) -> Self;
+    fn whole_quads(self) -> Self;
+    fn bit_field_u(self, first: u32, width: u32) -> Self;
+    fn bit_field_s(self, first: u32, width: u32) -> Self;
 }
 
 macro_rules! int {
@@ -58,6 +71,54 @@ macro_rules! int {
             fn overflow_of_add(self, other: Self) -> bool { (self as $signed).overflowing_add(other as $signed).1 }
             #[inline(always)]
             fn overflow_of_sub(self, other: Self) -> bool { (self as $signed).overflowing_sub(other as $signed).1 }
+            #[inline(always)]
+            fn add_saturating_s(self, other: Self) -> Self { (self as $signed).saturating_add(other as $signed) as Self }
+            #[inline(always)]
+            fn add_saturating_u(self, other: Self) -> Self { self.saturating_add(other) }
+            #[inline(always)]
+            fn sub_saturating_s(self, other: Self) -> Self { (self as $signed).saturating_sub(other as $signed) as Self }
+            #[inline(always)]
+            fn sub_saturating_u(self, other: Self) -> Self { self.saturating_sub(other) }
+            #[inline(always)]
+            fn difference_u(self, other: Self) -> Self { self.max(other) - self.min(other) }
+            #[inline(always)]
+            fn reverse_bits(self) -> Self { self.reverse_bits() }
+            #[inline(always)]
+            fn count_ones(self) -> u32 { self.count_ones() }
+            #[inline(always)]
+            fn leading_zeros_or_ones(self) -> u32 { if self == 0 { u32::MAX } else { self.leading_zeros() } }
+            #[inline(always)]
+            fn leading_signs_or_ones(self) -> u32 {
+                (self ^ ((self as $signed) >> (<$unsigned>::BITS - 1)) as Self).leading_zeros_or_ones()
+            }
+            #[inline(always)]
+            fn bits_of_quads(self) -> Self {
+                let mut bits = 0;
+                for quad in 0..<$unsigned>::BITS / 4 {
+                    bits |= Self::from(self >> (4 * quad) & 15 != 0) << quad;
+                }
+                bits
+            }
+            #[inline(always)]
+            fn whole_quads(self) -> Self {
+                let lowest = (self | self >> 1 | self >> 2 | self >> 3) & (<$unsigned>::MAX / 15);
+                lowest * 15
+            }
+            #[inline(always)]
+            fn bit_field_u(self, first: u32, width: u32) -> Self {
+                let (first, width) = (first % <$unsigned>::BITS, (width & 127).min(<$unsigned>::BITS));
+                let spare = (<$unsigned>::BITS - width) % <$unsigned>::BITS;
+                let field = self >> first << spare >> spare;
+                if width == 0 { 0 } else { field }
+            }
+            #[inline(always)]
+            fn bit_field_s(self, first: u32, width: u32) -> Self {
+                // Above the field is its own sign; a field of no bits is zero.
+                let (first, width) = (first % <$unsigned>::BITS, (width & 127).min(<$unsigned>::BITS));
+                let spare = (<$unsigned>::BITS - width) % <$unsigned>::BITS;
+                let field = ((self as $signed) >> first << spare >> spare) as Self;
+                if width == 0 { 0 } else { field }
+            }
         }
     )*};
 }
@@ -93,6 +154,19 @@ forward! {
     carry_of_add(other: N) -> bool;
     overflow_of_add(other: N) -> bool;
     overflow_of_sub(other: N) -> bool;
+    add_saturating_s(other: N) -> N;
+    add_saturating_u(other: N) -> N;
+    sub_saturating_s(other: N) -> N;
+    sub_saturating_u(other: N) -> N;
+    difference_u(other: N) -> N;
+    reverse_bits() -> N;
+    count_ones() -> u32;
+    leading_zeros_or_ones() -> u32;
+    leading_signs_or_ones() -> u32;
+    bits_of_quads() -> N;
+    whole_quads() -> N;
+    bit_field_u(first: u32, width: u32) -> N;
+    bit_field_s(first: u32, width: u32) -> N;
 }
 
 #[inline(always)]
@@ -222,23 +296,6 @@ pub(crate) fn mul_hi_s(a: u32, b: u32) -> u32 {
 }
 
 #[inline(always)]
-pub(crate) fn bit_field_u(value: u32, first: u32, width: u32) -> u32 {
-    let width = (width & 127).min(32);
-    let mask = ((1u64 << width) - 1) as u32;
-    (value >> (first & 31)) & mask
-}
-
-#[inline(always)]
-pub(crate) fn bit_field_s(value: u32, first: u32, width: u32) -> u32 {
-    let (first, width) = (first & 31, (width & 127).min(32));
-    let field = ((value as i32) >> first) as u32;
-    // Above the field is its own sign; a field of no bits is zero.
-    let spare = (32 - width) & 31;
-    let signed = ((field << spare) as i32 >> spare) as u32;
-    if width == 0 { 0 } else { signed }
-}
-
-#[inline(always)]
 pub(crate) fn bit_mask(width: u32, first: u32) -> u32 {
     ((1u32 << (width & 31)) - 1) << (first & 31)
 }
@@ -249,18 +306,97 @@ pub(crate) fn one_bit(number: u32) -> u32 {
 }
 
 #[inline(always)]
-pub(crate) fn reverse_bits(value: u32) -> u32 {
-    value.reverse_bits()
+pub(crate) fn bit_mask_wide(width: u32, first: u32) -> u64 {
+    ((1u64 << (width & 63)) - 1) << (first & 63)
 }
 
 #[inline(always)]
-pub(crate) fn leading_zeros_or_ones(value: u32) -> u32 {
-    if value == 0 { u32::MAX } else { value.leading_zeros() }
+pub(crate) fn one_bit_wide(number: u32) -> u64 {
+    1 << (number & 63)
 }
 
 #[inline(always)]
-pub(crate) fn count_ones(value: u32) -> u32 {
-    value.count_ones()
+pub(crate) fn saturate_s16(value: u32) -> u16 {
+    (value as i32).clamp(i16::MIN.into(), i16::MAX.into()) as u16
+}
+
+#[inline(always)]
+pub(crate) fn saturate_u16(value: u32) -> u16 {
+    value.min(u16::MAX.into()) as u16
+}
+
+#[inline(always)]
+pub(crate) fn saturate_s32(value: u64) -> u32 {
+    (value as i64).clamp(i32::MIN.into(), i32::MAX.into()) as u32
+}
+
+#[inline(always)]
+pub(crate) fn saturate_u32(value: u64) -> u32 {
+    value.min(u32::MAX.into()) as u32
+}
+
+#[inline(always)]
+pub(crate) fn low_half(value: u32) -> u16 {
+    value as u16
+}
+
+#[inline(always)]
+pub(crate) fn low_word(value: u64) -> u32 {
+    value as u32
+}
+
+#[inline(always)]
+pub(crate) fn double_bits(value: u32) -> u64 {
+    let mut bits = 0;
+    for bit in 0..32 {
+        bits |= u64::from(value >> bit & 1) * 3 << (2 * bit);
+    }
+    bits
+}
+
+#[inline(always)]
+pub(crate) fn difference_of_bytes(a: u32, b: u32) -> u32 {
+    let mut sum = 0;
+    for shift in [0, 8, 16, 24] {
+        sum += difference_u(a >> shift & 0xFF, b >> shift & 0xFF);
+    }
+    sum
+}
+
+#[inline(always)]
+pub(crate) fn difference_of_some_bytes(a: u32, reference: u32) -> u32 {
+    let mut sum = 0;
+    for shift in [0, 8, 16, 24] {
+        let (byte, other) = (a >> shift & 0xFF, reference >> shift & 0xFF);
+        sum += if other == 0 { 0 } else { difference_u(byte, other) };
+    }
+    sum
+}
+
+#[inline(always)]
+pub(crate) fn difference_of_halves(a: u32, b: u32) -> u32 {
+    difference_u(a & 0xFFFF, b & 0xFFFF) + difference_u(a >> 16, b >> 16)
+}
+
+#[inline(always)]
+pub(crate) fn average_of_bytes(a: u32, b: u32, up: u32) -> u32 {
+    let mut result = 0;
+    for shift in [0, 8, 16, 24] {
+        result |= ((a >> shift & 0xFF) + (b >> shift & 0xFF) + (up >> shift & 1)) >> 1 << shift;
+    }
+    result
+}
+
+#[inline(always)]
+pub(crate) fn halves_to_bytes(value: u32) -> u16 {
+    let byte = |half: i16| half.clamp(0, 255) as u16;
+    byte(value as i16) | byte((value >> 16) as i16) << 8
+}
+
+#[inline(always)]
+pub(crate) fn with_byte(old: u32, number: u32, byte: u32) -> u32 {
+    let shift = 8 * (number & 3);
+    old & !(0xFF << shift) | (byte & 0xFF) << shift
 }
 
 #[inline(always)]

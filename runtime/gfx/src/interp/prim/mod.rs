@@ -1,11 +1,13 @@
 //! The vocabulary of semantics on the values of one lane. Each function is what `spec/gfx11/primitives.yaml` says of its name.
 
+mod angles;
 mod convert;
 mod division;
 mod float;
 mod half;
 mod integer;
 
+pub(crate) use angles::*;
 pub(crate) use convert::*;
 pub(crate) use division::*;
 pub(crate) use float::*;
