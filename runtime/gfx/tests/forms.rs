@@ -186,7 +186,9 @@ fn with_dpp() -> impl Iterator<Item = (&'static InstructionInfo, Encoding)> {
         let fits = |slot: Slot| info.operand(slot).is_none_or(|ty| ty.words() == 1 && ty != OperandType::Scalar);
         let lanes = info.operand(Slot::S0).is_some() && [Slot::S0, Slot::S1, Slot::D].into_iter().all(fits);
         let encodings = [Encoding::Vop1, Encoding::Vop2, Encoding::Vopc];
-        let takes = lanes && !info.reads.is_empty() && info.operand(Slot::K).is_none();
+        // Helpers on packed values take it, too.
+        let reads = !info.reads.is_empty() || info.operand(Slot::S0) == Some(OperandType::Packed16);
+        let takes = lanes && reads && info.operand(Slot::K).is_none();
         encodings
             .into_iter()
             .filter(move |encoding| takes && info.number(*encoding).is_some())
@@ -337,7 +339,7 @@ fn two_instructions_at_once_give_what_each_gives_alone() {
 }
 
 /// Packed instructions and the instruction that each is twice.
-const PACKED: [(&str, &str); 18] = [
+const PACKED: [(&str, &str); 19] = [
     ("v_pk_mul_f16", "v_mul_f16"),
     ("v_pk_add_f16", "v_add_f16"),
     ("v_pk_fma_f16", "v_fma_f16"),
@@ -349,6 +351,7 @@ const PACKED: [(&str, &str); 18] = [
     ("v_pk_sub_i16", "v_sub_nc_i16"),
     ("v_pk_mul_lo_u16", "v_mul_lo_u16"),
     ("v_pk_mad_u16", "v_mad_u16"),
+    ("v_pk_mad_i16", "v_mad_i16"),
     ("v_pk_lshlrev_b16", "v_lshlrev_b16"),
     ("v_pk_lshrrev_b16", "v_lshrrev_b16"),
     ("v_pk_ashrrev_i16", "v_ashrrev_i16"),
@@ -361,7 +364,8 @@ const PACKED: [(&str, &str); 18] = [
 /// Each half of a packed result is what the instruction of 16 bits gives for the halves that the modifiers pick, with their signs changed.
 #[test]
 fn packed_instructions_give_what_the_single_ones_give_for_each_half() {
-    let packed = INSTRUCTIONS.iter().filter(|info| info.name.starts_with("v_pk_"));
+    let packed =
+        INSTRUCTIONS.iter().filter(|info| info.number(Encoding::Vop3p).is_some() && info.name.starts_with("v_pk_"));
     let missing: Vec<&str> =
         packed.map(|info| info.name).filter(|name| !PACKED.iter().any(|(packed, _)| packed == name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -370,7 +374,9 @@ fn packed_instructions_give_what_the_single_ones_give_for_each_half() {
         let info = Opcode::of_name(packed).expect(packed).info();
         let single = Opcode::of_name(single).expect(single).info();
         let float = packed.ends_with("f16");
-        for selection in 0..8 {
+        let saturates = ["_add_nc_", "_sub_nc_", "v_mad_"].iter().any(|part| single.name.contains(part));
+        for selection in 0..16 {
+            let (clamp, selection) = (u32::from(saturates) & selection >> 3, selection & 7);
             // The halves of the low and of the high result, and the signs that change there.
             let (low, high) = (selection, 7 - selection * 3 % 8);
             let (neg_low, neg_high) = if float { (selection * 5 % 8, selection ^ 2) } else { (0, 0) };
@@ -380,6 +386,7 @@ fn packed_instructions_give_what_the_single_ones_give_for_each_half() {
             instruction.set(Field::OpSelHi2, high >> 2);
             instruction.set(Field::Neg, neg_low);
             instruction.set(Field::NegHi, neg_high);
+            instruction.set(Field::Clamp, clamp);
             let state = State::new(0xFFFF_0FF7);
             let half = |picks: u32, signs: u32| -> Lanes {
                 let mut before = state.clone();
@@ -387,7 +394,9 @@ fn packed_instructions_give_what_the_single_ones_give_for_each_half() {
                     let (shift, sign) = (16 * (picks >> index & 1), (signs >> index & 1) << 15);
                     before.registers[register] = state.registers[register].map(|value| value >> shift & 0xFFFF ^ sign);
                 }
-                before.after(&plain(single, Encoding::Vop3)).registers[RESULT as usize]
+                let mut single = plain(single, Encoding::Vop3);
+                single.set(Field::Clamp, clamp);
+                before.after(&single).registers[RESULT as usize]
             };
             let (first, second) = (half(low, neg_low), half(high, neg_high));
             let mut expected = state.clone();

@@ -37,6 +37,7 @@ pub fn mnemonic(instruction: &Instruction) -> String {
     let has = |encoding| info.number(encoding).is_some();
     let dpp = if instruction.dpp().is_some() { "_dpp" } else { "" };
     let suffix = match instruction.encoding {
+        _ if info.operands.is_empty() => dpp,
         Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc => match dpp {
             "" if has(Encoding::Vop3) || has(Encoding::Vop3sd) => "_e32",
             dpp => dpp,

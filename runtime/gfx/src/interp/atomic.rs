@@ -6,12 +6,12 @@
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, Port, Refusal, Row};
 
-use super::memory::{data_of, places, trapped};
+use super::memory::{Places, data_of, places, trapped, two};
 use super::prim::{self, Int};
 use super::row_check::check;
 use super::wave::{Group, Wave};
 use super::{Next, flat};
-use crate::generated::interp::{Space, Value};
+use crate::generated::interp::{Part, Space, Value};
 use crate::program::{Inst, NONE};
 
 /// A value in memory.
@@ -80,15 +80,28 @@ fn replace_lanes<W: Word, const COMPARES: bool>(
     change: &impl Fn(W, W, W) -> W,
 ) -> Next {
     let length = 4 * W::WORDS as u32;
-    let mut places = match places(wave, group, inst, space, length) {
+    let places = match places(wave, group, inst, space, length) {
         Ok(places) => places,
         Err((lane, refused)) => return trapped(wave, refused, Some(lane as u32)),
     };
-    check(wave, group, inst, &mut places, (space, length, Access::Atomic));
-    let (addresses, mask) = (places.addresses(&wave.rows), places.select.to_mask());
     // In the memory of the work-group what is compared with has a field of its own, else it follows the data.
     let data = data_of(inst);
     let compared = if inst.sources[3] == NONE { inst.sources[2] } else { data + W::WORDS as u16 };
+    replace_at::<W, COMPARES>(wave, group, inst, (space, places), (data, compared, inst.result), change)
+}
+
+/// The same at these places, with registers of the data, of what is compared with, and of the old value.
+fn replace_at<W: Word, const COMPARES: bool>(
+    wave: &mut Wave,
+    group: &mut Group<'_>,
+    inst: &Inst,
+    (space, mut places): (Space, Places),
+    (data, compared, result): (u16, u16, u16),
+    change: &impl Fn(W, W, W) -> W,
+) -> Next {
+    let length = 4 * W::WORDS as u32;
+    check(wave, group, inst, &mut places, (space, length, Access::Atomic));
+    let (addresses, mask) = (places.addresses(&wave.rows), places.select.to_mask());
     let mut old = [Row::ZERO; 2];
     for lane in lanes(mask) {
         let address = addresses[lane];
@@ -110,9 +123,9 @@ fn replace_lanes<W: Word, const COMPARES: bool>(
             Err(fault) => return trapped(wave, fault.into(), Some(lane as u32)),
         }
     }
-    if inst.result != NONE {
+    if result != NONE {
         for (index, row) in old.iter().enumerate().take(W::WORDS) {
-            wave.rows[usize::from(inst.result) + index].blend(row, &wave.exec_row);
+            wave.rows[usize::from(result) + index].blend(row, &wave.exec_row);
         }
     }
     Next::Continue
@@ -143,23 +156,67 @@ atomics! {
     or, false, |old, data, _compared| old | data;
     xor, false, |old, data, _compared| old ^ data;
     inc, false, |old, data, _compared| if old >= data { 0 } else { old + 1 };
+    mask_or, true, |old, cleared, set| old & !cleared | set;
+    wrap, true, |old, taken, added| if old >= taken { old - taken } else { old.wrapping_add(added) };
+    sub_to_zero, false, |old, data, _compared| old.saturating_sub(data);
     dec, false, |old, data, _compared| if old == 0 || old > data { data } else { old - 1 };
 }
 
 macro_rules! float_atomics {
-    ($($name:ident, $compares:literal, |$old:ident, $data:ident, $compared:ident| $new:expr;)*) => {$(
+    ($($name:ident, $float:ident $bits:ty, $compares:literal, |$old:ident, $data:ident, $compared:ident| $new:expr;)*) => {$(
         pub(crate) fn $name(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, space: Space, _: Value) -> Next {
-            replace::<u32, $compares>(wave, group, inst, space, |old, data, compared| {
-                let ($old, $data, $compared) = (f32::from_bits(old), f32::from_bits(data), f32::from_bits(compared));
-                f32::to_bits($new)
+            replace::<$bits, $compares>(wave, group, inst, space, |old, data, compared| {
+                let [$old, $data, $compared] = [old, data, compared].map($float::from_bits);
+                $float::to_bits($new)
             })
         }
     )*};
 }
 
+/// Replaces each word of two by the lowest bits of the data where their highest bit is set.
+pub(crate) fn conditional_swap(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, space: Space, _: Value) -> Next {
+    let half = |old: u32, data: u32| if data >> 31 == 1 { data & 0x7FFF_FFFF } else { old };
+    replace::<u64, false>(wave, group, inst, space, |old, data, _| {
+        u64::from(half(old as u32, data as u32)) | u64::from(half((old >> 32) as u32, (data >> 32) as u32)) << 32
+    })
+}
+
+/// Replaces two values of the work-group by the data, whose offsets count `STRIDE` values, and returns the old ones.
+pub(crate) fn swap2<const STRIDE: u32>(
+    wave: &mut Wave,
+    group: &mut Group<'_>,
+    inst: &Inst,
+    space: Space,
+    value: Value,
+    _: Part,
+) -> Next {
+    let [first, second] = two::<STRIDE>(wave, group, inst, value.bytes());
+    let ([data, data1], result) = ([inst.sources[1], inst.sources[2]], inst.result);
+    // The first old value goes to the second spare register, since its own may have the second data.
+    let (spare, words) = (group.program.vectors as u16, value.words());
+    for (places, data, result) in [(first, data, spare), (second, data1, result + words as u16)] {
+        let registers = (data, NONE, result);
+        let next = match words {
+            1 => replace_at::<u32, false>(wave, group, inst, (space, places), registers, &|_, data, _| data),
+            _ => replace_at::<u64, false>(wave, group, inst, (space, places), registers, &|_, data, _| data),
+        };
+        if next != Next::Continue {
+            return next;
+        }
+    }
+    for word in 0..words {
+        let row = wave.rows[usize::from(spare) + word];
+        wave.rows[usize::from(result) + word].blend(&row, &wave.exec_row);
+    }
+    Next::Continue
+}
+
 float_atomics! {
-    compare_swap_f32, true, |old, data, compared| if old == compared { data } else { old };
-    min_f32, false, |old, data, _compared| if data < old { data } else { old };
-    max_f32, false, |old, data, _compared| if data > old { data } else { old };
-    add_f32, false, |old, data, _compared| old + data;
+    compare_swap_f32, f32 u32, true, |old, data, compared| if old == compared { data } else { old };
+    min_f32, f32 u32, false, |old, data, _compared| if data < old { data } else { old };
+    max_f32, f32 u32, false, |old, data, _compared| if data > old { data } else { old };
+    compare_swap_f64, f64 u64, true, |old, data, compared| if old == compared { data } else { old };
+    min_f64, f64 u64, false, |old, data, _compared| if data < old { data } else { old };
+    max_f64, f64 u64, false, |old, data, _compared| if data > old { data } else { old };
+    add_f32, f32 u32, false, |old, data, _compared| old + data;
 }

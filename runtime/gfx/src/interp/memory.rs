@@ -7,6 +7,7 @@
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Port, Row, TrapKind};
 
+pub(crate) use super::atomic::swap2;
 use super::row_check::{check, may_load_scalars};
 use super::wave::{Group, Wave};
 use super::{Next, flat};
@@ -49,7 +50,7 @@ pub(crate) struct Places {
 impl Places {
     /// The places of the active lanes, within bounds: the lane's bytes, and whether it may access them.
     #[inline(always)]
-    fn within(wave: &Wave, base: u64, mut place: impl FnMut(usize) -> (u32, bool)) -> Self {
+    pub(super) fn within(wave: &Wave, base: u64, mut place: impl FnMut(usize) -> (u32, bool)) -> Self {
         let (mut offsets, mut select) = (Row::ZERO, Row::ZERO);
         for lane in 0..LANES {
             let (offset, inside) = place(lane);
@@ -72,7 +73,7 @@ impl Places {
 }
 
 #[inline(always)]
-fn scalar_pair(wave: &Wave, first: u16) -> u64 {
+pub(super) fn scalar_pair(wave: &Wave, first: u16) -> u64 {
     let first = usize::from(first);
     u64::from(wave.scalars[first]) | u64::from(wave.scalars[first + 1]) << 32
 }
@@ -273,7 +274,7 @@ fn store_each<const N: usize>(
 
 /// Loads `N` rows from `result` on.
 #[inline(always)]
-fn load_rows<const N: usize>(
+pub(super) fn load_rows<const N: usize>(
     wave: &mut Wave,
     group: &mut Group<'_>,
     inst: &Inst,
@@ -327,7 +328,7 @@ fn load_rows<const N: usize>(
 
 /// Stores `N` rows from `data` on.
 #[inline(always)]
-fn store_rows<const N: usize>(
+pub(super) fn store_rows<const N: usize>(
     wave: &mut Wave,
     group: &mut Group<'_>,
     inst: &Inst,
@@ -563,7 +564,7 @@ pub(super) fn data_of(inst: &Inst) -> u16 {
 
 /// The lanes' bytes of the two values of an instruction, whose offsets count `STRIDE` values.
 #[inline(always)]
-fn two<const STRIDE: u32>(wave: &Wave, group: &Group<'_>, inst: &Inst, bytes: u32) -> [Places; 2] {
+pub(super) fn two<const STRIDE: u32>(wave: &Wave, group: &Group<'_>, inst: &Inst, bytes: u32) -> [Places; 2] {
     let offset = |count: u32| count * STRIDE * bytes;
     [
         local(wave, group, inst, offset(inst.number & 0xFF), bytes),

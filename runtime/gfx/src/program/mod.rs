@@ -383,6 +383,8 @@ impl Decoder {
             Opcode::SSwappcB64 | Opcode::SCallB64 => {
                 sources[3] = self.constant(self.next_address as u32, (self.next_address >> 32) as u32)?;
             }
+            // They add to their result.
+            Opcode::VDot2accF32F16 | Opcode::VPkFmacF16 => sources[2] = result,
             // Its source is the literal.
             Opcode::SSetregImm32B32 => sources[0] = self.constant(instruction.extra_word().unwrap_or(0), 0)?,
             Opcode::SSendmsgRtnB32 | Opcode::SSendmsgRtnB64 => number = instruction.field(Field::Ssrc0),
@@ -463,9 +465,9 @@ impl Decoder {
         modifiers.output = output.filter(|modifier| *modifier != OutputModifier::Unchanged);
         if let Some(source) = instruction.dpp() {
             let word = instruction.extra_word().unwrap_or(0);
-            // Helpers fetch their sources on their own, and values of 64 bits have two rows.
+            // Values of 64 bits have two rows, and those that are exchanged are of other lanes anyway.
             let wide = reads.iter().any(|(slot, ty)| *slot == Slot::S0 && ty.words() > 1);
-            if instruction.info().reads.is_empty() || wide {
+            if wide || !takes_dpp(instruction) {
                 return Err(TrapKind::NotImplemented("DPP".into()));
             }
             let control = Dpp16Word(word);
@@ -562,6 +564,13 @@ impl Decoder {
         (inst.sources, inst.result) = (sources, result);
         Ok(())
     }
+}
+
+/// Whether an instruction reads its first source through DPP: those with semantics, and on packed values, but for matrices.
+fn takes_dpp(instruction: &Instruction) -> bool {
+    let packed =
+        |ty: Option<OperandType>| matches!(ty, Some(OperandType::Packed16 | OperandType::Packed8 | OperandType::Mixed));
+    !instruction.info().reads.is_empty() || packed(instruction.info().operand(Slot::S0))
 }
 
 /// Whether the modifier `clamp` asks for an integer that saturates. Comparisons have it for signals, of which there are none, integers of

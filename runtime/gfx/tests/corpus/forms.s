@@ -15,6 +15,7 @@ buffer_atomic_cmpswap_b64 v[8:11], off, s[4:7], 0 glc
 buffer_atomic_cmpswap_b64 v[8:11], v2, s[4:7], s3 offen offset:16
 buffer_atomic_cmpswap_f32 v[8:9], off, s[4:7], 0 glc
 buffer_atomic_cmpswap_f32 v[8:9], v2, s[4:7], s3 offen offset:16
+buffer_atomic_csub_u32 v4, off, s[8:11], 0
 buffer_atomic_dec_u32 v8, off, s[4:7], 0 glc
 buffer_atomic_dec_u32 v8, v2, s[4:7], s3 offen offset:16
 buffer_atomic_dec_u64 v[8:9], off, s[4:7], 0 glc
@@ -97,14 +98,20 @@ ds_and_b32 v2, v8 offset:8
 ds_and_b64 v2, v[8:9] offset:8
 ds_and_rtn_b32 v4, v2, v8 offset:8
 ds_and_rtn_b64 v[4:5], v2, v[8:9] offset:8
+ds_append v12
+ds_append v12 offset:8
 ds_bpermute_b32 v0, v1, v2 offset:4
 ds_bpermute_b32 v12, v1, v4
 ds_cmpstore_b32 v2, v8, v12 offset:8
 ds_cmpstore_b64 v2, v[8:9], v[12:13] offset:8
 ds_cmpstore_f32 v2, v8, v12 offset:8
+ds_cmpstore_f64 v2, v[4:5], v[8:9]
 ds_cmpstore_rtn_b32 v4, v2, v8, v12 offset:8
 ds_cmpstore_rtn_b64 v[4:5], v2, v[8:9], v[12:13] offset:8
 ds_cmpstore_rtn_f32 v4, v2, v8, v12 offset:8
+ds_cmpstore_rtn_f64 v[12:13], v2, v[4:5], v[8:9]
+ds_condxchg32_rtn_b64 v[12:13], v2, v[4:5]
+ds_consume v12
 ds_dec_rtn_u32 v4, v2, v8 offset:8
 ds_dec_rtn_u64 v[4:5], v2, v[8:9] offset:8
 ds_dec_u32 v2, v8 offset:8
@@ -119,6 +126,7 @@ ds_load_2addr_b64 v[12:15], v1
 ds_load_2addr_stride64_b32 v[0:1], v2 offset0:1
 ds_load_2addr_stride64_b32 v[12:13], v1
 ds_load_2addr_stride64_b64 v[12:15], v1
+ds_load_addtid_b32 v12
 ds_load_b128 v[12:15], v1
 ds_load_b32 v12, v1
 ds_load_b64 v[12:13], v1
@@ -134,9 +142,11 @@ ds_load_u8 v12, v1
 ds_load_u8_d16 v12, v1
 ds_load_u8_d16_hi v12, v1
 ds_max_f32 v2, v8 offset:8
+ds_max_f64 v2, v[4:5]
 ds_max_i32 v2, v8 offset:8
 ds_max_i64 v2, v[8:9] offset:8
 ds_max_rtn_f32 v4, v2, v8 offset:8
+ds_max_rtn_f64 v[12:13], v2, v[4:5]
 ds_max_rtn_i32 v4, v2, v8 offset:8
 ds_max_rtn_i64 v[4:5], v2, v[8:9] offset:8
 ds_max_rtn_u32 v4, v2, v8 offset:8
@@ -144,15 +154,22 @@ ds_max_rtn_u64 v[4:5], v2, v[8:9] offset:8
 ds_max_u32 v2, v8 offset:8
 ds_max_u64 v2, v[8:9] offset:8
 ds_min_f32 v2, v8 offset:8
+ds_min_f64 v2, v[4:5]
 ds_min_i32 v2, v8 offset:8
 ds_min_i64 v2, v[8:9] offset:8
 ds_min_rtn_f32 v4, v2, v8 offset:8
+ds_min_rtn_f64 v[12:13], v2, v[4:5]
 ds_min_rtn_i32 v4, v2, v8 offset:8
 ds_min_rtn_i64 v[4:5], v2, v[8:9] offset:8
 ds_min_rtn_u32 v4, v2, v8 offset:8
 ds_min_rtn_u64 v[4:5], v2, v[8:9] offset:8
 ds_min_u32 v2, v8 offset:8
 ds_min_u64 v2, v[8:9] offset:8
+ds_mskor_b32 v2, v4, v8
+ds_mskor_b64 v2, v[4:5], v[8:9]
+ds_mskor_rtn_b32 v12, v2, v4, v8
+ds_mskor_rtn_b64 v[12:13], v2, v[4:5], v[8:9]
+ds_nop
 ds_or_b32 v2, v8 offset:8
 ds_or_b64 v2, v[8:9] offset:8
 ds_or_rtn_b32 v4, v2, v8 offset:8
@@ -166,6 +183,7 @@ ds_store_2addr_b32 v1, v4, v8
 ds_store_2addr_b64 v1, v[4:5], v[8:9]
 ds_store_2addr_stride64_b32 v1, v4, v8
 ds_store_2addr_stride64_b64 v1, v[4:5], v[8:9]
+ds_store_addtid_b32 v4
 ds_store_b128 v1, v[4:7]
 ds_store_b16 v1, v4
 ds_store_b16_d16_hi v1, v4
@@ -174,6 +192,10 @@ ds_store_b64 v1, v[4:5]
 ds_store_b8 v1, v4
 ds_store_b8_d16_hi v1, v4
 ds_store_b96 v1, v[4:6]
+ds_storexchg_2addr_rtn_b32 v[12:13], v2, v4, v8
+ds_storexchg_2addr_rtn_b64 v[12:15], v2, v[4:5], v[8:9]
+ds_storexchg_2addr_stride64_rtn_b32 v[12:13], v2, v4, v8
+ds_storexchg_2addr_stride64_rtn_b64 v[12:15], v2, v[4:5], v[8:9]
 ds_storexchg_rtn_b32 v4, v2, v8 offset:8
 ds_storexchg_rtn_b64 v[4:5], v2, v[8:9] offset:8
 ds_sub_rtn_u32 v4, v2, v8 offset:8
@@ -183,6 +205,7 @@ ds_sub_u64 v2, v[8:9] offset:8
 ds_swizzle_b32 v0, v1 offset:0x8055
 ds_swizzle_b32 v0, v1 offset:swizzle(BITMASK_PERM,"00p11")
 ds_swizzle_b32 v12, v1
+ds_wrap_rtn_b32 v12, v2, v4, v8
 ds_xor_b32 v2, v8 offset:8
 ds_xor_b64 v2, v[8:9] offset:8
 ds_xor_rtn_b32 v4, v2, v8 offset:8
@@ -266,6 +289,7 @@ global_atomic_cmpswap_b64 v[4:5], v[2:3], v[8:11], off offset:-8 glc
 global_atomic_cmpswap_f32 v2, v[8:9], s[4:5]
 global_atomic_cmpswap_f32 v4, v2, v[8:9], s[4:5] offset:16 glc
 global_atomic_cmpswap_f32 v4, v[2:3], v[8:9], off offset:-8 glc
+global_atomic_csub_u32 v[2:3], v4, off
 global_atomic_dec_u32 v2, v8, s[4:5]
 global_atomic_dec_u32 v4, v2, v8, s[4:5] offset:16 glc
 global_atomic_dec_u32 v4, v[2:3], v8, off offset:-8 glc
@@ -332,6 +356,7 @@ global_atomic_xor_b32 v4, v[2:3], v8, off offset:-8 glc
 global_atomic_xor_b64 v2, v[8:9], s[4:5]
 global_atomic_xor_b64 v[4:5], v2, v[8:9], s[4:5] offset:16 glc
 global_atomic_xor_b64 v[4:5], v[2:3], v[8:9], off offset:-8 glc
+global_load_addtid_b32 v12, off
 global_load_b128 v[4:7], v1, s[2:3]
 global_load_b32 v0, v1, s[2:3] offset:16
 global_load_b32 v0, v[1:2], off offset:-16 glc slc dlc
@@ -348,6 +373,7 @@ global_load_i16 v4, v1, s[2:3]
 global_load_i8 v4, v1, s[2:3]
 global_load_u16 v4, v1, s[2:3]
 global_load_u8 v4, v1, s[2:3]
+global_store_addtid_b32 v4, off
 global_store_b128 v1, v[4:7], s[2:3]
 global_store_b16 v1, v4, s[2:3]
 global_store_b32 v1, v4, s[2:3]
@@ -707,6 +733,7 @@ v_bfe_u32 v16, v24, v32, v40
 v_bfe_u32_e64 v16, v24, v32, v40
 v_bfi_b32 v16, v24, v32, v40
 v_bfi_b32_e64 v16, v24, v32, v40
+v_bfm_b32 v4, v2, v6
 v_bfrev_b32 v16, v24
 v_bfrev_b32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_bfrev_b32_e32 v16, v24
@@ -722,6 +749,8 @@ v_ceil_f32_e64 v16, v24
 v_ceil_f64 v[16:17], v[24:25]
 v_ceil_f64_e32 v[16:17], v[24:25]
 v_ceil_f64_e64 v[16:17], v[24:25]
+v_cls_i32_e32 v4, v2
+v_cls_i32_e64 v4, v2
 v_clz_i32_u32 v16, v24
 v_clz_i32_u32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_clz_i32_u32_e32 v16, v24
@@ -763,6 +792,20 @@ v_cmp_eq_u32_e64 s6, v16, v24
 v_cmp_eq_u64 s6, v[16:17], v[24:25]
 v_cmp_eq_u64_e32 vcc_lo, v[16:17], v[24:25]
 v_cmp_eq_u64_e64 s6, v[16:17], v[24:25]
+v_cmp_f_f16_e32 vcc_lo, v2, v6
+v_cmp_f_f16_e64 s4, v2, v6
+v_cmp_f_f32_e32 vcc_lo, v2, v6
+v_cmp_f_f32_e64 s4, v2, v6
+v_cmp_f_f64_e32 vcc_lo, v[2:3], v[6:7]
+v_cmp_f_f64_e64 s4, v[2:3], v[6:7]
+v_cmp_f_i32_e32 vcc_lo, v2, v6
+v_cmp_f_i32_e64 s4, v2, v6
+v_cmp_f_i64_e32 vcc_lo, v[2:3], v[6:7]
+v_cmp_f_i64_e64 s4, v[2:3], v[6:7]
+v_cmp_f_u32_e32 vcc_lo, v2, v6
+v_cmp_f_u32_e64 s4, v2, v6
+v_cmp_f_u64_e32 vcc_lo, v[2:3], v[6:7]
+v_cmp_f_u64_e64 s4, v[2:3], v[6:7]
 v_cmp_ge_f16 s6, v16, v24
 v_cmp_ge_f16_e32 vcc_lo, v16, v24
 v_cmp_ge_f16_e64 s6, v16, v24
@@ -961,6 +1004,20 @@ v_cmp_o_f32_e64 s6, v16, v24
 v_cmp_o_f64 s6, v[16:17], v[24:25]
 v_cmp_o_f64_e32 vcc_lo, v[16:17], v[24:25]
 v_cmp_o_f64_e64 s6, v[16:17], v[24:25]
+v_cmp_t_f16_e32 vcc_lo, v2, v6
+v_cmp_t_f16_e64 s4, v2, v6
+v_cmp_t_f32_e32 vcc_lo, v2, v6
+v_cmp_t_f32_e64 s4, v2, v6
+v_cmp_t_f64_e32 vcc_lo, v[2:3], v[6:7]
+v_cmp_t_f64_e64 s4, v[2:3], v[6:7]
+v_cmp_t_i32_e32 vcc_lo, v2, v6
+v_cmp_t_i32_e64 s4, v2, v6
+v_cmp_t_i64_e32 vcc_lo, v[2:3], v[6:7]
+v_cmp_t_i64_e64 s4, v[2:3], v[6:7]
+v_cmp_t_u32_e32 vcc_lo, v2, v6
+v_cmp_t_u32_e64 s4, v2, v6
+v_cmp_t_u64_e32 vcc_lo, v[2:3], v[6:7]
+v_cmp_t_u64_e64 s4, v[2:3], v[6:7]
 v_cmp_u_f16 s6, v16, v24
 v_cmp_u_f16_e32 vcc_lo, v16, v24
 v_cmp_u_f16_e64 s6, v16, v24
@@ -1006,6 +1063,20 @@ v_cmpx_eq_u32_e64 v16, v24
 v_cmpx_eq_u64 v[16:17], v[24:25]
 v_cmpx_eq_u64_e32 v[16:17], v[24:25]
 v_cmpx_eq_u64_e64 v[16:17], v[24:25]
+v_cmpx_f_f16_e32 v2, v6
+v_cmpx_f_f16_e64 v2, v6
+v_cmpx_f_f32_e32 v2, v6
+v_cmpx_f_f32_e64 v2, v6
+v_cmpx_f_f64_e32 v[2:3], v[6:7]
+v_cmpx_f_f64_e64 v[2:3], v[6:7]
+v_cmpx_f_i32_e32 v2, v6
+v_cmpx_f_i32_e64 v2, v6
+v_cmpx_f_i64_e32 v[2:3], v[6:7]
+v_cmpx_f_i64_e64 v[2:3], v[6:7]
+v_cmpx_f_u32_e32 v2, v6
+v_cmpx_f_u32_e64 v2, v6
+v_cmpx_f_u64_e32 v[2:3], v[6:7]
+v_cmpx_f_u64_e64 v[2:3], v[6:7]
 v_cmpx_ge_f16 v16, v24
 v_cmpx_ge_f16_e32 v16, v24
 v_cmpx_ge_f16_e64 v16, v24
@@ -1206,6 +1277,20 @@ v_cmpx_o_f32_e64 v16, v24
 v_cmpx_o_f64 v[16:17], v[24:25]
 v_cmpx_o_f64_e32 v[16:17], v[24:25]
 v_cmpx_o_f64_e64 v[16:17], v[24:25]
+v_cmpx_t_f16_e32 v2, v6
+v_cmpx_t_f16_e64 v2, v6
+v_cmpx_t_f32_e32 v2, v6
+v_cmpx_t_f32_e64 v2, v6
+v_cmpx_t_f64_e32 v[2:3], v[6:7]
+v_cmpx_t_f64_e64 v[2:3], v[6:7]
+v_cmpx_t_i32_e32 v2, v6
+v_cmpx_t_i32_e64 v2, v6
+v_cmpx_t_i64_e32 v[2:3], v[6:7]
+v_cmpx_t_i64_e64 v[2:3], v[6:7]
+v_cmpx_t_u32_e32 v2, v6
+v_cmpx_t_u32_e64 v2, v6
+v_cmpx_t_u64_e32 v[2:3], v[6:7]
+v_cmpx_t_u64_e64 v[2:3], v[6:7]
 v_cmpx_u_f16 v16, v24
 v_cmpx_u_f16_e32 v16, v24
 v_cmpx_u_f16_e64 v16, v24
@@ -1222,6 +1307,8 @@ v_cndmask_b32_dpp v16, v24, v32, vcc_lo row_shr:1 row_mask:0xf bank_mask:0xf
 v_cndmask_b32_e32 v16, v24, v32, vcc_lo
 v_cndmask_b32_e64 v0, -v1, |v2|, s2
 v_cndmask_b32_e64 v16, v24, v32, s6
+v_cos_f16_e32 v4, v2
+v_cos_f16_e64 v4, v2
 v_cos_f32 v16, v24
 v_cos_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_cos_f32_e32 v16, v24
@@ -1230,6 +1317,10 @@ v_ctz_i32_b32 v16, v24
 v_ctz_i32_b32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_ctz_i32_b32_e32 v16, v24
 v_ctz_i32_b32_e64 v16, v24
+v_cubeid_f32 v4, v2, v6, v8
+v_cubema_f32 v4, v2, v6, v8
+v_cubesc_f32 v4, v2, v6, v8
+v_cubetc_f32 v4, v2, v6, v8
 v_cvt_f16_f32 v16, v24
 v_cvt_f16_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_cvt_f16_f32_e32 v16, v24
@@ -1282,6 +1373,8 @@ v_cvt_f64_i32_e64 v[16:17], v24
 v_cvt_f64_u32 v[16:17], v24
 v_cvt_f64_u32_e32 v[16:17], v24
 v_cvt_f64_u32_e64 v[16:17], v24
+v_cvt_floor_i32_f32_e32 v4, v2
+v_cvt_floor_i32_f32_e64 v4, v2
 v_cvt_i16_f16 v16, v24
 v_cvt_i16_f16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_cvt_i16_f16_e32 v16, v24
@@ -1297,6 +1390,25 @@ v_cvt_i32_i16 v16, v24
 v_cvt_i32_i16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_cvt_i32_i16_e32 v16, v24
 v_cvt_i32_i16_e64 v16, v24
+v_cvt_nearest_i32_f32_e32 v4, v2
+v_cvt_nearest_i32_f32_e64 v4, v2
+v_cvt_norm_i16_f16_e32 v4, v2
+v_cvt_norm_i16_f16_e64 v4, v2
+v_cvt_norm_u16_f16_e32 v4, v2
+v_cvt_norm_u16_f16_e64 v4, v2
+v_cvt_off_f32_i4_e32 v4, v2
+v_cvt_off_f32_i4_e64 v4, v2
+v_cvt_pk_i16_f32 v4, v2, v6
+v_cvt_pk_i16_i32 v4, v2, v6
+v_cvt_pk_norm_i16_f16 v4, v2, v6
+v_cvt_pk_norm_i16_f32 v4, v2, v6
+v_cvt_pk_norm_u16_f16 v4, v2, v6
+v_cvt_pk_norm_u16_f32 v4, v2, v6
+v_cvt_pk_rtz_f16_f32_e32 v4, v2, v6
+v_cvt_pk_rtz_f16_f32_e64 v4, v2, v6
+v_cvt_pk_u16_f32 v4, v2, v6
+v_cvt_pk_u16_u32 v4, v2, v6
+v_cvt_pk_u8_f32 v4, v2, v6, v8
 v_cvt_u16_f16 v16, v24
 v_cvt_u16_f16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_cvt_u16_f16_e32 v16, v24
@@ -1323,12 +1435,24 @@ v_div_fmas_f64 v[4:5], v[2:3], v[6:7], v[8:9]
 v_div_scale_f32 v16, s6, v24, v32, v40
 v_div_scale_f32_e64 v16, s6, v24, v32, v40
 v_div_scale_f64 v[4:5], s0, v[2:3], v[6:7], v[8:9]
+v_dot2_bf16_bf16 v4, v2, v6, v8
+v_dot2_f16_f16 v4, v2, v6, v8
+v_dot2_f16_f16 v4, v2, v6, v8 op_sel:[0,0,1,1]
+v_dot2_f32_bf16 v16, v2, v6, v8
+v_dot2_f32_f16 v16, v2, v6, v8
+v_dot2_f32_f16 v16, v2, v6, v8 op_sel:[1,0,0] neg_lo:[1,0,0] clamp
+v_dot2acc_f32_f16 v4, v2, v6
 v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,1,0] clamp
 v_dot4_i32_iu8 v16, v24, v32, v40
 v_dot4_i32_iu8_e64 v16, v24, v32, v40
+v_dot4_u32_u8 v16, v2, v6, v8
+v_dot8_i32_iu4 v16, v2, v6, v8
+v_dot8_i32_iu4 v16, v2, v6, v8 neg_lo:[1,1,0] clamp
+v_dot8_u32_u4 v16, v2, v6, v8
 v_dual_add_f32 v1, v2, v3 :: v_dual_mov_b32 v4, v5
 v_dual_cndmask_b32 v0, v1, v2 :: v_dual_mov_b32 v1, v3
 v_dual_cndmask_b32 v1, v2, v3 :: v_dual_mov_b32 v4, v5
+v_dual_dot2acc_f32_f16 v9, v2, v6 :: v_dual_fmac_f32 v8, v3, v7
 v_dual_fmaak_f32 v0, v1, v2, 0x12345 :: v_dual_fmamk_f32 v1, v3, 0x12345, v4
 v_dual_fmaak_f32 v1, v2, v3, 0x1234567 :: v_dual_mov_b32 v4, v5
 v_dual_fmac_f32 v1, v2, v3 :: v_dual_mov_b32 v4, v5
@@ -1336,6 +1460,7 @@ v_dual_fmamk_f32 v1, v2, 0x1234567, v3 :: v_dual_mov_b32 v4, v5
 v_dual_max_f32 v1, v2, v3 :: v_dual_mov_b32 v4, v5
 v_dual_min_f32 v1, v2, v3 :: v_dual_mov_b32 v4, v5
 v_dual_mov_b32 v1, v2 :: v_dual_mov_b32 v4, v5
+v_dual_mul_dx9_zero_f32 v9, v2, v6 :: v_dual_fmac_f32 v8, v3, v7
 v_dual_mul_f32 v1, v2, v3 :: v_dual_mov_b32 v4, v5
 v_dual_sub_f32 v1, v2, v3 :: v_dual_mov_b32 v4, v5
 v_dual_subrev_f32 v1, v2, v3 :: v_dual_mov_b32 v4, v5
@@ -1358,6 +1483,7 @@ v_floor_f32_e64 v16, v24
 v_floor_f64 v[16:17], v[24:25]
 v_floor_f64_e32 v[16:17], v[24:25]
 v_floor_f64_e64 v[16:17], v[24:25]
+v_fma_dx9_zero_f32 v4, v2, v6, v8
 v_fma_f16 v16, v24, v32, v40
 v_fma_f16_e64 v16, v24, v32, v40
 v_fma_f32 v16, v24, v32, v40
@@ -1372,8 +1498,11 @@ v_fma_mixhi_f16_e64 v16, v24, v32, v40
 v_fma_mixlo_f16 v0, v1, v2, v3 op_sel_hi:[1,1,0]
 v_fma_mixlo_f16 v16, v24, v32, v40
 v_fma_mixlo_f16_e64 v16, v24, v32, v40
+v_fmaak_f16 v4, v2, v6, 0x1234
 v_fmaak_f32 v16, v24, v32, 0x1234567
 v_fmaak_f32_e32 v16, v24, v32, 0x1234567
+v_fmac_dx9_zero_f32_e32 v4, v2, v6
+v_fmac_dx9_zero_f32_e64 v4, v2, v6
 v_fmac_f16 v16, v24, v32
 v_fmac_f16_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_fmac_f16_e32 v16, v24, v32
@@ -1382,14 +1511,19 @@ v_fmac_f32 v16, v24, v32
 v_fmac_f32_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_fmac_f32_e32 v16, v24, v32
 v_fmac_f32_e64 v16, v24, v32
+v_fmamk_f16 v4, v2, 0x1234, v6
 v_fmamk_f32 v16, v24, 0x1234567, v32
 v_fmamk_f32_e32 v16, v24, 0x1234567, v32
+v_fract_f16_e32 v4, v2
+v_fract_f16_e64 v4, v2
 v_fract_f32 v16, v24
 v_fract_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_fract_f32_e32 v16, v24
 v_fract_f32_e64 v16, v24
 v_fract_f64_e32 v[4:5], v[2:3]
 v_fract_f64_e64 v[4:5], v[2:3]
+v_frexp_exp_i16_f16_e32 v4, v2
+v_frexp_exp_i16_f16_e64 v4, v2
 v_frexp_exp_i32_f32 v16, v24
 v_frexp_exp_i32_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_frexp_exp_i32_f32_e32 v16, v24
@@ -1397,6 +1531,8 @@ v_frexp_exp_i32_f32_e64 v16, v24
 v_frexp_exp_i32_f64 v16, v[24:25]
 v_frexp_exp_i32_f64_e32 v16, v[24:25]
 v_frexp_exp_i32_f64_e64 v16, v[24:25]
+v_frexp_mant_f16_e32 v4, v2
+v_frexp_mant_f16_e64 v4, v2
 v_frexp_mant_f32 v16, v24
 v_frexp_mant_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_frexp_mant_f32_e32 v16, v24
@@ -1412,6 +1548,7 @@ v_ldexp_f32 v16, v24, v32
 v_ldexp_f32_e64 v16, v24, v32
 v_ldexp_f64 v[16:17], v[24:25], v32
 v_ldexp_f64_e64 v[16:17], v[24:25], v32
+v_lerp_u8 v4, v2, v6, v8
 v_log_f16 v16, v24
 v_log_f16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_log_f16_e32 v16, v24
@@ -1441,12 +1578,15 @@ v_lshrrev_b32_e32 v16, v24, v32
 v_lshrrev_b32_e64 v16, v24, v32
 v_lshrrev_b64 v[16:17], v24, v[32:33]
 v_lshrrev_b64_e64 v[16:17], v24, v[32:33]
+v_mad_i16 v4, v2, v6, v8
+v_mad_i32_i16 v4, v2, v6, v8
 v_mad_i32_i24 v16, v24, v32, v40
 v_mad_i32_i24_e64 v16, v24, v32, v40
 v_mad_i64_i32 v[16:17], s6, v24, v32, v[40:41]
 v_mad_i64_i32_e64 v[16:17], s6, v24, v32, v[40:41]
 v_mad_u16 v16, v24, v32, v40
 v_mad_u16_e64 v16, v24, v32, v40
+v_mad_u32_u16 v4, v2, v6, v8
 v_mad_u32_u24 v16, v24, v32, v40
 v_mad_u32_u24_e64 v16, v24, v32, v40
 v_mad_u64_u32 v[0:1], null, v1, s2, 0
@@ -1458,8 +1598,10 @@ v_max3_f16 v16, v24, v32, v40
 v_max3_f16_e64 v16, v24, v32, v40
 v_max3_f32 v16, v24, v32, v40
 v_max3_f32_e64 v16, v24, v32, v40
+v_max3_i16 v4, v2, v6, v8
 v_max3_i32 v16, v24, v32, v40
 v_max3_i32_e64 v16, v24, v32, v40
+v_max3_u16 v4, v2, v6, v8
 v_max3_u32 v16, v24, v32, v40
 v_max3_u32_e64 v16, v24, v32, v40
 v_max_f16 v16, v24, v32
@@ -1484,6 +1626,7 @@ v_max_u32 v16, v24, v32
 v_max_u32_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_max_u32_e32 v16, v24, v32
 v_max_u32_e64 v16, v24, v32
+v_maxmin_f16 v4, v2, v6, v8
 v_maxmin_f32 v16, v24, v32, v40
 v_maxmin_f32_e64 v16, v24, v32, v40
 v_maxmin_i32 v16, v24, v32, v40
@@ -1494,18 +1637,24 @@ v_mbcnt_hi_u32_b32 v16, v24, v32
 v_mbcnt_hi_u32_b32_e64 v16, v24, v32
 v_mbcnt_lo_u32_b32 v16, v24, v32
 v_mbcnt_lo_u32_b32_e64 v16, v24, v32
+v_med3_f16 v4, v2, v6, v8
 v_med3_f32 v16, v24, v32, v40
 v_med3_f32_e64 v16, v24, v32, v40
+v_med3_i16 v4, v2, v6, v8
 v_med3_i32 v16, v24, v32, v40
 v_med3_i32_e64 v16, v24, v32, v40
+v_med3_u16 v4, v2, v6, v8
 v_med3_u32 v16, v24, v32, v40
 v_med3_u32_e64 v16, v24, v32, v40
 v_min3_f16 v16, v24, v32, v40
 v_min3_f16_e64 v16, v24, v32, v40
 v_min3_f32 v16, v24, v32, v40
 v_min3_f32_e64 v16, v24, v32, v40
+v_min3_i16 v4, v2, v6, v8
+v_min3_i16 v4, v2, v6, v8 op_sel:[1,0,1,1]
 v_min3_i32 v16, v24, v32, v40
 v_min3_i32_e64 v16, v24, v32, v40
+v_min3_u16 v4, v2, v6, v8
 v_min3_u32 v16, v24, v32, v40
 v_min3_u32_e64 v16, v24, v32, v40
 v_min_f16 v16, v24, v32
@@ -1530,6 +1679,7 @@ v_min_u32 v16, v24, v32
 v_min_u32_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_min_u32_e32 v16, v24, v32
 v_min_u32_e64 v16, v24, v32
+v_minmax_f16 v4, v2, v6, v8
 v_minmax_f32 v16, v24, v32, v40
 v_minmax_f32_e64 v16, v24, v32, v40
 v_minmax_i32 v16, v24, v32, v40
@@ -1550,6 +1700,19 @@ v_mov_b32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_mov_b32_e32 v0, src_shared_base
 v_mov_b32_e32 v16, v24
 v_mov_b32_e64 v16, v24
+v_movreld_b32_e32 v4, v2
+v_movreld_b32_e64 v4, v2
+v_movrels_b32_e32 v4, v2
+v_movrels_b32_e64 v4, v2
+v_movrelsd_2_b32_e32 v4, v2
+v_movrelsd_2_b32_e64 v4, v2
+v_movrelsd_b32_e32 v4, v2
+v_movrelsd_b32_e64 v4, v2
+v_mqsad_pk_u16_u8 v[4:5], v[2:3], v6, v[8:9]
+v_mqsad_u32_u8 v[4:7], v[2:3], v6, v[8:11]
+v_msad_u8 v4, v2, v6, v8
+v_mul_dx9_zero_f32_e32 v4, v2, v6
+v_mul_dx9_zero_f32_e64 v4, v2, v6
 v_mul_f16 v16, v24, v32
 v_mul_f16_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_mul_f16_e32 v0, 0.15915494, v1
@@ -1564,8 +1727,12 @@ v_mul_f64 v[16:17], v[24:25], v[32:33]
 v_mul_f64_e64 v[16:17], v[24:25], v[32:33]
 v_mul_hi_i32 v16, v24, v32
 v_mul_hi_i32_e64 v16, v24, v32
+v_mul_hi_i32_i24_e32 v4, v2, v6
+v_mul_hi_i32_i24_e64 v4, v2, v6
 v_mul_hi_u32 v16, v24, v32
 v_mul_hi_u32_e64 v16, v24, v32
+v_mul_hi_u32_u24_e32 v4, v2, v6
+v_mul_hi_u32_u24_e64 v4, v2, v6
 v_mul_i32_i24 v16, v24, v32
 v_mul_i32_i24_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_mul_i32_i24_e32 v16, v24, v32
@@ -1578,6 +1745,8 @@ v_mul_u32_u24 v16, v24, v32
 v_mul_u32_u24_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_mul_u32_u24_e32 v16, v24, v32
 v_mul_u32_u24_e64 v16, v24, v32
+v_mullit_f32 v4, v2, v6, v8
+v_nop
 v_not_b16 v16, v24
 v_not_b16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_not_b16_e32 v16, v24
@@ -1600,9 +1769,11 @@ v_perm_b32 v16, v24, v32, v40
 v_perm_b32_e64 v16, v24, v32, v40
 v_permlane16_b32 v16, v24, s8, s8
 v_permlane16_b32_e64 v16, v24, s8, s8
+v_permlane64_b32 v4, v2
 v_permlanex16_b32 v0, v1, s2, s3 op_sel:[1,0]
 v_permlanex16_b32 v16, v24, s8, s8
 v_permlanex16_b32_e64 v16, v24, s8, s8
+v_pipeflush
 v_pk_add_f16 v16, v24, v32
 v_pk_add_f16_e64 v16, v24, v32
 v_pk_add_i16 v16, v24, v32
@@ -1613,10 +1784,12 @@ v_pk_ashrrev_i16 v16, v24, v32
 v_pk_ashrrev_i16_e64 v16, v24, v32
 v_pk_fma_f16 v16, v24, v32, v40
 v_pk_fma_f16_e64 v16, v24, v32, v40
+v_pk_fmac_f16 v4, v2, v6
 v_pk_lshlrev_b16 v16, v24, v32
 v_pk_lshlrev_b16_e64 v16, v24, v32
 v_pk_lshrrev_b16 v16, v24, v32
 v_pk_lshrrev_b16_e64 v16, v24, v32
+v_pk_mad_i16 v16, v2, v6, v8
 v_pk_mad_u16 v16, v24, v32, v40
 v_pk_mad_u16_e64 v16, v24, v32, v40
 v_pk_max_f16 v16, v24, v32
@@ -1641,6 +1814,7 @@ v_pk_sub_i16 v16, v24, v32
 v_pk_sub_i16_e64 v16, v24, v32
 v_pk_sub_u16 v16, v24, v32
 v_pk_sub_u16_e64 v16, v24, v32
+v_qsad_pk_u16_u8 v[4:5], v[2:3], v6, v[8:9]
 v_rcp_f16 v16, v24
 v_rcp_f16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_rcp_f16_e32 v16, v24
@@ -1682,6 +1856,14 @@ v_rsq_f32_e32 v16, v24
 v_rsq_f32_e64 v16, v24
 v_rsq_f64_e32 v[4:5], v[2:3]
 v_rsq_f64_e64 v[4:5], v[2:3]
+v_sad_hi_u8 v4, v2, v6, v8
+v_sad_u16 v4, v2, v6, v8
+v_sad_u32 v4, v2, v6, v8
+v_sad_u8 v4, v2, v6, v8
+v_sat_pk_u8_i16_e32 v4, v2
+v_sat_pk_u8_i16_e64 v4, v2
+v_sin_f16_e32 v4, v2
+v_sin_f16_e64 v4, v2
 v_sin_f32 v16, v24
 v_sin_f32_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
 v_sin_f32_e32 v16, v24
@@ -1738,6 +1920,8 @@ v_subrev_nc_u32 v16, v24, v32
 v_subrev_nc_u32_dpp v16, v24, v32 row_shr:1 row_mask:0xf bank_mask:0xf
 v_subrev_nc_u32_e32 v16, v24, v32
 v_subrev_nc_u32_e64 v16, v24, v32
+v_swap_b32 v4, v2
+v_swaprel_b32 v4, v2
 v_trig_preop_f64 v[4:5], v[2:3], v6
 v_trunc_f16 v16, v24
 v_trunc_f16_dpp v16, v24 row_shr:1 row_mask:0xf bank_mask:0xf
@@ -1760,6 +1944,7 @@ v_wmma_f32_16x16x16_bf16_e64 v[16:23], v[24:31], v[32:39], v[40:47]
 v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], 1.0
 v_wmma_f32_16x16x16_f16 v[16:23], v[24:31], v[32:39], v[40:47]
 v_wmma_f32_16x16x16_f16_e64 v[16:23], v[24:31], v[32:39], v[40:47]
+v_wmma_i32_16x16x16_iu4 v[16:23], v[2:3], v[6:7], v[8:15]
 v_wmma_i32_16x16x16_iu8 v[16:23], v[24:27], v[32:35], v[40:47]
 v_wmma_i32_16x16x16_iu8_e64 v[16:23], v[24:27], v[32:35], v[40:47]
 v_writelane_b32 v0, s1, 3

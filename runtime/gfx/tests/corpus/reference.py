@@ -309,6 +309,7 @@ def vec(n,a,ty):
         if r is None: r=sum(abs(x-y) for x,y in zip(by(s0),by(s1)) if y or 'msad' not in n)
         r=(r<<16 if 'hi' in n else r)+s2
         return dict(d=min(r,M32) if a.get('clamp') else r&M32)
+    if n=='v_bfm_b32': return scal('s_bfm_b32',a)
     if n=='v_cls_i32': return scal('s_cls_i32',a)
     if n in('v_mul_hi_u32_u24','v_mul_hi_i32_i24'): return dict(d=((s0&0xffffff)*(s1&0xffffff) if 'u32' in n else i24(s0)*i24(s1))>>32&M32)
     if n=='v_mad_u32_u16': r=s0*s1+s2; return dict(d=min(r,M32) if a.get('clamp') else r&M32)

@@ -47,17 +47,18 @@ fn halves(wave: &Wave, first: u16, convert: impl Fn(u16) -> f32) -> Matrix {
     matrix
 }
 
-/// A or B of bytes, of which each register has four.
+/// A or B of integers of so many bits, of which each register has as many as fit.
 #[inline(always)]
-fn bytes(wave: &Wave, first: u16, signed: bool) -> Matrix {
+fn integers<const BITS: usize>(wave: &Wave, first: u16, signed: bool) -> Matrix {
+    let count = 32 / BITS;
     let mut matrix = [[0.0; SIDE]; SIDE];
-    for register in 0..SIDE / 4 {
+    for register in 0..SIDE / count {
         let row = &wave.rows[usize::from(first) + register];
-        for byte in 0..4 {
+        for part in 0..count {
             for line in 0..SIDE {
-                let value = row.0[line] << (24 - 8 * byte);
-                let value = if signed { value as i32 >> 24 } else { (value >> 24) as i32 };
-                matrix[4 * register + byte][line] = value as f32;
+                let value = row.0[line] << (32 - BITS - BITS * part);
+                let value = if signed { value as i32 >> (32 - BITS) } else { (value >> (32 - BITS)) as i32 };
+                matrix[count * register + part][line] = value as f32;
             }
         }
     }
@@ -121,13 +122,13 @@ fn floats(
 }
 
 #[inline(always)]
-fn bf16(bits: u16) -> f32 {
+pub(super) fn bf16(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
 /// The nearest bf16, of two the even one.
 #[inline(always)]
-fn to_bf16(value: f32) -> u16 {
+pub(super) fn to_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
     if value.is_nan() {
         return (bits >> 16) as u16 | 0x40;
@@ -147,7 +148,7 @@ pub(crate) fn wmma_f32_bf16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> 
 
 /// Puts 16 bits into one half of a register.
 #[inline(always)]
-fn half_of(high: bool, bits: u16, old: u32) -> u32 {
+pub(super) fn half_of(high: bool, bits: u16, old: u32) -> u32 {
     if high { u32::from(bits) << 16 | (old & 0xFFFF) } else { u32::from(bits) | (old & 0xFFFF_0000) }
 }
 
@@ -167,12 +168,22 @@ pub(crate) fn wmma_bf16_bf16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) ->
 
 #[inline(always)]
 pub(crate) fn wmma_i32_iu8(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+    product_of_integers::<8>(wave, inst)
+}
+
+#[inline(always)]
+pub(crate) fn wmma_i32_iu4(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+    product_of_integers::<4>(wave, inst)
+}
+
+#[inline(always)]
+fn product_of_integers<const BITS: usize>(wave: &mut Wave, inst: &Inst) -> Next {
     if let Err(next) = check(wave, inst, 3) {
         return next;
     }
     let modifiers = modifiers_of(inst);
-    let a = bytes(wave, inst.sources[0], modifiers.neg & 1 == 1);
-    let b = bytes(wave, inst.sources[1], modifiers.neg >> 1 & 1 == 1);
+    let a = integers::<BITS>(wave, inst.sources[0], modifiers.neg & 1 == 1);
+    let b = integers::<BITS>(wave, inst.sources[1], modifiers.neg >> 1 & 1 == 1);
     let clamp = modifiers.clamp;
     // Sums of 16 products of bytes are below 2^22, and so are exact as f32, and in the low bits of it where a bit counts one.
     let last = |sum: f32, c: u32, _| {

@@ -1,6 +1,6 @@
-//! Packed halves, mixed precision and dot products.
+//! Packed halves and mixed precision.
 
-use vireo_simt::{LANES, Row};
+use vireo_simt::{LANES, Row, TrapKind};
 
 use super::write;
 use crate::interp::Next;
@@ -11,7 +11,7 @@ use crate::program::Inst;
 
 /// The first sources.
 #[inline(always)]
-fn sources<const N: usize>(wave: &mut Wave, inst: &Inst) -> [Row; N] {
+pub(super) fn sources<const N: usize>(wave: &mut Wave, inst: &Inst) -> [Row; N] {
     let mut rows = [Row::ZERO; N];
     for index in 0..N {
         rows[index] = source_row(wave, inst, index);
@@ -19,9 +19,16 @@ fn sources<const N: usize>(wave: &mut Wave, inst: &Inst) -> [Row; N] {
     rows
 }
 
-/// Runs `value` on the halves that the modifiers pick, for the low and the high half of the result.
+/// Runs `value` on the halves that the modifiers pick, for the low and the high half of the result, or with the modifier `clamp` on integers what
+/// saturates, if there is that.
 #[inline(always)]
-fn halves<const N: usize>(wave: &mut Wave, inst: &Inst, float: bool, value: impl Fn([u16; N]) -> u16) -> Next {
+fn halves<const N: usize>(
+    wave: &mut Wave,
+    inst: &Inst,
+    float: bool,
+    value: impl Fn([u16; N]) -> u16,
+    saturating: Option<impl Fn([u16; N]) -> u16>,
+) -> Next {
     let modifiers = modifiers_of(inst);
     let rows: [Row; N] = sources(wave, inst);
     let pick = |lane: usize, high: u32, neg: u32| -> [u16; N] {
@@ -37,25 +44,37 @@ fn halves<const N: usize>(wave: &mut Wave, inst: &Inst, float: bool, value: impl
     let limit = |value: u16| {
         if modifiers.clamp && float { F16::of_f32(prim::clamp_f32(F16(value).to_f32(), nan_is_zero)).0 } else { value }
     };
-    if modifiers.clamp && !float {
-        return wave.trapped(vireo_simt::TrapKind::NotImplemented("clamp of an integer".into()), None);
+    let saturates = modifiers.clamp && !float;
+    if saturates && saturating.is_none() {
+        return wave.trapped(TrapKind::NotImplemented("clamp of an integer".into()), None);
     }
     if float && wave.denormals_16_64.any() {
-        return wave.trapped(vireo_simt::TrapKind::NotImplemented("packed f16 that flushes subnormals".into()), None);
+        return wave.trapped(TrapKind::NotImplemented("packed f16 that flushes subnormals".into()), None);
     }
-    let row = Row::from_fn(|lane| {
-        let low = limit(value(pick(lane, modifiers.high, modifiers.neg)));
-        let high = limit(value(pick(lane, modifiers.high_of_high, modifiers.neg_high)));
-        u32::from(low) | u32::from(high) << 16
-    });
+    let both = |lane: usize| {
+        [pick(lane, modifiers.high, modifiers.neg), pick(lane, modifiers.high_of_high, modifiers.neg_high)]
+    };
+    let row = match saturating {
+        Some(value) if saturates => Row::from_fn(|lane| {
+            let [low, high] = both(lane);
+            u32::from(value(low)) | u32::from(value(high)) << 16
+        }),
+        _ => Row::from_fn(|lane| {
+            let [low, high] = both(lane);
+            u32::from(limit(value(low))) | u32::from(limit(value(high))) << 16
+        }),
+    };
     write(wave, inst, &row)
 }
 
 macro_rules! packed {
-    ($($name:ident($($arg:ident),*), $float:literal, $value:expr;)*) => {$(
+    (@saturating [$($arg:ident),*]) => { None::<fn([u16; _]) -> u16> };
+    (@saturating [$($arg:ident),*] $value:expr) => { Some(|[$($arg),*]: [u16; _]| $value) };
+    ($($name:ident($($arg:ident),*), $float:literal, $value:expr $(, $saturating:expr)?;)*) => {$(
         #[inline(always)]
         pub(crate) fn $name(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-            halves(wave, inst, $float, |[$($arg),*]: [u16; _]| $value)
+            let saturating = packed!(@saturating [$($arg),*] $($saturating)?);
+            halves(wave, inst, $float, |[$($arg),*]: [u16; _]| $value, saturating)
         }
     )*};
 }
@@ -66,17 +85,22 @@ packed! {
     pk_fma_f16(a, b, c), true, prim::fma(F16(a), F16(b), F16(c)).0;
     pk_min_f16(a, b), true, prim::fmin_number(F16(a), F16(b)).0;
     pk_max_f16(a, b), true, prim::fmax_number(F16(a), F16(b)).0;
-    pk_add_u16(a, b), false, a.wrapping_add(b);
-    pk_sub_u16(a, b), false, a.wrapping_sub(b);
-    pk_mul_lo_u16(a, b), false, a.wrapping_mul(b);
-    pk_mad_u16(a, b, c), false, a.wrapping_mul(b).wrapping_add(c);
+    pk_add_u16(a, b), false, a.wrapping_add(b), a.saturating_add(b);
+    pk_sub_u16(a, b), false, a.wrapping_sub(b), a.saturating_sub(b);
+    pk_add_i16(a, b), false, a.wrapping_add(b), prim::add_saturating_s(a, b);
+    pk_sub_i16(a, b), false, a.wrapping_sub(b), prim::sub_saturating_s(a, b);
+    pk_mul_lo_u16(a, b), false, a.wrapping_mul(b), a.saturating_mul(b);
+    pk_mad_u16(a, b, c), false, a.wrapping_mul(b).wrapping_add(c),
+        prim::saturate_u16(u32::from(a) * u32::from(b) + u32::from(c));
+    pk_mad_i16(a, b, c), false, a.wrapping_mul(b).wrapping_add(c),
+        prim::saturate_s16((i32::from(a as i16) * i32::from(b as i16) + i32::from(c as i16)) as u32);
     pk_lshlrev_b16(a, b), false, b.wrapping_shl(u32::from(a));
-    pk_lshrrev_b16(a, b), false, b.wrapping_shr(u32::from(a));
-    pk_ashrrev_i16(a, b), false, (b as i16).wrapping_shr(u32::from(a)) as u16;
-    pk_min_i16(a, b), false, prim::min_s(a, b);
-    pk_max_i16(a, b), false, prim::max_s(a, b);
-    pk_min_u16(a, b), false, a.min(b);
-    pk_max_u16(a, b), false, a.max(b);
+    pk_lshrrev_b16(a, b), false, b.wrapping_shr(u32::from(a)), b.wrapping_shr(u32::from(a));
+    pk_ashrrev_i16(a, b), false, (b as i16).wrapping_shr(u32::from(a)) as u16, (b as i16).wrapping_shr(u32::from(a)) as u16;
+    pk_min_i16(a, b), false, prim::min_s(a, b), prim::min_s(a, b);
+    pk_max_i16(a, b), false, prim::max_s(a, b), prim::max_s(a, b);
+    pk_min_u16(a, b), false, a.min(b), a.min(b);
+    pk_max_u16(a, b), false, a.max(b), a.max(b);
 }
 
 /// The product and sum of sources that are f32 or halves, limited.
@@ -136,30 +160,5 @@ pub(crate) fn fma_mixlo_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> 
 pub(crate) fn fma_mixhi_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
     let (half, old) = (mixed_half(wave, inst), wave.rows[usize::from(inst.result)]);
     let row = Row::from_fn(|lane| half.0[lane] << 16 | (old.0[lane] & 0xFFFF));
-    write(wave, inst, &row)
-}
-
-/// A byte as a number.
-#[inline(always)]
-fn byte(word: u32, index: u32, signed: bool) -> i32 {
-    let byte = (word >> (8 * index)) as u8;
-    if signed { i32::from(byte as i8) } else { i32::from(byte) }
-}
-
-#[inline(always)]
-pub(crate) fn dot4_i32_iu8(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    let modifiers = modifiers_of(inst);
-    let rows: [Row; 3] = sources(wave, inst);
-    let signed = [modifiers.neg & 1 == 1, modifiers.neg >> 1 & 1 == 1];
-    let clamp = modifiers.clamp;
-    let row = Row::from_fn(|lane| {
-        let (a, b, c) = (rows[0].0[lane], rows[1].0[lane], rows[2].0[lane] as i32);
-        // Four products of bytes fit.
-        let mut sum = 0i32;
-        for index in 0..4 {
-            sum += byte(a, index, signed[0]) * byte(b, index, signed[1]);
-        }
-        (if clamp { sum.saturating_add(c) } else { sum.wrapping_add(c) }) as u32
-    });
     write(wave, inst, &row)
 }

@@ -297,8 +297,19 @@ runs! {
 /// A source of a helper as a row of bits, with its modifiers as integers.
 #[inline(always)]
 pub(crate) fn source_row(wave: &mut Wave, inst: &Inst, index: usize) -> Row {
+    if index == 0 && modifiers_of(inst).dpp.is_some() {
+        return wave.dpp_source;
+    }
     let (parts, temps) = split(wave, inst);
     *<u32 as Source>::fetch(&parts, index, &mut temps[0])[0]
+}
+
+/// A source of 64 bits of a helper.
+#[inline(always)]
+pub(crate) fn source_rows(wave: &mut Wave, inst: &Inst, index: usize) -> [Row; 2] {
+    let (parts, temps) = split(wave, inst);
+    let [low, high] = <u64 as Source>::fetch(&parts, index, &mut temps[0]);
+    [*low, *high]
 }
 
 /// The modifiers of an instruction.

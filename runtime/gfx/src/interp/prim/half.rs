@@ -34,12 +34,18 @@ impl F16 {
     /// The nearest f16 of an f64: rounded to odd first, so that rounding again gives the nearest.
     #[inline(always)]
     pub(crate) fn of_f64(value: f64) -> Self {
-        let near = value as f32;
-        let exact = f64::from(near) == value || value.is_nan();
-        let bits = near.to_bits();
-        // Toward zero if it was rounded away, then with the lowest bit set.
-        let away = f64::from(near).abs() > value.abs();
-        let odd = (if away { bits.wrapping_sub(1) } else { bits }) | 1;
-        F16::of_f32(if exact { near } else { f32::from_bits(odd) })
+        F16::of_f32(to_odd_f32(value))
     }
+}
+
+/// The number as f32, of the two next to it the odd one unless it is exact.
+#[inline(always)]
+pub(crate) fn to_odd_f32(value: f64) -> f32 {
+    let near = value as f32;
+    let exact = f64::from(near) == value || value.is_nan();
+    let bits = near.to_bits();
+    // Toward zero if it was rounded away, then with the lowest bit set.
+    let away = f64::from(near).abs() > value.abs();
+    let odd = (if away { bits.wrapping_sub(1) } else { bits }) | 1;
+    if exact { near } else { f32::from_bits(odd) }
 }

@@ -341,11 +341,6 @@ pub(crate) fn low_half(value: u32) -> u16 {
 }
 
 #[inline(always)]
-pub(crate) fn low_word(value: u64) -> u32 {
-    value as u32
-}
-
-#[inline(always)]
 pub(crate) fn double_bits(value: u32) -> u64 {
     let mut bits = 0;
     for bit in 0..32 {

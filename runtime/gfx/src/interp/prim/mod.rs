@@ -11,7 +11,7 @@ pub(crate) use angles::*;
 pub(crate) use convert::*;
 pub(crate) use division::*;
 pub(crate) use float::*;
-pub(crate) use half::F16;
+pub(crate) use half::{F16, to_odd_f32};
 pub(crate) use integer::*;
 
 /// The first value if the bit is set, else the second.
