@@ -344,7 +344,7 @@ pub(crate) fn low_half(value: u32) -> u16 {
 pub(crate) fn double_bits(value: u32) -> u64 {
     let mut bits = 0;
     for bit in 0..32 {
-        bits |= u64::from(value >> bit & 1) * 3 << (2 * bit);
+        bits |= (u64::from(value >> bit & 1) * 3) << (2 * bit);
     }
     bits
 }
