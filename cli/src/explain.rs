@@ -106,7 +106,11 @@ fn gpu(executable: &GpuExecutable) -> Value {
             "private_bytes": kernel.private_bytes,
         })
     });
-    json!({"target": executable.target, "kernels": kernels.collect::<Vec<_>>()})
+    json!({
+        "target": executable.target,
+        "kernels": kernels.collect::<Vec<_>>(),
+        "software_agent_lacks": executable.software_agent_lacks,
+    })
 }
 
 fn function(signature: &Signature) -> Value {

@@ -155,6 +155,11 @@ fn instructions(gfx: &Gfx, families: &[(&str, Vec<&Instruction>)]) -> TokenStrea
         quote!(#[doc = #doc] #name,)
     });
     let count = gfx.instructions.len();
+    let left_out: Vec<_> = gfx.forms_left_out().collect();
+    let left_out = left_out.into_iter().map(|(encoding, number, name)| {
+        let encoding = variant(encoding);
+        quote!((Encoding::#encoding, #number, #name))
+    });
     quote! {
         #modules
 
@@ -165,6 +170,9 @@ fn instructions(gfx: &Gfx, families: &[(&str, Vec<&Instruction>)]) -> TokenStrea
 
         /// Each instruction, at its number.
         pub static INSTRUCTIONS: [InstructionInfo; #count] = joined(&[#(#tables::INSTRUCTIONS),*]);
+
+        /// Encoding, number and name of what assemblers have and is no instruction here.
+        pub static LEFT_OUT: &[(Encoding, u32, &str)] = &[#(#left_out),*];
     }
 }
 

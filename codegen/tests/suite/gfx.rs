@@ -285,6 +285,38 @@ fn encodings_that_a_decoder_cannot_distinguish_share_opcodes() {
     assert!(found.contains("opcode 0x37 of `one` is taken at spec/gfx11/ops/x.yaml:1"), "{found}");
 }
 
+/// Each mnemonic of an assembler is an instruction, or left out for a reason, and nothing else.
+#[test]
+fn mnemonics_are_instructions_or_left_out() {
+    let with = |text: &str| {
+        let ops = format!("{OPS}\n{text}");
+        let found = load(&[("spec/gfx11/encodings.yaml", ENCODINGS), ("spec/gfx11/ops/x.yaml", &ops)]);
+        found.err().map(|found| found.to_string().replace("spec/gfx11/ops/", "")).unwrap_or_default()
+    };
+    let table = |names: &str| format!("- assembler: one\n  names: {{{names}}}\n");
+    let left_out = "- left_out: of_others\n  names: [v_exp]\n  reason: No reason.\n";
+    assert_eq!(with(&table("0x37: v_not_b32")), "");
+    assert_eq!(with(&format!("{}{left_out}", table("0x37: v_not_b32, 2: v_exp"))), "");
+    for (text, error) in [
+        (
+            table("0x37: v_not_b32, 2: v_exp"),
+            "x.yaml:9: `v_exp`, 0x02 of `one`, is neither an instruction nor left out\n",
+        ),
+        (table("0x37: v_not_b16"), "x.yaml:9: `v_not_b16`, 0x37 of `one`, is the instruction `v_not_b32`\n"),
+        (table(""), "x.yaml:1: the assembler has no 0x37 of `one`\n"),
+        (
+            format!("{}{left_out}", table("0x37: v_exp")),
+            "x.yaml:9: `v_exp`, 0x37 of `one`, is left out by `of_others` and an instruction\n",
+        ),
+        (format!("{}{left_out}", table("0x37: v_not_b32")), "x.yaml:11: `v_exp`: the assembler has no such mnemonic\n"),
+        (table("0x37: v_not_b32").replace("one", "two"), "x.yaml:9: there is no encoding `two`\n"),
+        (left_out.replace(" No reason.", " \" \""), "x.yaml:9: left_out has no doc\n"),
+    ] {
+        let found = with(&text);
+        assert!(found.contains(error), "{error} is not in\n{found}");
+    }
+}
+
 #[test]
 fn wrong_sources_are_refused() {
     for (right, wrong, error) in [

@@ -110,6 +110,12 @@ fn every_entry_is_described() {
             described(format!("amdgpu-{}.html", file.stem), &layout.name);
         }
     }
+    for instruction in &spec.gfx11.instructions {
+        described("gfx11.html".to_string(), &instruction.name);
+    }
+    for name in spec.gfx11.left_out.iter().flat_map(|left_out| &left_out.names) {
+        described("gfx11.html".to_string(), name);
+    }
     for (stem, file) in &spec.schema.files {
         for item in &file.items {
             described(format!("schema-{stem}.html"), &item.name);

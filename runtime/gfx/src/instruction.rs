@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 
 use crate::isa::immediates::Dpp16Word;
 use crate::isa::operands::{DPP8, DPP8_FETCH_INACTIVE, DPP16, FIRST_VECTOR, LITERAL, SCALAR_REGISTERS};
-use crate::isa::{ENCODINGS, Encoding, Field, FieldKind, INSTRUCTIONS, InstructionInfo, Opcode, OperandType, Slot};
+use crate::isa::{
+    ENCODINGS, Encoding, Field, FieldKind, INSTRUCTIONS, InstructionInfo, LEFT_OUT, Opcode, OperandType, Slot,
+};
 
 /// An instruction with its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +34,38 @@ pub enum DecodeError {
     UnknownOpcode(Encoding, u32),
 }
 
+impl DecodeError {
+    /// The mnemonic of an instruction that assemblers have and this crate has not, if that is what it is.
+    pub fn mnemonic(&self) -> Option<&'static str> {
+        let DecodeError::UnknownOpcode(encoding, number) = self else { return None };
+        // Two encodings share their numbers, of which tables of assemblers have the first one's.
+        let encoding = if *encoding == Encoding::Vop3sd { Encoding::Vop3 } else { *encoding };
+        let found = LEFT_OUT.iter().find(|(other, of, _)| (*other, *of) == (encoding, *number));
+        found.map(|(.., name)| *name).or(match encoding {
+            Encoding::Mimg => Some("image_*"),
+            Encoding::Export => Some("exp"),
+            _ => None,
+        })
+    }
+
+    /// How many words what was not decoded has, as far as its encoding says.
+    pub fn words(&self) -> usize {
+        match self {
+            DecodeError::UnknownOpcode(encoding, _) => encoding.info().words as usize,
+            DecodeError::Truncated | DecodeError::UnknownEncoding(_) => 1,
+        }
+    }
+}
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DecodeError::Truncated => f.write_str("the code ends within an instruction"),
             DecodeError::UnknownEncoding(word) => write!(f, "0x{word:08x} begins no encoding"),
             DecodeError::UnknownOpcode(encoding, number) => {
+                if let Some(name) = self.mnemonic() {
+                    return write!(f, "{name} is not known");
+                }
                 write!(f, "{} has no instruction 0x{number:x}", encoding.info().name)
             }
         }

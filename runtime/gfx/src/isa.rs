@@ -2,7 +2,7 @@
 
 pub use crate::generated::encodings::{ENCODINGS, Encoding, Field, FieldKind, Slot};
 pub use crate::generated::immediates;
-pub use crate::generated::instructions::{INSTRUCTIONS, Opcode};
+pub use crate::generated::instructions::{INSTRUCTIONS, LEFT_OUT, Opcode};
 pub use crate::generated::limits;
 pub use crate::generated::operands::{self, Bank, OperandType, RegisterText};
 use crate::generated::operands::{FLOATS, INTEGERS, REGISTERS, SPECIALS};

@@ -19,4 +19,4 @@ pub mod program;
 pub use instruction::{DecodeError, Instruction};
 pub use interp::kernel::{Dispatch, KernelRegisters, run, vector_registers};
 pub use isa::{Encoding, Opcode};
-pub use program::Program;
+pub use program::{Missing, Program};

@@ -51,6 +51,20 @@ fn traps_name_instruction_and_address() {
 }
 
 #[test]
+fn what_is_left_out_is_named() {
+    // ds_gws_init v0 gds; image_load with three words; s_rfe_b64 s[0:1]; lds_direct_load v1.
+    for (code, name) in [
+        (&[0xD866_0000, 0][..], "ds_gws_init (0xd8660000)"),
+        (&[0xF000_0F05, 0, 0][..], "image_* (0xf0000f05)"),
+        (&[0xBE80_4A00][..], "s_rfe_b64 (0xbe804a00)"),
+        (&[0xCE10_0001][..], "lds_direct_load (0xce100001)"),
+    ] {
+        let text = trap_of(code);
+        assert!(text.starts_with(&format!("unknown instruction, in {name} at 0x1000")), "{text}");
+    }
+}
+
+#[test]
 fn code_that_no_wave_reaches_does_no_harm() {
     // s_branch over an unknown instruction.
     assert_eq!(execute(&[0xBFA0_0001, 0xFFFF_FFFF, S_ENDPGM], 32), Ok(2));

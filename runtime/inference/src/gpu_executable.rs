@@ -8,6 +8,7 @@ use vireo_amdgpu::executable::Container;
 use vireo_amdgpu::target::TargetId;
 use vireo_core::byte_size;
 use vireo_core::status::Result;
+use vireo_core::visible_text::visible;
 
 /// An executable for AMD GPUs. Nothing of it is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,9 @@ pub struct GpuExecutable {
     pub target: String,
     /// Its kernels, in the order of their ordinals.
     pub kernels: Vec<GpuKernel>,
+    /// What its code has that the software agent does not execute: mnemonics with their offsets and kernels. The agent refuses to load such an
+    /// executable; GPUs run it. Empty in builds without the agent.
+    pub software_agent_lacks: Vec<String>,
 }
 
 /// A kernel of an executable for AMD GPUs.
@@ -51,13 +55,29 @@ impl GpuExecutable {
             group_bytes: export.kernel.group_size,
             private_bytes: export.kernel.private_size,
         });
-        Ok(GpuExecutable { target: found.target.to_string(), kernels: kernels.collect() })
+        Ok(GpuExecutable {
+            target: found.target.to_string(),
+            kernels: kernels.collect(),
+            software_agent_lacks: found.modules.iter().flat_map(|module| software_agent_lacks(module)).collect(),
+        })
     }
 
     /// True if executables of this format are for AMD GPUs: it is the name of a target.
     pub(crate) fn is_format(format: &str) -> bool {
         TargetId::parse(format).is_ok()
     }
+}
+
+/// What the software agent does not execute of a code object; nothing of one for processors that it does not run at all.
+#[cfg(feature = "software-agents")]
+fn software_agent_lacks(code_object: &[u8]) -> Vec<String> {
+    let lacking = vireo_softhsa::listing::lacking(code_object).unwrap_or_default();
+    lacking.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(not(feature = "software-agents"))]
+fn software_agent_lacks(_code_object: &[u8]) -> Vec<String> {
+    Vec::new()
 }
 
 /// A line for each kernel, below that of the format.
@@ -73,6 +93,9 @@ impl fmt::Display for GpuExecutable {
                 if *group_bytes > 0 { format!(" with {}", memory(*group_bytes)) } else { String::new() }
             )?;
         }
-        Ok(())
+        match self.software_agent_lacks.as_slice() {
+            [] => Ok(()),
+            lacking => writeln!(f, "    the software agent does not execute {}", visible(&lacking.join(", "))),
+        }
     }
 }

@@ -15,7 +15,7 @@ use vireo_hsa::targets::{PROCESSORS, Processor};
 
 use crate::agents::Agent;
 use crate::code_object::elf::CodeObject;
-use crate::code_object::{CodeObjectError, metadata};
+use crate::code_object::{CodeObjectError, lacking, metadata};
 use crate::memory::backing::{Backing, copy};
 use crate::memory::map::{Allocation, Kind, MemoryMap};
 use crate::status::Result;
@@ -156,6 +156,7 @@ impl LoadedObject {
         if !runs_on(processor, &topology.isa) {
             return Err(error(&format!("it is for {}, and the agent is a {}", processor.name, topology.isa)));
         }
+        lacking::check(bytes)?;
         let metadata = metadata::read(&object)?;
         if let Some(metadata) = &metadata
             && processor_name(&metadata.target) != processor.name

@@ -99,6 +99,11 @@ fn parts(spec: &Spec) -> Vec<Vec<String>> {
             "AMD GPUs",
             format!("packets, words of bit fields, and {} functions of the HSA library", spec.amdgpu.symbols.len()),
         ),
+        (
+            "gfx11.html",
+            "GPU instructions",
+            format!("{} instructions of gfx11 that the software agent executes", spec.gfx11.instructions.len()),
+        ),
         ("schema.html", "File formats", "FlatBuffer tables and file headers, field by field".to_string()),
         ("words.html", "Words", format!("{words} words that programs, hosts and files write")),
         (names::PATH, "All names", "everything above, in the order of the alphabet".to_string()),

@@ -16,6 +16,7 @@ mod dwords;
 mod encodings;
 mod examples;
 mod front;
+mod gfx;
 mod hal;
 mod html;
 mod layouts;
@@ -39,13 +40,14 @@ use page::Page;
 use shell::Shell;
 
 /// The sections of the reference: their first pages and names.
-const SECTIONS: [(&str, &str); 8] = [
+const SECTIONS: [(&str, &str); 9] = [
     ("vm.html", "Instruction set"),
     ("vm-encodings.html", "Encodings"),
     ("vm-primitives.html", "Primitives"),
     ("abi.html", "Calling conventions"),
     ("hal.html", "HAL"),
     ("amdgpu.html", "AMD GPUs"),
+    ("gfx11.html", "GPU instructions"),
     ("schema.html", "File formats"),
     ("words.html", "Words"),
 ];
@@ -85,6 +87,7 @@ fn spec_pages(spec: &Spec) -> Vec<Page> {
     pages.extend(abi::pages(&spec.abi));
     pages.extend(hal::pages(&spec.hal));
     pages.extend(amdgpu::pages(&spec.amdgpu));
+    pages.push(gfx::page(&spec.gfx11));
     pages.extend(schema::pages(&spec.schema));
     pages.push(words::page(&spec.names));
     pages

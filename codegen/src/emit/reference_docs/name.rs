@@ -16,6 +16,7 @@ macro_rules! kinds {
 
 kinds! {
     Op "op",
+    Instruction "GPU instruction",
     Primitive "primitive",
     Object "HAL object",
     Method "method",

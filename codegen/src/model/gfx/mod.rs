@@ -1,12 +1,13 @@
 //! The model of `spec/gfx11/`: encodings, instructions and the primitives of their semantics, the numbers of source fields, and the words and
 //! choices of immediates.
 //!
-//! `operands` and `words` read and check the last three, `types` holds the others, `expr` types semantics, `read` makes them of entries, `check`
+//! `operands` and `words` read and check the last three, `assembler` compares instructions with the mnemonics of an assembler, `types` holds the others, `expr` types semantics, `read` makes them of entries, `check`
 //! has the rules across entries.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 
+mod assembler;
 mod check;
 mod expr;
 mod operands;
@@ -17,8 +18,8 @@ mod words;
 pub use expr::{LaneExpr, LaneKind};
 pub use operands::{Bank, Float, RegisterText, SCALAR_BITS, Source, SourceKind, VECTOR_BITS};
 pub use types::{
-    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, Instruction, LaneTy, MemoryValue, Operand, OperandTy,
-    PARTS, Primitive, SPACES, Sig,
+    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, Instruction, LaneTy, LeftOut, MemoryValue, Mnemonics,
+    Operand, OperandTy, PARTS, Primitive, SPACES, Sig,
 };
 pub use words::{Case, Choice, Word, WordField};
 
@@ -27,6 +28,7 @@ impl Gfx {
     pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
         let gfx = read::all(entries, diagnostics);
         gfx.check(diagnostics);
+        gfx.check_mnemonics(diagnostics);
         gfx
     }
 }

@@ -1,11 +1,13 @@
 //! The reader of `spec/gfx11/`.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::expr::LaneExpr;
 use super::types::{
-    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LaneTy, MemoryValue, Operand,
-    OperandTy, PARTS, Primitive, SPACES, Sig,
+    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LaneTy, LeftOut, MemoryValue,
+    Mnemonics, Operand, OperandTy, PARTS, Primitive, SPACES, Sig,
 };
 use super::{operands, words};
 use crate::diag::{Diagnostics, Origin};
@@ -13,7 +15,7 @@ use crate::entry::Entry;
 use crate::model::constant;
 
 /// The kinds of entries that this room reads.
-const KINDS: [&str; 4] = ["encoding", "primitive", "instruction", "constant"];
+const KINDS: [&str; 6] = ["encoding", "primitive", "instruction", "constant", "assembler", "left_out"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +43,21 @@ struct RawField {
     bit: u32,
     width: u32,
     kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMnemonics {
+    assembler: String,
+    names: BTreeMap<u32, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLeftOut {
+    left_out: String,
+    names: Vec<String>,
+    reason: String,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +102,8 @@ pub(super) fn all(entries: &[Entry], diagnostics: &mut Diagnostics) -> Gfx {
             "encoding" => gfx.encodings.extend(encoding(entry, diagnostics)),
             "primitive" => gfx.primitives.extend(primitive(entry, diagnostics)),
             "instruction" => {}
+            "assembler" => gfx.assembler.extend(mnemonics(entry, diagnostics)),
+            "left_out" => gfx.left_out.extend(left_out(entry, diagnostics)),
             "constant" => gfx.constants.extend(constant::read(entry, diagnostics)),
             "word" => gfx.words.extend(words::word(entry, diagnostics)),
             "choice" => gfx.choices.extend(words::choice(entry, diagnostics)),
@@ -129,6 +148,18 @@ fn encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encoding> {
         operands,
         origin: entry.origin.clone(),
     })
+}
+
+fn mnemonics(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Mnemonics> {
+    let raw: RawMnemonics = entry.parse(diagnostics)?;
+    let names = raw.names.into_iter().collect();
+    Some(Mnemonics { encoding: raw.assembler, names, origin: entry.origin.clone() })
+}
+
+fn left_out(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<LeftOut> {
+    let raw: RawLeftOut = entry.parse(diagnostics)?;
+    entry.need_doc(&raw.reason, diagnostics);
+    Some(LeftOut { name: raw.left_out, names: raw.names, reason: raw.reason, origin: entry.origin.clone() })
 }
 
 fn sig(text: &str) -> Option<Sig> {

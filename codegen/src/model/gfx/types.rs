@@ -23,6 +23,34 @@ pub struct Gfx {
     pub words: Vec<Word>,
     /// The names of values of such fields.
     pub choices: Vec<Choice>,
+    /// The mnemonics that an assembler has.
+    pub assembler: Vec<Mnemonics>,
+    /// Those that are no instructions here.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// The mnemonics that an assembler has in an encoding.
+#[derive(Clone, Debug)]
+pub struct Mnemonics {
+    /// The name of the encoding.
+    pub encoding: String,
+    /// The numbers, and the names without a suffix.
+    pub names: Vec<(u32, String)>,
+    /// Where they are declared.
+    pub origin: Origin,
+}
+
+/// Mnemonics that are left out.
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    /// What they are, `of_vertices`.
+    pub name: String,
+    /// The mnemonics.
+    pub names: Vec<String>,
+    /// Why.
+    pub reason: String,
+    /// Where that is declared.
+    pub origin: Origin,
 }
 
 /// The bits of a family of instructions.
@@ -415,6 +443,19 @@ impl Instruction {
 }
 
 impl Gfx {
+    /// Why the mnemonic `name` is no instruction here.
+    pub fn left_out(&self, name: &str) -> Option<&LeftOut> {
+        self.left_out.iter().find(|left_out| left_out.names.iter().any(|other| other == name))
+    }
+
+    /// Encoding, number and name of each mnemonic that is left out, in the order of the specs.
+    pub fn forms_left_out(&self) -> impl Iterator<Item = (&str, u32, &str)> {
+        let forms = self.assembler.iter().flat_map(|table| {
+            table.names.iter().map(|(number, name)| (table.encoding.as_str(), *number, name.as_str()))
+        });
+        forms.filter(|(.., name)| self.left_out(name).is_some())
+    }
+
     /// The encoding `name`.
     pub fn encoding(&self, name: &str) -> Option<&Encoding> {
         self.encodings.iter().find(|encoding| encoding.name == name)

@@ -15,7 +15,9 @@ use vireo_hsa::code_object::{
 };
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 
-use crate::instruction::Instruction;
+use crate::instruction::{DecodeError, Instruction};
+use crate::isa::operands::VECTOR_REGISTERS;
+use crate::program::Program;
 pub use lines::{SourceLines, source_line};
 
 /// The bit of a segment's flags that says it has instructions.
@@ -74,9 +76,72 @@ pub struct Listing {
 #[derive(Default)]
 struct Start {
     name: String,
-    descriptor: Option<u64>,
+    descriptor: Option<(u64, KernelDescriptor)>,
     /// Bytes by the symbol; zero if that does not say.
     size: u64,
+}
+
+/// The code of a function.
+struct Code<'a> {
+    name: String,
+    address: u64,
+    /// The address and the content of the descriptor, if it is a kernel.
+    descriptor: Option<(u64, KernelDescriptor)>,
+    bytes: &'a [u8],
+}
+
+/// What a kernel or function has that the interpreter lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lacking {
+    /// The name of the kernel or function.
+    pub function: String,
+    /// The mnemonic and what is lacking of it, or a property of the kernel.
+    pub what: String,
+    /// The offset of the first such instruction from the start of the function; none for a property.
+    pub offset: Option<u64>,
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            Some(offset) => write!(f, "{} at 0x{offset:x} of `{}`", self.what, self.function),
+            None => write!(f, "{} of `{}`", self.what, self.function),
+        }
+    }
+}
+
+/// What the kernels and functions of a code object for gfx11 have that the interpreter lacks, each mnemonic once for a function.
+///
+/// # Errors
+/// If the bytes are not such a file.
+pub fn lacking(bytes: &[u8]) -> Result<Vec<Lacking>, ListingError> {
+    let (_, functions) = functions(&parse(bytes)?)?;
+    let mut lacking = Vec::new();
+    for function in functions {
+        let words: Vec<u32> = function.bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        let name = &function.name;
+        let waves_of_64 =
+            |(_, descriptor): (u64, KernelDescriptor)| !descriptor.kernel_code_properties.enable_wavefront_size32();
+        if function.descriptor.is_some_and(waves_of_64) {
+            lacking.push(Lacking { function: name.clone(), what: "waves of 64 lanes".into(), offset: None });
+        }
+        let mut seen = BTreeSet::new();
+        for missing in Program::decode(&words, function.address, VECTOR_REGISTERS).missing() {
+            let what = match missing.what {
+                Some(what) => format!("{} ({what})", missing.mnemonic),
+                None => missing.mnemonic,
+            };
+            if seen.insert(what.clone()) {
+                let offset = Some(missing.address - function.address);
+                lacking.push(Lacking { function: name.clone(), what, offset });
+            }
+        }
+    }
+    Ok(lacking)
+}
+
+fn parse(bytes: &[u8]) -> Result<object::File<'_>, ListingError> {
+    object::File::parse(bytes).map_err(|error| ListingError(error.to_string()))
 }
 
 impl Listing {
@@ -85,71 +150,83 @@ impl Listing {
     /// # Errors
     /// If the bytes are not such a file.
     pub fn of(bytes: &[u8]) -> Result<Listing, ListingError> {
-        let wrong = |what: String| ListingError(what);
-        let file = object::File::parse(bytes).map_err(|error| wrong(error.to_string()))?;
-        let e_flags = match file.flags() {
-            object::FileFlags::Elf { os_abi: CODE_OBJECT_OS_ABI, e_flags, .. } => e_flags,
-            _ => return Err(wrong("it is not an ELF file for AMD GPUs".into())),
-        };
-        let machine: CodeObjectMachine = CodeObjectFlags(e_flags).machine();
-        let processor = machine.name().ok_or_else(|| wrong(format!("the machine {:#x} is unknown", machine.0)))?;
-        if !processor.starts_with(GFX11_PREFIX) {
-            return Err(wrong(format!("it is for {processor}, and instructions of gfx11 are known")));
-        }
+        let file = parse(bytes)?;
+        let (processor, functions) = functions(&file)?;
         let lines = SourceLines::of(&file);
-        let mut starts: BTreeMap<u64, Start> = BTreeMap::new();
-        for symbol in file.symbols().chain(file.dynamic_symbols()) {
-            let (Ok(name), true) = (symbol.name(), symbol.is_definition()) else { continue };
-            if let Some(name) = name.strip_suffix(KERNEL_DESCRIPTOR_SUFFIX) {
-                let Some(entry) = entry_of(&file, symbol.address()) else { continue };
-                let start = starts.entry(entry).or_default();
-                start.descriptor = Some(symbol.address());
-                if start.name.is_empty() {
-                    start.name = visible(name);
-                }
-            } else if symbol.kind() == SymbolKind::Text {
-                let start = starts.entry(symbol.address()).or_default();
-                (start.name, start.size) = (visible(name), symbol.size());
-            }
-        }
-        let mut functions = Vec::new();
-        for segment in file.segments().filter(executes) {
-            let data = segment.data().map_err(|error| wrong(error.to_string()))?;
-            let (first, end) = (segment.address(), segment.address().saturating_add(data.len() as u64));
-            let mut inside = starts.range(first..end).peekable();
-            while let Some((address, start)) = inside.next() {
-                let next = inside.peek().map_or(end, |(next, _)| **next);
-                let size = if start.size == 0 { u64::MAX } else { start.size };
-                let last = address.saturating_add(size).min(next);
-                // Both are in the segment.
-                let code = &data[(address - first) as usize..(last - first) as usize];
-                functions.push(Function {
-                    name: start.name.clone(),
-                    address: *address,
-                    descriptor: start.descriptor,
-                    lines: list(code, *address, &lines),
-                });
-            }
-        }
-        if functions.is_empty() {
-            return Err(wrong("there is no symbol of a function or kernel in its code".into()));
-        }
-        Ok(Listing { processor, functions })
+        let functions = functions.into_iter().map(|function| Function {
+            lines: list(function.bytes, function.address, &lines),
+            name: function.name,
+            address: function.address,
+            descriptor: function.descriptor.map(|(address, _)| address),
+        });
+        Ok(Listing { processor, functions: functions.collect() })
     }
+}
+
+/// The processor of a code object, and the code of its functions in the order of their addresses.
+fn functions<'a>(file: &object::File<'a>) -> Result<(&'static str, Vec<Code<'a>>), ListingError> {
+    let wrong = |what: String| ListingError(what);
+    let e_flags = match file.flags() {
+        object::FileFlags::Elf { os_abi: CODE_OBJECT_OS_ABI, e_flags, .. } => e_flags,
+        _ => return Err(wrong("it is not an ELF file for AMD GPUs".into())),
+    };
+    let machine: CodeObjectMachine = CodeObjectFlags(e_flags).machine();
+    let processor = machine.name().ok_or_else(|| wrong(format!("the machine {:#x} is unknown", machine.0)))?;
+    if !processor.starts_with(GFX11_PREFIX) {
+        return Err(wrong(format!("it is for {processor}, and instructions of gfx11 are known")));
+    }
+    let mut starts: BTreeMap<u64, Start> = BTreeMap::new();
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        let (Ok(name), true) = (symbol.name(), symbol.is_definition()) else { continue };
+        if let Some(name) = name.strip_suffix(KERNEL_DESCRIPTOR_SUFFIX) {
+            let Some((entry, descriptor)) = entry_of(file, symbol.address()) else { continue };
+            let start = starts.entry(entry).or_default();
+            start.descriptor = Some((symbol.address(), descriptor));
+            if start.name.is_empty() {
+                start.name = visible(name);
+            }
+        } else if symbol.kind() == SymbolKind::Text {
+            let start = starts.entry(symbol.address()).or_default();
+            (start.name, start.size) = (visible(name), symbol.size());
+        }
+    }
+    let mut functions = Vec::new();
+    for segment in file.segments().filter(executes) {
+        let data = segment.data().map_err(|error| wrong(error.to_string()))?;
+        let (first, end) = (segment.address(), segment.address().saturating_add(data.len() as u64));
+        let mut inside = starts.range(first..end).peekable();
+        while let Some((address, start)) = inside.next() {
+            let next = inside.peek().map_or(end, |(next, _)| **next);
+            let size = if start.size == 0 { u64::MAX } else { start.size };
+            let last = address.saturating_add(size).min(next);
+            // Both are in the segment.
+            let code = &data[(address - first) as usize..(last - first) as usize];
+            functions.push(Code {
+                name: start.name.clone(),
+                address: *address,
+                descriptor: start.descriptor,
+                bytes: code,
+            });
+        }
+    }
+    if functions.is_empty() {
+        return Err(wrong("there is no symbol of a function or kernel in its code".into()));
+    }
+    Ok((processor, functions))
 }
 
 fn executes(segment: &object::Segment<'_, '_>) -> bool {
     matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & EXECUTE != 0)
 }
 
-/// The first instruction by the descriptor at `address`.
-fn entry_of(file: &object::File<'_>, address: u64) -> Option<u64> {
+/// The first instruction by the descriptor at `address`, and the descriptor.
+fn entry_of(file: &object::File<'_>, address: u64) -> Option<(u64, KernelDescriptor)> {
     let in_segment = |segment: object::Segment<'_, '_>| {
         let offset = usize::try_from(address.checked_sub(segment.address())?).ok()?;
         segment.data().ok()?.get(offset..)?.first_chunk::<{ KernelDescriptor::SIZE }>().copied()
     };
     let descriptor = KernelDescriptor::read(&file.segments().find_map(in_segment)?);
-    address.checked_add_signed(descriptor.kernel_code_entry_byte_offset)
+    Some((address.checked_add_signed(descriptor.kernel_code_entry_byte_offset)?, descriptor))
 }
 
 /// The address that a branch at `address` goes to.
@@ -169,8 +246,11 @@ fn list(code: &[u8], address: u64, source: &SourceLines<'_>) -> Vec<Line> {
     let mut decoded = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        let instruction = Instruction::decode(&words[at..]).ok();
-        let length = instruction.as_ref().map_or(1, |instruction| instruction.encode().len());
+        let instruction = Instruction::decode(&words[at..]);
+        let length = match &instruction {
+            Ok(instruction) => instruction.encode().len(),
+            Err(error) => error.words().min(words.len() - at),
+        };
         decoded.push((at, length, instruction));
         at += length;
     }
@@ -178,16 +258,23 @@ fn list(code: &[u8], address: u64, source: &SourceLines<'_>) -> Vec<Line> {
     let starts: BTreeSet<u64> = decoded.iter().map(|(word, ..)| address_of(*word)).collect();
     let targets: BTreeSet<u64> = decoded
         .iter()
-        .filter_map(|(word, _, instruction)| target(instruction.as_ref()?, address_of(*word)))
+        .filter_map(|(word, _, instruction)| target(instruction.as_ref().ok()?, address_of(*word)))
         .filter(|target| starts.contains(target))
         .collect();
     let labels: BTreeMap<u64, String> =
         targets.into_iter().enumerate().map(|(number, target)| (target, format!("L{number}"))).collect();
-    let line = |(word, length, instruction): &(usize, usize, Option<Instruction>)| {
+    let line = |(word, length, instruction): &(usize, usize, Result<Instruction, DecodeError>)| {
         let address = address_of(*word);
         let text = match instruction {
-            None => format!(".long 0x{:08x}", words[*word]),
-            Some(instruction) => match target(instruction, address) {
+            Err(error) => {
+                let longs = words[*word..word + length].iter().map(|word| format!("0x{word:08x}"));
+                let longs = longs.collect::<Vec<_>>().join(", ");
+                match error.mnemonic() {
+                    Some(name) => format!(".long {longs} ; {name}"),
+                    None => format!(".long {longs}"),
+                }
+            }
+            Ok(instruction) => match target(instruction, address) {
                 // A branch to somewhere else keeps its number.
                 Some(target) => match labels.get(&target) {
                     Some(label) => format!("{} {label}", instruction.info().name),

@@ -6,12 +6,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 
 use vireo_simt::{Row, TrapKind};
 
 use crate::generated::interp::handlers;
-use crate::instruction::{Instruction, Operand};
+use crate::instruction::{DecodeError, Instruction, Operand};
 use crate::interp::{Handler, control, lanes};
 use crate::isa::immediates::{Dpp16Word, OutputModifier};
 use crate::isa::operands::{DPP16, EXEC, HIGH_HALF, NULL, SCALAR_REGISTERS, VCC, VECTOR_REGISTERS};
@@ -102,12 +103,14 @@ pub(crate) struct Inst {
 pub struct Program {
     pub(crate) insts: Vec<Inst>,
     /// The instructions of the code, with their offsets in words.
-    origins: Vec<(u32, Result<Instruction, u32>)>,
+    origins: Vec<(u32, Result<Instruction, Unknown>)>,
     /// The index of the instruction at each word.
     index: Vec<u32>,
     /// True if it calls functions, which may be anywhere in the code.
     calls: bool,
     pub(crate) problems: Vec<TrapKind>,
+    /// The numbers in `origins` of the instructions that they are of.
+    problem_origins: Vec<u32>,
     pub(crate) scalar_constants: Vec<u32>,
     pub(crate) row_constants: Vec<Row>,
     /// Vector registers that a wave has.
@@ -115,6 +118,33 @@ pub struct Program {
     /// The address of the first word, and that after the last one which was decoded.
     pub(crate) address: u64,
     end: u64,
+}
+
+/// A word that begins no instruction, with the mnemonic that it has elsewhere.
+#[derive(Clone, Copy, Debug)]
+struct Unknown {
+    word: u32,
+    mnemonic: Option<&'static str>,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.mnemonic {
+            Some(name) => write!(f, "{name} (0x{:08x})", self.word),
+            None => write!(f, "0x{:08x}", self.word),
+        }
+    }
+}
+
+/// An instruction of a program that no wave can execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its address.
+    pub address: u64,
+    /// Its mnemonic, or the word that is unknown.
+    pub mnemonic: String,
+    /// What is not implemented of an instruction that is known.
+    pub what: Option<String>,
 }
 
 struct Decoder {
@@ -146,6 +176,7 @@ impl Program {
             index: Vec::new(),
             calls: false,
             problems: Vec::new(),
+            problem_origins: Vec::new(),
             scalar_constants: Vec::new(),
             row_constants: Vec::new(),
             vectors,
@@ -156,6 +187,25 @@ impl Program {
             Decoder { program, constants: HashMap::new(), rows: HashMap::new(), origin: 0, next_address: address };
         decoder.decode(code, entry);
         decoder.program
+    }
+
+    /// The instructions that the interpreter lacks, or of which it lacks something, in the order of the code. Those that name registers which
+    /// there are not are not among them: they are wrong for every machine.
+    pub fn missing(&self) -> Vec<Missing> {
+        let problems = self.problems.iter().zip(&self.problem_origins);
+        let mut missing: Vec<Missing> = problems
+            .filter_map(|(kind, origin)| {
+                let what = match kind {
+                    TrapKind::UnknownInstruction => None,
+                    TrapKind::NotImplemented(what) => Some(what.to_string()),
+                    _ => return None,
+                };
+                let (address, mnemonic) = self.place_of(*origin);
+                Some(Missing { address, mnemonic: mnemonic.into_owned(), what })
+            })
+            .collect();
+        missing.sort_by_key(|missing| missing.address);
+        missing
     }
 
     /// True if it calls functions, so that code before the kernel matters, too.
@@ -171,7 +221,11 @@ impl Program {
 
     /// The address and the name of the instruction that `inst` was decoded from.
     pub(crate) fn place(&self, inst: &Inst) -> (u64, Cow<'static, str>) {
-        match self.origins.get(inst.origin as usize) {
+        self.place_of(inst.origin)
+    }
+
+    fn place_of(&self, origin: u32) -> (u64, Cow<'static, str>) {
+        match self.origins.get(origin as usize) {
             Some((word, Ok(instruction))) => {
                 let name = match instruction.opcode_y() {
                     Some(y) => Cow::Owned(format!("{} :: {}", instruction.info().name, y.info().name)),
@@ -179,7 +233,7 @@ impl Program {
                 };
                 (self.address + 4 * u64::from(*word), name)
             }
-            Some((word, Err(bytes))) => (self.address + 4 * u64::from(*word), Cow::Owned(format!("0x{bytes:08x}"))),
+            Some((word, Err(unknown))) => (self.address + 4 * u64::from(*word), Cow::Owned(unknown.to_string())),
             None => (self.end, Cow::Borrowed("")),
         }
     }
@@ -241,12 +295,13 @@ impl Decoder {
         while word < words.end {
             let decoded = Instruction::decode(&code[word..]);
             self.origin = self.program.origins.len() as u32;
-            self.program.origins.push((word as u32, decoded.map_err(|_| code[word])));
+            let unknown = |error: DecodeError| Unknown { word: code[word], mnemonic: error.mnemonic() };
+            self.program.origins.push((word as u32, decoded.map_err(unknown)));
             if self.program.index.len() <= word {
                 self.program.index.resize(word + 1, u32::MAX);
             }
             self.program.index[word] = self.program.insts.len() as u32;
-            let length = decoded.map_or(1, |instruction| instruction.length as usize);
+            let length = decoded.map_or_else(|error| error.words(), |instruction| instruction.length as usize);
             self.next_address = self.program.address.wrapping_add(4 * (word + length) as u64);
             match decoded {
                 Err(_) => self.trap(TrapKind::UnknownInstruction),
@@ -278,6 +333,7 @@ impl Decoder {
     fn trap(&mut self, kind: TrapKind) {
         let number = self.program.problems.len() as u32;
         self.program.problems.push(kind);
+        self.program.problem_origins.push(self.origin);
         self.push(control::problem, number);
     }
 
