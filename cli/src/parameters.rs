@@ -38,7 +38,7 @@ pub fn open_all(specs: &[String], mode: ParameterMode) -> Result<Vec<Scope>, Fai
             let failure = Failure::new(Exit::Usage, format!("--parameters={spec} names no file"));
             return Err(failure.hint("use --parameters=FILE, or --parameters=SCOPE=FILE"));
         }
-        let index = ParameterIndex::open(&path_of(path), mode).map_err(|status| {
+        let index = ParameterIndex::open(path_of(path), mode).map_err(|status| {
             Failure::new(Exit::LoadFailure, format!("cannot read the parameters `{path}`")).because(status)
         })?;
         match scopes.iter_mut().find(|scope| scope.name == name) {

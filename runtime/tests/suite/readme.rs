@@ -120,5 +120,5 @@ fn the_message_of_a_memory_limit_can_occur() {
     let arguments = [Value::I64(requested.cast_signed())];
     let error =
         context.function("m.allocate").and_then(|function| function.call(&arguments)).expect_err("is too large");
-    assert_eq!(numbers(&error.to_string().lines().next().unwrap_or_default()).1, text);
+    assert_eq!(numbers(error.to_string().lines().next().unwrap_or_default()).1, text);
 }
