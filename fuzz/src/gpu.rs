@@ -148,6 +148,7 @@ fn interpret(descriptor: &KernelDescriptor, code: &[u32]) {
         local_bytes: descriptor.group_segment_fixed_size,
         scratch_bytes: descriptor.private_segment_fixed_size,
         memory: &memory,
+        half_sums: Default::default(),
         hook: None,
         stop: &Stop::default(),
         limit: 2000,

@@ -52,6 +52,7 @@ fn measure_loop(what: &str, body: &[Vec<u32>], lines: &mut Vec<Line>) {
         local_bytes: 0,
         scratch_bytes: 0,
         memory: &memory,
+        half_sums: Default::default(),
         hook: None,
         stop: &stop,
         limit: u64::MAX,

@@ -17,6 +17,6 @@ pub mod listing;
 pub mod program;
 
 pub use instruction::{DecodeError, Instruction};
-pub use interp::kernel::{Dispatch, KernelRegisters, run, vector_registers};
+pub use interp::kernel::{Dispatch, HalfSums, KernelRegisters, run, vector_registers};
 pub use isa::{Encoding, Opcode};
 pub use program::{Missing, Program};

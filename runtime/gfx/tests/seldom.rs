@@ -4,9 +4,9 @@
 mod common;
 
 use common::{Bare, Buffer, Buffers, push, words_of_bytes};
-use vireo_gfx::Encoding;
 use vireo_gfx::isa::Field;
 use vireo_gfx::isa::operands::{LITERAL, M0};
+use vireo_gfx::{Encoding, HalfSums};
 
 const EXEC: u32 = 0xFFFF_0FF7;
 
@@ -20,6 +20,14 @@ fn value(register: u32, lane: u32) -> u32 {
 /// Runs code on v0 to v15, whose lanes have `input`, with some lanes active and 128 bytes of work-group memory that hold 0, 1, 2 and so on;
 /// returns these registers after it, and the words of the second buffer, which begins with 0, 1, 2 and so on.
 fn run(input: impl Fn(u32, u32) -> u32, body: impl Fn(&mut Vec<u32>)) -> Result<(Vec<Lanes>, Vec<u32>), String> {
+    run_with(HalfSums::default(), input, body)
+}
+
+fn run_with(
+    half_sums: HalfSums,
+    input: impl Fn(u32, u32) -> u32,
+    body: impl Fn(&mut Vec<u32>),
+) -> Result<(Vec<Lanes>, Vec<u32>), String> {
     let mut code = Vec::new();
     let vop2 = |code: &mut Vec<u32>, name, d, source, second| {
         push(code, name, Encoding::Vop2, &[(Field::Vdst, d), (Field::Src0, source), (Field::Vsrc1, second)], None);
@@ -46,7 +54,7 @@ fn run(input: impl Fn(u32, u32) -> u32, body: impl Fn(&mut Vec<u32>)) -> Result<
     let registers = (0..16).flat_map(|register| (0..32).map(move |lane| (register, lane)));
     let registers = bytes(registers.map(|(register, lane)| input(register, lane)).collect());
     let memory = Buffers(vec![Buffer::new(&registers, true), Buffer::new(&bytes((0..96).collect()), true)]);
-    let bare = Bare { local_bytes: 128, ..Bare::new(&code, &memory) };
+    let bare = Bare { local_bytes: 128, half_sums, ..Bare::new(&code, &memory) };
     bare.run().map_err(|trap| trap.to_string())?;
     let words = words_of_bytes(&memory.0[0].bytes());
     let lanes = words.chunks(32).map(|words| words.try_into().expect("32 words")).collect();
@@ -295,6 +303,43 @@ fn a_product_of_matrices_of_four_bits() {
                 let sum = i64::from(second as i32) + i64::from(c as i32);
                 let wanted = if clamp == 1 { sum.clamp(i32::MIN.into(), i32::MAX.into()) as u32 } else { sum as u32 };
                 assert_eq!(lanes[4 + register as usize][lane as usize], wanted, "v{register} of lane {lane}");
+            }
+        }
+    }
+}
+
+/// Products of 16 bits, whose sums are those of pairs that are rounded, or the sum of all that is rounded once. The difference is seen: to 2048 in
+/// f16, and to 256 in bf16, a sum of two products of 1/2 adds nothing in each pair, and all of them together do.
+#[test]
+fn sums_of_16_bits_are_rounded_in_pairs_or_once() {
+    for (name, pack, large) in
+        [("v_wmma_f16_16x16x16_f16", half as fn(f32) -> u32, 2048.0), ("v_wmma_bf16_16x16x16_bf16", brain, 256.0)]
+    {
+        let input = |register: u32, _: u32| match register {
+            // C, in the low halves, and A and B, of which each product is 1/2.
+            0..8 => pack(large) | 0x1234_0000,
+            8 | 9 | 10 | 11 => pack(0.5) | pack(0.5) << 16,
+            _ => pack(1.0) | pack(1.0) << 16,
+        };
+        for (half_sums, expected) in [(HalfSums::Pairs, large), (HalfSums::Once, large + 4.0)] {
+            // Only k below 8 has products that are not zero.
+            let (lanes, _) = run_with(half_sums, input, |code| {
+                push(code, "s_mov_b32", Encoding::Sop1, &[(Field::Sdst, 126), (Field::Ssrc0, 193)], None);
+                for register in 24..32 {
+                    push(code, "v_mov_b32", Encoding::Vop1, &[(Field::Vdst, register), (Field::Src0, 128)], None);
+                }
+                for register in 0..4 {
+                    let fields = [(Field::Vdst, 24 + register), (Field::Src0, 256 + 8 + register)];
+                    push(code, "v_mov_b32", Encoding::Vop1, &fields, None);
+                    let fields = [(Field::Vdst, 8 + register), (Field::Src0, 256 + 12 + register)];
+                    push(code, "v_mov_b32", Encoding::Vop1, &fields, None);
+                }
+                let fields = [(Field::Vdst, 0), (Field::Src0, 256 + 24), (Field::Src1, 256 + 8), (Field::Src2, 256)];
+                push(code, name, Encoding::Vop3p, &fields, None);
+            })
+            .unwrap();
+            for register in 0..8 {
+                assert_eq!(lanes[register][5], pack(expected) | 0x1234_0000, "{name}, v{register}, {half_sums:?}");
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
+use vireo_gfx::HalfSums;
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::packet::KernelDispatchPacket;
 use vireo_simt::{AccessHook, Memory, Stop, Trap};
@@ -31,6 +32,8 @@ pub struct KernelDispatch<'a> {
     pub isa: &'a str,
     /// The memory that the agent may access.
     pub memory: &'a dyn Memory,
+    /// How products of matrices add up 16 bits.
+    pub half_sums: HalfSums,
     /// The sanitizer.
     pub hook: Option<&'a dyn AccessHook>,
     /// Threads that may run work-groups.

@@ -78,6 +78,7 @@ impl Interpreter {
             local_bytes: packet.group_segment_size,
             scratch_bytes: packet.private_segment_size,
             memory: dispatch.memory,
+            half_sums: dispatch.half_sums,
             hook: dispatch.hook,
             stop: dispatch.stop,
             limit: u64::MAX,

@@ -29,7 +29,7 @@ mod system;
 mod topology;
 mod trace;
 
-pub use vireo_gfx::listing;
+pub use vireo_gfx::{HalfSums, listing};
 use vireo_hsa::hsa_symbols::HsaFunctions;
 pub use vireo_simt::sanitize;
 

@@ -409,6 +409,7 @@ impl Processor<'_> {
             code_segment: segment.id,
             isa: &self.system.topology.isa,
             memory: &view,
+            half_sums: self.system.topology.half_sums,
             hook: hook.as_ref().map(|hook| hook as &dyn AccessHook),
             threads: self.system.threads,
             stop: &self.queue.stop,

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use vireo_hsa::targets::PROCESSORS;
 
 use vireo_core::byte_size;
+use vireo_gfx::HalfSums;
 use vireo_simt::sanitize::Checks;
 
 /// The environment variable that configures the library.
@@ -100,6 +101,8 @@ pub struct Topology {
     /// True if kernels whose packets have no barrier bit run in the opposite order, as far as they are published. Hardware overlaps them,
     /// so programs that need an order and do not ask for it fail.
     pub reorder: bool,
+    /// How products of matrices whose results have 16 bits add up.
+    pub half_sums: HalfSums,
     /// The checks of accesses of kernels. A kernel runs on one thread then, so that reports are the same each time.
     pub sanitize: Checks,
     /// Features that the machine lacks.
@@ -122,6 +125,7 @@ impl Default for Topology {
             peer_links: PeerLinks::Pcie,
             host_writes: HostWrites::Visible,
             reorder: false,
+            half_sums: HalfSums::default(),
             sanitize: Checks::default(),
             without: Vec::new(),
             trace: None,
@@ -213,6 +217,13 @@ impl FromStr for Topology {
                         _ => return Err(wrong("queue or reversed")),
                     }
                 }
+                "half-sums" => {
+                    topology.half_sums = match value {
+                        "pairs" => HalfSums::Pairs,
+                        "once" => HalfSums::Once,
+                        _ => return Err(wrong("pairs or once")),
+                    };
+                }
                 "sanitize" => {
                     topology.sanitize = value.parse().map_err(|error| TopologyError(format!("sanitize: {error}")))?;
                 }
@@ -240,7 +251,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let text = "agents=2, queues=4,queue-size=1024,memory=1GiB,host-memory=2GiB,isa=gfx1201,compute-units=8,\
-                    peer-links=xgmi,host-writes=until-flush,order=reversed,sanitize=memory+init,without=svm+peers,trace=a.json";
+                    peer-links=xgmi,host-writes=until-flush,order=reversed,half-sums=once,sanitize=memory+init,without=svm+peers,trace=a.json";
         let expected = Topology {
             agents: 2,
             queues: 4,
@@ -252,6 +263,7 @@ mod tests {
             peer_links: PeerLinks::Xgmi,
             host_writes: HostWrites::UntilFlush,
             reorder: true,
+            half_sums: HalfSums::Once,
             sanitize: Checks { memory: true, race: false, init: true },
             without: vec![Feature::Svm, Feature::Peers],
             trace: Some(PathBuf::from("a.json")),
@@ -275,6 +287,7 @@ mod tests {
             ("host-writes=until-flush,without=hdp", "without: writes of the host wait until a flush, which needs hdp"),
             ("host-writes=late", "host-writes: `late` is not visible, until-acquire or until-flush"),
             ("sanitize=all", "sanitize: `all` is not one of memory, race, init"),
+            ("half-sums=all", "half-sums: `all` is not pairs or once"),
             ("order=any", "order: `any` is not queue or reversed"),
             (
                 "without=fine",

@@ -30,6 +30,16 @@ pub struct KernelRegisters {
     pub dispatch_id: u64,
 }
 
+/// How products of matrices with results of 16 bits add up 16 products. The documents of the instruction set do not say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HalfSums {
+    /// Two products are added at once, and each such sum is rounded to 16 bits, as by dot products of two.
+    #[default]
+    Pairs,
+    /// All are added as f32 in order, and the sum is rounded to 16 bits once.
+    Once,
+}
+
 /// A dispatch of a kernel.
 #[derive(Clone, Copy)]
 pub struct Dispatch<'a> {
@@ -49,6 +59,8 @@ pub struct Dispatch<'a> {
     pub scratch_bytes: u32,
     /// Device memory.
     pub memory: &'a dyn Memory,
+    /// How products of matrices add up 16 bits.
+    pub half_sums: HalfSums,
     /// The sanitizer.
     pub hook: Option<&'a dyn AccessHook>,
     /// Stops the dispatch.
@@ -175,6 +187,7 @@ impl<'a> Worker<'a> {
             program: dispatch.program,
             local: vec![0; dispatch.local_bytes as usize],
             port: Port::new(dispatch.memory),
+            half_sums: dispatch.half_sums,
             hook: None,
             stop: dispatch.stop,
             limit: dispatch.limit,

@@ -4,6 +4,7 @@ use vireo_hsa::kernel_descriptor::FloatDenormMode;
 use vireo_simt::{GroupHook, Mask, Port, Row, Stop, TrapKind};
 
 use super::Next;
+use super::kernel::HalfSums;
 use crate::isa::operands::{EXEC, VCC};
 use crate::program::Program;
 
@@ -69,6 +70,7 @@ pub(crate) struct Group<'a> {
     /// The memory of the work-group.
     pub(crate) local: Vec<u8>,
     pub(crate) port: Port<'a>,
+    pub(crate) half_sums: HalfSums,
     /// The sanitizer.
     pub(crate) hook: Option<Box<dyn GroupHook + 'a>>,
     pub(crate) stop: &'a Stop,

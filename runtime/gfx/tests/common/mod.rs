@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use object::{Object, ObjectSegment, ObjectSymbol};
 use vireo_gfx::isa::Field;
-use vireo_gfx::{Dispatch, Encoding, Instruction, KernelRegisters, Opcode, Program, run, vector_registers};
+use vireo_gfx::{Dispatch, Encoding, HalfSums, Instruction, KernelRegisters, Opcode, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
 use vireo_simt::{AccessHook, Memory, Pool, Region, Stop, Trap};
 
@@ -121,6 +121,7 @@ impl Kernel {
             local_bytes: self.descriptor.group_segment_fixed_size,
             scratch_bytes: self.descriptor.private_segment_fixed_size,
             memory: &self.memory,
+            half_sums: HalfSums::default(),
             hook: None,
             stop: &stop,
             limit: 50_000_000,
@@ -166,6 +167,7 @@ pub struct Bare<'a> {
     pub entry: usize,
     /// Vector registers, in granules.
     pub granules: u8,
+    pub half_sums: HalfSums,
     pub hook: Option<&'a dyn AccessHook>,
 }
 
@@ -186,6 +188,7 @@ impl<'a> Bare<'a> {
             denormals,
             entry: 0,
             granules: 4,
+            half_sums: HalfSums::default(),
             hook: None,
         }
     }
@@ -220,6 +223,7 @@ impl<'a> Bare<'a> {
             local_bytes: self.local_bytes,
             scratch_bytes: self.scratch_bytes,
             memory: self.memory,
+            half_sums: self.half_sums,
             hook: self.hook,
             stop: &Stop::default(),
             limit: 10_000,

@@ -4,8 +4,9 @@
 use vireo_simt::{Row, TrapKind};
 
 use crate::interp::Next;
+use crate::interp::kernel::HalfSums;
 use crate::interp::lanes::modifiers_of;
-use crate::interp::prim::F16;
+use crate::interp::prim::{self, F16};
 use crate::interp::wave::{Group, Wave};
 use crate::program::{Inst, MODIFIED};
 
@@ -104,6 +105,39 @@ fn multiply(
     Next::Continue
 }
 
+/// The same where results have 16 bits, and the sum is rounded to them after two products each. `load` and `round` make f32 of the words of C, and
+/// the rounded number of a sum, which is exact but for numbers that are too far apart to matter.
+#[inline(always)]
+fn multiply_in_pairs(
+    wave: &mut Wave,
+    inst: &Inst,
+    (a, b): (&Matrix, &Matrix),
+    load: impl Fn(u32) -> f32,
+    round: impl Fn(f64) -> u16,
+    widen: impl Fn(u16) -> f32,
+    store: impl Fn(u16, u32) -> u32,
+) -> Next {
+    let (c, d) = (usize::from(inst.sources[2]), usize::from(inst.result));
+    let mut results = [Row::ZERO; SIDE / 2];
+    for register in 0..SIDE / 2 {
+        for lane in 0..2 * SIDE {
+            let (row, column) = (2 * register + lane / SIDE, lane % SIDE);
+            let mut sum = load(wave.rows[c + register].0[lane]);
+            let mut rounded = 0;
+            for k in (0..SIDE).step_by(2) {
+                let product = |k: usize| f64::from(a[k][row]) * f64::from(b[k][column]);
+                rounded = round(prim::sum_to_odd(product(k) + product(k + 1), f64::from(sum)));
+                sum = widen(rounded);
+            }
+            results[register].0[lane] = store(rounded, wave.rows[d + register].0[lane]);
+        }
+    }
+    for register in 0..SIDE / 2 {
+        wave.rows[d + register] = results[register];
+    }
+    Next::Continue
+}
+
 /// A product of 16-bit values.
 #[inline(always)]
 fn floats(
@@ -153,16 +187,33 @@ pub(super) fn half_of(high: bool, bits: u16, old: u32) -> u32 {
 }
 
 #[inline(always)]
-pub(crate) fn wmma_f16_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+pub(crate) fn wmma_f16_f16(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
     let high = modifiers_of(inst).high >> 2 & 1 == 1;
     let load = |word: u32| F16((word >> if high { 16 } else { 0 }) as u16).to_f32();
+    if group.half_sums == HalfSums::Pairs {
+        if let Err(next) = check(wave, inst, 0) {
+            return next;
+        }
+        let widen = |bits| F16(bits).to_f32();
+        let (a, b) = (halves(wave, inst.sources[0], widen), halves(wave, inst.sources[1], widen));
+        let store = |bits, old| half_of(high, bits, old);
+        return multiply_in_pairs(wave, inst, (&a, &b), load, |sum| F16::of_f64(sum).0, widen, store);
+    }
     floats(wave, inst, |bits| F16(bits).to_f32(), load, |value, old| half_of(high, F16::of_f32(value).0, old))
 }
 
 #[inline(always)]
-pub(crate) fn wmma_bf16_bf16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
+pub(crate) fn wmma_bf16_bf16(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
     let high = modifiers_of(inst).high >> 2 & 1 == 1;
     let load = |word: u32| bf16((word >> if high { 16 } else { 0 }) as u16);
+    if group.half_sums == HalfSums::Pairs {
+        if let Err(next) = check(wave, inst, 0) {
+            return next;
+        }
+        let (a, b) = (halves(wave, inst.sources[0], bf16), halves(wave, inst.sources[1], bf16));
+        let round = |sum: f64| to_bf16(prim::to_odd_f32(sum));
+        return multiply_in_pairs(wave, inst, (&a, &b), load, round, bf16, |bits, old| half_of(high, bits, old));
+    }
     floats(wave, inst, bf16, load, |value, old| half_of(high, to_bf16(value), old))
 }
 
