@@ -81,8 +81,9 @@ fn registers_are_exchanged_and_found_by_a_number() {
     let vop1 = |code: &mut Vec<u32>, name: &str, d, source| {
         push(code, name, Encoding::Vop1, &[(Field::Vdst, d), (Field::Src0, source)], None);
     };
-    let cases: [(&str, u32, [(u32, u32); 2]); 6] = [
-        // Which registers become which.
+    /// An instruction, M0, and which registers become which in two lanes.
+    type Case = (&'static str, u32, [(u32, u32); 2]);
+    let cases: [Case; 6] = [
         ("v_swap_b32", 0, [(2, 4), (4, 2)]),
         ("v_movreld_b32", 3, [(5, 4), (5, 4)]),
         ("v_movrels_b32", 3, [(2, 7), (2, 7)]),
@@ -116,7 +117,7 @@ fn differences_of_bytes_at_four_places() {
     // Some bytes of the reference are zero, and sums are near their limits.
     let input = |register: u32, lane: u32| match register {
         4 => value(4, lane) & [u32::MAX, 0xFF00_FFFF, 0x00FF_00FF, 0][lane as usize % 4],
-        6..10 => value(register, lane) | 0xFE00_FE00 | (lane & 1) * 0x00F0_00F0,
+        6..10 => value(register, lane) | 0xFE00_FE00 | ((lane & 1) * 0x00F0_00F0),
         _ => value(register, lane),
     };
     let bytes = |lane: u32, place: u32| {
@@ -318,7 +319,7 @@ fn sums_of_16_bits_are_rounded_in_pairs_or_once() {
         let input = |register: u32, _: u32| match register {
             // C, in the low halves, and A and B, of which each product is 1/2.
             0..8 => pack(large) | 0x1234_0000,
-            8 | 9 | 10 | 11 => pack(0.5) | pack(0.5) << 16,
+            8..=11 => pack(0.5) | pack(0.5) << 16,
             _ => pack(1.0) | pack(1.0) << 16,
         };
         for (half_sums, expected) in [(HalfSums::Pairs, large), (HalfSums::Once, large + 4.0)] {
@@ -338,8 +339,8 @@ fn sums_of_16_bits_are_rounded_in_pairs_or_once() {
                 push(code, name, Encoding::Vop3p, &fields, None);
             })
             .unwrap();
-            for register in 0..8 {
-                assert_eq!(lanes[register][5], pack(expected) | 0x1234_0000, "{name}, v{register}, {half_sums:?}");
+            for (register, lanes) in lanes.iter().take(8).enumerate() {
+                assert_eq!(lanes[5], pack(expected) | 0x1234_0000, "{name}, v{register}, {half_sums:?}");
             }
         }
     }
