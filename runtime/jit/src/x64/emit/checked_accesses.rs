@@ -14,7 +14,7 @@ use super::super::runtime_layout;
 use super::{Emitter, FailedAccess, Shared};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId};
-use crate::ir::types::{Effect, Width};
+use crate::ir::types::{Effect, Scalar, Width};
 use crate::processor::registers::{LOADED, R11, RAX, RCX, RDX, SCRATCH, VECTOR_LOADED};
 
 // The index is reloaded to the first of them; the others are free.
@@ -41,8 +41,14 @@ impl Emitter<'_> {
         let graph = self.graph;
         let (Some(origins), Some(access)) = (&self.checked, self.access(id)) else { return };
         let node = graph.node(id);
-        let register = match origins.of(graph, node.args[0]) {
-            Kind::Base(register) => Some(register),
+        let base = graph.node(node.args[0]);
+        // Globals whose offset is no multiple of their size have an address of their own.
+        let base = match (base.kind, &base.args[..]) {
+            (Kind::Primitive(Primitive::WrappingAdd, Scalar::I64), [a, b]) if graph.constant(*b).is_some() => *a,
+            _ => node.args[0],
+        };
+        let register = match origins.of(graph, base) {
+            Kind::Base(register) if base == node.args[0] => Some(register),
             // The verifier of bytecode has proved the offsets of globals, which are constants.
             Kind::Globals => return,
             _ => None,
