@@ -99,3 +99,26 @@ fn executables_of_modules_are_disassembled() {
     assert_eq!(library.code, 3);
     assert!(library.stderr.contains("it is not an ELF file for AMD GPUs"), "{}", library.stderr);
 }
+
+/// A kernel with an instruction that the software agent lacks is refused before anything runs, and `explain` and the listing name it.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn an_instruction_that_the_agent_lacks_is_named_before_a_program_runs() {
+    let mut module = std::fs::read(folder("../fixtures/gpu").join("gfx1100/softmax.vmfb")).unwrap();
+    // s_sethalt 0 in place of s_endpgm.
+    let (old, new) = (0xBFB0_0000u32.to_le_bytes(), 0xBF82_0000u32.to_le_bytes());
+    let at = (0..module.len()).step_by(4).find(|at| module[*at..].starts_with(&old)).expect("an end");
+    module[at..at + 4].copy_from_slice(&new);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("m.vmfb"), module).unwrap();
+    let named = "the software agent does not execute s_sethalt (0xbf820000) at 0x";
+
+    let told = vireo(directory.path(), ["explain", "m.vmfb"]);
+    assert!(told.stdout.contains(named) && told.stdout.contains(" of `main_dispatch_0_"), "{}", told.stdout);
+    let run = ["run", "--module=m.vmfb", "--device=amdgpu", "--amdgpu_agent=software", "--input=4x37xf32=1"];
+    let refused = vireo(directory.path(), run);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains(named), "{}", refused.stderr);
+    let listing = vireo(directory.path(), ["disasm", "--gfx", "m.vmfb"]);
+    assert!(listing.stdout.contains(".long 0xbf820000 ; s_sethalt "), "{}", listing.stdout);
+}
