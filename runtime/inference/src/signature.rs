@@ -9,8 +9,6 @@ use vireo_module::convention::{Convention, Kind};
 use vireo_module::declaration::{Declaration, DeclaredType, DeclaredValue};
 use vireo_session::{ExportInfo, InvocationModel, Module, ReflectionAttribute};
 
-use crate::tensor::HostTensor;
-
 /// How many fences the calling model [`InvocationModel::CoarseFences`] has: the last arguments, one to wait for and one to signal.
 pub const FENCES: usize = 2;
 
@@ -70,22 +68,6 @@ impl TensorType {
         self.shape.len() == shape.len()
             && self.shape.iter().zip(shape).all(|(declared, actual)| declared.is_none_or(|size| size == *actual))
     }
-}
-
-impl TensorType {
-    /// True if a program that checks its arguments itself may take a tensor as one of the type: it has the shape and the width of the elements. Whether
-    /// integers have a sign is up to the program.
-    pub fn may_be(&self, tensor: &HostTensor<'_>) -> bool {
-        let class = |of: ElementType| match of.numerical() {
-            numerical if is_integer(numerical) => (of.bit_count(), None),
-            numerical => (of.bit_count(), Some(numerical)),
-        };
-        self.allows_shape(tensor.shape()) && class(self.element_type) == class(tensor.element_type())
-    }
-}
-
-fn is_integer(of: NumericalType) -> bool {
-    matches!(of, NumericalType::INTEGER | NumericalType::INTEGER_SIGNED | NumericalType::INTEGER_UNSIGNED)
 }
 
 impl ValueType {

@@ -14,6 +14,8 @@ use vireo_hal::{
 };
 use vireo_vm::{Obj, Ref};
 
+use crate::signature::TensorType;
+
 /// The elements of a tensor in memory of the host, row by row, borrowed or owned.
 #[derive(Clone, Debug)]
 pub struct HostTensor<'a> {
@@ -337,4 +339,19 @@ impl<T: HostElement> fmt::Debug for Elements<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Elements").field("shape", &self.shape).field("elements", &&**self).finish()
     }
+}
+impl TensorType {
+    /// True if a program that checks its arguments itself may take a tensor as one of the type: it has the shape and the width of the elements. Whether
+    /// integers have a sign is up to the program.
+    pub fn may_be(&self, tensor: &HostTensor<'_>) -> bool {
+        let class = |of: ElementType| match of.numerical() {
+            numerical if is_integer(numerical) => (of.bit_count(), None),
+            numerical => (of.bit_count(), Some(numerical)),
+        };
+        self.allows_shape(tensor.shape()) && class(self.element_type) == class(tensor.element_type())
+    }
+}
+
+fn is_integer(of: NumericalType) -> bool {
+    matches!(of, NumericalType::INTEGER | NumericalType::INTEGER_SIGNED | NumericalType::INTEGER_UNSIGNED)
 }

@@ -100,11 +100,12 @@ fn damaged_files_are_refused_with_place_and_expectation() {
     let start = flatbuffer(&good);
     assert_eq!(start, 4, "the stripped fixture has no zip header");
 
-    assert_eq!(
-        refusal(&[]),
-        "INVALID_ARGUMENT: module: at 0x0: the file ends after 0 bytes: expected the size of a module's FlatBuffer"
+    assert_eq!(refusal(&[]), "INVALID_ARGUMENT: module: the file is empty, not a module");
+    assert!(refusal(b"hello, I am not a module").contains("the file is a text, not a module"));
+    assert!(
+        refusal(b"\x01").contains("at 0x0: the file ends after 1 bytes: expected the size of a module's FlatBuffer")
     );
-    assert!(refusal(b"hello, I am not a module").contains("not a module file, or cut short"));
+    assert!(refusal(b"\x7F\x03\x01\x02 \x05\x06\x07").contains("not a module file, or cut short"));
     let cut = refusal(&good[..good.len() / 4]);
     assert!(cut.contains("at 0x0: expected a FlatBuffer of"), "{cut}");
 
