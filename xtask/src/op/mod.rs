@@ -36,7 +36,7 @@ NAME is the mnemonic of an op: clamp.i32 (vm.clamp.i32 and clamp_i32 are the sam
   --check       changes no file; fails if a snapshot is not what it should be
   --release     optimised builds, in which programs use the threaded dispatcher and the examples run on handlers that jump
   --self-test   adds made-up ops to a copy of the workspace with this command alone, and runs the tests of the runtime there, optimised,
-                `handlers`, and with FOLDER `soft FOLDER`
+                and with FOLDER `handlers` and `soft FOLDER`, too
 
 Exit codes: 0 done; 1 a spec, an example, a build or, with --check, a snapshot is wrong; 2 the arguments are";
 

@@ -59,8 +59,8 @@ const MADE_UP: [(&str, &str, &str); 3] = [
 ];
 
 /// Adds the ops to a copy, and runs the tests of the runtime and of what generates it there. They are optimised, so this is also how the
-/// threaded dispatcher, which only such builds choose, is tested. What else has to be looked at in an optimised build is looked at there, so that there is
-/// one: the handlers, and with `soft` the software libraries, which are put into that folder.
+/// threaded dispatcher, which only such builds choose, is tested. With `soft`, what else has to be looked at in an optimised build is
+/// looked at there, so that there is one: the handlers, and the software libraries, which are put into that folder.
 pub fn self_test(soft: Option<&Path>) -> Result<(), Failure> {
     let wrong = |error: io::Error| Failure::Wrong(error.to_string());
     let copy = target().join("op-self-test");
@@ -106,8 +106,8 @@ pub fn self_test(soft: Option<&Path>) -> Result<(), Failure> {
             elsewhere.join(" ")
         )));
     }
-    run(&copy, &["run", "--quiet", "--package", "xtask", "--", "handlers"])?;
     if let Some(folder) = soft {
+        run(&copy, &["run", "--quiet", "--package", "xtask", "--", "handlers"])?;
         let folder = workspace().join(folder);
         run(&copy, &["run", "--quiet", "--package", "xtask", "--", "soft", &folder.to_string_lossy()])?;
     }
