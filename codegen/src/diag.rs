@@ -71,7 +71,7 @@ pub(crate) fn column_of(line: &str, offset: usize) -> usize {
     line[..offset].chars().count() + 1
 }
 
-/// The offset of the value behind the key with which a line begins, or of the first word.
+/// The offset of the value after the key with which a line begins, or of the first word.
 fn value_of(line: &str) -> usize {
     let text = line.trim_start();
     let text = text.strip_prefix("- ").unwrap_or(text).trim_start();

@@ -88,7 +88,7 @@ pub struct BenchmarkArguments {
     /// measurement.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub dispatch_statistics: bool,
-    /// What to list instead.
+    /// Lists instead of measurements.
     #[command(flatten)]
     pub listing: ListingArguments,
     /// Modules and devices.

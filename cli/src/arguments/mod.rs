@@ -141,7 +141,7 @@ pub struct ProgramArguments {
     /// Where parameters come from.
     #[command(flatten)]
     pub parameters: ParameterArguments,
-    /// What programs may do.
+    /// The limits of programs.
     #[command(flatten)]
     pub policy: PolicyArguments,
 }

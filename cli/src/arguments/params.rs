@@ -117,7 +117,7 @@ pub struct ParamsDumpArguments {
     /// Write the contents of a parameter to a file. May be repeated.
     #[arg(long, value_name = "[SCOPE::]KEY=FILE")]
     pub extract: Vec<String>,
-    /// What to show.
+    /// The archives.
     #[command(flatten)]
     pub parameters: ParameterArguments,
 }

@@ -68,7 +68,7 @@ pub struct RunArguments {
     /// How results are compared with expected ones.
     #[command(flatten)]
     pub comparison: Comparison,
-    /// What to list instead.
+    /// Lists instead of a call.
     #[command(flatten)]
     pub listing: ListingArguments,
     /// Modules and devices.

@@ -4,7 +4,7 @@ use vireo::vmfb::FileKind;
 
 const COMPILE: &str = "compile it first: iree-compile --iree-hal-target-device=local --iree-hal-local-target-device-backends=llvm-cpu {file} -o model.vmfb";
 
-/// What to do with the file called `name`.
+/// The advice for the file called `name`.
 pub fn hint(kind: FileKind, name: &str) -> String {
     let hint = match kind {
         FileKind::Compressed("gzip") => "decompress it first: gunzip {file}",

@@ -78,7 +78,7 @@ impl Entry {
                 return (self.line(index), column + 1);
             }
             left -= count;
-            // The end of the text is behind its last line.
+            // The end of the text is after its last line.
             if left == 0 && offset >= text.trim_end().len() {
                 return (self.line(index), line.trim_end().chars().count() + 1);
             }

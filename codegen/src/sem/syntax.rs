@@ -32,7 +32,7 @@ pub struct Call {
     pub name_at: usize,
     /// The operands, the receiver first.
     pub operands: Vec<Syntax>,
-    /// The `?` behind the call, if there is one.
+    /// The `?` after the call, if there is one.
     pub question: Option<usize>,
 }
 
@@ -187,7 +187,7 @@ impl<'t> Parser<'t> {
         let mut end = 0;
         for (index, c) in rest.char_indices() {
             let next_is_digit = rest[index + c.len_utf8()..].starts_with(|c: char| c.is_ascii_digit());
-            // A sign belongs to the number behind the exponent of a decimal one.
+            // A sign belongs to the number after the exponent of a decimal one.
             let is_sign = matches!(c, '+' | '-') && rest[..index].ends_with(['e', 'E']) && !rest.starts_with("0x");
             if !(is_name(c) || c.is_ascii_digit() || next_is_digit && (c == '.' || is_sign)) {
                 break;

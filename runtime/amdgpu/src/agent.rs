@@ -32,7 +32,7 @@ pub struct Pool {
     flags: MemoryPoolFlags,
 }
 
-/// What a dispatch may ask of a GPU.
+/// The limits of a dispatch on a GPU.
 #[derive(Clone, Copy, Debug)]
 pub struct DispatchLimits {
     /// Bytes of memory of a work-group at most.
@@ -88,7 +88,7 @@ pub struct GpuAgent {
     pub node: u32,
     /// Most packets of a queue.
     pub queue_max_size: u32,
-    /// What a dispatch may ask of it.
+    /// The limits of a dispatch.
     pub limits: DispatchLimits,
     /// Its own memory.
     pub local: Pool,

@@ -38,7 +38,7 @@ impl StagingSlots {
     /// Waits for a slot.
     ///
     /// # Errors
-    /// What ends the call meanwhile.
+    /// The limits that may end the call meanwhile.
     fn take(&self) -> Result<Slot<'_>> {
         /// How often the limits of the call are looked at.
         const WHILE: Duration = Duration::from_millis(10);

@@ -18,7 +18,7 @@ pub struct GpuExecutable {
     pub target: String,
     /// Its kernels, in the order of their ordinals.
     pub kernels: Vec<GpuKernel>,
-    /// What its code has that the software agent does not execute: mnemonics with their offsets and kernels. The agent refuses to load such an
+    /// The instructions that the software agent does not execute: mnemonics with their offsets and kernels. The agent refuses to load such an
     /// executable; GPUs run it. Empty in builds without the agent.
     pub software_agent_lacks: Vec<String>,
 }
@@ -68,7 +68,7 @@ impl GpuExecutable {
     }
 }
 
-/// What the software agent does not execute of a code object; nothing of one for processors that it does not run at all.
+/// The instructions of a code object that the software agent does not execute; none of one for processors that it does not run at all.
 #[cfg(feature = "software-agents")]
 fn software_agent_lacks(code_object: &[u8]) -> Vec<String> {
     let lacking = vireo_softhsa::listing::lacking(code_object).unwrap_or_default();

@@ -43,7 +43,7 @@ pub struct Mnemonics {
 /// Mnemonics that are left out.
 #[derive(Clone, Debug)]
 pub struct LeftOut {
-    /// What they are, `of_vertices`.
+    /// Their purpose, `of_vertices`.
     pub name: String,
     /// The mnemonics.
     pub names: Vec<String>,
@@ -410,7 +410,7 @@ pub struct Instruction {
     pub doc: String,
     /// The semantics of the instruction.
     pub body: Body,
-    /// What it does with the modifier `clamp`, if its result is an integer that saturates.
+    /// Its result with the modifier `clamp`, if its result is an integer that saturates.
     pub clamped: Option<Vec<(String, LaneExpr)>>,
     /// Values of operands and results, as written.
     pub examples: Vec<Vec<(String, u64)>>,

@@ -45,7 +45,7 @@ pub trait KernelSource: Debug + Send + Sync {
         function: ExecutableFunction,
     ) -> Result<DispatchTarget<'a>>;
 
-    /// What a dispatch may ask of the device.
+    /// The limits of a dispatch.
     fn limits(&self) -> DispatchLimits;
 
     /// The driver's own kernels.

@@ -36,7 +36,7 @@ use crate::target::QueueWait;
 /// The epoch signal begins here and counts down.
 const INITIAL_EPOCH_VALUE: i64 = i64::MAX / 2;
 
-/// What the epoch signal of a queue that failed is set to, so that all waits for it end: less than any epoch has, and positive, since PM4
+/// The value of the epoch signal of a queue that failed, so that all waits for it end: less than any epoch has, and positive, since PM4
 /// commands compare without the sign.
 const FAILED_EPOCH_VALUE: i64 = 1 << 32;
 
@@ -134,7 +134,7 @@ impl Job<PacketQueue> for ProgramJob {
     }
 }
 
-/// What packets are put together in.
+/// The memory in which packets are put together.
 pub(crate) struct Packets {
     kernargs: KernargRing,
     packets: Vec<PacketBytes>,
@@ -167,7 +167,7 @@ pub(crate) struct PacketQueue {
     frequency: OnceLock<u64>,
     patience: Duration,
     _kernargs: DeviceMemory,
-    /// What its packets were recorded for. They use its kernels, also after the device is gone.
+    /// The source of its kernels, which packets use, also after the device is gone.
     _source: Arc<dyn KernelSource>,
 }
 

@@ -45,7 +45,7 @@ impl Default for QueueOptions {
 /// A queue of an agent.
 pub(crate) type QueueCore = Core<PacketQueue>;
 
-/// What a queue is made of, and made anew of.
+/// The parts of which a queue is made, and made anew.
 struct Recipe {
     agent: Arc<GpuAgent>,
     sizes: Sizes,
@@ -59,7 +59,7 @@ impl Recipe {
     }
 }
 
-/// What took the place of a queue that was ended.
+/// The queue in place of one that was ended.
 #[derive(Default)]
 struct Later {
     owner: Option<Owner<PacketQueue>>,
@@ -68,7 +68,7 @@ struct Later {
 
 /// A queue of a device. If the driver ends it, because a call was over before its kernel was, the next one who submits gets a new one.
 pub struct HostQueue {
-    /// What it is at first. It stays, so that nothing is locked to submit to it.
+    /// The first queue. It stays, so that nothing is locked to submit to it.
     first: Owner<PacketQueue>,
     later: Mutex<Later>,
     recipe: Recipe,
@@ -138,7 +138,7 @@ impl HostQueue {
             return CoreRef::Later(owner.core().clone());
         }
         let Ok(owner) = self.recipe.start() else {
-            // What is submitted to it fails, and says why it ended.
+            // Submissions to it fail, and say why it ended.
             return CoreRef::First(self.first.core());
         };
         if let Some(observer) = &later.observer {

@@ -24,7 +24,7 @@
 //! | `entries`, `spare`, `feed`, `settled`, `threads` | all of them | nothing is called |
 //! | of a parked operation | who signals what it waits for | nothing is called |
 //!
-//! What follows from that: work that becomes ready by a completion is not submitted by the completion thread but by the feeder of its own
+//! It follows that work that becomes ready by a completion is not submitted by the completion thread but by the feeder of its own
 //! queue. A submission is completed by the thread of its own queue, also if it has to wait for what it depends on to be signaled. What
 //! packets refer to (the clocks of other queues, programs, buffers, memory for arguments) belongs to their entry until they have run, or
 //! have been stopped. Code of the host (callbacks, observers, what is done after an operation) may panic: that is caught where it is

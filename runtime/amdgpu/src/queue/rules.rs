@@ -4,11 +4,11 @@
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Who signals a timeline does not submit what waited for it, but leaves it to the feeder of its queue.
+    /// A thread that signals a timeline does not submit the operations that waited for it, but leaves them to the feeders of their queues.
     SignalsDoNotSubmit,
     /// A submission owns the signals that its packets wait for until it has run.
     EntriesOwnWaits,
-    /// What ends a call ends its wait for room.
+    /// The end of a call ends its wait for room.
     LimitsEndBackPressure,
     /// A submission that is cut short still has all of its parts: others may wait for the last one.
     CutsKeepEpochs,

@@ -1,4 +1,4 @@
-//! What the core of a queue takes of the standard library to lock, to wait and to start threads. The model checker of `tests/model` puts
+//! The parts of the standard library with which the core of a queue locks, waits and starts threads. The model checker of `tests/model` puts
 //! its own in this place, so the core names no others.
 
 use std::io;

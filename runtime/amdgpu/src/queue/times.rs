@@ -146,7 +146,7 @@ impl QueueTimes {
                 workgroups: *workgroups,
                 times: ran,
             };
-            // What it does is its own: the others are told all the same.
+            // If one panics, the others are told all the same.
             let _ = guarded("an observer of times", || observer.dispatch(&time));
         }
         let time = SubmissionTime {

@@ -14,13 +14,13 @@ use crate::queue::core::{Clock, Core, Hardware, Job, Part, SubmissionPoint, Work
 use crate::queue::sync::pass_until;
 use crate::status::{Result, Status};
 
-/// What all threads of an execution share.
+/// The state that all threads of an execution share.
 #[derive(Default)]
 pub struct World {
     /// Counts changes, for those that wait for any.
     version: Mutex<u64>,
     changed: Condvar,
-    /// What should not have happened. A lock of the system, under which nothing is scheduled.
+    /// The violations so far. A lock of the system, under which nothing is scheduled.
     violations: std::sync::Mutex<Vec<String>>,
     /// Whether kernels end that the host holds.
     lets_end: AtomicBool,
@@ -91,7 +91,7 @@ impl Clock for ModelClock {
     }
 }
 
-/// What a kernel does at its end.
+/// The effect of a kernel at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     Ends,
@@ -153,7 +153,7 @@ impl Job<ModelQueue> for Arc<Operation> {
 pub struct Packet {
     /// The clock that it polls: as memory, which is not owned.
     wait: Option<(Weak<ModelClock>, u64)>,
-    /// What it runs, with the part.
+    /// The packets that it runs, with the part.
     kernel: Option<(Arc<Operation>, Weak<Memory>, u64)>,
     completes: bool,
 }
@@ -171,7 +171,7 @@ struct Ring {
     is_woken: bool,
 }
 
-/// What the queue and its thread share.
+/// The state that the queue and its thread share.
 struct Shared {
     world: Arc<World>,
     clock: Arc<ModelClock>,
@@ -182,7 +182,7 @@ struct Shared {
 
 impl Shared {
     fn change(&self) {
-        // Who is about to wait has looked before, or waits after this.
+        // A thread that is about to wait has looked before, or waits after this.
         drop(lock(&self.ring));
         self.changed.notify_all();
         self.world.change();

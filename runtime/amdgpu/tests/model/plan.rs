@@ -28,7 +28,7 @@ pub fn executions() -> usize {
     EXECUTIONS.take()
 }
 
-/// What an operation waits for.
+/// The waits of an operation.
 #[derive(Clone, Copy, Debug)]
 enum Wait {
     Operation(usize),
@@ -36,7 +36,7 @@ enum Wait {
     Gate(usize),
 }
 
-/// What a callback of the host does once an operation has ended.
+/// The effect of a callback of the host once an operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Callback {
     Nothing,
@@ -69,7 +69,7 @@ struct Planned {
 /// The queues of a device, which end with it.
 struct Device(Vec<Owner<ModelQueue>>);
 
-/// What the host learns of operations.
+/// The outcomes of operations that the host has seen.
 #[derive(Default)]
 struct Told {
     /// A lock of the system, under which nothing is scheduled: outcomes, and how often each operation was reclaimed.
@@ -226,7 +226,7 @@ pub fn execute() {
             }
         })
     });
-    // Who drops a device waits for what it runs.
+    // A thread that drops a device waits for the work that it runs.
     let kept = is_held.then(|| devices.clone());
     drop(devices);
     let of_host = (world.clone(), gates.clone());

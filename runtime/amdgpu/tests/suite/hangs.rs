@@ -31,7 +31,7 @@ fn dispatch(device: &Arc<dyn Device>, index: u32, wait: &[Timepoint], signal: &[
         .expect("submits");
 }
 
-/// Fills the ring of queue 1 with a chain of barriers that begins behind a point, on a thread.
+/// Fills the ring of queue 1 with a chain of barriers that begins after a point, on a thread.
 fn fill_ring(device: &Arc<dyn Device>, behind: Timepoint, chain: Arc<dyn Semaphore>) -> thread::JoinHandle<()> {
     let device = device.clone();
     thread::spawn(move || {

@@ -131,7 +131,7 @@ fn set(wave: &mut Wave, inst: &Inst, value: u32) -> Next {
 }
 
 pub(crate) fn set_register(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    // What the encoding has as its result is the source.
+    // The field of the result has the source.
     let value = if inst.result == SINK { 0 } else { wave.scalars[usize::from(inst.result)] };
     set(wave, inst, value)
 }

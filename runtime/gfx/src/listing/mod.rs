@@ -90,7 +90,7 @@ struct Code<'a> {
     bytes: &'a [u8],
 }
 
-/// What a kernel or function has that the interpreter lacks.
+/// The instructions of a kernel or function that the interpreter lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lacking {
     /// The name of the kernel or function.
@@ -110,7 +110,7 @@ impl fmt::Display for Lacking {
     }
 }
 
-/// What the kernels and functions of a code object for gfx11 have that the interpreter lacks, each mnemonic once for a function.
+/// The instructions of the kernels and functions of a code object for gfx11 that the interpreter lacks, each mnemonic once for a function.
 ///
 /// # Errors
 /// If the bytes are not such a file.

@@ -143,7 +143,7 @@ pub struct Missing {
     pub address: u64,
     /// Its mnemonic, or the word that is unknown.
     pub mnemonic: String,
-    /// What is not implemented of an instruction that is known.
+    /// The part of a known instruction that is not implemented.
     pub what: Option<String>,
 }
 

@@ -110,7 +110,7 @@ impl FileKind {
         })
     }
 
-    /// What can be done with such a file, if anything can.
+    /// The next step for the owner of such a file, if there is one.
     pub fn advice(self) -> Option<&'static str> {
         Some(match self {
             FileKind::Compressed(_) => "decompress it first",

@@ -57,11 +57,6 @@ impl Backend {
     fn commits_early(&self) -> bool {
         self.is_gpu
     }
-
-    /// Whether a deallocation whose wait fails takes the memory all the same, once nothing can use it any more.
-    fn releases_after_failures(&self) -> bool {
-        self.is_gpu
-    }
 }
 
 fn create(uri: &str) -> Arc<dyn Device> {

@@ -30,14 +30,14 @@ struct Begun<H: Hardware> {
     parts: u64,
 }
 
-/// What admission changes.
+/// The state that admission changes.
 pub(super) struct Admission<H: Hardware> {
     /// The epoch of the next part.
     next_epoch: u64,
     frontier: Frontier,
     builder: H::Builder,
     begun: Option<Begun<H>>,
-    /// What is begun afterwards; none for what was taken out again.
+    /// The submissions that begin afterwards; none in place of one that was taken out again.
     line: VecDeque<Option<Box<Submission<H>>>>,
     /// How many submissions came to the line, and how many of them are with the hardware or were taken out.
     came: u64,
@@ -170,7 +170,7 @@ impl<H: Hardware> Core<H> {
 
     /// Begins a submission: from here on others can wait for its epoch.
     fn begin(&self, admission: &mut Admission<H>, mut submission: Box<Submission<H>>) {
-        // What the queue knows already needs no packet.
+        // Points that the queue knows to be reached need no packet.
         submission.device.retain(|point| !admission.frontier.has_reached(point.clock.queue(), point.epoch));
         keep_latest(&mut submission.device);
         for point in &submission.device {
@@ -194,7 +194,7 @@ impl<H: Hardware> Core<H> {
         match self.try_advance(admission) {
             Ok(is_done) => is_done,
             Err(status) => {
-                // What is not published cannot complete, so the queue is of no use any more.
+                // Packets that are not published cannot complete, so the queue is of no use any more.
                 self.fail(status);
                 false
             }

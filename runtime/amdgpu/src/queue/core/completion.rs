@@ -25,7 +25,7 @@ const LATE: Duration = Duration::from_millis(10);
 const GRACE: Duration = Duration::from_millis(50);
 const MOST_GRACE: Duration = Duration::from_secs(1);
 
-/// What ends the submission in front.
+/// The limits that end the submission in front.
 #[derive(Default)]
 struct Watch {
     /// Its limits.
@@ -134,7 +134,7 @@ impl<H: Hardware> Core<H> {
     fn drain(self: &Arc<Self>, drained: u64) -> u64 {
         use super::Clock;
         let completed = self.hardware.clock().completed();
-        // What observers do is theirs.
+        // A panic of an observer changes nothing here.
         let _ = guarded("an observer of times", || self.hardware.report(completed));
         let mut last = drained;
         loop {
@@ -172,7 +172,7 @@ impl<H: Hardware> Core<H> {
     pub(super) fn settle(&self, queue: Hold<H>, submission: Box<Submission<H>>, outcome: Result<()>) {
         let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
         settled.push((queue, submission, outcome));
-        // Who was first has woken the thread, which takes all of them.
+        // The first one wakes the thread, which takes all of them.
         let is_first = settled.len() == 1;
         drop(settled);
         if is_first {
@@ -189,7 +189,7 @@ impl<H: Hardware> Core<H> {
     }
 
     /// Fails all submissions, and lets go of who waits for the queue. Those that the hardware has are failed whatever an admission does
-    /// meanwhile; it finds the failure at its next step, and then what it has left behind is failed.
+    /// meanwhile; it finds the failure at its next step, and then the rest of its entries fail.
     fn fail_all(&self) {
         let entries = std::mem::take(&mut *self.entries());
         self.fail_each(entries.into_iter().filter_map(|entry| entry.submission));
@@ -214,7 +214,8 @@ pub(super) fn complete<H: Hardware>(mut submission: Box<Submission<H>>, outcome:
     submission.release();
     let Submission { signal, reclaim, failure, .. } = &mut *submission;
     let mut outcome = outcome.and(failure.take().map_or(Ok(()), Err));
-    if let Some(reclaim) = reclaim.take() {
+    // An operation that failed has not happened, so nothing is done after it.
+    if let Some(reclaim) = reclaim.take().filter(|_| outcome.is_ok()) {
         outcome = outcome.and(guarded("what is done after an operation", reclaim).and_then(|outcome| outcome));
     }
     for point in signal.iter() {

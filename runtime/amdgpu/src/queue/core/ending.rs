@@ -89,7 +89,7 @@ impl<H: Hardware> Drop for Owner<H> {
         let threads = core.threads.clone();
         let mut running = threads.lock();
         while *running != 0 {
-            // What is held back may wait for what the caller does next. The threads end by themselves then.
+            // Submissions that are held back may wait for what the caller does next. The threads end by themselves then.
             if core.is_held() || scope.check().is_err() || core.hardware.patience().is_some_and(is_long) {
                 return;
             }

@@ -10,7 +10,7 @@ use crate::limits::scope::Scope;
 use crate::queue::sync;
 use crate::status::Result;
 
-/// What became ready, with the outcome of what it waited for.
+/// An operation that became ready, with the outcome of its waits.
 struct Ready<H: Hardware> {
     queue: Hold<H>,
     request: Request<H::Job>,
@@ -18,7 +18,7 @@ struct Ready<H: Hardware> {
     outcome: Result<()>,
 }
 
-/// What the feeder has to do.
+/// The work of the feeder.
 pub(super) struct Feed<H: Hardware> {
     ready: VecDeque<Ready<H>>,
     /// Whether there is something in the line whose submitter does not wait.

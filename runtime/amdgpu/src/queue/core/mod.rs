@@ -46,7 +46,7 @@ pub(crate) trait Clock: fmt::Debug + Send + Sync + 'static {
     fn completed(&self) -> u64;
 }
 
-/// What packets do, and what they use until they have run.
+/// A job: the work of packets, and all that they use until they have run.
 pub(crate) trait Work: Default + Send + 'static {
     /// Parts that run one after the other, each of which completes by itself; at least one.
     fn parts(&self) -> u64;
@@ -55,7 +55,7 @@ pub(crate) trait Work: Default + Send + 'static {
     fn release(&mut self);
 }
 
-/// What a submission is to do, before it is known where its memory is.
+/// The work of a submission, before it is known where its memory is.
 pub(crate) trait Job<H: Hardware>: Send + 'static {
     /// The same, borrowed.
     type Ref<'a>: Copy;
@@ -72,9 +72,9 @@ pub(crate) trait Job<H: Hardware>: Send + 'static {
 pub(crate) struct Part<'a, H: Hardware> {
     /// How many parts the queue has completed once this one has.
     pub(crate) epoch: u64,
-    /// What it waits for.
+    /// The points that it waits for.
     pub(crate) waits: &'a [SubmissionPoint<H::Clock>],
-    /// What it does; none to do nothing.
+    /// Its work; none to do nothing.
     pub(crate) work: Option<(&'a H::Work, u64)>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
     type Clock: Clock;
     type Work: Work;
     type Job: Job<Self>;
-    /// What packets are put together in.
+    /// The memory in which packets are put together.
     type Builder: Send + 'static;
 
     /// Waits that are published together at most.
@@ -145,7 +145,7 @@ pub(crate) struct SubmissionPoint<C> {
     /// The queue, of which a waiter owns the clock and nothing else.
     pub(crate) clock: Arc<C>,
     pub(crate) epoch: u64,
-    /// What has completed before it.
+    /// The submissions that have completed before it.
     frontier: Frontier,
 }
 
@@ -182,7 +182,7 @@ pub(crate) struct Submission<H: Hardware> {
     /// The submissions that its packets wait for. They poll the clocks of these, which stay until the packets have run.
     device: Vec<SubmissionPoint<H::Clock>>,
     work: H::Work,
-    /// What is done once it has completed, before the points are signaled.
+    /// A function that runs once it has completed without a failure, before the points are signaled.
     reclaim: Option<Reclaim>,
     /// Why it failed before it ran, if it did: it completes as one that did nothing, after what it waits for.
     failure: Option<Status>,

@@ -17,13 +17,13 @@ use crate::queue::sync::Mutex;
 use crate::semaphore::own;
 use crate::status::{Result, Status, StatusCode};
 
-/// What the host does on behalf of a queue; it gets the points that are signaled afterwards.
+/// A function of the host that runs on behalf of a queue; it gets the points that are signaled afterwards.
 pub(crate) type HostAction = Box<dyn FnOnce(&[Timepoint]) -> Result<()> + Send>;
 
-/// What is done when a submission has completed.
+/// A function that runs when a submission has completed without a failure.
 pub(crate) type Reclaim = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// What a submission does.
+/// The work of a submission.
 pub(crate) enum Payload<J> {
     /// Nothing: it only orders others.
     Barrier,
@@ -39,9 +39,9 @@ pub(crate) struct Request<J> {
     pub(crate) wait: Vec<Timepoint>,
     /// The points it signals.
     pub(crate) signal: Vec<Timepoint>,
-    /// What it does.
+    /// Its work.
     pub(crate) payload: Payload<J>,
-    /// What is done once it has completed, before the points are signaled.
+    /// A function that runs once it has completed without a failure, before the points are signaled.
     pub(crate) reclaim: Option<Reclaim>,
 }
 
@@ -174,7 +174,7 @@ impl<H: Hardware> Core<H> {
                 continue;
             }
             match own::<SubmissionPoint<H::Clock>>(point).and_then(|own| own.pending(point.value)) {
-                // What comes later in a queue begins after all that came before.
+                // A later submission of a queue begins after all earlier ones.
                 Some(other) if Arc::ptr_eq(&other.clock, self.hardware.clock()) => submission.waits.push(point.clone()),
                 Some(other) if other.is_reached() => submission.waits.push(point.clone()),
                 Some(other) if self.hardware.can_wait_for(&other.clock) => {
