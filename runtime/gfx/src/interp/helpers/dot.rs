@@ -61,9 +61,20 @@ pub(crate) fn dot8_u32_u4(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Ne
     integers::<4>(wave, inst, None)
 }
 
+/// The bits of a bf16, or of a zero of its sign if it is subnormal.
+#[inline(always)]
+fn flush_bf16(bits: u16) -> u16 {
+    if bits & 0x7F80 == 0 { bits & 0x8000 } else { bits }
+}
+
 /// The third source and both products, as f32. Which halves of the others the products are of, and their signs, is in bits of the modifiers.
 #[inline(always)]
-fn singles(wave: &mut Wave, inst: &Inst, convert: impl Fn(u16) -> f32, plain: bool) -> Next {
+fn singles(
+    wave: &mut Wave,
+    inst: &Inst,
+    (convert, flush_bits): (impl Fn(u16) -> f32, impl Fn(u16) -> u16),
+    plain: bool,
+) -> Next {
     let modifiers = modifiers_of(inst);
     let rows: [Row; 3] = sources(wave, inst);
     // The short encoding has no modifiers: the products are of the low halves and of the high ones.
@@ -78,7 +89,7 @@ fn singles(wave: &mut Wave, inst: &Inst, convert: impl Fn(u16) -> f32, plain: bo
     let flush_half = wave.denormals_16_64.flush_sources;
     let half = |lane: usize, source: usize, product: usize| {
         let bits = (rows[source].0[lane] >> (16 * (high[product] >> source & 1))) as u16;
-        let value = convert(if flush_half { prim::flush_f16(bits) } else { bits });
+        let value = convert(if flush_half { flush_bits(bits) } else { bits });
         if neg[product] >> source & 1 == 1 { -value } else { value }
     };
     let row = Row::from_fn(|lane| {
@@ -95,37 +106,38 @@ fn singles(wave: &mut Wave, inst: &Inst, convert: impl Fn(u16) -> f32, plain: bo
 
 #[inline(always)]
 pub(crate) fn dot2_f32_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    singles(wave, inst, |bits| F16(bits).to_f32(), false)
+    singles(wave, inst, (|bits| F16(bits).to_f32(), prim::flush_f16), false)
 }
 
 #[inline(always)]
 pub(crate) fn dot2_f32_bf16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    singles(wave, inst, bf16, false)
+    singles(wave, inst, (bf16, flush_bf16), false)
 }
 
 /// The decoder has made the old result the third source.
 #[inline(always)]
 pub(crate) fn dot2acc_f32_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    singles(wave, inst, |bits| F16(bits).to_f32(), true)
+    singles(wave, inst, (|bits| F16(bits).to_f32(), prim::flush_f16), true)
 }
 
-/// The same with a sum of 16 bits, of which `add` makes the next one by a product.
+/// The same with a sum of 16 bits, of which `add` makes the next one by a product, and `flush_half` a zero if it is subnormal.
 #[inline(always)]
-fn halves(wave: &mut Wave, inst: &Inst, add: impl Fn(u16, u16, u16) -> u16) -> Next {
+fn halves(wave: &mut Wave, inst: &Inst, flush_half: impl Fn(u16) -> u16, add: impl Fn(u16, u16, u16) -> u16) -> Next {
     let modifiers = modifiers_of(inst);
     if modifiers.neg | modifiers.abs | modifiers.high & 3 != 0 || modifiers.clamp {
         return wave.trapped(TrapKind::NotImplemented("modifiers of a dot product of 16 bits".into()), None);
     }
-    if wave.denormals_16_64.any() {
-        return wave.trapped(TrapKind::NotImplemented("a dot product that flushes subnormals".into()), None);
-    }
+    let flush = wave.denormals_16_64;
+    let source = |bits: u16| if flush.flush_sources { flush_half(bits) } else { bits };
     let rows: [Row; 3] = sources(wave, inst);
     let old = wave.rows[usize::from(inst.result)];
     let row = Row::from_fn(|lane| {
-        let mut sum = (rows[2].0[lane] >> (16 * (modifiers.high >> 2 & 1))) as u16;
+        let mut sum = source((rows[2].0[lane] >> (16 * (modifiers.high >> 2 & 1))) as u16);
         for shift in [0, 16] {
-            sum = add((rows[0].0[lane] >> shift) as u16, (rows[1].0[lane] >> shift) as u16, sum);
+            let product = [0, 1].map(|index: usize| source((rows[index].0[lane] >> shift) as u16));
+            sum = add(product[0], product[1], sum);
         }
+        let sum = if flush.flush_results { flush_half(sum) } else { sum };
         half_of(modifiers.result_high, sum, old.0[lane])
     });
     write(wave, inst, &row)
@@ -133,13 +145,13 @@ fn halves(wave: &mut Wave, inst: &Inst, add: impl Fn(u16, u16, u16) -> u16) -> N
 
 #[inline(always)]
 pub(crate) fn dot2_f16_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    halves(wave, inst, |a, b, sum| prim::fma(F16(a), F16(b), F16(sum)).0)
+    halves(wave, inst, prim::flush_f16, |a, b, sum| prim::fma(F16(a), F16(b), F16(sum)).0)
 }
 
 /// The product is exact as f32, and so is the sum as f64 but for numbers that are too far apart to matter.
 #[inline(always)]
 pub(crate) fn dot2_bf16_bf16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    halves(wave, inst, |a, b, sum| {
+    halves(wave, inst, flush_bf16, |a, b, sum| {
         let total = prim::sum_to_odd(f64::from(bf16(a)) * f64::from(bf16(b)), f64::from(bf16(sum)));
         to_bf16(prim::to_odd_f32(total))
     })
@@ -148,16 +160,18 @@ pub(crate) fn dot2_bf16_bf16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) ->
 /// The old result, which the decoder has made the third source, plus the products of both halves.
 #[inline(always)]
 pub(crate) fn pk_fmac_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    if wave.denormals_16_64.any() {
-        return wave.trapped(TrapKind::NotImplemented("packed f16 that flushes subnormals".into()), None);
-    }
+    let flush = wave.denormals_16_64;
     let rows: [Row; 3] = sources(wave, inst);
     let mut row = Row::ZERO;
     for lane in 0..LANES {
-        let [a, b, c] = [rows[0].0[lane], rows[1].0[lane], rows[2].0[lane]];
-        let low = prim::fma(F16(a as u16), F16(b as u16), F16(c as u16)).0;
-        let high = prim::fma(F16((a >> 16) as u16), F16((b >> 16) as u16), F16((c >> 16) as u16)).0;
-        row.0[lane] = u32::from(low) | u32::from(high) << 16;
+        for shift in [0, 16] {
+            let half = |source: usize| {
+                let bits = (rows[source].0[lane] >> shift) as u16;
+                F16(if flush.flush_sources { prim::flush_f16(bits) } else { bits })
+            };
+            let sum = prim::fma(half(0), half(1), half(2)).0;
+            row.0[lane] |= u32::from(if flush.flush_results { prim::flush_f16(sum) } else { sum }) << shift;
+        }
     }
     write(wave, inst, &row)
 }

@@ -31,25 +31,29 @@ fn halves<const N: usize>(
 ) -> Next {
     let modifiers = modifiers_of(inst);
     let rows: [Row; N] = sources(wave, inst);
+    let flush_sources = float && wave.denormals_16_64.flush_sources;
+    let flush_results = float && wave.denormals_16_64.flush_results;
     let pick = |lane: usize, high: u32, neg: u32| -> [u16; N] {
         // A closure of `array::from_fn` would not be inlined into code for newer processors.
         let mut halves = [0; N];
         for index in 0..N {
             let half = (rows[index].0[lane] >> (16 * (high >> index & 1))) as u16;
+            let half = if flush_sources { prim::flush_f16(half) } else { half };
             halves[index] = half ^ if float { ((neg >> index & 1) as u16) << 15 } else { 0 };
         }
         halves
     };
     let nan_is_zero = wave.clamp_nan;
     let limit = |value: u16| {
-        if modifiers.clamp && float { F16::of_f32(prim::clamp_f32(F16(value).to_f32(), nan_is_zero)).0 } else { value }
+        let value = match modifiers.clamp && float {
+            true => F16::of_f32(prim::clamp_f32(F16(value).to_f32(), nan_is_zero)).0,
+            false => value,
+        };
+        if flush_results { prim::flush_f16(value) } else { value }
     };
     let saturates = modifiers.clamp && !float;
     if saturates && saturating.is_none() {
         return wave.trapped(TrapKind::NotImplemented("clamp of an integer".into()), None);
-    }
-    if float && wave.denormals_16_64.any() {
-        return wave.trapped(TrapKind::NotImplemented("packed f16 that flushes subnormals".into()), None);
     }
     let both = |lane: usize| {
         [pick(lane, modifiers.high, modifiers.neg), pick(lane, modifiers.high_of_high, modifiers.neg_high)]
