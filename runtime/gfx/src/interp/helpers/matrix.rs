@@ -105,31 +105,50 @@ fn multiply(
     Next::Continue
 }
 
-/// The same where results have 16 bits, and the sum is rounded to them after two products each. `load` and `round` make f32 of the words of C, and
-/// the rounded number of a sum, which is exact but for numbers that are too far apart to matter.
+/// The number rounded to a format of so many bits below the point, whose smallest normal and largest number these are: of two as near, the even one.
+/// Without integers, so that it is vector code.
+#[inline(always)]
+fn rounded<const FRACTION: i32>(value: f64, smallest: f64, largest: f64) -> f32 {
+    // The lowest bit of the format counts as the lowest one of this number, to which the value is added.
+    let within = value.clamp(-1e100, 1e100);
+    let power = f64::from_bits(within.to_bits() & 0x7FF0_0000_0000_0000).max(smallest);
+    let grid = power * (1.5 * prim::power_of_two(52 - FRACTION));
+    let near = ((within + grid) - grid).copysign(value);
+    let limited = if near.abs() > largest { f64::INFINITY.copysign(value) } else { near };
+    (if value.is_nan() { value } else { limited }) as f32
+}
+
+/// The same where results have 16 bits, and the sum is rounded to them after two products each. `load` makes f32 of the words of C, and `round` the
+/// rounded number of a sum, which is exact but for numbers that are too far apart to matter. Columns are lanes of the processor's vectors.
 #[inline(always)]
 fn multiply_in_pairs(
     wave: &mut Wave,
     inst: &Inst,
     (a, b): (&Matrix, &Matrix),
     load: impl Fn(u32) -> f32,
-    round: impl Fn(f64) -> u16,
-    widen: impl Fn(u16) -> f32,
-    store: impl Fn(u16, u32) -> u32,
+    round: impl Fn(f64) -> f32,
+    store: impl Fn(f32, u32) -> u32,
 ) -> Next {
     let (c, d) = (usize::from(inst.sources[2]), usize::from(inst.result));
     let mut results = [Row::ZERO; SIDE / 2];
     for register in 0..SIDE / 2 {
-        for lane in 0..2 * SIDE {
-            let (row, column) = (2 * register + lane / SIDE, lane % SIDE);
-            let mut sum = load(wave.rows[c + register].0[lane]);
-            let mut rounded = 0;
-            for k in (0..SIDE).step_by(2) {
-                let product = |k: usize| f64::from(a[k][row]) * f64::from(b[k][column]);
-                rounded = round(prim::sum_to_odd(product(k) + product(k + 1), f64::from(sum)));
-                sum = widen(rounded);
+        for half in 0..2 {
+            let (row, first) = (2 * register + half, SIDE * half);
+            let mut sums = [0.0f32; SIDE];
+            for column in 0..SIDE {
+                sums[column] = load(wave.rows[c + register].0[first + column]);
             }
-            results[register].0[lane] = store(rounded, wave.rows[d + register].0[lane]);
+            for k in (0..SIDE).step_by(2) {
+                let (low, high) = (f64::from(a[k][row]), f64::from(a[k + 1][row]));
+                for column in 0..SIDE {
+                    let products = low * f64::from(b[k][column]) + high * f64::from(b[k + 1][column]);
+                    sums[column] = round(products + f64::from(sums[column]));
+                }
+            }
+            for column in 0..SIDE {
+                let old = wave.rows[d + register].0[first + column];
+                results[register].0[first + column] = store(sums[column], old);
+            }
         }
     }
     for register in 0..SIDE / 2 {
@@ -196,8 +215,8 @@ pub(crate) fn wmma_f16_f16(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) 
         }
         let widen = |bits| F16(bits).to_f32();
         let (a, b) = (halves(wave, inst.sources[0], widen), halves(wave, inst.sources[1], widen));
-        let store = |bits, old| half_of(high, bits, old);
-        return multiply_in_pairs(wave, inst, (&a, &b), load, |sum| F16::of_f64(sum).0, widen, store);
+        let round = |sum: f64| rounded::<10>(sum, 1.0 / 16_384.0, 65_504.0);
+        return multiply_in_pairs(wave, inst, (&a, &b), load, round, |sum, old| half_of(high, F16::of_f32(sum).0, old));
     }
     floats(wave, inst, |bits| F16(bits).to_f32(), load, |value, old| half_of(high, F16::of_f32(value).0, old))
 }
@@ -211,8 +230,8 @@ pub(crate) fn wmma_bf16_bf16(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst
             return next;
         }
         let (a, b) = (halves(wave, inst.sources[0], bf16), halves(wave, inst.sources[1], bf16));
-        let round = |sum: f64| to_bf16(prim::to_odd_f32(sum));
-        return multiply_in_pairs(wave, inst, (&a, &b), load, round, bf16, |bits, old| half_of(high, bits, old));
+        let round = |sum: f64| rounded::<7>(sum, f32::MIN_POSITIVE.into(), bf16(0x7F7F).into());
+        return multiply_in_pairs(wave, inst, (&a, &b), load, round, |sum, old| half_of(high, to_bf16(sum), old));
     }
     floats(wave, inst, bf16, load, |value, old| half_of(high, to_bf16(value), old))
 }
@@ -242,4 +261,42 @@ fn product_of_integers<const BITS: usize>(wave: &mut Wave, inst: &Inst) -> Next 
         (if clamp { sum.saturating_add(c) } else { sum.wrapping_add(c) }) as u32
     };
     multiply(wave, inst, (&a, &b), |_| 0.0, last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_rounded_as_conversions_round() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state ^ state >> 33
+        };
+        for step in 0..400_000 {
+            // Any f64, numbers of the formats, those in the middle between two of them, and their neighbours.
+            let half = F16(next() as u16).to_f32();
+            let brain = bf16(next() as u16);
+            let value = match step % 4 {
+                0 => f64::from_bits(next()),
+                1 => f64::from(f32::from_bits(next() as u32)),
+                2 => f64::from_bits(
+                    (f64::from(half) * (1.0 + f64::from(next() as u8 & 3) / 2048.0)).to_bits() ^ next() >> 63,
+                ),
+                _ => f64::from_bits(
+                    (f64::from(brain) * (1.0 + f64::from(next() as u8 & 3) / 256.0)).to_bits() ^ next() >> 63,
+                ),
+            };
+            let same = |found: f32, expected: f32| {
+                found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan()
+            };
+            let found = rounded::<10>(value, 1.0 / 16_384.0, 65_504.0);
+            let expected = F16::of_f64(value).to_f32();
+            assert!(same(found, expected), "{value:e} is {found:e}, not {expected:e}");
+            let found = rounded::<7>(value, f32::MIN_POSITIVE.into(), bf16(0x7F7F).into());
+            let expected = bf16(to_bf16(prim::to_odd_f32(value)));
+            assert!(same(found, expected), "{value:e} is {found:e}, not {expected:e}");
+        }
+    }
 }

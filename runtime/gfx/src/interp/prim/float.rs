@@ -116,7 +116,7 @@ native! {
 }
 
 #[inline(always)]
-pub(super) fn power_of_two(power: i32) -> f64 {
+pub(crate) fn power_of_two(power: i32) -> f64 {
     f64::from_bits(((power + 1023) as u64) << 52)
 }
 
