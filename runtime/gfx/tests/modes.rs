@@ -67,7 +67,8 @@ fn packed_values_and_dot_products_flush_subnormal_numbers() {
     let packed: &Fields = &[SOURCES[0], SOURCES[1], SOURCES[2], (Field::OpSelHi, 3), (Field::OpSelHi2, 1)];
     let short: &Fields = &[SOURCES[0], (Field::Vsrc1, 3)];
     // The instruction, its sources, and its result if subnormal numbers stay, or are zero.
-    let cases: [(&str, Encoding, &Fields, [u32; 3], u32, u32); 8] = [
+    let sources: &Fields = &SOURCES;
+    let cases = [
         // Sources, of which one is subnormal, and a normal one whose half is not.
         ("v_pk_mul_f16", Encoding::Vop3p, packed, [0x0400_0001, 0x3800_3C00, 0], 0x0200_0001, 0),
         ("v_pk_fma_f16", Encoding::Vop3p, packed, [0x3C00_3C00, 0x0001_8001, 0x8000_3C00], 0x0001_3C00, 0x0000_3C00),
@@ -75,8 +76,8 @@ fn packed_values_and_dot_products_flush_subnormal_numbers() {
         ("v_pk_fmac_f16", Encoding::Vop2, short, [0x0400_0001, 0x3800_3C00, 0], 0x0200_0001, 0),
         ("v_dot2_f32_f16", Encoding::Vop3p, packed, [0x0000_0001, 0x0000_3C00, 0], 0x3380_0000, 0),
         ("v_dot2_f32_bf16", Encoding::Vop3p, packed, [0x0000_0200, 0x0000_3F80, 0], 0x0200_0000, 0x0200_0000),
-        ("v_dot2_f16_f16", Encoding::Vop3, &SOURCES, [0x0000_0400, 0x0000_3800, 0], 0x0200, 0),
-        ("v_dot2_bf16_bf16", Encoding::Vop3, &SOURCES, [0x0000_0040, 0x0000_3F80, 0], 0x0040, 0),
+        ("v_dot2_f16_f16", Encoding::Vop3, sources, [0x0000_0400, 0x0000_3800, 0], 0x0200, 0),
+        ("v_dot2_bf16_bf16", Encoding::Vop3, sources, [0x0000_0040, 0x0000_3F80, 0], 0x0040, 0),
     ];
     for (name, encoding, fields, [a, b, c], kept, flushed) in cases {
         let run = |mode| result((name, encoding, fields), [a, b, c, 0], mode, |_| ());

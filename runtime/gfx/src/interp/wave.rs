@@ -25,11 +25,6 @@ impl Denormals {
             flush_results: matches!(mode, FloatDenormMode::FLUSH_SOURCE_OUTPUT | FloatDenormMode::FLUSH_OUTPUT),
         }
     }
-
-    #[inline(always)]
-    pub(crate) fn any(self) -> bool {
-        self.flush_sources | self.flush_results
-    }
 }
 
 /// A wave.
