@@ -18,8 +18,8 @@ pub struct GpuExecutable {
     pub target: String,
     /// Its kernels, in the order of their ordinals.
     pub kernels: Vec<GpuKernel>,
-    /// The instructions that the software agent does not execute: mnemonics with their offsets and kernels. The agent refuses to load such an
-    /// executable; GPUs run it. Empty in builds without the agent.
+    /// The instructions that the software agent does not execute: mnemonics with their offsets and kernels. The agent refuses to load
+    /// such an executable; GPUs run it. Empty in builds without the agent.
     pub software_agent_lacks: Vec<String>,
 }
 

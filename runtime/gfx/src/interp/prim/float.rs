@@ -265,8 +265,8 @@ pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     if inexact { f64::from_bits(odd) } else { total }
 }
 
-/// The part that product and sum lose when they are rounded to `total`; its sign is exact. The product must neither overflow nor lose bits below the
-/// smallest number.
+/// The part that product and sum lose when they are rounded to `total`; its sign is exact. The product must neither overflow nor lose
+/// bits below the smallest number.
 #[inline(always)]
 pub(crate) fn fma_error(a: f64, b: f64, c: f64, total: f64) -> f64 {
     let two_sum = |a: f64, b: f64| {
