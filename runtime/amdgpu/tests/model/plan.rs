@@ -306,7 +306,10 @@ fn check(planned: &Planned, plan: &[Planned], outcomes: &[(Vec<Result<()>>, u32)
     let operation = &planned.operation;
     let (ended, reclaimed) = &outcomes[operation.number];
     let what = format!("operation {}: {ended:?}", operation.number);
-    assert_eq!((ended.len(), *reclaimed), (1, 1), "{what}");
+    assert_eq!(ended.len(), 1, "{what}");
+    // Memory is taken once, and not after an operation that failed: one that fails afterwards is of a function that panics on purpose.
+    let takes = ended[0].is_ok() || planned.reclaim_panics && *reclaimed > 0;
+    assert_eq!(*reclaimed, u32::from(takes), "{what}");
     if ended[0].is_err() {
         return assert!(can_fail, "{what}, and nothing could fail");
     }
