@@ -9,6 +9,7 @@ fn main() {
             "names/executable_formats",
             "names/queries",
             "hal/traits",
+            "hal/operations",
             "hal/forward",
             "hal/calls",
             "hal/checks",

@@ -228,10 +228,10 @@ pub mod hal {
         DebugAllocator, DeviceRef, DeviceUri, DispatchStatistics, DriverFactory, DriverInfo, DriverRegistry,
         ElementValue, ExecutableCacheRef, ExecutableFormat, ExecutableRef, ExecutionStatistics, ExecutionTrace, Fence,
         FenceRef, FileRef, Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, LiveAllocation, MultiWait,
-        OperationCount, Progress, QueryCategory, QueryKey, SemaphoreRef, ShapeAndType, Subspan, Timepoints, VmType,
-        buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range,
-        executable_library, executable_plugin, format_elements, format_view, kernel_functions, observe, pool,
-        report_count, require_access, require_usage, subspan, vmvx_format, wait_all, wait_any, wrap_allocator,
+        OperationCount, Progress, QueryCategory, QueryKey, QueueOperation, SemaphoreRef, ShapeAndType, Subspan,
+        Timepoints, VmType, buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write,
+        check_range, executable_library, executable_plugin, format_elements, format_view, kernel_functions, observe,
+        pool, report_count, require_access, require_usage, subspan, vmvx_format, wait_all, wait_any, wrap_allocator,
     };
     #[cfg(feature = "amdgpu")]
     #[doc(hidden)]

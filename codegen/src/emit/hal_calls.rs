@@ -196,7 +196,7 @@ fn kept(method: &Method) -> impl Iterator<Item = (Ident, &Shape, String)> {
 }
 
 /// As the type of the argument of the method, but that everything which is no plain number is borrowed.
-fn argument_type(hal: &Hal, shape: &Shape) -> TokenStream {
+pub(crate) fn argument_type(hal: &Hal, shape: &Shape) -> TokenStream {
     let ty = borrowed_list_item(&shape.kind);
     if shape.list {
         return quote!(&'a [#ty]);

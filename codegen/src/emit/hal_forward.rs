@@ -8,6 +8,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::emit::hal_operations::{points, submit, submit_signature};
 use crate::emit::hal_traits::{many_arguments, method_enum, method_variant, signature};
 use crate::emit::hal_types::{type_ident, value_ident};
 use crate::load::Spec;
@@ -26,11 +27,18 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let (trait_, implementation) = (forwarding_trait(hal, object), implementation(hal, object));
         quote!(#trait_ #implementation)
     });
+    let operations = wrapped(hal).any(|object| object.operations().next().is_some());
+    let operations = operations.then(|| {
+        quote!(
+            use super::operations::*;
+        )
+    });
     let items = quote! {
         use std::any::Any;
         use std::fmt::Debug;
         use std::sync::Arc;
 
+        #operations
         use super::traits::*;
         use super::types::*;
 
@@ -72,6 +80,18 @@ fn forwarding_trait(hal: &Hal, object: &Object) -> TokenStream {
         None => (quote!(Any + Debug + Send + Sync), Some(before())),
     };
     let methods = object.methods.iter().map(|method| provided(hal, object, method));
+    let submit = object.operations().next().map(|_| {
+        let (signature, points) = (submit_signature(), points());
+        quote! {
+            /// Submits an operation that no method of the wrapper handles to the inner object.
+            ///
+            /// # Errors
+            /// Those of the method of the operation.
+            fn submit #signature {
+                self.#inner().submit(#(#points),*, operation)
+            }
+        }
+    });
     let facets = object.facets.iter().map(|facet| provided_facet(object, facet));
     let origin = comment(&object.origin.to_string());
     quote! {
@@ -92,6 +112,7 @@ fn forwarding_trait(hal: &Hal, object: &Object) -> TokenStream {
 
             #before
             #(#methods)*
+            #submit
             #(#facets)*
         }
     }
@@ -111,7 +132,10 @@ fn provided(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     let (name, signature, inner) = (value_ident(&method.name), signature(hal, method), inner_ident(object));
     let path = format!("[`{}::{}`]", type_ident(&object.name), method.name);
     let doc = format!("Forwards {path}.");
-    let call = call(method, quote!(self.#inner()));
+    let call = match method.operation {
+        Some(_) => submit(method),
+        None => call(method, quote!(self.#inner())),
+    };
     let many = many_arguments(method);
     let errors = (!method.infallible).then(|| {
         let doc = format!("Those of {path}.");
@@ -164,6 +188,16 @@ fn implementation(hal: &Hal, object: &Object) -> TokenStream {
             }
         }
     });
+    let submit = object.operations().next().map(|_| {
+        let (signature, points) = (submit_signature(), points());
+        let each = comment("The wrapper may override the methods.");
+        quote! {
+            fn submit #signature {
+                #each
+                operation.call(self, #(#points),*)
+            }
+        }
+    });
     let last = comment("Only an unshared object is recycled.");
     let recycle = object.vm_type.as_ref().map(|_| {
         quote! {
@@ -178,6 +212,7 @@ fn implementation(hal: &Hal, object: &Object) -> TokenStream {
     quote! {
         impl<T: #name> #of for Forward<T> {
             #(#methods)*
+            #submit
             #(#facets)*
             #recycle
         }

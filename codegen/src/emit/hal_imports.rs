@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::emit::hal_operations::{points, submit_signature};
 use crate::emit::hal_traits::signature;
 use crate::emit::hal_types::{is_plain, type_ident, value_ident};
 use crate::emit::hal_vtables::{kind_of_one, kind_of_value, raw_value, shared, vtable_ident};
@@ -40,10 +41,15 @@ fn implementation(hal: &Hal, object: &Object, vtable: &proc_macro2::Ident) -> To
     let name = type_ident(&object.name);
     let methods = object.methods.iter().map(|method| self::method(hal, object, method));
     let origin = comment(&object.origin.to_string());
+    let submit = object.operations().next().map(|_| {
+        let (signature, points) = (submit_signature(), points());
+        quote!(fn submit #signature { operation.call(self, #(#points),*) })
+    });
     quote! {
         #origin
         impl<S: Side> #name for Imported<S, #vtable> {
             #(#methods)*
+            #submit
         }
     }
 }

@@ -4,6 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::emit::file::{GeneratedFile, comment, source};
+use crate::emit::hal_operations::{submit, submit_signature};
 use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
 use crate::load::Spec;
 use crate::model::hal::{DefaultBody, Field, Hal, Kind, Method, Object, Shape};
@@ -17,11 +18,18 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let traits = objects.iter().filter(|object| !object.concrete).map(|object| object_trait(&spec.hal, object));
     let vm_types = objects.iter().filter_map(|object| vm_type(object));
     let optional = optional_methods(&spec.hal);
+    let operations = objects.iter().any(|object| object.operations().next().is_some());
+    let operations = operations.then(|| {
+        quote!(
+            use super::operations::*;
+        )
+    });
     let items = quote! {
         use std::any::Any;
         use std::fmt::Debug;
         use std::sync::Arc;
 
+        #operations
         use super::types::*;
 
         #(#traits)*
@@ -48,6 +56,17 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
             fn recycle(self: Arc<Self>) {}
         }
     });
+    let submit = object.operations().next().map(|_| {
+        let signature = submit_signature();
+        quote! {
+            /// Submits an operation to a queue; the methods of operations call it. A device fails operations that it lacks with
+            /// UNIMPLEMENTED.
+            ///
+            /// # Errors
+            /// Those of the method of the operation.
+            fn submit #signature;
+        }
+    });
     let facets = object.facets.iter().map(|facet| {
         let (method, ty, doc) = (value_ident(&facet.name), type_ident(&facet.name), &facet.doc);
         quote! {
@@ -63,6 +82,7 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
         #[doc = #doc]
         pub trait #name: #base {
             #(#methods)*
+            #submit
             #(#facets)*
             #recycle
         }
@@ -127,6 +147,10 @@ fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
         quote!(unsafe)
     });
     let body = match method.default {
+        _ if method.operation.is_some() => {
+            let submit = submit(method);
+            quote!({ #submit })
+        }
         None => quote!(;),
         Some(body) => default_body(object, method, body),
     };

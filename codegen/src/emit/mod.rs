@@ -35,6 +35,7 @@ pub mod hal_forward;
 pub mod hal_header;
 pub mod hal_imports;
 pub mod hal_observe;
+pub mod hal_operations;
 pub mod hal_records;
 pub mod hal_traits;
 pub mod hal_types;
@@ -93,6 +94,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/types", hal_types::emit),
     ("hal/arguments", hal_arguments::emit),
     ("hal/traits", hal_traits::emit),
+    ("hal/operations", hal_operations::emit),
     ("hal/vtables", hal_vtables::emit),
     ("hal/exports", hal_exports::emit),
     ("hal/imports", hal_imports::emit),

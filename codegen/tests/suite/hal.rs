@@ -244,7 +244,7 @@ spec/hal/gate.yaml:11: `flag`: a list holds integers, numbers, handles, structs 
 spec/hal/gate.yaml:13: `twice` is declared at spec/hal/gate.yaml:8 already
 spec/hal/gate.yaml:15: nothing makes a method fail that cannot fail
 spec/hal/gate.yaml:17: `result`: a result cannot be of this kind
-spec/hal/gate.yaml:21: unknown key `colour`: expected one of method doc errors safety args result infallible recorded default
+spec/hal/gate.yaml:21: unknown key `colour`: expected one of method doc errors safety args result infallible recorded operation default
 spec/hal/types.yaml:6: `a`: 0x100 does not fit u8
 spec/hal/types.yaml:6: two values are called `a`
 spec/hal/types.yaml:7: `c`: another value is 0x1 too
@@ -605,5 +605,48 @@ fn floats_are_narrow_values_of_codes() {
     assert_eq!(
         refused(&[("spec/hal/types.yaml", types)]),
         format!("spec/hal/types.yaml:6: `wide`: {what}\nspec/hal/types.yaml:12: `red`: {what}\n")
+    );
+}
+
+#[test]
+fn an_operation_of_a_queue_begins_with_the_queue_and_the_points() {
+    let device = "\
+- object: device
+  id: 1
+  doc: A device.
+
+- method: queue_rest
+  doc: Without points.
+  operation: rest
+  args:
+    - {name: queue_affinity, kind: u64}
+
+- method: queue_go
+  doc: Right.
+  operation: go
+  args:
+    - {name: queue_affinity, kind: u64}
+    - {name: wait, kind: u64, list: true}
+    - {name: signal, kind: u64, list: true}
+
+- method: queue_go_again
+  doc: The same name.
+  operation: go
+  args:
+    - {name: queue_affinity, kind: u64}
+    - {name: wait, kind: u64, list: true}
+    - {name: signal, kind: u64, list: true}
+
+- method: submit
+  doc: A name that generated traits have.
+";
+    assert_eq!(
+        refused(&[("spec/hal/device.yaml", device)]),
+        "\
+spec/hal/device.yaml:5: `queue_rest`: an operation is a method of `device` that can fail, begins with the arguments queue_affinity, wait, \
+         signal and has no result
+spec/hal/device.yaml:19: the operation `go` is declared at spec/hal/device.yaml:11 already
+spec/hal/device.yaml:27: `submit` is a method that generated traits add: choose another name
+"
     );
 }

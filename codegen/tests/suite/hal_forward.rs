@@ -245,7 +245,7 @@ fn every_method_of_the_real_spec_reaches_the_inner_object() {
             implementations.insert(name, methods.collect::<BTreeMap<_, _>>());
         }
     }
-    let mut checked = 0;
+    let (mut checked, mut operations) = (0, 0);
     for (name, object) in &objects {
         if methods(object).iter().all(|method| method.sig.ident == "recycle") {
             assert!(!wrappers.contains_key(&format!("Forward{name}")), "{name} has nothing to override");
@@ -262,12 +262,30 @@ fn every_method_of_the_real_spec_reaches_the_inner_object() {
                 assert!(implemented.contains("drop(self);inner.recycle();"), "{title}: {implemented}");
                 continue;
             }
-            assert!(implemented.contains(&format!("self.0.{ident}({args})")), "{title}: {implemented}");
             let provided = provided[&ident];
             assert_eq!(passed_on(&provided.sig), args, "{title}");
             let body = squeezed(provided.default.as_ref().unwrap_or_else(|| panic!("{title}: not provided")));
-            let call = format!(".{ident}({args})");
-            assert!(body.contains("self.inner") && body.contains(&call), "{title}: {body}");
+            if ident == "submit" {
+                // Each operation goes through its method, which the wrapper may override.
+                assert!(
+                    implemented.contains("operation.call(self,queue_affinity,wait,signal)"),
+                    "{title}: {implemented}"
+                );
+                assert!(body.contains(&format!("self.inner().submit({args})")), "{title}: {body}");
+                continue;
+            }
+            assert!(implemented.contains(&format!("self.0.{ident}({args})")), "{title}: {implemented}");
+            match args.strip_prefix("queue_affinity,wait,signal,").filter(|_| body.contains("QueueOperation::")) {
+                Some(operands) => {
+                    let call = "self.submit(queue_affinity,wait,signal,QueueOperation::";
+                    assert!(body.contains(call) && body.contains(&format!("{{{operands}")), "{title}: {body}");
+                    operations += 1;
+                }
+                None => {
+                    let call = format!(".{ident}({args})");
+                    assert!(body.contains("self.inner") && body.contains(&call), "{title}: {body}");
+                }
+            }
             checked += 1;
         }
         assert_eq!(implemented.len(), methods(object).len(), "{name}");
@@ -275,4 +293,5 @@ fn every_method_of_the_real_spec_reaches_the_inner_object() {
     let hal = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}")).hal;
     let expected: usize = hal.objects().map(|object| object.methods.len() + object.facets.len()).sum();
     assert_eq!(checked, expected);
+    assert_eq!(operations, hal.objects().flat_map(|object| object.operations()).count());
 }

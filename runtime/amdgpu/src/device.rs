@@ -12,17 +12,14 @@ use crate::builtin::Builtins;
 use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource, Program, PublishedPool, Recorder};
 use crate::executable::{AmdExecutableCache, supports};
 use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
-use crate::hal::queue::{host_call_context, queue_of_dealloca};
-use crate::hal::timepoints::signal_all;
+use crate::hal::queue::{WaitAndSignal, call_host, host_call_context, queue_of_dealloca};
 use crate::hal::transient::{DeviceMemory as TransientMemory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
-    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTimes,
-    DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
-    ExecutableFunction, ExecuteFlags, ExternalFile, ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags,
-    MAX_UPDATE_SIZE, MemoryAccess, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, ReadFlags, Semaphore,
-    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TimesObserver, TopologyEdge, UpdateFlags,
-    WriteFlags, check_range, host_file,
+    CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTimes, DeviceTopologyInfo, Event,
+    EventFlags, ExecutableCache, ExternalFile, ExternalFileFlags, File, MAX_UPDATE_SIZE, MemoryAccess, OptionalMethod,
+    Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags,
+    SlabProvider, Timepoint, TimesObserver, TopologyEdge, check_range, host_file,
 };
 use crate::limits::scope::{self, Scope};
 use crate::links::{Edge, scheduling_word};
@@ -146,7 +143,7 @@ impl AmdDevice {
         sources
     }
 
-    fn submit(&self, affinity: QueueAffinity, points: (&[Timepoint], &[Timepoint]), job: Option<JobRef<'_>>) {
+    fn submit_program(&self, affinity: QueueAffinity, points: WaitAndSignal<'_>, job: Option<JobRef<'_>>) {
         self.queue(affinity).1.core().submit_job(points, job, None, Scope::current(), true);
     }
 
@@ -154,13 +151,13 @@ impl AmdDevice {
     fn submit_recorded(
         &self,
         affinity: QueueAffinity,
-        points: (&[Timepoint], &[Timepoint]),
+        points: WaitAndSignal<'_>,
         record: impl FnOnce(&mut Recorder, &Arc<dyn KernelSource>) -> Result<()>,
     ) -> Result<()> {
         let (physical, _) = self.queue(affinity);
         let mut recorder = Recorder::new(&physical.source, 0, false);
         record(&mut recorder, &physical.source)?;
-        self.submit(affinity, points, Some((&recorder.finish(&physical.source)?, &[])));
+        self.submit_program(affinity, points, Some((&recorder.finish(&physical.source)?, &[])));
         Ok(())
     }
 
@@ -168,7 +165,7 @@ impl AmdDevice {
     fn submit_host(
         &self,
         affinity: QueueAffinity,
-        points: (&[Timepoint], &[Timepoint]),
+        points: WaitAndSignal<'_>,
         action: impl FnOnce(&[Timepoint]) -> Result<()> + Send + 'static,
     ) {
         let scope = Scope::current();
@@ -182,6 +179,49 @@ impl AmdDevice {
         self.queue(affinity).1.core().submit(request, Scope::current(), true);
     }
 
+    /// Returns the memory of a transient buffer once all points are reached.
+    fn dealloca(&self, affinity: QueueAffinity, points: WaitAndSignal<'_>, buffer: &Arc<dyn Buffer>) {
+        let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
+        let decommit = move || {
+            let any: &dyn Any = &*allocation;
+            any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
+        };
+        let queue = self.queue(affinity).1.core();
+        queue.submit_job(points, None, Some(Box::new(decommit)), Scope::current(), true);
+    }
+
+    /// Submits what was recorded for the agent of the queue.
+    fn execute(
+        &self,
+        affinity: QueueAffinity,
+        points: WaitAndSignal<'_>,
+        command_buffer: &Arc<dyn CommandBuffer>,
+        binding_table: &[BufferBinding],
+    ) -> Result<()> {
+        let any: &dyn Any = &**command_buffer;
+        let source = &self.queue(affinity).0.source;
+        let elsewhere =
+            || Status::invalid_argument("the command buffer was recorded for other agents than that of the queue");
+        if let Some(own) = any.downcast_ref::<AmdCommandBuffer>() {
+            if !Arc::ptr_eq(own.device(), source) {
+                return Err(elsewhere());
+            }
+            let program = own.take_program()?;
+            self.submit_program(affinity, points, Some((&program, binding_table)));
+            return Ok(());
+        }
+        let Some(own) = any.downcast_ref::<AgentsCommandBuffer>() else {
+            return Err(Status::invalid_argument("the command buffer was recorded for another kind of device"));
+        };
+        if !own.device().iter().any(|agent| Arc::ptr_eq(agent, source)) {
+            return Err(elsewhere());
+        }
+        let programs = own.take_program()?;
+        let program = programs.of(source).ok_or_else(elsewhere)?;
+        self.submit_program(affinity, points, Some((program, binding_table)));
+        Ok(())
+    }
+
     /// What transfers between files and memory that the host does not reach go through.
     fn staging(&self, affinity: QueueAffinity) -> Staging {
         let (physical, queue) = self.queue(affinity);
@@ -193,6 +233,11 @@ impl AmdDevice {
             slots: self.staging.clone(),
         }
     }
+}
+
+/// A range of a buffer.
+fn range(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferRef {
+    BufferRef { buffer: Some(buffer.clone()), slot: 0, offset, length }
 }
 
 /// A thread of a queue ends no device: what that takes is done by another thread, if there is one.
@@ -382,7 +427,7 @@ impl Device for AmdDevice {
         let (transient, begun) = Allocation::begin(source, params, allocation_size, (is_first, may_wait));
         transient.reserved_by(queue_affinity, flags);
         match begun {
-            Begun::Done => self.submit(queue_affinity, (wait, signal), None),
+            Begun::Done => self.submit_program(queue_affinity, (wait, signal), None),
             Begun::Later(allocation) => {
                 self.submit_host(queue_affinity, (wait, signal), |signal| allocation.run(signal));
             }
@@ -399,210 +444,85 @@ impl Device for AmdDevice {
         Ok(Arc::new(AmdSlabs::new(own, queue_affinity)?))
     }
 
-    fn queue_dealloca(
+    fn submit(
         &self,
         queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
-        buffer: &Arc<dyn Buffer>,
-        flags: DeallocaFlags,
+        operation: QueueOperation<'_>,
     ) -> Result<()> {
-        let queue_affinity = queue_of_dealloca(buffer, queue_affinity, flags);
-        let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
-        let decommit = move || {
-            let any: &dyn Any = &*allocation;
-            any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
-        };
-        let queue = self.queue(queue_affinity).1.core();
-        queue.submit_job((wait, signal), None, Some(Box::new(decommit)), Scope::current(), true);
-        Ok(())
-    }
-
-    fn queue_fill(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        target_buffer: &Arc<dyn Buffer>,
-        target_offset: u64,
-        length: u64,
-        pattern: &[u8],
-        _flags: FillFlags,
-    ) -> Result<()> {
-        let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset: target_offset, length };
-        let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.fill(&target, pattern);
-        self.submit_recorded(queue_affinity, (wait, signal), record).or_else(|status| refuse(signal, status))
-    }
-
-    fn queue_update(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source: &[u8],
-        target_buffer: &Arc<dyn Buffer>,
-        target_offset: u64,
-        _flags: UpdateFlags,
-    ) -> Result<()> {
-        let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| {
-            // In pieces that fit a block.
-            for (index, piece) in source.chunks(MAX_UPDATE_SIZE as usize).enumerate() {
-                let offset = target_offset.saturating_add(index as u64 * MAX_UPDATE_SIZE);
-                let length = piece.len() as u64;
-                let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset, length };
-                recorder.update(piece, &target)?;
+        let points = (wait, signal);
+        match operation {
+            QueueOperation::Dealloca { buffer, flags } => {
+                self.dealloca(queue_of_dealloca(buffer, queue_affinity, flags), points, buffer);
+                Ok(())
             }
-            Ok(())
-        };
-        self.submit_recorded(queue_affinity, (wait, signal), record).or_else(|status| refuse(signal, status))
-    }
-
-    fn queue_copy(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source_buffer: &Arc<dyn Buffer>,
-        source_offset: u64,
-        target_buffer: &Arc<dyn Buffer>,
-        target_offset: u64,
-        length: u64,
-        _flags: CopyFlags,
-    ) -> Result<()> {
-        // What is left of the source, if the length does not say more.
-        let length = match check_range(source_buffer.byte_length(), source_offset, length) {
-            Ok(length) => length,
-            Err(status) => return refuse(signal, status),
-        };
-        let source = BufferRef { buffer: Some(source_buffer.clone()), slot: 0, offset: source_offset, length };
-        let target = BufferRef { buffer: Some(target_buffer.clone()), slot: 0, offset: target_offset, length };
-        let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.copy(&source, &target);
-        self.submit_recorded(queue_affinity, (wait, signal), record).or_else(|status| refuse(signal, status))
-    }
-
-    fn queue_read(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source_file: &Arc<dyn File>,
-        source_offset: u64,
-        target_buffer: &Arc<dyn Buffer>,
-        target_offset: u64,
-        length: u64,
-        _flags: ReadFlags,
-    ) -> Result<()> {
-        let (file, buffer, staging) = (source_file.clone(), target_buffer.clone(), self.staging(queue_affinity));
-        self.submit_host(queue_affinity, (wait, signal), move |_| {
-            staging.read((&file, source_offset), (&buffer, target_offset), length)
-        });
-        Ok(())
-    }
-
-    fn queue_write(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source_buffer: &Arc<dyn Buffer>,
-        source_offset: u64,
-        target_file: &Arc<dyn File>,
-        target_offset: u64,
-        length: u64,
-        _flags: WriteFlags,
-    ) -> Result<()> {
-        let (file, buffer, staging) = (target_file.clone(), source_buffer.clone(), self.staging(queue_affinity));
-        self.submit_host(queue_affinity, (wait, signal), move |_| {
-            staging.write((&buffer, source_offset), (&file, target_offset), length)
-        });
-        Ok(())
-    }
-
-    fn queue_host_call(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        call: &Arc<dyn HostCall>,
-        args: &[u64],
-        flags: HostCallFlags,
-    ) -> Result<()> {
-        let (call, context) = (call.clone(), host_call_context(queue_affinity, args)?);
-        self.submit_host(queue_affinity, (wait, signal), move |signal| {
-            if !flags.contains(HostCallFlags::NON_BLOCKING) {
-                return call.call(context, signal);
+            QueueOperation::Fill { target_buffer, target_offset, length, pattern, flags: _ } => {
+                let target = range(target_buffer, target_offset, length);
+                let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.fill(&target, pattern);
+                self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
             }
-            signal_all(signal, Ok(()));
-            // The points are signaled already, so the outcome of the call goes nowhere.
-            let _ = call.call(context, &[]);
-            Err(Status::new(StatusCode::Deferred, "the points are signaled already"))
-        });
-        Ok(())
-    }
-
-    fn queue_dispatch(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        executable: &Arc<dyn Executable>,
-        function: ExecutableFunction,
-        config: &DispatchConfig,
-        constants: &[u32],
-        bindings: &[BufferRef],
-        flags: DispatchFlags,
-    ) -> Result<()> {
-        let request = DispatchRequest { executable, function, config, constants, bindings, flags };
-        let record = |recorder: &mut Recorder, source: &Arc<dyn KernelSource>| recorder.dispatch(source, request);
-        self.submit_recorded(queue_affinity, (wait, signal), record)
-    }
-
-    fn queue_execute(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        command_buffer: &Arc<dyn CommandBuffer>,
-        binding_table: &[BufferBinding],
-        _flags: ExecuteFlags,
-    ) -> Result<()> {
-        let any: &dyn Any = &**command_buffer;
-        let source = &self.queue(queue_affinity).0.source;
-        let elsewhere =
-            || Status::invalid_argument("the command buffer was recorded for other agents than that of the queue");
-        if let Some(own) = any.downcast_ref::<AmdCommandBuffer>() {
-            if !Arc::ptr_eq(own.device(), source) {
-                return Err(elsewhere());
+            QueueOperation::Update { source, target_buffer, target_offset, flags: _ } => {
+                let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| {
+                    // In pieces that fit a block.
+                    for (index, piece) in source.chunks(MAX_UPDATE_SIZE as usize).enumerate() {
+                        let offset = target_offset.saturating_add(index as u64 * MAX_UPDATE_SIZE);
+                        recorder.update(piece, &range(target_buffer, offset, piece.len() as u64))?;
+                    }
+                    Ok(())
+                };
+                self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
             }
-            let program = own.take_program()?;
-            self.submit(queue_affinity, (wait, signal), Some((&program, binding_table)));
-            return Ok(());
+            QueueOperation::Copy { source_buffer, source_offset, target_buffer, target_offset, length, flags: _ } => {
+                // What is left of the source, if the length does not say more.
+                let length = match check_range(source_buffer.byte_length(), source_offset, length) {
+                    Ok(length) => length,
+                    Err(status) => return refuse(signal, status),
+                };
+                let source = range(source_buffer, source_offset, length);
+                let target = range(target_buffer, target_offset, length);
+                let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.copy(&source, &target);
+                self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
+            }
+            QueueOperation::Read { source_file, source_offset, target_buffer, target_offset, length, flags: _ } => {
+                let (file, buffer, staging) =
+                    (source_file.clone(), target_buffer.clone(), self.staging(queue_affinity));
+                self.submit_host(queue_affinity, points, move |_| {
+                    staging.read((&file, source_offset), (&buffer, target_offset), length)
+                });
+                Ok(())
+            }
+            QueueOperation::Write { source_buffer, source_offset, target_file, target_offset, length, flags: _ } => {
+                let (file, buffer, staging) =
+                    (target_file.clone(), source_buffer.clone(), self.staging(queue_affinity));
+                self.submit_host(queue_affinity, points, move |_| {
+                    staging.write((&buffer, source_offset), (&file, target_offset), length)
+                });
+                Ok(())
+            }
+            QueueOperation::HostCall { call, args, flags } => {
+                let (call, context) = (call.clone(), host_call_context(queue_affinity, args)?);
+                self.submit_host(queue_affinity, points, move |signal| call_host(&*call, context, flags, signal));
+                Ok(())
+            }
+            QueueOperation::Dispatch { executable, function, config, constants, bindings, flags } => {
+                let request = DispatchRequest { executable, function, config, constants, bindings, flags };
+                let record =
+                    |recorder: &mut Recorder, source: &Arc<dyn KernelSource>| recorder.dispatch(source, request);
+                self.submit_recorded(queue_affinity, points, record)
+            }
+            QueueOperation::Execute { command_buffer, binding_table, flags: _ } => {
+                self.execute(queue_affinity, points, command_buffer, binding_table)
+            }
+            QueueOperation::Barrier { flags: _ } => {
+                self.submit_program(queue_affinity, points, None);
+                Ok(())
+            }
         }
-        let Some(own) = any.downcast_ref::<AgentsCommandBuffer>() else {
-            return Err(Status::invalid_argument("the command buffer was recorded for another kind of device"));
-        };
-        if !own.device().iter().any(|agent| Arc::ptr_eq(agent, source)) {
-            return Err(elsewhere());
-        }
-        let programs = own.take_program()?;
-        let program = programs.of(source).ok_or_else(elsewhere)?;
-        self.submit(queue_affinity, (wait, signal), Some((program, binding_table)));
-        Ok(())
     }
 
     fn device_times(self: Arc<Self>) -> Option<Arc<dyn DeviceTimes>> {
         self.agents.iter().all(|agent| agent.hsa().has_times()).then_some(self)
-    }
-
-    fn queue_barrier(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        _flags: ExecuteFlags,
-    ) -> Result<()> {
-        self.submit(queue_affinity, (wait, signal), None);
-        Ok(())
     }
 
     fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {

@@ -35,6 +35,8 @@ pub mod hal {
 
     /// Objects of other libraries.
     mod imports {
+        use vireo_hal::QueueOperation;
+
         use crate::plugin::convert::{Lent, LentList, encode};
         use crate::plugin::object::{borrowed_text, broken};
         use crate::plugin::raw::encode_deadline;

@@ -41,7 +41,8 @@
 //!
 //! **What is forwarded.** Every method, also one that implementations may leave out and one for which the trait has a default: the inner
 //! object is asked. So [`Device::supports`](crate::Device::supports) tells what the inner device has; a wrapper that adds a method
-//! overrides it as well. To recycle a wrapper is to let go of it and to recycle the inner object.
+//! overrides it as well. Operations of queues go to [`ForwardDevice::submit`] unless the wrapper overrides their methods, so a wrapper can
+//! handle all of them in one place. To recycle a wrapper is to let go of it and to recycle the inner object.
 //!
 //! **What is told.** [`ForwardDevice::before`] and its like are called at each call of the object, with the method, for wrappers that count
 //! or log and change nothing.

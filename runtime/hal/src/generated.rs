@@ -27,6 +27,13 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));
     }
 
+    /// Operations of queues as values.
+    pub mod operations {
+        use crate::Result;
+
+        include!(concat!(env!("OUT_DIR"), "/hal/operations.rs"));
+    }
+
     /// Wrappers of objects.
     pub mod forward {
         use crate::{DeviceTimes, Forward, HostKernels, Result, Status};

@@ -68,6 +68,7 @@ pub use fence::{Fence, Timepoints};
 pub use format::{format_elements, format_view};
 pub use forward::Forward;
 pub use generated::hal::elf as elf_format;
+pub use generated::hal::operations::*;
 pub use generated::hal::traits::*;
 pub use generated::hal::types::{self, *};
 pub use generated::hal::vmvx as vmvx_format;

@@ -13,16 +13,16 @@ use crate::glob;
 use crate::hal::deferred::{DeferredEvent, DispatchRequest};
 use crate::hal::host_file;
 use crate::hal::host_kernels;
-use crate::hal::queue::{Weight, alloca, dealloca, host_call_context, queue_of_dealloca, submit_host_call};
+use crate::hal::queue::{
+    Held, WaitAndSignal, Weight, alloca, dealloca, host_call_context, queue_of_dealloca, submit_host_call,
+};
 use crate::hal::transient::{DeviceMemory, TransientBuffer};
 use crate::hal::{
-    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
-    CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits,
-    DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
-    ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File,
-    FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity,
-    ReadFlags, SecurityPolicy, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint,
-    TopologyEdge, UpdateFlags, WriteFlags, semaphore,
+    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, Channel, ChannelParams, CommandBuffer,
+    CommandBufferMode, CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTopologyInfo, Event,
+    EventFlags, ExecutableCache, ExecutableCachingMode, ExecutableLoader, ExternalFile, ExternalFileFlags, File,
+    MemoryAccess, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, SecurityPolicy,
+    Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, semaphore,
 };
 use crate::heap_bytes;
 use crate::status::{Result, Status};
@@ -302,158 +302,67 @@ impl Device for LocalDevice {
         Ok(transient)
     }
 
-    fn queue_dealloca(
+    fn submit(
         &self,
         queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
-        buffer: &Arc<dyn Buffer>,
-        flags: DeallocaFlags,
+        operation: QueueOperation<'_>,
     ) -> Result<()> {
-        let queue_affinity = queue_of_dealloca(buffer, queue_affinity, flags);
-        dealloca(self.queue(queue_affinity), (wait, signal), buffer)
-    }
-
-    fn queue_fill(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        target_buffer: &Arc<dyn Buffer>,
-        target_offset: u64,
-        length: u64,
-        pattern: &[u8],
-        _flags: FillFlags,
-    ) -> Result<()> {
-        self.queue(queue_affinity).fill((wait, signal), (target_buffer, target_offset), length, pattern)
-    }
-
-    fn queue_update(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source: &[u8],
-        target_buffer: &Arc<dyn Buffer>,
-        target_offset: u64,
-        _flags: UpdateFlags,
-    ) -> Result<()> {
-        self.queue(queue_affinity).update((wait, signal), source, (target_buffer, target_offset))
-    }
-
-    fn queue_copy(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source_buffer: &Arc<dyn Buffer>,
-        source_offset: u64,
-        target_buffer: &Arc<dyn Buffer>,
-        target_offset: u64,
-        length: u64,
-        _flags: CopyFlags,
-    ) -> Result<()> {
-        let (source, target) = ((source_buffer, source_offset), (target_buffer, target_offset));
-        self.queue(queue_affinity).copy((wait, signal), source, target, length)
-    }
-
-    fn queue_read(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source_file: &Arc<dyn File>,
-        source_offset: u64,
-        target_buffer: &Arc<dyn Buffer>,
-        target_offset: u64,
-        length: u64,
-        _flags: ReadFlags,
-    ) -> Result<()> {
-        let (source, target) = ((source_file, source_offset), (target_buffer, target_offset));
-        self.queue(queue_affinity).read((wait, signal), source, target, length)
-    }
-
-    fn queue_write(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source_buffer: &Arc<dyn Buffer>,
-        source_offset: u64,
-        target_file: &Arc<dyn File>,
-        target_offset: u64,
-        length: u64,
-        _flags: WriteFlags,
-    ) -> Result<()> {
-        let (source, target) = ((source_buffer, source_offset), (target_file, target_offset));
-        self.queue(queue_affinity).write((wait, signal), source, target, length)
-    }
-
-    fn queue_host_call(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        call: &Arc<dyn HostCall>,
-        args: &[u64],
-        flags: HostCallFlags,
-    ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        submit_host_call(queue, (wait, signal), call, host_call_context(queue_affinity, args)?, flags)
-    }
-
-    fn queue_dispatch(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        executable: &Arc<dyn Executable>,
-        function: ExecutableFunction,
-        config: &DispatchConfig,
-        constants: &[u32],
-        bindings: &[BufferRef],
-        flags: DispatchFlags,
-    ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        // There is no binding table, so no slots.
-        let mut program = LocalCommandProgram::new(0);
-        let request = DispatchRequest { executable, function, config, constants, bindings, flags };
-        program.dispatch(LocalCommands { null: self.null }, request)?;
-        let program = Arc::new(program);
-        let weight = Weight::Time(Execution(&program).expected_time(queue.discipline().executor()));
-        queue.execute((wait, signal), weight, Cow::Borrowed(&program), &[])
-    }
-
-    fn queue_execute(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        command_buffer: &Arc<dyn CommandBuffer>,
-        binding_table: &[BufferBinding],
-        _flags: ExecuteFlags,
-    ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        let any: &dyn Any = &**command_buffer;
-        let local = any
-            .downcast_ref::<LocalCommandBuffer>()
-            .ok_or_else(|| Status::invalid_argument("the command buffer was recorded for another kind of device"))?;
-        let program = local.take_program()?;
-        let weight = Weight::Time(Execution(&program).expected_time(queue.discipline().executor()));
-        queue.execute((wait, signal), weight, program, binding_table)
-    }
-
-    fn queue_barrier(
-        &self,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        _flags: ExecuteFlags,
-    ) -> Result<()> {
-        self.queue(queue_affinity).barrier((wait, signal))
+        let (queue, points) = (self.queue(queue_affinity), (wait, signal));
+        match operation {
+            QueueOperation::Dealloca { buffer, flags } => {
+                let queue_affinity = queue_of_dealloca(buffer, queue_affinity, flags);
+                dealloca(self.queue(queue_affinity), points, buffer)
+            }
+            QueueOperation::Fill { target_buffer, target_offset, length, pattern, flags: _ } => {
+                queue.fill(points, (target_buffer, target_offset), length, pattern)
+            }
+            QueueOperation::Update { source, target_buffer, target_offset, flags: _ } => {
+                queue.update(points, source, (target_buffer, target_offset))
+            }
+            QueueOperation::Copy { source_buffer, source_offset, target_buffer, target_offset, length, flags: _ } => {
+                queue.copy(points, (source_buffer, source_offset), (target_buffer, target_offset), length)
+            }
+            QueueOperation::Read { source_file, source_offset, target_buffer, target_offset, length, flags: _ } => {
+                queue.read(points, (source_file, source_offset), (target_buffer, target_offset), length)
+            }
+            QueueOperation::Write { source_buffer, source_offset, target_file, target_offset, length, flags: _ } => {
+                queue.write(points, (source_buffer, source_offset), (target_file, target_offset), length)
+            }
+            QueueOperation::HostCall { call, args, flags } => {
+                submit_host_call(queue, points, call, host_call_context(queue_affinity, args)?, flags)
+            }
+            QueueOperation::Dispatch { executable, function, config, constants, bindings, flags } => {
+                // There is no binding table, so no slots.
+                let mut program = LocalCommandProgram::new(0);
+                let request = DispatchRequest { executable, function, config, constants, bindings, flags };
+                program.dispatch(LocalCommands { null: self.null }, request)?;
+                execute(queue, points, Cow::Borrowed(&Arc::new(program)), &[])
+            }
+            QueueOperation::Execute { command_buffer, binding_table, flags: _ } => {
+                let any: &dyn Any = &**command_buffer;
+                let local = any.downcast_ref::<LocalCommandBuffer>().ok_or_else(|| {
+                    Status::invalid_argument("the command buffer was recorded for another kind of device")
+                })?;
+                execute(queue, points, local.take_program()?, binding_table)
+            }
+            QueueOperation::Barrier { flags: _ } => queue.barrier(points),
+        }
     }
 
     fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {
         Ok(())
     }
+}
+
+/// Executes commands on a queue, with the time that they took before as the weight.
+fn execute(
+    queue: &Arc<Queue>,
+    points: WaitAndSignal<'_>,
+    program: Held<'_, LocalCommandProgram>,
+    binding_table: &[BufferBinding],
+) -> Result<()> {
+    let weight = Weight::Time(Execution(&program).expected_time(queue.discipline().executor()));
+    queue.execute(points, weight, program, binding_table)
 }

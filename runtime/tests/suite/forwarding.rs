@@ -178,6 +178,71 @@ fn wrappers_are_told_of_each_call_once() {
     assert_eq!(*device.0.calls.lock().unwrap(), ["device.id", "device.trim", "device.create_event"]);
 }
 
+/// Notes the operations of queues, but takes fills over by their method.
+#[derive(Debug)]
+struct NotingOperations {
+    inner: Arc<dyn Device>,
+    submitted: Mutex<Vec<&'static str>>,
+    fills: AtomicUsize,
+}
+
+impl ForwardDevice for NotingOperations {
+    fn inner(&self) -> &Arc<dyn Device> {
+        &self.inner
+    }
+
+    fn submit(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        operation: QueueOperation<'_>,
+    ) -> Result<()> {
+        self.submitted.lock().unwrap().push(operation.method().name());
+        self.inner.submit(queue_affinity, wait, signal, operation)
+    }
+
+    fn queue_fill(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        pattern: &[u8],
+        flags: FillFlags,
+    ) -> Result<()> {
+        self.fills.fetch_add(1, Ordering::Relaxed);
+        self.inner.queue_fill(queue_affinity, wait, signal, target_buffer, target_offset, length, pattern, flags)
+    }
+}
+
+#[test]
+fn operations_of_queues_go_through_their_methods_and_then_through_submit() {
+    let device =
+        Forward(NotingOperations { inner: super::device(), submitted: Mutex::default(), fills: AtomicUsize::new(0) });
+    let buffer = buffer_from_bytes(&*device.0.inner, &[0; 4]).unwrap();
+    let any = QueueAffinity::ANY;
+    let fill = |pattern: &'static [u8], target_offset| QueueOperation::Fill {
+        target_buffer: &buffer,
+        target_offset,
+        length: 1,
+        pattern,
+        flags: FillFlags::empty(),
+    };
+    device.queue_fill(any, &[], &[], &buffer, 0, 1, &[1], FillFlags::empty()).unwrap();
+    // A wrapper that knows the method alone gets the values as well.
+    device.submit(any, &[], &[], fill(&[2], 1)).unwrap();
+    device.queue_update(any, &[], &[], &[3], &buffer, 2, UpdateFlags::empty()).unwrap();
+    let update =
+        QueueOperation::Update { source: &[4], target_buffer: &buffer, target_offset: 3, flags: UpdateFlags::empty() };
+    device.submit(any, &[], &[], update).unwrap();
+    assert_eq!(buffer_to_vec(&*buffer, 4).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(device.0.fills.load(Ordering::Relaxed), 2);
+    assert_eq!(*device.0.submitted.lock().unwrap(), ["device.queue_update", "device.queue_update"]);
+}
+
 /// Nothing but its wrapper knows how often it is recycled while there is no other reference to it.
 #[derive(Debug, Default)]
 struct Recycled(Arc<AtomicUsize>);

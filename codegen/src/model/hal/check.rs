@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::kind::{Kind, Shape};
 use super::layout::{LayoutType, Measure};
 use super::rules::Rules;
-use super::types::{Field, Form, Hal, Method, Object, SpecFile};
+use super::types::{Field, Form, Hal, Method, Object, POINTS, SpecFile};
 use crate::diag::{Diagnostics, Origin};
 use crate::model::int::Int;
 
@@ -16,6 +16,7 @@ pub(super) fn check(hal: &Hal, diagnostics: &mut Diagnostics) {
     check_ids(hal, diagnostics);
     check_infallible(hal, diagnostics);
     check_reserved(hal, diagnostics);
+    check_operations(hal, diagnostics);
     check_all_rules(hal, diagnostics);
     for file in &hal.files {
         let known: Vec<&str> = file.names().map(|(name, _)| name).collect();
@@ -85,10 +86,33 @@ fn check_infallible(hal: &Hal, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Methods that generated traits have besides those of the spec: `recycle` of objects that programs refer to, and of wrappers `before`,
+/// An operation of a queue is a method of the device whose first arguments are the queue and the points; others have no such points.
+fn check_operations(hal: &Hal, diagnostics: &mut Diagnostics) {
+    for object in hal.objects() {
+        let mut seen: BTreeMap<&str, &Origin> = BTreeMap::new();
+        for method in object.operations() {
+            let operation = method.operation.as_deref().unwrap_or_default();
+            let first = method.args.iter().map(|arg| arg.name.as_str()).take(POINTS.len());
+            if object.name != "device" || !first.eq(POINTS) || method.result.is_some() || method.infallible {
+                let message = format!(
+                    "`{}`: an operation is a method of `device` that can fail, begins with the arguments {} and has no result",
+                    method.name,
+                    POINTS.join(", ")
+                );
+                diagnostics.error(&method.origin, message);
+            }
+            if let Some(first) = seen.insert(operation, &method.origin) {
+                diagnostics
+                    .error(&method.origin, format!("the operation `{operation}` is declared at {first} already"));
+            }
+        }
+    }
+}
+
+/// Methods that generated traits have besides those of the spec: `recycle` of objects that programs refer to, `submit` of devices, and of wrappers `before`,
 /// `inner` and what begins with it.
 fn check_reserved(hal: &Hal, diagnostics: &mut Diagnostics) {
-    let reserved = |name: &str| matches!(name, "recycle" | "before" | "inner") || name.starts_with("inner_");
+    let reserved = |name: &str| matches!(name, "recycle" | "before" | "inner" | "submit") || name.starts_with("inner_");
     for object in hal.objects() {
         let methods = object.methods.iter().map(|method| (&method.name, &method.origin));
         let facets = object.facets.iter().map(|facet| (&facet.name, &object.origin));

@@ -26,7 +26,7 @@ pub use option::{DeviceOption, OptionType};
 pub use rules::Rules;
 pub use types::{
     ArmFeature, CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Hal, Handle, Method, NamedValue,
-    NarrowFloat, Numbers, Object, SpecFile, Specials, Struct, type_name,
+    NarrowFloat, Numbers, Object, POINTS, SpecFile, Specials, Struct, type_name,
 };
 
 impl Hal {

@@ -110,6 +110,7 @@ pub(super) struct RawMethod {
     #[serde(default)]
     pub(super) infallible: bool,
     pub(super) recorded: Option<Vec<String>>,
+    pub(super) operation: Option<String>,
     pub(super) default: Option<String>,
 }
 

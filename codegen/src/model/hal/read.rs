@@ -298,6 +298,7 @@ impl Reader<'_> {
             result,
             infallible: raw.infallible,
             recorded: raw.recorded,
+            operation: raw.operation,
             default,
             origin: entry.origin.clone(),
         });

@@ -218,10 +218,22 @@ pub struct Method {
     pub infallible: bool,
     /// Of a method that records: the categories of commands that the command buffer must hold.
     pub recorded: Option<Vec<String>>,
+    /// Of an operation of a queue: its name as a value, `fill`. Its first arguments are those of [`POINTS`].
+    pub operation: Option<String>,
     /// The default of an implementation that omits it; none if it is required.
     pub default: Option<DefaultBody>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// The first arguments of every operation of a queue: the queue, and the points that it waits for and signals.
+pub const POINTS: [&str; 3] = ["queue_affinity", "wait", "signal"];
+
+impl Method {
+    /// The arguments of an operation besides the queue and the points.
+    pub fn operands(&self) -> &[Field] {
+        self.args.get(POINTS.len()..).unwrap_or_default()
+    }
 }
 
 /// The behaviour of an omitted method.
@@ -289,6 +301,13 @@ pub struct Cpuid {
     pub register: String,
     /// The bit in that register.
     pub bit: u8,
+}
+
+impl Object {
+    /// The methods that submit an operation to a queue.
+    pub fn operations(&self) -> impl Iterator<Item = &Method> {
+        self.methods.iter().filter(|method| method.operation.is_some())
+    }
 }
 
 impl Hal {

@@ -24,4 +24,4 @@ pub use inline_runner::InlineRunner;
 pub use operation::{Operation, Request, Submission};
 pub use submission::{Discipline, Queue, QueueFreeLists, Queued};
 pub use weight::Weight;
-pub use work::{Held, Operands, Work};
+pub use work::{Held, Operands, Work, call_host};

@@ -220,7 +220,16 @@ fn recycle_owned(buffer: Held<'_, dyn Buffer>) {
     }
 }
 
-fn call_host(call: &dyn HostCall, context: HostCallContext, flags: HostCallFlags, signal: &[Timepoint]) -> Result<()> {
+/// Calls a function of the host, which signals the points itself unless they are signaled before the call.
+///
+/// # Errors
+/// Those of the call; DEFERRED if the points are signaled already.
+pub fn call_host(
+    call: &dyn HostCall,
+    context: HostCallContext,
+    flags: HostCallFlags,
+    signal: &[Timepoint],
+) -> Result<()> {
     if flags.contains(HostCallFlags::NON_BLOCKING) {
         signal_all(signal, Ok(()));
         // The points are signaled already, so the outcome of the call goes nowhere.
