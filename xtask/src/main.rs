@@ -46,7 +46,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask prose
        cargo xtask semver [--accept]
        cargo xtask skipped FILE
-       cargo xtask soft DIRECTORY
+       cargo xtask soft DIRECTORY [FLAGS OF CARGO BUILD]
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more, and which opcodes are free
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
         ["semver"] => semver::semver(false).map_err(Failure::Wrong),
         ["semver", "--accept"] => semver::semver(true).map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),
-        ["soft", directory] => soft::soft(Path::new(directory)),
+        ["soft", directory, flags @ ..] => soft::soft(Path::new(directory), flags),
         ["help" | "--help" | "-h"] => print(USAGE),
         _ => Err(Failure::Usage(USAGE.to_string())),
     };

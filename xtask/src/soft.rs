@@ -19,8 +19,8 @@ const LINK: &str = "libhsa-runtime64.so";
 /// The libraries of the system that the standard library needs.
 const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
-/// Builds the libraries into `directory`.
-pub fn soft(directory: &Path) -> Result<(), Failure> {
+/// Builds the libraries into `directory`. Cargo gets `flags` as well.
+pub fn soft(directory: &Path, flags: &[&str]) -> Result<(), Failure> {
     if !cfg!(target_os = "linux") {
         return Err(wrong("the library of HSA is for Linux".to_string()));
     }
@@ -28,7 +28,7 @@ pub fn soft(directory: &Path) -> Result<(), Failure> {
     let directory = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
     fs::create_dir_all(&directory).map_err(|error| failed(&directory, error))?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--release", "--package", "vireo-softhsa-library"]).current_dir(workspace());
+    cargo.args(["build", "--release", "--package", "vireo-softhsa-library"]).args(flags).current_dir(workspace());
     run(&mut cargo)?;
     let spec = read_spec()?;
     let files = vireo_codegen::emit::generate_below(&spec, &["softhsa/"]);

@@ -146,10 +146,16 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// How many nests a test runs: `usual` ones in optimised builds, where CI runs these tests as well, and a sixth of them in others, which take
+/// ten times as long for each.
+fn nests(usual: u64) -> u64 {
+    number("VIREO_NESTS", if cfg!(debug_assertions) { usual / 6 } else { usual })
+}
+
 #[test]
 fn random_products_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    run(|random, _| product(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    run(|random, _| product(random), number("VIREO_FIRST", 0), nests(150));
     // The outer loop of this one is known to make a single iteration, after its test.
     run(|random, _| product(random), 3120, 1);
 }
@@ -157,20 +163,20 @@ fn random_products_leave_memory_as_the_interpreter_does() {
 #[test]
 fn random_products_of_strides_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    run(|random, _| product_of_strides(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 60));
+    run(|random, _| product_of_strides(random), number("VIREO_FIRST", 0), nests(60));
 }
 
 #[test]
 fn random_nests_that_move_their_stores_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    run(|random, _| moves(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    run(|random, _| moves(random), number("VIREO_FIRST", 0), nests(150));
 }
 
 #[test]
 fn random_nests_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, _: &mut Random| program(random, None, None);
-    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    run(write, number("VIREO_FIRST", 0), nests(150));
     // Of these, one ran an iteration too many after vectors of which none were left, and one moved a vector over a part of another one.
     [51245, 226923].iter().for_each(|number| run(write, *number, 1));
 }
@@ -180,20 +186,20 @@ fn random_nests_that_divide_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write =
         |random: &mut Random, divisors: &mut Random| program(random, Some(Random(divisors.below(1 << 31))), None);
-    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    run(write, number("VIREO_FIRST", 0), nests(150));
 }
 
 #[test]
 fn random_nests_of_narrow_elements_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, narrow: &mut Random| program(random, None, Some(Random(narrow.below(1 << 31))));
-    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    run(write, number("VIREO_FIRST", 0), nests(150));
 }
 
 #[test]
 fn random_nests_of_bytes_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    run(|random, _| bytes::program(random), number("VIREO_FIRST", 0), number("VIREO_NESTS", 300));
+    run(|random, _| bytes::program(random), number("VIREO_FIRST", 0), nests(300));
 }
 
 #[test]
@@ -210,29 +216,29 @@ fn many_random_nests_have_lanes_of_bytes() {
 fn random_wide_products_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, wide: &mut Random| widened(&product(random), Some(wide));
-    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
-    run(|random, _| widened(&product(random), None), number("VIREO_FIRST", 0), number("VIREO_NESTS", 60));
+    run(write, number("VIREO_FIRST", 0), nests(150));
+    run(|random, _| widened(&product(random), None), number("VIREO_FIRST", 0), nests(60));
 }
 
 #[test]
 fn random_wide_products_of_strides_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, wide: &mut Random| widened(&product_of_strides(random), Some(wide));
-    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 100));
+    run(write, number("VIREO_FIRST", 0), nests(100));
 }
 
 #[test]
 fn random_wide_nests_that_move_their_stores_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, wide: &mut Random| widened(&moves(random), Some(wide));
-    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 100));
+    run(write, number("VIREO_FIRST", 0), nests(100));
 }
 
 #[test]
 fn random_wide_nests_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, wide: &mut Random| widened(&program(random, None, None), Some(wide));
-    run(write, number("VIREO_FIRST", 0), number("VIREO_NESTS", 300));
+    run(write, number("VIREO_FIRST", 0), nests(300));
 }
 
 /// The program, in which some loops make a few iterations, as many as the text says.
@@ -250,7 +256,7 @@ fn with_short_loops(text: &str, random: &mut Random) -> String {
 #[test]
 fn short_loops_in_random_nests_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
-    let (first, count) = (number("VIREO_FIRST", 0), number("VIREO_NESTS", 60));
+    let (first, count) = (number("VIREO_FIRST", 0), nests(60));
     run(|random, other| with_short_loops(&program(random, None, None), other), first, count);
     run(
         |random, other| with_short_loops(&program(random, None, Some(Random(other.below(1 << 31)))), other),
