@@ -16,7 +16,8 @@ pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
     Err(Failure::new(Exit::Usage, message))
 }
 
-/// Writes what was found to stderr, and to the file that the flags name. The exit code for that; none if there is nothing.
+/// Writes what was found to stderr, and to the file that the flags name. The exit code for that; none if there is nothing. That the sanitizer
+/// reached a limit is a warning, which changes no exit code: the program is not to blame.
 #[cfg(feature = "software-agents")]
 pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
     use std::fmt::Write as _;
@@ -28,8 +29,11 @@ pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
     if flags.sanitize.is_empty() {
         return None;
     }
-    let reports = vireo::gpu::take_reports();
+    let (reports, warnings) = (vireo::gpu::take_reports(), vireo::gpu::take_warnings());
     let mut text = String::new();
+    for warning in &warnings {
+        let _ = writeln!(text, "sanitizer: {warning}");
+    }
     for report in &reports {
         let _ = writeln!(text, "sanitizer: {report}");
     }
@@ -39,7 +43,7 @@ pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
     // The exit code says it, too, where stderr is closed.
     print_aside(&text);
     if let Some(path) = &flags.sanitize_report
-        && let Err(error) = std::fs::write(path, json(&reports))
+        && let Err(error) = std::fs::write(path, json(&reports, &warnings))
     {
         let _ = writeln!(io::stderr(), "error: cannot write `{}`: {error}", path.display());
         return Some(Exit::RunFailure);
@@ -54,7 +58,7 @@ pub fn finish(_program: Option<&ProgramArguments>) -> Option<Exit> {
 }
 
 #[cfg(feature = "software-agents")]
-fn json(reports: &[vireo::gpu::Report]) -> String {
+fn json(reports: &[vireo::gpu::Report], warnings: &[vireo::gpu::Warning]) -> String {
     use serde_json::{Value, json};
     use vireo::gpu::Site;
 
@@ -97,5 +101,15 @@ fn json(reports: &[vireo::gpu::Report]) -> String {
             })
         })
         .collect();
-    format!("{:#}\n", json!({"findings": reports}))
+    let warnings: Vec<Value> = warnings
+        .iter()
+        .map(|warning| {
+            json!({
+                "unchecked": warning.unchecked.name(),
+                "kernel": warning.kernel,
+                "limit": warning.limit,
+            })
+        })
+        .collect();
+    format!("{:#}\n", json!({"findings": reports, "warnings": warnings}))
 }

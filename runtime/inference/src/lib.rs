@@ -40,8 +40,8 @@ pub use builtin::{AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
 pub mod gpu {
     pub use crate::builtin::code_objects;
     pub use vireo_softhsa::listing::{Function, Line, Listing, ListingError};
-    pub use vireo_softhsa::sanitize::{AllocationNote, Finding, OtherAccess, Place, Report, Site};
-    pub use vireo_softhsa::take_reports;
+    pub use vireo_softhsa::sanitize::{AllocationNote, Finding, OtherAccess, Place, Report, Site, Unchecked, Warning};
+    pub use vireo_softhsa::{take_reports, take_warnings};
 }
 
 #[cfg(feature = "local")]

@@ -1,10 +1,11 @@
 //! The sanitizer of a system: what `vireo-simt` checks, told of this crate's allocations, packets and signals, and names for its reports.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_gfx::listing;
 
-use vireo_simt::sanitize::{BlockInfo, Checks, Code, Limits, Place, Report, Sanitizer, Tell, poison};
+use vireo_simt::sanitize::{BlockInfo, Checks, Code, Limits, Place, Report, Sanitizer, Tell, Warning, poison};
 
 use crate::executable::LoadedObject;
 use crate::memory::map::Allocation;
@@ -17,9 +18,12 @@ const MOST_FINISHED: usize = 10_000;
 /// Reports of systems that have ended.
 static FINISHED: Mutex<Vec<Report>> = Mutex::new(Vec::new());
 
-/// A sanitizer that tells stderr of each finding if it should, or none if the topology asks for none.
+/// Warnings of systems that have ended.
+static WARNINGS: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
+
+/// A sanitizer that tells stderr of each finding and warning if it should, or none if the topology asks for none.
 pub(crate) fn of_topology(topology: &crate::Topology, prints: bool) -> Option<Sanitizer> {
-    let print = |report: &Report| tell(format_args!("sanitizer: {report}"));
+    let print = |text: &dyn fmt::Display| tell(format_args!("sanitizer: {text}"));
     let print = prints.then(|| Box::new(print) as Tell);
     topology.sanitize.any().then(|| Sanitizer::new(topology.sanitize, Limits::default(), print))
 }
@@ -36,14 +40,29 @@ pub fn take_reports() -> Vec<Report> {
     reports
 }
 
+/// The limits of the sanitizer that were reached since the last call, in systems that have ended and in the one that runs.
+pub fn take_warnings() -> Vec<Warning> {
+    let mut warnings = std::mem::take(&mut *WARNINGS.lock().unwrap_or_else(PoisonError::into_inner));
+    if let Ok(system) = crate::system::system()
+        && let Some(sanitizer) = &system.sanitizer
+    {
+        warnings.extend(sanitizer.take_warnings());
+    }
+    warnings
+}
+
 /// The checks in the system that runs; none without one.
 pub fn active_checks() -> Option<Checks> {
     Some(crate::system::system().ok()?.topology.sanitize)
 }
 
-/// Keeps the reports of a system that ends.
+/// Keeps the reports and warnings of a system that ends.
 pub(crate) fn finish(system: &System) {
     if let Some(sanitizer) = &system.sanitizer {
+        let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MOST_FINISHED.saturating_sub(warnings.len());
+        warnings.extend(sanitizer.take_warnings().into_iter().take(room));
+        drop(warnings);
         let mut finished = FINISHED.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MOST_FINISHED.saturating_sub(finished.len());
         finished.extend(sanitizer.take_reports().into_iter().take(room));

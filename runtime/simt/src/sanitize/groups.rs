@@ -7,6 +7,7 @@ use super::known::{Knowledge, MOST_ENTRIES, Reached, Released};
 use super::order::{DispatchRecord, Order};
 use super::report::{Finding, OtherAccess, Report, Site};
 use super::shadow::{Cell, Epoch, Exhausted, Shadow};
+use super::warning::Unchecked;
 use super::{Moment, Sanitizer, Sites, State, poison};
 use crate::memory::{Access, AccessHook, GroupHook, Memory, Port, RowAccess, Space};
 use crate::row::{LANES, Mask, lanes};
@@ -199,7 +200,7 @@ impl GroupChecker<'_> {
     fn publish(&self, state: &mut State, wave: u32) {
         let Some(clock) = self.clocks.get(wave as usize) else { return };
         if state.known.is_full() {
-            state.forget_known();
+            state.forget_known(self.kernel());
         }
         state.known.publish(self.first_wave.wrapping_add(wave), &clock.acquired);
     }
@@ -236,7 +237,7 @@ impl GroupChecker<'_> {
         if state.checks.init && access.access != Access::Load {
             for lane in lanes(allowed) {
                 if state.blocks.holds(access.addresses[lane]) {
-                    state.shadow.set_written(access.addresses[lane], access.length.into());
+                    state.set_written(access.addresses[lane], access.length.into(), Some(self.kernel()));
                 }
             }
         }
@@ -291,7 +292,7 @@ impl GroupChecker<'_> {
                 // The host writes memory without a call: a word that has changed is one that it wrote.
                 let changed = port.load_words::<1>(word).is_ok_and(|[now]| now != poison(word));
                 if changed {
-                    state.shadow.set_written(word, 4);
+                    state.set_written(word, 4, Some(self.kernel()));
                 } else {
                     unwritten = true;
                 }
@@ -322,7 +323,9 @@ impl GroupChecker<'_> {
                 self.report(state, access, lane, Finding::GroupUninitialized, None);
             }
             if access.access != Access::Load {
-                self.local.set_written(offset, length);
+                if self.local.set_written(offset, length).is_err() {
+                    state.reports.warn(Unchecked::PartsOfWords, Some(self.hook.record.code.kernel()), GROUP_SHADOW);
+                }
             }
         }
         allowed
@@ -335,7 +338,7 @@ impl GroupChecker<'_> {
             scalar: access.scalar,
         };
         let wave = self.first_wave.wrapping_add(access.wave);
-        state.reserve_site();
+        state.reserve_site(self.hook.record.code.kernel());
         if self.generation != state.sites.generation {
             self.generation = state.sites.generation;
             self.local.forget_accesses(0, u64::MAX);
@@ -375,10 +378,9 @@ impl GroupChecker<'_> {
         for race in races {
             self.report(state, access, race.lane, finding, Some(&race));
         }
-        if outcome.is_err()
-            && let Some(lane) = lanes(allowed).next()
-        {
-            self.report(state, access, lane, Finding::OutOfShadow, None);
+        if outcome.is_err() {
+            let limit = if space == Space::Group { GROUP_SHADOW } else { state.limits.shadow };
+            state.reports.warn(Unchecked::Races, Some(self.kernel()), limit);
         }
     }
 
@@ -413,10 +415,12 @@ impl GroupChecker<'_> {
         let Some(clock) = self.clocks.get_mut(access.wave as usize) else { return };
         match access.space {
             Space::Group if self.local_known.is_full() => {
+                let kernel = Some(self.hook.record.code.kernel());
+                state.reports.warn(Unchecked::EarlierAccesses, kernel, MOST_ENTRIES as u64);
                 self.local_known.clear();
                 self.local.forget_accesses(0, u64::MAX);
             }
-            Space::Global if state.known.is_full() => state.forget_known(),
+            Space::Global if state.known.is_full() => state.forget_known(self.hook.record.code.kernel()),
             _ => {}
         }
         let known = if access.space == Space::Group { &mut self.local_known } else { &mut state.known };
@@ -430,6 +434,10 @@ impl GroupChecker<'_> {
             }
         }
         self.publish(state, access.wave);
+    }
+
+    fn kernel(&self) -> &str {
+        self.hook.record.code.kernel()
     }
 
     fn site(&self, access: &RowAccess<'_>, lane: usize) -> Site {
@@ -454,10 +462,9 @@ impl GroupChecker<'_> {
         race: Option<&FoundRace>,
     ) {
         let State { blocks, order, sites, reports, .. } = state;
-        let instruction = if finding == Finding::OutOfShadow { 0 } else { access.instruction };
         let address = access.addresses[lane.min(LANES - 1)];
         let is_group = access.space == Space::Group;
-        reports.add(finding, self.hook.record.code.kernel(), instruction, || Report {
+        reports.add(finding, self.kernel(), access.instruction, || Report {
             finding,
             access: access.access,
             length: access.length,

@@ -10,9 +10,9 @@
 //! race unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
 //! algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. What orders more than it says (an
 //! atomic access orders all of its work-group until the next barrier; two reads are kept of each word) can hide a race, but reports none
-//! that is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, it is reported; where that of moments or of
-//! what atomic accesses order does not, which takes millions of barriers or thousands of work-groups that meet at one address, the accesses
-//! so far are forgotten.
+//! that is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, memory that is accessed then is not checked;
+//! where that of moments or of what atomic accesses order does not, which takes millions of barriers or thousands of work-groups that meet at
+//! one address, the accesses so far are forgotten. Either is told once, as a [`Warning`], which is no finding.
 
 mod blocks;
 mod groups;
@@ -20,6 +20,7 @@ mod known;
 mod order;
 mod report;
 mod shadow;
+mod warning;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use blocks::BlockInfo;
 pub use report::{AllocationNote, Finding, OtherAccess, Place, Report, Site, Tell};
+pub use warning::{Unchecked, Warning};
 
 use crate::memory::{AccessHook, Memory};
 use blocks::Blocks;
@@ -158,16 +160,26 @@ pub(crate) struct State {
 
 impl State {
     /// Forgets what atomic accesses have ordered, and so the accesses before.
-    fn forget_known(&mut self) {
+    fn forget_known(&mut self, kernel: &str) {
+        self.reports.warn(Unchecked::EarlierAccesses, Some(kernel), MOST_ENTRIES as u64);
         self.known.clear();
         self.shadow.forget_accesses(0, u64::MAX);
     }
 
     /// Makes room for the number of another moment. Numbers start again when there is none, so nothing may refer to the old ones.
-    fn reserve_site(&mut self) {
-        if !self.sites.has_room(self.limits.shadow / 4) {
+    fn reserve_site(&mut self, kernel: &str) {
+        let most = Sites::most(self.limits.shadow / 4);
+        if !self.sites.has_room(most) {
+            self.reports.warn(Unchecked::EarlierAccesses, Some(kernel), most);
             self.sites.clear();
             self.shadow.forget_accesses(0, u64::MAX);
+        }
+    }
+
+    /// Notes that memory was written by a kernel, or by the host.
+    fn set_written(&mut self, start: u64, length: u64, kernel: Option<&str>) {
+        if self.shadow.set_written(start, length).is_err() {
+            self.reports.warn(Unchecked::PartsOfWords, kernel, self.limits.shadow);
         }
     }
 }
@@ -207,9 +219,14 @@ pub(crate) struct Sites {
 const SITE_BYTES: u64 = 96;
 
 impl Sites {
-    /// Whether there is room for another moment in so many bytes.
-    fn has_room(&self, bytes: u64) -> bool {
-        (self.all.len() as u64) < (bytes / SITE_BYTES).clamp(1, shadow::MAX_SITES.into())
+    /// The most moments in so many bytes.
+    fn most(bytes: u64) -> u64 {
+        (bytes / SITE_BYTES).clamp(1, shadow::MAX_SITES.into())
+    }
+
+    /// Whether there are fewer than `most`.
+    fn has_room(&self, most: u64) -> bool {
+        (self.all.len() as u64) < most
     }
 
     /// The number of a moment.
@@ -238,7 +255,7 @@ pub fn poison(address: u64) -> u32 {
 }
 
 impl Sanitizer {
-    /// A sanitizer that knows of no allocation yet. `tell` is called with each report when it is new.
+    /// A sanitizer that knows of no allocation yet. `tell` is called with each report and each warning when it is new.
     pub fn new(checks: Checks, limits: Limits, tell: Option<Tell>) -> Self {
         let state = State {
             checks,
@@ -282,7 +299,7 @@ impl Sanitizer {
     pub fn written(&self, start: u64, length: u64) {
         let mut state = self.state();
         if state.checks.init && state.blocks.holds(start) {
-            state.shadow.set_written(start, length);
+            state.set_written(start, length, None);
         }
         // The host may order other accesses by its copies, which is not known, so a copy ends the history of the bytes.
         state.shadow.forget_accesses(start, length);
@@ -336,8 +353,13 @@ impl Sanitizer {
             state.shadow.forget_accesses(0, u64::MAX);
             state.order.restart();
             state.known.clear();
+            state.reports.warn(Unchecked::EarlierAccesses, Some(dispatch.code.kernel()), u32::MAX.into());
         }
-        RunningDispatch(state.order.begin(dispatch))
+        let record = state.order.begin(dispatch);
+        if state.checks.race && !record.is_counted() {
+            state.reports.warn(Unchecked::Dispatch, Some(record.code.kernel()), u32::MAX.into());
+        }
+        RunningDispatch(record)
     }
 
     /// A dispatch is complete, and changed this signal.
@@ -353,6 +375,11 @@ impl Sanitizer {
     /// The findings since the last call, in the order in which they were made.
     pub fn take_reports(&self) -> Vec<Report> {
         self.state().reports.take()
+    }
+
+    /// The warnings since the last call. Each kind is told once.
+    pub fn take_warnings(&self) -> Vec<Warning> {
+        self.state().reports.take_warnings()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use super::warning::{Unchecked, Warning, Warnings};
 use crate::memory::Access;
 
 /// A kind of mistake.
@@ -23,8 +24,6 @@ pub enum Finding {
     Uninitialized,
     /// A load of memory of the work-group that it has not written.
     GroupUninitialized,
-    /// There is no shadow memory left, so accesses from here on are not checked for races.
-    OutOfShadow,
 }
 
 impl Finding {
@@ -38,7 +37,6 @@ impl Finding {
             Finding::GroupRace => "group-race",
             Finding::Uninitialized => "uninitialized",
             Finding::GroupUninitialized => "group-uninitialized",
-            Finding::OutOfShadow => "out-of-shadow",
         }
     }
 
@@ -52,7 +50,6 @@ impl Finding {
             Finding::GroupRace => "data race in the work-group's memory",
             Finding::Uninitialized => "memory that was never written",
             Finding::GroupUninitialized => "work-group's memory that was never written",
-            Finding::OutOfShadow => "the sanitizer's memory is used up; what follows is not checked for races",
         }
     }
 }
@@ -187,20 +184,21 @@ impl fmt::Display for Report {
     }
 }
 
-/// The observer of each report when it is new.
-pub type Tell = Box<dyn Fn(&Report) + Send + Sync>;
+/// The observer of each report and each warning when it is new.
+pub type Tell = Box<dyn Fn(&dyn fmt::Display) + Send + Sync>;
 
-/// All reports; those of one kind, kernel and instruction are one.
+/// All reports, of which those of one kind, kernel and instruction are one, and all warnings.
 pub(super) struct Reports {
     all: Vec<Report>,
     index: HashMap<(Finding, String, u64), usize>,
     most: usize,
+    warnings: Warnings,
     tell: Option<Tell>,
 }
 
 impl Reports {
     pub(super) fn new(most: usize, tell: Option<Tell>) -> Self {
-        Reports { all: Vec::new(), index: HashMap::new(), most, tell }
+        Reports { all: Vec::new(), index: HashMap::new(), most, warnings: Warnings::default(), tell }
     }
 
     /// Counts one more of a kind, or adds what `report` says.
@@ -213,7 +211,21 @@ impl Reports {
             let report = report();
             self.tell.iter().for_each(|tell| tell(&report));
             self.all.push(report);
+        } else {
+            self.warn(Unchecked::MoreFindings, Some(kernel), self.most as u64);
         }
+    }
+
+    /// Warns of a limit that was reached, the first time that it is.
+    pub(super) fn warn(&mut self, unchecked: Unchecked, kernel: Option<&str>, limit: u64) {
+        if let Some(warning) = self.warnings.add(unchecked, kernel, limit) {
+            self.tell.iter().for_each(|tell| tell(warning));
+        }
+    }
+
+    /// The warnings since the last call.
+    pub(super) fn take_warnings(&mut self) -> Vec<Warning> {
+        self.warnings.take()
     }
 
     pub(super) fn take(&mut self) -> Vec<Report> {

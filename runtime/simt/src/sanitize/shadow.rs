@@ -179,15 +179,15 @@ impl Shadow {
         Ok(())
     }
 
-    /// Notes that a range was written; where there is no memory for that, it counts as written.
-    pub(super) fn set_written(&mut self, start: u64, length: u64) {
+    /// Notes that a range was written, unless there is no memory for that.
+    pub(super) fn set_written(&mut self, start: u64, length: u64) -> Result<(), Exhausted> {
         for (number, bytes) in parts(start, length) {
             let whole = bytes == (0..CHUNK);
             let known = self.chunks.get(&number);
             let needs_bits = !whole && known.is_none_or(|chunk| chunk.written.is_none());
             let cost = if known.is_none() { CHUNK_BYTES } else { 0 } + if needs_bits { BITS_BYTES } else { 0 };
-            if cost > 0 && self.charge(cost).is_err() {
-                return;
+            if cost > 0 {
+                self.charge(cost)?;
             }
             let chunk = self.chunks.entry(number).or_default();
             if whole {
@@ -205,6 +205,7 @@ impl Shadow {
                 bits[(byte / 64) as usize] |= 1 << (byte % 64);
             }
         }
+        Ok(())
     }
 
     /// Whether all bytes of a range were written.
@@ -284,11 +285,11 @@ mod tests {
     fn written_bytes_are_counted_one_by_one_and_by_chunks() {
         let mut shadow = Shadow::new(1 << 20);
         assert!(!shadow.is_written(0x1000, 1) && shadow.is_written(0x1000, 0));
-        shadow.set_written(0x1002, 3);
+        shadow.set_written(0x1002, 3).unwrap();
         assert!(shadow.is_written(0x1002, 3) && !shadow.is_written(0x1001, 2) && !shadow.is_written(0x1004, 2));
-        shadow.set_written(0x1800, 0x2000);
+        shadow.set_written(0x1800, 0x2000).unwrap();
         assert!(shadow.is_written(0x1800, 0x2000) && !shadow.is_written(0x17FF, 2) && !shadow.is_written(0x3800, 1));
-        shadow.set_written(0x1000, 0x1000);
+        shadow.set_written(0x1000, 0x1000).unwrap();
         assert!(shadow.is_written(0x1000, 0x1000));
         shadow.forget(0, u64::MAX);
         assert!(!shadow.is_written(0x2000, 1));
@@ -301,9 +302,9 @@ mod tests {
         let mut shadow = Shadow::new(1 << 20);
         for whole in [false, true] {
             shadow.cells(0x1000, 4, |_| {}).unwrap();
-            shadow.set_written(0x1008, if whole { 0 } else { 4 });
-            shadow.set_written(0x1000, if whole { CHUNK } else { 1 });
-            shadow.set_written(0x3000, 1);
+            shadow.set_written(0x1008, if whole { 0 } else { 4 }).unwrap();
+            shadow.set_written(0x1000, if whole { CHUNK } else { 1 }).unwrap();
+            shadow.set_written(0x3000, 1).unwrap();
             shadow.cells(0x3001, 1, |_| {}).unwrap();
             shadow.forget(0x1800, 4);
             shadow.forget(0, 0x2000);

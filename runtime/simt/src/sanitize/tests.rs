@@ -238,6 +238,8 @@ fn the_memory_for_moments_is_bounded() {
     }
     assert!(sanitizer.state().sites.all.len() < 10_000);
     assert_eq!(found(&sanitizer), []);
+    let warnings = sanitizer.take_warnings();
+    assert_eq!(warnings.iter().map(|warning| warning.unchecked).collect::<Vec<_>>(), [Unchecked::EarlierAccesses]);
     access(&mut *group, 3, 0, Access::Store, BASE);
     access(&mut *group, 4, 1, Access::Store, BASE);
     access_of(&mut *group, 5, 0, (Access::Store, 4, false, Space::Group), 0);
@@ -297,22 +299,73 @@ fn what_is_submitted_after_completion_is_ordered() {
     assert_eq!(found(&sanitizer), []);
 }
 
+/// The limits of the sanitizer are no mistakes of kernels. Each is told once, also if the warnings are taken in between.
 #[test]
-fn memory_that_is_used_up_is_reported_once() {
+fn memory_that_is_used_up_is_a_warning_and_no_finding() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell: Tell = {
+        let told = told.clone();
+        Box::new(move |text| told.lock().unwrap().push(text.to_string()))
+    };
     let limits = Limits { shadow: 30_000, ..Limits::default() };
-    let sanitizer = Sanitizer::new("race".parse().unwrap(), limits, None);
+    let sanitizer = Sanitizer::new("race,init".parse().unwrap(), limits, Some(tell));
     let memory = Words((0..4096).map(|_| AtomicU64::new(0)).collect());
+    let what = "memory".to_string();
+    sanitizer.allocated(BlockInfo { start: BASE, length: 81_920, reserved: 81_920, poisoned: true, what });
     let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
     let hook = sanitizer.hook(&dispatch, &memory);
     let mut group = hook.start_group([0; 3], 0);
     for page in 0..4 {
         assert!(access(&mut *group, page, 0, Access::Store, BASE + 4096 * page), "it is made all the same");
     }
-    let reports = sanitizer.take_reports();
+    assert_eq!(found(&sanitizer), []);
+    let races = Warning { unchecked: Unchecked::Races, kernel: Some("kernel".into()), limit: 30_000 };
+    assert_eq!(sanitizer.take_warnings(), [races]);
+    for page in 4..7 {
+        assert!(access(&mut *group, page, 0, Access::Store, BASE + 4096 * page));
+    }
+    for page in 0..20 {
+        sanitizer.written(BASE + 4096 * page, 2);
+    }
+    let rest = sanitizer.take_warnings();
+    let rest: Vec<_> = rest.iter().map(|warning| (warning.unchecked, warning.limit)).collect();
+    assert_eq!(rest, [(Unchecked::PartsOfWords, 30_000)]);
+    assert_eq!(found(&sanitizer), []);
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(
-        reports.iter().map(|report| (report.finding, report.count)).collect::<Vec<_>>(),
-        [(Finding::OutOfShadow, 3)]
+        told[0],
+        "warning: the 30000 bytes of shadow memory are used up; memory that was not accessed before is not checked for races\n    \
+         since kernel"
     );
+}
+
+/// What was kept when a bound was reached is found, and the rest is not passed over in silence.
+#[test]
+fn findings_after_the_last_that_is_kept_are_a_warning() {
+    let limits = Limits { reports: 2, ..Limits::default() };
+    let sanitizer = Sanitizer::new("memory".parse().unwrap(), limits, None);
+    let memory = Words((0..8).map(|_| AtomicU64::new(0)).collect());
+    let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut group = hook.start_group([0; 3], 0);
+    for instruction in [1, 2, 2, 3, 4] {
+        assert!(!access(&mut *group, instruction, 0, Access::Load, 8));
+    }
+    assert_eq!(found(&sanitizer), [(Finding::OutOfBounds, 1, None), (Finding::OutOfBounds, 2, None)]);
+    let more = Warning { unchecked: Unchecked::MoreFindings, kernel: Some("kernel".into()), limit: 2 };
+    assert_eq!(sanitizer.take_warnings(), [more]);
+}
+
+/// A grid with more waves than can be numbered is not checked for races, and that is told.
+#[test]
+fn a_dispatch_with_too_many_waves_is_a_warning() {
+    let (sanitizer, _) = sanitizer("race", 4096);
+    sanitizer.packet(1, 0, true);
+    let groups = [1 << 16, 1 << 16, 1];
+    sanitizer.begin(NewDispatch { code: Arc::new(Kernel), queue: 1, packet: 0, groups, waves: 1 });
+    let warnings: Vec<_> = sanitizer.take_warnings().iter().map(|warning| warning.unchecked).collect();
+    assert_eq!(warnings, [Unchecked::EarlierAccesses, Unchecked::Dispatch]);
 }
 
 #[test]
