@@ -3,8 +3,8 @@
 //!
 //! The agent that runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each dispatch to the
 //! interpreter. `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete when
-//! another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `groups` joins
-//! them for each access; `report` is what was found.
+//! another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `races`
+//! compares an access with those before it; `groups` joins them for each access; `report` is what was found.
 //!
 //! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a
 //! race unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
@@ -18,6 +18,7 @@ mod blocks;
 mod groups;
 mod known;
 mod order;
+mod races;
 mod report;
 mod shadow;
 mod warning;
