@@ -17,7 +17,7 @@ pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
 }
 
 /// Writes what was found to stderr, and to the file that the flags name. The exit code for that; none if there is nothing. That the sanitizer
-/// reached a limit is a warning, which changes no exit code: the program is not to blame.
+/// reached a limit is a warning, which changes no exit code: the program is not to blame. Neither do races that change nothing.
 #[cfg(feature = "software-agents")]
 pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
     use std::fmt::Write as _;
@@ -48,7 +48,7 @@ pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
         let _ = writeln!(io::stderr(), "error: cannot write `{}`: {error}", path.display());
         return Some(Exit::RunFailure);
     }
-    (!reports.is_empty()).then_some(Exit::Findings)
+    reports.iter().any(|report| report.finding.is_harmful()).then_some(Exit::Findings)
 }
 
 /// Without the software agent, its devices cannot be created.

@@ -213,7 +213,8 @@ pub struct AmdgpuArguments {
     #[arg(long, value_name = "PATH")]
     pub amdgpu_libhsa_search_path: Vec<PathBuf>,
     /// Check the accesses of kernels on the software agent: `memory` finds those out of bounds and of freed memory, `race` data races of
-    /// waves, work-groups and queues, `init` loads of what was never written. What is found is written to stderr at the end.
+    /// waves, work-groups and queues, `race-same-value` also those that change nothing, since all stores leave the same bytes, `init` loads of
+    /// what was never written. What is found is written to stderr at the end.
     #[arg(long, value_name = "CHECK,...", value_enum, value_delimiter = ',')]
     pub sanitize: Vec<SanitizerCheck>,
     /// Write what the sanitizer found to this file, too, as JSON.
@@ -230,8 +231,10 @@ pub struct AmdgpuArguments {
 pub enum SanitizerCheck {
     /// Accesses out of bounds, and of freed memory.
     Memory,
-    /// Data races.
+    /// Data races that can change results.
     Race,
+    /// Data races, also those that change nothing.
+    RaceSameValue,
     /// Loads of what was never written.
     Init,
 }
@@ -246,7 +249,8 @@ impl AmdgpuArguments {
         let has = |check| self.sanitize.contains(&check);
         let sanitize = SanitizerChecks {
             memory: has(SanitizerCheck::Memory),
-            race: has(SanitizerCheck::Race),
+            race: has(SanitizerCheck::Race) || has(SanitizerCheck::RaceSameValue),
+            race_same_value: has(SanitizerCheck::RaceSameValue),
             init: has(SanitizerCheck::Init),
         };
         let mut config = AmdgpuConfig { agent, sanitize, ..AmdgpuConfig::default() };

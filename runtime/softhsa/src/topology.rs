@@ -264,7 +264,7 @@ mod tests {
             host_writes: HostWrites::UntilFlush,
             reorder: true,
             half_sums: HalfSums::Once,
-            sanitize: Checks { memory: true, race: false, init: true },
+            sanitize: Checks { memory: true, init: true, ..Checks::default() },
             without: vec![Feature::Svm, Feature::Peers],
             trace: Some(PathBuf::from("a.json")),
         };
@@ -286,7 +286,7 @@ mod tests {
             ("peer-links=rope", "peer-links: `rope` is not pcie or xgmi"),
             ("host-writes=until-flush,without=hdp", "without: writes of the host wait until a flush, which needs hdp"),
             ("host-writes=late", "host-writes: `late` is not visible, until-acquire or until-flush"),
-            ("sanitize=all", "sanitize: `all` is not one of memory, race, init"),
+            ("sanitize=all", "sanitize: `all` is not one of memory, race, race-same-value, init"),
             ("half-sums=all", "half-sums: `all` is not pairs or once"),
             ("order=any", "order: `any` is not queue or reversed"),
             (

@@ -30,6 +30,8 @@ pub struct SanitizerChecks {
     pub memory: bool,
     /// Data races of waves, work-groups and queues.
     pub race: bool,
+    /// Data races that change nothing, since all stores leave the same bytes. They are found where `race` is on.
+    pub race_same_value: bool,
     /// Loads of what was never written.
     pub init: bool,
 }
@@ -37,7 +39,7 @@ pub struct SanitizerChecks {
 impl SanitizerChecks {
     /// True if something is checked.
     pub fn any(self) -> bool {
-        self.memory || self.race || self.init
+        self.memory || self.race || self.race_same_value || self.init
     }
 }
 
@@ -121,7 +123,8 @@ fn check_kernels(wanted: SanitizerChecks) -> Result<()> {
     if !wanted.any() {
         return Ok(());
     }
-    let wanted = Checks { memory: wanted.memory, race: wanted.race, init: wanted.init };
+    let SanitizerChecks { memory, race, race_same_value, init } = wanted;
+    let wanted = Checks { memory, race: race || race_same_value, same_value: race_same_value, init };
     let topology: std::result::Result<Topology, _> = std::env::var(VARIABLE).unwrap_or_default().parse();
     let mut topology = topology.map_err(|error| Status::invalid_argument(format!("{VARIABLE}: {error}")))?;
     topology.sanitize = topology.sanitize.or(wanted);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::blocks::Found;
 use super::known::{Knowledge, MOST_ENTRIES, Reached, Released};
 use super::order::DispatchRecord;
-use super::races::{Clock, FoundRace, Orderer, other_of};
+use super::races::{Clock, Conflict, Effect, FoundRace, Orderer, other_of};
 use super::report::{Finding, Report, Site};
 use super::shadow::{Epoch, Exhausted, Shadow};
+use super::stored::Pending;
 use super::warning::Unchecked;
 use super::{Moment, Sanitizer, State, poison};
 use crate::memory::{Access, AccessHook, GroupHook, Memory, Port, RowAccess, Space};
@@ -37,6 +38,7 @@ impl AccessHook for DispatchHook<'_> {
             local_known: Knowledge::new(MOST_ENTRIES),
             clocks: vec![Clock::default(); self.record.waves as usize],
             arrived: Default::default(),
+            port: Port::new(self.memory),
         })
     }
 }
@@ -55,16 +57,18 @@ struct GroupChecker<'a> {
     clocks: Vec<Clock>,
     /// The knowledge of waves that arrived at the last two barriers.
     arrived: [(u32, Released); 2],
+    port: Port<'a>,
 }
 
 impl GroupHook for GroupChecker<'_> {
     fn access(&mut self, access: &RowAccess<'_>) -> Mask {
-        self.leave_barrier(access.wave);
-        let clock = self.clocks.get_mut(access.wave as usize);
-        let learnt = clock.is_some_and(|clock| std::mem::take(&mut clock.unpublished));
         let sanitizer = self.hook.sanitizer;
         let mut guard = sanitizer.state();
         let state = &mut *guard;
+        self.settle(state);
+        self.leave_barrier(access.wave);
+        let clock = self.clocks.get_mut(access.wave as usize);
+        let learnt = clock.is_some_and(|clock| std::mem::take(&mut clock.unpublished));
         if learnt {
             self.publish(state, access.wave);
         }
@@ -73,12 +77,21 @@ impl GroupHook for GroupChecker<'_> {
             Space::Group => self.check_group(state, access),
         };
         if state.checks.race && self.hook.record.is_counted() {
-            self.check_races(state, access, allowed);
+            if Pending::is_for(access) {
+                if allowed != 0 {
+                    let phase = self.clocks.get(access.wave as usize).map_or(0, |clock| clock.phase);
+                    state.pending.insert(self.first_wave, Pending::new(access, (allowed, phase), &mut self.port));
+                }
+            } else {
+                self.check_races(state, access, allowed, None);
+            }
         }
         allowed
     }
 
     fn barrier(&mut self, wave: u32) {
+        let sanitizer = self.hook.sanitizer;
+        self.settle(&mut sanitizer.state());
         self.leave_barrier(wave);
         let Some(clock) = self.clocks.get_mut(wave as usize) else { return };
         // Waves that arrive at the next barrier while others have not left this one use the other half.
@@ -92,7 +105,22 @@ impl GroupHook for GroupChecker<'_> {
     }
 }
 
+impl Drop for GroupChecker<'_> {
+    fn drop(&mut self) {
+        let sanitizer = self.hook.sanitizer;
+        self.settle(&mut sanitizer.state());
+    }
+}
+
 impl GroupChecker<'_> {
+    /// Looks at the last store of the work-group, which has been made by now.
+    fn settle(&mut self, state: &mut State) {
+        let Some(pending) = state.pending.remove(&self.first_wave) else { return };
+        let changed = pending.changed(&mut self.port);
+        let access = pending.access();
+        self.check_races(state, &access, access.mask, Some(&changed));
+    }
+
     /// Adds to the knowledge of this wave that of the others, as of when they arrived at the barrier, or ended.
     fn leave_barrier(&mut self, wave: u32) {
         let clock = self.clocks.get_mut(wave as usize).filter(|clock| clock.leaves_barrier);
@@ -246,14 +274,15 @@ impl GroupChecker<'_> {
         allowed
     }
 
-    fn check_races(&mut self, state: &mut State, access: &RowAccess<'_>, allowed: Mask) {
-        let moment = Moment {
-            instruction: access.instruction,
-            phase: self.clocks.get(access.wave as usize).map_or(0, |clock| clock.phase),
-            scalar: access.scalar,
-        };
-        let wave = self.first_wave.wrapping_add(access.wave);
-        state.reserve_site(self.hook.record.code.kernel());
+    /// Compares an access with those before it. `changed` has the bytes of each lane that a store changed, by bits.
+    fn check_races(
+        &mut self,
+        state: &mut State,
+        access: &RowAccess<'_>,
+        allowed: Mask,
+        changed: Option<&[u64; LANES]>,
+    ) {
+        state.reserve_sites(self.hook.record.code.kernel());
         if self.generation != state.sites.generation {
             self.generation = state.sites.generation;
             self.local.forget_accesses(0, u64::MAX);
@@ -263,40 +292,63 @@ impl GroupChecker<'_> {
             self.acquire_by_load(state, access, allowed);
             return;
         }
-        let (space, record) = (access.space, &self.hook.record);
         let mut races = Vec::new();
-        let mut outcome = Ok(());
-        match self.clocks.get(access.wave as usize) {
-            Some(clock) => {
-                let site = state.sites.number(moment);
-                let State { shadow, order, sites, .. } = &mut *state;
-                let cells = if space == Space::Group { &mut self.local } else { shadow };
-                let group = self.first_wave;
-                let mut orderer = Orderer { record, order, sites, clock, wave, group, last: None };
-                let atomic = access.access == Access::Atomic;
-                for lane in lanes(allowed) {
-                    let mine = Epoch::new(wave, site, lane as u32, atomic);
-                    let mut found = None;
-                    let visited = cells.cells(access.addresses[lane], access.length.into(), |cell| {
-                        found = orderer.visit(cell, mine, access.access).or(found);
-                    });
-                    races.extend(found.map(|(other, other_stores)| FoundRace { lane, other, other_stores }));
-                    outcome = outcome.and(visited);
-                }
-            }
-            None => outcome = Err(Exhausted),
-        }
+        let outcome = self.visit_cells(state, access, (allowed, changed), &mut races);
         if access.access == Access::Atomic {
             self.synchronise(state, access, allowed);
         }
-        let finding = if space == Space::Group { Finding::GroupRace } else { Finding::Race };
         for race in races {
+            let finding = match (race.conflict.is_harmless, access.space) {
+                (true, _) if !state.checks.same_value => continue,
+                (true, _) => Finding::SameValueRace,
+                (false, Space::Group) => Finding::GroupRace,
+                (false, Space::Global) => Finding::Race,
+            };
             self.report(state, access, race.lane, finding, Some(&race));
         }
         if outcome.is_err() {
-            let limit = if space == Space::Group { GROUP_SHADOW } else { state.limits.shadow };
+            let limit = if access.space == Space::Group { GROUP_SHADOW } else { state.limits.shadow };
             state.reports.warn(Unchecked::Races, Some(self.kernel()), limit);
         }
+    }
+
+    /// Records an access in the cells of its bytes, and finds those that it races with.
+    fn visit_cells(
+        &mut self,
+        state: &mut State,
+        access: &RowAccess<'_>,
+        (allowed, changed): (Mask, Option<&[u64; LANES]>),
+        races: &mut Vec<FoundRace>,
+    ) -> Result<(), Exhausted> {
+        let clock = self.clocks.get(access.wave as usize).ok_or(Exhausted)?;
+        let moment =
+            |silent| Moment { instruction: access.instruction, phase: clock.phase, scalar: access.scalar, silent };
+        let (group, wave) = (self.first_wave, self.first_wave.wrapping_add(access.wave));
+        let silent_site = changed.map(|_| state.sites.number(moment(true)));
+        let site = state.sites.number(moment(false));
+        let State { shadow, order, sites, .. } = &mut *state;
+        let cells = if access.space == Space::Group { &mut self.local } else { shadow };
+        let mut orderer = Orderer { record: &self.hook.record, order, sites, clock, wave, group, last: None };
+        let atomic = access.access == Access::Atomic;
+        let mut outcome = Ok(());
+        for lane in lanes(allowed) {
+            let changes = changed.map_or(u64::MAX, |changed| changed[lane]);
+            let mut found = None;
+            let visited = cells.cells(access.addresses[lane], access.length.into(), |cell, bytes| {
+                let (effect, site) = match (access.access, silent_site) {
+                    (Access::Load, _) => (Effect::Load, site),
+                    (_, Some(silent)) if changes >> bytes.start & ((1 << bytes.len()) - 1) == 0 => {
+                        (Effect::SilentStore, silent)
+                    }
+                    _ => (Effect::Change, site),
+                };
+                let mine = Epoch::new(wave, site, lane as u32, atomic);
+                found = Conflict::worse(found, orderer.visit(cell, mine, effect));
+            });
+            races.extend(found.map(|conflict| FoundRace { lane, conflict }));
+            outcome = outcome.and(visited);
+        }
+        outcome
     }
 
     /// Learns what the last store to each address was after.
@@ -306,14 +358,27 @@ impl GroupChecker<'_> {
         for lane in lanes(allowed) {
             known.at(access.addresses[lane]).into_iter().for_each(|released| learnt.join(released));
         }
-        let State { shadow, order, sites, known, .. } = &mut *state;
+        let State { shadow, order, sites, known, pending, .. } = &mut *state;
+        if access.space == Space::Global {
+            // Stores of work-groups of other queues that may have been made.
+            for (group, pending) in pending.iter() {
+                let writer = lanes(allowed).find_map(|lane| pending.writer_of(access.addresses[lane], access.length));
+                let Some(writer) = writer else { continue };
+                let reached = Reached { phase: pending.phase, by: Some(group.wrapping_add(writer)) };
+                learnt.note(*group, reached);
+                known.of_wave(group.wrapping_add(writer)).into_iter().for_each(|released| learnt.join(released));
+            }
+        }
         let cells = if access.space == Space::Group { &mut self.local } else { shadow };
         for lane in lanes(allowed) {
             // Where there is no memory for cells, there are no stores that were seen.
-            let _ = cells.cells(access.addresses[lane], access.length.into(), |cell| {
-                let wave = cell.write.wave();
-                if let Some(record) = order.of_wave(wave) {
-                    let phase = sites.get(cell.write.site()).phase;
+            let _ = cells.cells(access.addresses[lane], access.length.into(), |cell, _| {
+                // Whoever stored the bytes that were there already may be who is waited for, too.
+                let silent = cell.reads.into_iter().filter(|read| !read.is_stale() && sites.get(read.site()).silent);
+                for store in std::iter::once(cell.write).chain(silent) {
+                    let wave = store.wave();
+                    let Some(record) = order.of_wave(wave) else { continue };
+                    let phase = sites.get(store.site()).phase;
                     learnt.note(record.group_key(wave), Reached { phase, by: Some(wave) });
                     known.of_wave(wave).into_iter().for_each(|released| learnt.join(released));
                 }

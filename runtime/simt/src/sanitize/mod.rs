@@ -4,11 +4,13 @@
 //! The agent that runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each dispatch to the
 //! interpreter. `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete when
 //! another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `races`
-//! compares an access with those before it; `groups` joins them for each access; `report` is what was found.
+//! compares an access with those before it, a store by its effect, of which `stored` keeps the bytes before; `groups` joins them for each access; `report` is what was found.
 //!
 //! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a
 //! race unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
-//! algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. What orders more than it says (an
+//! algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. A store is looked at once it has been
+//! made: one that leaves the bytes as they were is silent, and counts as a read that races with stores of other bytes. Races of silent
+//! stores with each other, with the store of the same bytes and with reads of them change nothing, and are a class of their own. What orders more than it says (an
 //! atomic access orders all of its work-group until the next barrier; two reads are kept of each word) can hide a race, but reports none
 //! that is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, memory that is accessed then is not checked;
 //! where that of moments or of what atomic accesses order does not, which takes millions of barriers or thousands of work-groups that meet at
@@ -21,6 +23,7 @@ mod order;
 mod races;
 mod report;
 mod shadow;
+mod stored;
 mod warning;
 
 use std::any::Any;
@@ -40,6 +43,7 @@ use known::{Knowledge, MOST_ENTRIES};
 use order::{DispatchRecord, Order};
 use report::Reports;
 use shadow::Shadow;
+use stored::Pending;
 
 /// The checks that are on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,13 +52,15 @@ pub struct Checks {
     pub memory: bool,
     /// Data races.
     pub race: bool,
+    /// Data races that change nothing, since the stores leave the bytes that were there. They are found where `race` is on.
+    pub same_value: bool,
     /// Reads of what was never written.
     pub init: bool,
 }
 
 impl Checks {
     /// The names of the checks.
-    pub const NAMES: [&str; 3] = ["memory", "race", "init"];
+    pub const NAMES: [&str; 4] = ["memory", "race", "race-same-value", "init"];
 
     /// True if something is checked.
     pub fn any(self) -> bool {
@@ -63,7 +69,12 @@ impl Checks {
 
     /// The checks that either has on.
     pub fn or(self, other: Checks) -> Checks {
-        Checks { memory: self.memory || other.memory, race: self.race || other.race, init: self.init || other.init }
+        Checks {
+            memory: self.memory || other.memory,
+            race: self.race || other.race,
+            same_value: self.same_value || other.same_value,
+            init: self.init || other.init,
+        }
     }
 }
 
@@ -82,13 +93,14 @@ impl std::error::Error for UnknownCheck {}
 impl FromStr for Checks {
     type Err = UnknownCheck;
 
-    /// Reads `memory,race,init`, or with `+` between them.
+    /// Reads `memory,race,init`, or with `+` between them. `race-same-value` has `race` on, too.
     fn from_str(text: &str) -> Result<Self, UnknownCheck> {
         let mut checks = Checks::default();
         for name in text.split([',', '+']).map(str::trim) {
             match name {
                 "memory" => checks.memory = true,
                 "race" => checks.race = true,
+                "race-same-value" => (checks.race, checks.same_value) = (true, true),
                 "init" => checks.init = true,
                 _ => return Err(UnknownCheck(name.to_string())),
             }
@@ -157,6 +169,8 @@ pub(crate) struct State {
     sites: Sites,
     /// The order that atomic accesses establish.
     known: Knowledge,
+    /// The last store of each work-group that runs, by its first wave, until it is known to have been made.
+    pending: HashMap<u32, Pending>,
 }
 
 impl State {
@@ -167,8 +181,8 @@ impl State {
         self.shadow.forget_accesses(0, u64::MAX);
     }
 
-    /// Makes room for the number of another moment. Numbers start again when there is none, so nothing may refer to the old ones.
-    fn reserve_site(&mut self, kernel: &str) {
+    /// Makes room for the numbers of two other moments. Numbers start again when there is none, so nothing may refer to the old ones.
+    fn reserve_sites(&mut self, kernel: &str) {
         let most = Sites::most(self.limits.shadow / 4);
         if !self.sites.has_room(most) {
             self.reports.warn(Unchecked::EarlierAccesses, Some(kernel), most);
@@ -205,6 +219,8 @@ pub(crate) struct Moment {
     phase: u32,
     /// True if the wave as a whole made the access.
     scalar: bool,
+    /// True for a store that left the bytes as they were.
+    silent: bool,
 }
 
 /// Moments by numbers that fit into a cell of the shadow.
@@ -222,12 +238,12 @@ const SITE_BYTES: u64 = 96;
 impl Sites {
     /// The most moments in so many bytes.
     fn most(bytes: u64) -> u64 {
-        (bytes / SITE_BYTES).clamp(1, shadow::MAX_SITES.into())
+        (bytes / SITE_BYTES).clamp(2, shadow::MAX_SITES.into())
     }
 
-    /// Whether there are fewer than `most`.
+    /// Whether two more are at most `most`.
     fn has_room(&self, most: u64) -> bool {
-        (self.all.len() as u64) < most
+        self.all.len() as u64 + 2 <= most
     }
 
     /// The number of a moment.
@@ -267,6 +283,7 @@ impl Sanitizer {
             reports: Reports::new(limits.reports, tell),
             sites: Sites::default(),
             known: Knowledge::new(MOST_ENTRIES),
+            pending: HashMap::new(),
         };
         Sanitizer { checks, state: Mutex::new(state) }
     }

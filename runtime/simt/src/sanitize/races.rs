@@ -22,11 +22,40 @@ pub(super) struct Clock {
     pub(super) unpublished: bool,
 }
 
+/// The effect of an access on the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It reads them.
+    Load,
+    /// It stores the bytes that are there.
+    SilentStore,
+    /// It stores other bytes, or may do so.
+    Change,
+}
+
+/// An access that nothing orders with the one that is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conflict {
+    pub(super) other: Epoch,
+    pub(super) other_stores: bool,
+    /// True if either order of the two has the same results.
+    pub(super) is_harmless: bool,
+}
+
+impl Conflict {
+    /// The worse of two, the later one of equals.
+    pub(super) fn worse(first: Option<Conflict>, second: Option<Conflict>) -> Option<Conflict> {
+        match (first, second) {
+            (Some(first), Some(second)) if second.is_harmless && !first.is_harmless => Some(first),
+            (first, second) => second.or(first),
+        }
+    }
+}
+
 /// A race that a lane is part of.
 pub(super) struct FoundRace {
     pub(super) lane: usize,
-    pub(super) other: Epoch,
-    pub(super) other_stores: bool,
+    pub(super) conflict: Conflict,
 }
 
 /// Decides whether an access is ordered before those of a wave.
@@ -67,40 +96,70 @@ impl Orderer<'_> {
         self.record.has(epoch.wave()) && self.record.group_key(epoch.wave()) == self.group
     }
 
-    /// Records an access in a cell. Returns the one that it races with, and whether that stores.
-    pub(super) fn visit(&mut self, cell: &mut Cell, mine: Epoch, access: Access) -> Option<(Epoch, bool)> {
-        let mut race = None;
+    /// Records an access in a cell. Returns the one that it races with.
+    pub(super) fn visit(&mut self, cell: &mut Cell, mine: Epoch, effect: Effect) -> Option<Conflict> {
+        let conflict = self.conflict(cell, mine, effect);
+        if effect == Effect::Change {
+            // Those who read the old bytes race with who stores the new ones as well, even if that changes nothing by now.
+            let reads = cell.reads.map(|read| if self.is_over(read) { Epoch::NONE } else { read.made_stale() });
+            *cell = Cell { write: mine, reads };
+        } else {
+            self.note_read(cell, mine);
+        }
+        conflict
+    }
+
+    /// The access of a cell that an access races with.
+    fn conflict(&mut self, cell: &Cell, mine: Epoch, effect: Effect) -> Option<Conflict> {
+        let is_silent = effect == Effect::SilentStore;
+        let mut worst = None;
         let both_atomic = |other: Epoch| mine.atomic() && other.atomic();
         if !both_atomic(cell.write) && !self.is_before(cell.write) {
-            race = Some((cell.write, true));
-        }
-        if access == Access::Load {
-            let [last, older] = cell.reads;
-            if last.wave() != self.wave {
-                let candidates = [last, older].map(|read| if self.is_before(read) { Epoch::NONE } else { read });
-                let elsewhere = |read: &&Epoch| !read.is_none() && !self.is_of_group(**read);
-                let kept = candidates.iter().find(elsewhere).or(candidates.iter().find(|read| !read.is_none()));
-                cell.reads[1] = kept.copied().unwrap_or(Epoch::NONE);
-            }
-            cell.reads[0] = mine;
-            return race;
+            // The bytes are those of the last write. Those that an atomic access leaves depend on the ones before it.
+            let is_harmless = is_silent && !cell.write.atomic();
+            worst = Some(Conflict { other: cell.write, other_stores: true, is_harmless });
         }
         for read in cell.reads {
-            if race.is_none() && !both_atomic(read) && !self.is_before(read) {
-                race = Some((read, false));
+            if read.is_none() || read.is_stale() && !is_silent || worst.is_some_and(|worst| !worst.is_harmless) {
+                continue;
+            }
+            let other_stores = self.sites.get(read.site()).silent;
+            if (effect != Effect::Load || other_stores) && !both_atomic(read) && !self.is_before(read) {
+                let is_harmless = effect != Effect::Change && !read.is_stale();
+                worst = Conflict::worse(Some(Conflict { other: read, other_stores, is_harmless }), worst);
             }
         }
-        *cell = Cell { write: mine, reads: Default::default() };
-        race
+        worst
+    }
+
+    /// Keeps an access that left the bytes as they were, and one of those before it.
+    fn note_read(&mut self, cell: &mut Cell, mine: Epoch) {
+        let [last, older] = cell.reads;
+        if last.wave() == self.wave && !last.is_stale() {
+            cell.reads[0] = mine;
+            return;
+        }
+        let open = [last, older].map(|read| if !read.is_stale() && self.is_before(read) { Epoch::NONE } else { read });
+        let fresh = |read: &&Epoch| !read.is_none() && !read.is_stale();
+        let elsewhere = |read: &&Epoch| fresh(read) && !self.is_of_group(**read);
+        let kept = open.iter().find(elsewhere).or_else(|| open.iter().find(fresh));
+        let kept = kept.or_else(|| open.iter().find(|read| !read.is_none()));
+        cell.reads = [mine, kept.copied().unwrap_or(Epoch::NONE)];
+    }
+
+    /// Whether an access is of another dispatch, which was complete when this one began.
+    fn is_over(&mut self, read: Epoch) -> bool {
+        read.is_none() || !self.record.has(read.wave()) && self.is_before(read)
     }
 }
 
 /// The other access of a race.
 pub(super) fn other_of(order: &Order, sites: &Sites, race: &FoundRace) -> Option<OtherAccess> {
-    let record = order.of_wave(race.other.wave())?;
-    let moment = sites.get(race.other.site());
-    let (group, wave) = record.place_of(race.other.wave());
-    let access = match (race.other.atomic(), race.other_stores) {
+    let Conflict { other, other_stores, .. } = race.conflict;
+    let record = order.of_wave(other.wave())?;
+    let moment = sites.get(other.site());
+    let (group, wave) = record.place_of(other.wave());
+    let access = match (other.atomic(), other_stores) {
         (true, _) => Access::Atomic,
         (false, true) => Access::Store,
         (false, false) => Access::Load,
@@ -110,7 +169,7 @@ pub(super) fn other_of(order: &Order, sites: &Sites, race: &FoundRace) -> Option
         place: record.code.place(moment.instruction),
         group,
         wave,
-        lane: (!moment.scalar).then_some(race.other.lane()),
+        lane: (!moment.scalar).then_some(other.lane()),
         queue: record.queue,
         packet: record.packet,
     };

@@ -20,6 +20,9 @@ pub enum Finding {
     Race,
     /// Accesses of a work-group to its memory that nothing orders.
     GroupRace,
+    /// Accesses to device memory that nothing orders, of which all stores leave the bytes that were there: whichever order they happen in, all
+    /// loads and what is left are the same.
+    SameValueRace,
     /// A load of unwritten device memory.
     Uninitialized,
     /// A load of memory of the work-group that it has not written.
@@ -35,9 +38,15 @@ impl Finding {
             Finding::GroupOutOfBounds => "group-out-of-bounds",
             Finding::Race => "race",
             Finding::GroupRace => "group-race",
+            Finding::SameValueRace => "same-value-race",
             Finding::Uninitialized => "uninitialized",
             Finding::GroupUninitialized => "group-uninitialized",
         }
+    }
+
+    /// False if the results of a program are the same all the same.
+    pub fn is_harmful(self) -> bool {
+        self != Finding::SameValueRace
     }
 
     /// It for people.
@@ -48,6 +57,7 @@ impl Finding {
             Finding::GroupOutOfBounds => "out of bounds of the work-group's memory",
             Finding::Race => "data race",
             Finding::GroupRace => "data race in the work-group's memory",
+            Finding::SameValueRace => "harmless data race of equal values",
             Finding::Uninitialized => "memory that was never written",
             Finding::GroupUninitialized => "work-group's memory that was never written",
         }

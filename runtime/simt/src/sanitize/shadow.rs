@@ -2,20 +2,25 @@
 //!
 //! A chunk has a cell for each word of four bytes until something smaller is accessed in it, then one for each byte. A cell has the last
 //! write and two reads of different waves, from different work-groups if there are such: a write that races with any read of the same
-//! kernel races with one of these two, unless barriers or atomic accesses order just these.
+//! kernel races with one of these two, unless barriers or atomic accesses order just these. A store that leaves the bytes as they are
+//! counts among the reads.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Bytes of memory of a chunk, by their logarithm.
 const CHUNK_SHIFT: u32 = 12;
 const CHUNK: u64 = 1 << CHUNK_SHIFT;
 /// Bits for the number of a site.
-const SITE_BITS: u32 = 26;
+const SITE_BITS: u32 = 25;
+/// The bit of an access that was made before the last write, and the first bit of the lane.
+const STALE_BIT: u32 = SITE_BITS;
+const LANE_BIT: u32 = SITE_BITS + 1;
 /// Sites at most.
 pub(super) const MAX_SITES: u32 = 1 << SITE_BITS;
 
-/// An access that a cell remembers: the wave with its first bit set apart from zero, which is none, the lane, whether it was atomic, and
-/// the site.
+/// An access that a cell remembers: the wave, of which zero is none, the lane, whether it was atomic, whether the word has been written since,
+/// and the site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 
@@ -24,7 +29,7 @@ impl Epoch {
 
     /// The access of a lane. Waves count from 1.
     pub(super) fn new(wave: u32, site: u32, lane: u32, atomic: bool) -> Self {
-        Epoch(u64::from(wave) << 32 | u64::from(atomic) << 31 | u64::from(lane) << SITE_BITS | u64::from(site))
+        Epoch(u64::from(wave) << 32 | u64::from(atomic) << 31 | u64::from(lane) << LANE_BIT | u64::from(site))
     }
 
     pub(super) fn is_none(self) -> bool {
@@ -40,7 +45,17 @@ impl Epoch {
     }
 
     pub(super) fn lane(self) -> u32 {
-        (self.0 >> SITE_BITS) as u32 & 31
+        (self.0 >> LANE_BIT) as u32 & 31
+    }
+
+    /// It once the word has been written with other bytes.
+    pub(super) fn made_stale(self) -> Self {
+        if self.is_none() { self } else { Epoch(self.0 | 1 << STALE_BIT) }
+    }
+
+    /// True if the word has been written with other bytes since.
+    pub(super) fn is_stale(self) -> bool {
+        self.0 >> STALE_BIT & 1 == 1
     }
 
     pub(super) fn site(self) -> u32 {
@@ -52,6 +67,7 @@ impl Epoch {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cell {
     pub(super) write: Epoch,
+    /// Accesses that left the bytes as they were.
     pub(super) reads: [Epoch; 2],
 }
 
@@ -103,7 +119,7 @@ impl Chunk {
 }
 
 /// The parts of a range in chunks: the number of the chunk, and the bytes in it.
-fn parts(start: u64, length: u64) -> impl Iterator<Item = (u64, std::ops::Range<u64>)> {
+fn parts(start: u64, length: u64) -> impl Iterator<Item = (u64, Range<u64>)> {
     let end = start.saturating_add(length);
     let mut at = start;
     std::iter::from_fn(move || {
@@ -219,8 +235,14 @@ impl Shadow {
         })
     }
 
-    /// Shows the cells of a range to `visit`.
-    pub(super) fn cells(&mut self, start: u64, length: u64, mut visit: impl FnMut(&mut Cell)) -> Result<(), Exhausted> {
+    /// Shows the cells of a range to `visit`, each with its bytes, counted from the start of the range.
+    pub(super) fn cells(
+        &mut self,
+        start: u64,
+        length: u64,
+        mut visit: impl FnMut(&mut Cell, Range<usize>),
+    ) -> Result<(), Exhausted> {
+        let mut done = 0;
         let words = start.is_multiple_of(4) && length.is_multiple_of(4);
         for (number, bytes) in parts(start, length) {
             let known = self.chunks.get(&number).and_then(|chunk| chunk.cells.as_ref()).map(|cells| cells.shift);
@@ -230,7 +252,10 @@ impl Shadow {
             }
             let Some(cells) = self.chunks.get_mut(&number).and_then(|chunk| chunk.cells.as_mut()) else { continue };
             let range = (bytes.start >> shift) as usize..(bytes.end >> shift) as usize;
-            cells.all[range].iter_mut().for_each(&mut visit);
+            for cell in &mut cells.all[range] {
+                visit(cell, done..done + (1 << shift));
+                done += 1 << shift;
+            }
         }
         Ok(())
     }
@@ -263,18 +288,25 @@ mod tests {
         let (one, two) = (Epoch::new(1, 5, 3, false), Epoch::new(2, 6, 31, true));
         assert_eq!((one.wave(), one.site(), one.lane(), one.atomic()), (1, 5, 3, false));
         assert_eq!((two.wave(), two.site(), two.lane(), two.atomic()), (2, 6, 31, true));
+        let stale = Epoch::new(7, MAX_SITES - 1, 31, true).made_stale();
+        assert_eq!((stale.wave(), stale.site(), stale.lane(), stale.atomic()), (7, MAX_SITES - 1, 31, true));
+        assert!(stale.is_stale() && !two.is_stale() && Epoch::NONE.made_stale().is_none());
+        let mut bytes = Vec::new();
+        shadow.cells(0x2FFC, 8, |_, range| bytes.push(range)).unwrap();
+        assert_eq!(bytes, [0..4, 4..8]);
+        shadow.forget(0x2000, 0x2000);
         // Across two chunks.
-        shadow.cells(0xFFC, 8, |cell| cell.write = one).unwrap();
+        shadow.cells(0xFFC, 8, |cell, _| cell.write = one).unwrap();
         let mut seen = Vec::new();
-        shadow.cells(0xFFD, 2, |cell| seen.push(std::mem::replace(&mut cell.write, two))).unwrap();
+        shadow.cells(0xFFD, 2, |cell, _| seen.push(std::mem::replace(&mut cell.write, two))).unwrap();
         assert_eq!(seen, [one, one]);
         seen.clear();
-        shadow.cells(0xFFC, 8, |cell| seen.push(cell.write)).unwrap();
+        shadow.cells(0xFFC, 8, |cell, _| seen.push(cell.write)).unwrap();
         assert_eq!(seen, [one, two, two, one, one]);
         let used = shadow.bytes;
         shadow.forget_accesses(0xFFC, 2);
         seen.clear();
-        shadow.cells(0xFFC, 4, |cell| seen.push(cell.write)).unwrap();
+        shadow.cells(0xFFC, 4, |cell, _| seen.push(cell.write)).unwrap();
         assert_eq!(seen, [Epoch::NONE, Epoch::NONE, two, one]);
         assert_eq!(shadow.bytes, used);
         shadow.forget(0, 0x2000);
@@ -301,11 +333,11 @@ mod tests {
     fn all_that_is_forgotten_was_counted() {
         let mut shadow = Shadow::new(1 << 20);
         for whole in [false, true] {
-            shadow.cells(0x1000, 4, |_| {}).unwrap();
+            shadow.cells(0x1000, 4, |_, _| {}).unwrap();
             shadow.set_written(0x1008, if whole { 0 } else { 4 }).unwrap();
             shadow.set_written(0x1000, if whole { CHUNK } else { 1 }).unwrap();
             shadow.set_written(0x3000, 1).unwrap();
-            shadow.cells(0x3001, 1, |_| {}).unwrap();
+            shadow.cells(0x3001, 1, |_, _| {}).unwrap();
             shadow.forget(0x1800, 4);
             shadow.forget(0, 0x2000);
             shadow.forget(0x3000, 0x1000);
@@ -317,7 +349,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut shadow = Shadow::new(1 << 16);
         let mut count = 0;
-        while shadow.cells(count * CHUNK, 4, |_| {}).is_ok() {
+        while shadow.cells(count * CHUNK, 4, |_, _| {}).is_ok() {
             count += 1;
         }
         assert_eq!(count, 2);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::*;
-use crate::memory::{Access, AccessHook, GroupHook, Region, RowAccess, Space};
+use crate::memory::{Access, AccessHook, GroupHook, Port, Region, RowAccess, Space};
 use crate::row::LANES;
 
 const BASE: u64 = 0x10_0000;
@@ -52,11 +52,33 @@ fn begin(sanitizer: &Sanitizer, queue: u64, packet: u64, barrier: bool, groups: 
 }
 
 /// An access of four bytes by lane 3 of a wave; the address of the instruction says which access it is.
-fn access(hook: &mut dyn GroupHook, instruction: u64, wave: u32, kind: Access, address: u64) -> bool {
-    access_of(hook, instruction, wave, (kind, 4, kind == Access::Atomic, Space::Global), address)
+fn access(memory: &Words, hook: &mut dyn GroupHook, instruction: u64, wave: u32, kind: Access, address: u64) -> bool {
+    access_of(memory, hook, instruction, wave, (kind, 4, kind == Access::Atomic, Space::Global), address)
 }
 
+/// An access of lane 3; a store changes the bytes.
 fn access_of(
+    memory: &Words,
+    hook: &mut dyn GroupHook,
+    instruction: u64,
+    wave: u32,
+    (access, length, atomic, space): (Access, u32, bool, Space),
+    address: u64,
+) -> bool {
+    let allowed = show(hook, instruction, wave, (access, length, atomic, space), address);
+    if allowed && access == Access::Store && space == Space::Global {
+        let mut port = Port::new(memory);
+        for byte in address..address + u64::from(length) {
+            // There is less memory than some tests say.
+            let _ = port.load_u8(byte).and_then(|old| port.store_u8(byte, old.wrapping_add(1)));
+        }
+    }
+    settle(hook, wave);
+    allowed
+}
+
+/// An access, without its effect.
+fn show(
     hook: &mut dyn GroupHook,
     instruction: u64,
     wave: u32,
@@ -67,6 +89,32 @@ fn access_of(
     let row =
         RowAccess { instruction, wave, mask: 8, scalar: false, addresses: &addresses, length, access, atomic, space };
     hook.access(&row) == 8
+}
+
+/// A store of a word.
+fn store(memory: &Words, hook: &mut dyn GroupHook, instruction: u64, wave: u32, (address, value): (u64, u32)) {
+    assert!(show(hook, instruction, wave, (Access::Store, 4, false, Space::Global), address));
+    Port::new(memory).store_words(address, [value]).unwrap();
+    settle(hook, wave);
+}
+
+/// An instruction without active lanes, after which the one before it has been made. The work-groups of a dispatch run one after the other
+/// and do not need this, but those of tests take turns.
+fn settle(hook: &mut dyn GroupHook, wave: u32) {
+    let addresses = [0; LANES];
+    let (access, space) = (Access::Load, Space::Global);
+    let row = RowAccess {
+        instruction: 0,
+        wave,
+        mask: 0,
+        scalar: false,
+        addresses: &addresses,
+        length: 4,
+        access,
+        atomic: false,
+        space,
+    };
+    hook.access(&row);
 }
 
 /// The findings, with the instructions of both accesses.
@@ -82,15 +130,15 @@ fn accesses_out_of_bounds_and_after_a_free_are_refused() {
     let dispatch = begin(&sanitizer, 1, 7, true, 2, 1);
     let hook = sanitizer.hook(&dispatch, &memory);
     let mut group = hook.start_group([1, 0, 0], 64);
-    assert!(access(&mut *group, 1, 0, Access::Load, BASE + 96));
-    assert!(!access(&mut *group, 2, 0, Access::Store, BASE + 97));
-    assert!(!access(&mut *group, 2, 0, Access::Store, BASE + 200));
-    assert!(!access(&mut *group, 3, 0, Access::Load, BASE - 4));
+    assert!(access(&memory, &mut *group, 1, 0, Access::Load, BASE + 96));
+    assert!(!access(&memory, &mut *group, 2, 0, Access::Store, BASE + 97));
+    assert!(!access(&memory, &mut *group, 2, 0, Access::Store, BASE + 200));
+    assert!(!access(&memory, &mut *group, 3, 0, Access::Load, BASE - 4));
     let local = (Access::Load, 4, false, Space::Group);
-    assert!(access_of(&mut *group, 4, 0, local, 60) && !access_of(&mut *group, 5, 0, local, 61));
-    assert!(!access_of(&mut *group, 5, 0, local, u64::MAX - 1));
+    assert!(access_of(&memory, &mut *group, 4, 0, local, 60) && !access_of(&memory, &mut *group, 5, 0, local, 61));
+    assert!(!access_of(&memory, &mut *group, 5, 0, local, u64::MAX - 1));
     sanitizer.freed(BASE, "free".into(), Arc::new(()));
-    assert!(!access(&mut *group, 6, 0, Access::Load, BASE + 8));
+    assert!(!access(&memory, &mut *group, 6, 0, Access::Load, BASE + 8));
     let reports = sanitizer.take_reports();
     let text: Vec<String> = reports.iter().map(Report::to_string).collect();
     assert_eq!(
@@ -111,18 +159,18 @@ fn bytes_that_nobody_wrote_are_found() {
     let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
     let hook = sanitizer.hook(&dispatch, &memory);
     let mut group = hook.start_group([0, 0, 0], 64);
-    access_of(&mut *group, 1, 0, (Access::Store, 2, false, Space::Global), BASE);
-    access_of(&mut *group, 2, 0, (Access::Load, 2, false, Space::Global), BASE);
-    access(&mut *group, 3, 0, Access::Load, BASE);
+    show(&mut *group, 1, 0, (Access::Store, 2, false, Space::Global), BASE);
+    access_of(&memory, &mut *group, 2, 0, (Access::Load, 2, false, Space::Global), BASE);
+    access(&memory, &mut *group, 3, 0, Access::Load, BASE);
     // The host writes without a call, and with one.
     memory.0[1].store(0, std::sync::atomic::Ordering::Relaxed);
-    access_of(&mut *group, 4, 0, (Access::Load, 8, false, Space::Global), BASE + 8);
+    access_of(&memory, &mut *group, 4, 0, (Access::Load, 8, false, Space::Global), BASE + 8);
     sanitizer.written(BASE + 16, 4);
-    access(&mut *group, 5, 0, Access::Load, BASE + 16);
-    access(&mut *group, 6, 0, Access::Load, BASE + 20);
-    access_of(&mut *group, 7, 0, (Access::Store, 4, false, Space::Group), 0);
-    access_of(&mut *group, 8, 0, (Access::Load, 4, false, Space::Group), 0);
-    access_of(&mut *group, 9, 0, (Access::Load, 8, false, Space::Group), 0);
+    access(&memory, &mut *group, 5, 0, Access::Load, BASE + 16);
+    access(&memory, &mut *group, 6, 0, Access::Load, BASE + 20);
+    access_of(&memory, &mut *group, 7, 0, (Access::Store, 4, false, Space::Group), 0);
+    access_of(&memory, &mut *group, 8, 0, (Access::Load, 4, false, Space::Group), 0);
+    access_of(&memory, &mut *group, 9, 0, (Access::Load, 8, false, Space::Group), 0);
     let expected = [(Finding::Uninitialized, 3), (Finding::Uninitialized, 6), (Finding::GroupUninitialized, 9)];
     assert_eq!(found(&sanitizer), expected.map(|(finding, instruction)| (finding, instruction, None)));
 }
@@ -133,21 +181,21 @@ fn barriers_order_the_waves_of_a_work_group_and_no_others() {
     let dispatch = begin(&sanitizer, 1, 0, true, 2, 2);
     let hook = sanitizer.hook(&dispatch, &memory);
     let [mut one, mut two] = [0, 1].map(|group| hook.start_group([group, 0, 0], 64));
-    access(&mut *one, 1, 0, Access::Store, BASE);
-    access(&mut *one, 2, 0, Access::Load, BASE);
-    access_of(&mut *one, 3, 0, (Access::Store, 4, false, Space::Group), 0);
+    access(&memory, &mut *one, 1, 0, Access::Store, BASE);
+    access(&memory, &mut *one, 2, 0, Access::Load, BASE);
+    access_of(&memory, &mut *one, 3, 0, (Access::Store, 4, false, Space::Group), 0);
     // Bytes next to each other do not race.
-    access_of(&mut *one, 4, 0, (Access::Store, 1, false, Space::Global), BASE + 8);
-    access_of(&mut *one, 4, 1, (Access::Store, 1, false, Space::Global), BASE + 9);
+    access_of(&memory, &mut *one, 4, 0, (Access::Store, 1, false, Space::Global), BASE + 8);
+    access_of(&memory, &mut *one, 4, 1, (Access::Store, 1, false, Space::Global), BASE + 9);
     (0..2).for_each(|wave| one.barrier(wave));
-    access(&mut *one, 5, 1, Access::Load, BASE);
-    access_of(&mut *one, 6, 1, (Access::Load, 4, false, Space::Group), 0);
+    access(&memory, &mut *one, 5, 1, Access::Load, BASE);
+    access_of(&memory, &mut *one, 6, 1, (Access::Load, 4, false, Space::Group), 0);
     assert_eq!(found(&sanitizer), []);
-    access_of(&mut *one, 7, 0, (Access::Store, 4, false, Space::Group), 0);
-    access(&mut *one, 8, 0, Access::Store, BASE);
-    access(&mut *two, 9, 0, Access::Load, BASE);
+    access_of(&memory, &mut *one, 7, 0, (Access::Store, 4, false, Space::Group), 0);
+    access(&memory, &mut *one, 8, 0, Access::Store, BASE);
+    access(&memory, &mut *two, 9, 0, Access::Load, BASE);
     (0..2).for_each(|wave| two.barrier(wave));
-    access(&mut *two, 10, 1, Access::Store, BASE + 8);
+    access(&memory, &mut *two, 10, 1, Access::Store, BASE + 8);
     let expected = [
         (Finding::GroupRace, 7, Some(6)),
         (Finding::Race, 8, Some(5)),
@@ -166,9 +214,9 @@ fn the_reads_of_several_waves_race_with_a_write() {
         let hook = sanitizer.hook(&dispatch, &memory);
         let mut groups = [0, 1, 2].map(|group| hook.start_group([group, 0, 0], 0));
         for group in &mut groups {
-            access(&mut **group, 1, 0, Access::Load, BASE);
+            access(&memory, &mut **group, 1, 0, Access::Load, BASE);
         }
-        access(&mut *groups[writer], 2, 0, Access::Store, BASE);
+        access(&memory, &mut *groups[writer], 2, 0, Access::Store, BASE);
         assert_eq!(found(&sanitizer), [(Finding::Race, 2, Some(1))], "{writer}");
     }
 }
@@ -180,18 +228,18 @@ fn atomic_accesses_order_what_is_before_them() {
     let hook = sanitizer.hook(&dispatch, &memory);
     let mut groups = [0, 1, 2, 3].map(|group| hook.start_group([group, 0, 0], 0));
     let (flag, data) = (BASE + 64, BASE);
-    access(&mut *groups[0], 1, 0, Access::Store, data);
-    access(&mut *groups[0], 2, 0, Access::Atomic, flag);
-    access(&mut *groups[1], 3, 0, Access::Atomic, flag);
-    access(&mut *groups[1], 4, 0, Access::Load, data);
+    access(&memory, &mut *groups[0], 1, 0, Access::Store, data);
+    access(&memory, &mut *groups[0], 2, 0, Access::Atomic, flag);
+    access(&memory, &mut *groups[1], 3, 0, Access::Atomic, flag);
+    access(&memory, &mut *groups[1], 4, 0, Access::Load, data);
     assert_eq!(found(&sanitizer), []);
     // A load that polls is enough, also for a flag that is stored.
-    access(&mut *groups[1], 5, 0, Access::Store, flag + 4);
-    access_of(&mut *groups[2], 6, 0, (Access::Load, 4, true, Space::Global), flag + 4);
-    access(&mut *groups[2], 7, 0, Access::Load, data);
+    access(&memory, &mut *groups[1], 5, 0, Access::Store, flag + 4);
+    access_of(&memory, &mut *groups[2], 6, 0, (Access::Load, 4, true, Space::Global), flag + 4);
+    access(&memory, &mut *groups[2], 7, 0, Access::Load, data);
     assert_eq!(found(&sanitizer), []);
-    access(&mut *groups[3], 8, 0, Access::Load, data);
-    access(&mut *groups[3], 9, 0, Access::Store, flag);
+    access(&memory, &mut *groups[3], 8, 0, Access::Load, data);
+    access(&memory, &mut *groups[3], 9, 0, Access::Store, flag);
     assert_eq!(found(&sanitizer), [(Finding::Race, 8, Some(1)), (Finding::Race, 9, Some(3))]);
 }
 
@@ -204,19 +252,19 @@ fn barriers_pass_on_what_waves_know_that_end() {
         let dispatch = begin(&sanitizer, 1, 0, true, 2, 3);
         let hook = sanitizer.hook(&dispatch, &memory);
         let mut groups = [0, 1].map(|group| hook.start_group([group, 0, 0], 0));
-        access(&mut *groups[0], 1, 0, Access::Store, BASE);
-        access(&mut *groups[0], 2, 0, Access::Atomic, BASE + 64);
-        access(&mut *groups[1], 3, 0, Access::Atomic, BASE + 64);
+        access(&memory, &mut *groups[0], 1, 0, Access::Store, BASE);
+        access(&memory, &mut *groups[0], 2, 0, Access::Atomic, BASE + 64);
+        access(&memory, &mut *groups[1], 3, 0, Access::Atomic, BASE + 64);
         for _ in 0..barriers {
             (0..3).for_each(|wave| groups[1].barrier(wave));
         }
         // Wave 0 ends.
         (1..3).for_each(|wave| groups[1].barrier(wave));
-        access(&mut *groups[1], 4, 1, Access::Load, BASE);
+        access(&memory, &mut *groups[1], 4, 1, Access::Load, BASE);
         assert_eq!(found(&sanitizer), [], "{barriers} barriers");
         // Without the barrier it would be one.
         let mut other = hook.start_group([1, 0, 0], 0);
-        access(&mut *other, 5, 2, Access::Store, BASE);
+        access(&memory, &mut *other, 5, 2, Access::Store, BASE);
         assert_eq!(found(&sanitizer).len(), 1);
     }
 }
@@ -232,18 +280,18 @@ fn the_memory_for_moments_is_bounded() {
     let mut group = hook.start_group([0; 3], 64);
     for turn in 0..20_000u64 {
         let local = (Access::Store, 4, false, Space::Group);
-        access_of(&mut *group, 1, turn as u32 & 1, local, 0);
-        access(&mut *group, 2, turn as u32 & 1, Access::Store, BASE);
+        access_of(&memory, &mut *group, 1, turn as u32 & 1, local, 0);
+        access(&memory, &mut *group, 2, turn as u32 & 1, Access::Store, BASE);
         (0..2).for_each(|wave| group.barrier(wave));
     }
     assert!(sanitizer.state().sites.all.len() < 10_000);
     assert_eq!(found(&sanitizer), []);
     let warnings = sanitizer.take_warnings();
     assert_eq!(warnings.iter().map(|warning| warning.unchecked).collect::<Vec<_>>(), [Unchecked::EarlierAccesses]);
-    access(&mut *group, 3, 0, Access::Store, BASE);
-    access(&mut *group, 4, 1, Access::Store, BASE);
-    access_of(&mut *group, 5, 0, (Access::Store, 4, false, Space::Group), 0);
-    access_of(&mut *group, 6, 1, (Access::Store, 4, false, Space::Group), 0);
+    access(&memory, &mut *group, 3, 0, Access::Store, BASE);
+    access(&memory, &mut *group, 4, 1, Access::Store, BASE);
+    access_of(&memory, &mut *group, 5, 0, (Access::Store, 4, false, Space::Group), 0);
+    access_of(&memory, &mut *group, 6, 1, (Access::Store, 4, false, Space::Group), 0);
     assert_eq!(found(&sanitizer), [(Finding::Race, 4, Some(3)), (Finding::GroupRace, 6, Some(5))]);
 }
 
@@ -253,11 +301,11 @@ fn two_stores(queues: [u64; 2], barrier: bool, between: impl Fn(&Sanitizer)) -> 
     sanitizer.submitted(queues[0], 1);
     sanitizer.submitted(queues[1], 2);
     let first = begin(&sanitizer, queues[0], 0, false, 1, 1);
-    access(&mut *sanitizer.hook(&first, &memory).start_group([0; 3], 0), 1, 0, Access::Store, BASE);
+    access(&memory, &mut *sanitizer.hook(&first, &memory).start_group([0; 3], 0), 1, 0, Access::Store, BASE);
     sanitizer.complete(&first, Some(77));
     between(&sanitizer);
     let second = begin(&sanitizer, queues[1], 1, barrier, 1, 1);
-    access(&mut *sanitizer.hook(&second, &memory).start_group([0; 3], 0), 2, 0, Access::Store, BASE);
+    access(&memory, &mut *sanitizer.hook(&second, &memory).start_group([0; 3], 0), 2, 0, Access::Store, BASE);
     sanitizer.complete(&second, None);
     found(&sanitizer).len()
 }
@@ -293,7 +341,7 @@ fn what_is_submitted_after_completion_is_ordered() {
         // Another queue each time, which knows nothing but the time.
         sanitizer.submitted(packet, 1);
         let dispatch = begin(&sanitizer, packet, 0, false, 1, 1);
-        access(&mut *sanitizer.hook(&dispatch, &memory).start_group([0; 3], 0), 1, 0, Access::Store, BASE);
+        access(&memory, &mut *sanitizer.hook(&dispatch, &memory).start_group([0; 3], 0), 1, 0, Access::Store, BASE);
         sanitizer.complete(&dispatch, None);
     }
     assert_eq!(found(&sanitizer), []);
@@ -316,13 +364,13 @@ fn memory_that_is_used_up_is_a_warning_and_no_finding() {
     let hook = sanitizer.hook(&dispatch, &memory);
     let mut group = hook.start_group([0; 3], 0);
     for page in 0..4 {
-        assert!(access(&mut *group, page, 0, Access::Store, BASE + 4096 * page), "it is made all the same");
+        assert!(access(&memory, &mut *group, page, 0, Access::Store, BASE + 4096 * page), "it is made all the same");
     }
     assert_eq!(found(&sanitizer), []);
     let races = Warning { unchecked: Unchecked::Races, kernel: Some("kernel".into()), limit: 30_000 };
     assert_eq!(sanitizer.take_warnings(), [races]);
     for page in 4..7 {
-        assert!(access(&mut *group, page, 0, Access::Store, BASE + 4096 * page));
+        assert!(access(&memory, &mut *group, page, 0, Access::Store, BASE + 4096 * page));
     }
     for page in 0..20 {
         sanitizer.written(BASE + 4096 * page, 2);
@@ -350,7 +398,7 @@ fn findings_after_the_last_that_is_kept_are_a_warning() {
     let hook = sanitizer.hook(&dispatch, &memory);
     let mut group = hook.start_group([0; 3], 0);
     for instruction in [1, 2, 2, 3, 4] {
-        assert!(!access(&mut *group, instruction, 0, Access::Load, 8));
+        assert!(!access(&memory, &mut *group, instruction, 0, Access::Load, 8));
     }
     assert_eq!(found(&sanitizer), [(Finding::OutOfBounds, 1, None), (Finding::OutOfBounds, 2, None)]);
     let more = Warning { unchecked: Unchecked::MoreFindings, kernel: Some("kernel".into()), limit: 2 };
@@ -370,7 +418,156 @@ fn a_dispatch_with_too_many_waves_is_a_warning() {
 
 #[test]
 fn checks_are_read_from_text() {
-    assert_eq!("memory,init".parse(), Ok(Checks { memory: true, race: false, init: true }));
+    assert_eq!("memory,init".parse(), Ok(Checks { memory: true, init: true, ..Checks::default() }));
+    assert_eq!("race-same-value".parse(), Ok(Checks { race: true, same_value: true, ..Checks::default() }));
     assert_eq!("race".parse::<Checks>().unwrap().or("init".parse().unwrap()), "race+init".parse().unwrap());
-    assert_eq!("all".parse::<Checks>().unwrap_err().to_string(), "`all` is not one of memory, race, init");
+    assert_eq!(
+        "all".parse::<Checks>().unwrap_err().to_string(),
+        "`all` is not one of memory, race, race-same-value, init"
+    );
+}
+
+/// The findings of two waves of each of two work-groups, which do what `run` says, with and without the class of equal values.
+fn both_classes(run: impl Fn(&Words, &mut [Box<dyn GroupHook + '_>; 2])) -> [Vec<(Finding, u64, Option<u64>)>; 2] {
+    ["race", "race-same-value"].map(|checks| {
+        let (sanitizer, memory) = sanitizer(checks, 4096);
+        let dispatch = begin(&sanitizer, 1, 0, true, 2, 2);
+        let hook = sanitizer.hook(&dispatch, &memory);
+        let mut groups = [0, 1].map(|group| hook.start_group([group, 0, 0], 64));
+        run(&memory, &mut groups);
+        drop(groups);
+        found(&sanitizer)
+    })
+}
+
+/// Waves that store the same value to the same word do no harm, whichever is the last.
+#[test]
+fn stores_of_the_same_value_are_a_class_of_their_own() {
+    let same = |memory: &Words, [one, two]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        store(memory, &mut **one, 1, 0, (BASE, 7));
+        store(memory, &mut **one, 2, 1, (BASE, 7));
+        store(memory, &mut **two, 3, 0, (BASE, 7));
+    };
+    let [harmful, all] = both_classes(same);
+    assert_eq!(harmful, []);
+    assert_eq!(all, [(Finding::SameValueRace, 2, Some(1)), (Finding::SameValueRace, 3, Some(1))]);
+    // Another value is harmful, also if there were equal ones in between.
+    let other = |memory: &Words, groups: &mut [Box<dyn GroupHook + '_>; 2]| {
+        same(memory, groups);
+        store(memory, &mut *groups[1], 4, 1, (BASE, 8));
+    };
+    let [harmful, all] = both_classes(other);
+    assert_eq!(harmful, [(Finding::Race, 4, Some(1))]);
+    assert_eq!(all.len(), 3);
+    assert_eq!(all[2], harmful[0]);
+}
+
+/// A wave that stores what is there already and one that stores something else race, in either order.
+#[test]
+fn a_store_that_changes_nothing_races_with_one_that_does() {
+    let after = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        let old = poison(BASE);
+        store(memory, &mut **one, 1, 0, (BASE, old));
+        store(memory, &mut **one, 2, 1, (BASE, 8));
+    };
+    assert_eq!(both_classes(after)[0], [(Finding::Race, 2, Some(1))]);
+    let before = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        let old = poison(BASE);
+        store(memory, &mut **one, 1, 1, (BASE, 8));
+        store(memory, &mut **one, 2, 0, (BASE, old));
+    };
+    assert_eq!(both_classes(before)[0], [(Finding::Race, 2, Some(1))]);
+}
+
+/// A read that nothing orders with a store sees the old or the new bytes, so it is harmless only if these are equal.
+#[test]
+fn reads_race_with_stores_that_change_the_bytes() {
+    let load = (Access::Load, 4, false, Space::Global);
+    // Of bytes that all stores leave as they are.
+    let equal = |memory: &Words, [one, two]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        let old = poison(BASE);
+        show(&mut **one, 1, 0, load, BASE);
+        store(memory, &mut **two, 2, 0, (BASE, old));
+        show(&mut **one, 3, 1, load, BASE);
+    };
+    let [harmful, all] = both_classes(equal);
+    assert_eq!(harmful, []);
+    assert_eq!(all, [(Finding::SameValueRace, 2, Some(1)), (Finding::SameValueRace, 3, Some(2))]);
+    // The second store changes nothing, but the first one does, and a reader may come before it.
+    let changed = |memory: &Words, [one, two]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        store(memory, &mut **one, 1, 0, (BASE, 7));
+        store(memory, &mut **one, 2, 1, (BASE, 7));
+        show(&mut **two, 3, 0, load, BASE);
+    };
+    assert_eq!(both_classes(changed)[0], [(Finding::Race, 3, Some(1))]);
+    // A wave reads, and then stores; had the other one stored before, it would have read something else.
+    let updated = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        show(&mut **one, 1, 0, load, BASE);
+        store(memory, &mut **one, 2, 0, (BASE, 7));
+        show(&mut **one, 3, 0, load, BASE);
+        store(memory, &mut **one, 4, 1, (BASE, 7));
+    };
+    assert_eq!(both_classes(updated)[0], [(Finding::Race, 4, Some(1))]);
+    // After a barrier it would not have.
+    let ordered = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        show(&mut **one, 1, 0, load, BASE);
+        (0..2).for_each(|wave| one.barrier(wave));
+        store(memory, &mut **one, 2, 0, (BASE, 7));
+        store(memory, &mut **one, 4, 1, (BASE, 7));
+    };
+    assert_eq!(both_classes(ordered), [vec![], vec![(Finding::SameValueRace, 4, Some(2))]]);
+}
+
+/// Of a store of several words some may be equal; if one differs, the store is harmful.
+#[test]
+fn each_word_of_a_store_counts() {
+    let wide = |memory: &Words, hook: &mut dyn GroupHook, instruction, wave, words: [u32; 2]| {
+        assert!(show(hook, instruction, wave, (Access::Store, 8, false, Space::Global), BASE));
+        Port::new(memory).store_words(BASE, words).unwrap();
+        settle(hook, wave);
+    };
+    let differ = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        wide(memory, &mut **one, 1, 0, [7, 8]);
+        wide(memory, &mut **one, 2, 1, [9, 8]);
+        wide(memory, &mut **one, 3, 1, [9, 8]);
+    };
+    let [harmful, _] = both_classes(differ);
+    assert_eq!(harmful, [(Finding::Race, 2, Some(1)), (Finding::Race, 3, Some(1))].as_slice()[..1]);
+    // A byte of a word.
+    let bytes = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        for (instruction, wave, value) in [(1, 0, 3), (2, 1, 3), (3, 1, 4)] {
+            assert!(show(&mut **one, instruction, wave, (Access::Store, 1, false, Space::Global), BASE + 5));
+            Port::new(memory).store_u8(BASE + 5, value).unwrap();
+            settle(&mut **one, wave);
+        }
+    };
+    let [harmful, all] = both_classes(bytes);
+    assert_eq!(harmful, [(Finding::Race, 3, Some(1))]);
+    assert_eq!(all[0], (Finding::SameValueRace, 2, Some(1)));
+}
+
+/// What an atomic access leaves depends on the order, even if a store after it changes nothing.
+#[test]
+fn a_store_of_what_an_atomic_access_left_is_harmful() {
+    let after = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        show(&mut **one, 1, 0, (Access::Atomic, 4, true, Space::Global), BASE);
+        Port::new(memory).store_words(BASE, [5]).unwrap();
+        store(memory, &mut **one, 2, 1, (BASE, 5));
+    };
+    assert_eq!(both_classes(after)[0], [(Finding::Race, 2, Some(1))]);
+}
+
+/// A store is looked at once something else happens in its work-group, but those who poll it see it as soon as it is made.
+#[test]
+fn a_store_that_is_polled_orders_at_once() {
+    let (sanitizer, memory) = sanitizer("race", 4096);
+    let dispatch = begin(&sanitizer, 1, 0, true, 2, 1);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut groups = [0, 1].map(|group| hook.start_group([group, 0, 0], 0));
+    access(&memory, &mut *groups[0], 1, 0, Access::Store, BASE);
+    assert!(show(&mut *groups[0], 2, 0, (Access::Store, 4, false, Space::Global), BASE + 64));
+    show(&mut *groups[1], 3, 0, (Access::Load, 4, true, Space::Global), BASE + 64);
+    show(&mut *groups[1], 4, 0, (Access::Load, 4, false, Space::Global), BASE);
+    drop(groups);
+    assert_eq!(found(&sanitizer), []);
 }
