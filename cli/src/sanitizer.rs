@@ -1,6 +1,6 @@
 //! What the sanitizer of the software agent found, at the end of a command that ran a program (`--sanitize`).
 
-use vireo::hal::DeviceUri;
+use vireo::hal::{Buffer, DeviceUri};
 
 use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
@@ -14,6 +14,16 @@ pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
     }
     let message = "--sanitize checks kernels on the software agent; expected --device=amdgpu --amdgpu_agent=software";
     Err(Failure::new(Exit::Usage, message))
+}
+
+/// A result leaves the device under this name, if it is one.
+pub fn leaves(buffer: &dyn Buffer, name: Option<&str>) {
+    #[cfg(feature = "software-agents")]
+    if let Some(name) = name {
+        vireo::gpu::check_result(buffer, name);
+    }
+    #[cfg(not(feature = "software-agents"))]
+    let _ = (buffer, name);
 }
 
 /// Writes what was found to stderr, and to the file that the flags name. The exit code for that; none if there is nothing. That the sanitizer
@@ -84,7 +94,7 @@ fn json(reports: &[vireo::gpu::Report], warnings: &[vireo::gpu::Warning]) -> Str
                 "access": report.access.to_string(),
                 "bytes": report.length,
                 "address": report.address,
-                "site": site(&report.site),
+                "site": report.site.as_ref().map(site),
                 "allocation": report.allocation.as_ref().map(|allocation| json!({
                     "what": allocation.what,
                     "start": allocation.start,
@@ -96,6 +106,12 @@ fn json(reports: &[vireo::gpu::Report], warnings: &[vireo::gpu::Warning]) -> Str
                 "other": report.other.as_ref().map(|other| json!({
                     "access": other.access.to_string(),
                     "site": site(&other.site),
+                })),
+                "exit": report.exit.as_ref().map(|exit| json!({
+                    "name": exit.name,
+                    "bytes": exit.bytes,
+                    "unwritten": exit.unwritten,
+                    "offset": exit.offset,
                 })),
                 "count": report.count,
             })

@@ -173,13 +173,17 @@ impl Session {
     pub fn call(&self, function: &Function, arguments: Vec<Value>) -> Result<Vec<Datum>> {
         let mut call = function.prepare_values(arguments)?;
         call.run()?;
-        self.to_data(call.values())
+        self.copy(call.values(), true)
     }
 
     /// Copies values to the host, as many bytes as the program may use.
     pub fn to_data(&self, values: &[Value]) -> Result<Vec<Datum>> {
+        self.copy(values, false)
+    }
+
+    fn copy(&self, values: &[Value], are_results: bool) -> Result<Vec<Datum>> {
         let bytes = self.session.model().limits().memory.as_ref().map_or(u64::MAX, |memory| memory.limit());
-        values::to_data(values, bytes)
+        values::to_data(values, bytes, are_results)
     }
 
     /// How much memory was used, as text.

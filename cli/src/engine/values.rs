@@ -6,6 +6,7 @@ use vireo::vm::list::Element;
 use vireo::vm::{self, List, Obj, Ref, Value};
 use vireo::{Result, Session, Status};
 
+use crate::sanitizer;
 use crate::values::Datum;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
 
@@ -15,6 +16,8 @@ const MAX_LIST_ITEMS: usize = 1 << 16;
 
 /// The budget of copied results.
 struct ResultBudget {
+    /// The name of the result that is copied, if the sanitizer has to look at it.
+    name: Option<String>,
     /// Items of lists.
     items: usize,
     bytes: u64,
@@ -29,10 +32,14 @@ impl ResultBudget {
     }
 }
 
-/// Copies results of at most so many bytes.
-pub(super) fn to_data(results: &[Value], bytes: u64) -> Result<Vec<Datum>> {
-    let mut budget = ResultBudget { items: MAX_LIST_ITEMS, bytes };
-    results.iter().map(|result| to_datum(result, 0, &mut budget)).collect()
+/// Copies results of at most so many bytes. With `are_results` the sanitizer sees them leave the device.
+pub(super) fn to_data(results: &[Value], bytes: u64, are_results: bool) -> Result<Vec<Datum>> {
+    let mut budget = ResultBudget { name: None, items: MAX_LIST_ITEMS, bytes };
+    let copy = |(index, result)| {
+        budget.name = are_results.then(|| format!("result[{index}]"));
+        to_datum(result, 0, &mut budget)
+    };
+    results.iter().enumerate().map(copy).collect()
 }
 
 /// The value that a program takes. Tensors and buffers are copied to the device.
@@ -66,6 +73,7 @@ fn to_datum(value: &Value, depth: usize, budget: &mut ResultBudget) -> Result<Da
         Output::Reference(Some(reference)) => object(&reference, depth, budget)?,
         Output::Tensor(tensor) => {
             budget.take(tensor.view().buffer().byte_length())?;
+            sanitizer::leaves(&**tensor.view().buffer(), budget.name.as_deref());
             Datum::View(tensor.to_host()?)
         }
     })
@@ -74,6 +82,7 @@ fn to_datum(value: &Value, depth: usize, budget: &mut ResultBudget) -> Result<Da
 fn object(reference: &Ref, depth: usize, budget: &mut ResultBudget) -> Result<Datum> {
     if let Some(buffer) = reference.get::<BufferRefObject>() {
         budget.take(buffer.byte_length())?;
+        sanitizer::leaves(&**buffer, budget.name.as_deref());
         let bytes = hal::buffer_to_vec(&**buffer, buffer.byte_length())?;
         return Ok(Datum::Buffer { type_name: HAL_BUFFER, bytes });
     }

@@ -51,6 +51,45 @@ fn loads_of_what_a_compiled_program_has_not_written_are_found() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
 }
 
+/// Bytes of a result that no kernel writes are found where they leave the device, though no kernel reads them.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn a_result_that_a_compiled_program_writes_in_part_is_found() {
+    let report = tempfile::NamedTempFile::new().unwrap();
+    let file = format!("--sanitize_report={}", report.path().display());
+    let run = ["run", "--module=part.vmfb", "--device=amdgpu", "--amdgpu_agent=software", "--input=48xf32=1", &file];
+    let flags = |checks: &'static str| run.into_iter().chain([checks]);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), flags("--sanitize=memory,race,init"));
+    assert_eq!(outcome.code, 5, "{}{}", outcome.stdout, outcome.stderr);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(report.path()).unwrap()).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 1, "{}", outcome.stderr);
+    assert_eq!((&findings[0]["finding"], &findings[0]["site"]), (&"unwritten-result".into(), &Value::Null));
+    let exit = serde_json::json!({"name": "result[0]", "bytes": 256, "unwritten": 64, "offset": 192});
+    assert_eq!(findings[0]["exit"], exit);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), flags("--sanitize=memory,race"));
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
+}
+
+/// Waves that store the same are no reason to fail, and are told to those who ask.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn races_of_equal_values_in_a_compiled_program_do_not_fail_it() {
+    let report = tempfile::NamedTempFile::new().unwrap();
+    let file = format!("--sanitize_report={}", report.path().display());
+    let inputs = ["--input=10x40xf32=1", "--input=5xi32=1,2,3,4,5"];
+    let run = ["run", "--module=gather.vmfb", "--device=amdgpu", "--amdgpu_agent=software", &file];
+    let flags = |checks: &'static str| run.into_iter().chain(inputs).chain([checks]);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), flags("--sanitize=memory,race,init"));
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
+    let outcome = vireo(&folder("../fixtures/sanitizer"), flags("--sanitize=race-same-value"));
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(report.path()).unwrap()).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    assert!(!findings.is_empty() && findings.iter().all(|finding| finding["finding"] == "same-value-race"));
+    assert_eq!(report["warnings"], serde_json::json!([]));
+}
+
 #[test]
 fn the_sanitizer_needs_the_software_agent() {
     let outcome = vireo(&folder("../fixtures/sanitizer"), ["run", "topk.vmfb", "--device=amdgpu", "--sanitize=race"]);

@@ -36,7 +36,7 @@ pub use vireo_simt::sanitize;
 pub use code_object::CodeObjectError;
 pub use dispatch::{KernelDispatch, KernelRunner};
 pub use interpreter::Interpreter;
-pub use sanitizer::{active_checks, take_reports, take_warnings};
+pub use sanitizer::{active_checks, check_result, take_reports, take_warnings};
 pub use system::{InUse, configure, trace_packets};
 pub use topology::{Feature, HostWrites, PeerLinks, Topology, TopologyError, VARIABLE};
 pub use trace::{

@@ -9,6 +9,7 @@ use vireo_simt::sanitize::{BlockInfo, Checks, Code, Limits, Place, Report, Sanit
 
 use crate::executable::LoadedObject;
 use crate::memory::map::Allocation;
+use crate::memory::view::AgentView;
 use crate::status::tell;
 use crate::system::System;
 
@@ -49,6 +50,18 @@ pub fn take_warnings() -> Vec<Warning> {
         warnings.extend(sanitizer.take_warnings());
     }
     warnings
+}
+
+/// Bytes at an address leave the device for the host, under a name for reports. The check `init` of the system that runs, if there is one,
+/// finds those that nobody has written; see [`take_reports`].
+pub fn check_result(address: u64, length: u64, name: &str) {
+    if let Ok(system) = crate::system::system()
+        && let Some(sanitizer) = &system.sanitizer
+    {
+        // The agent that owns memory may read it. It sees what the host wrote once that was published.
+        let Some(allocation) = system.memory.find(address) else { return };
+        sanitizer.leaves(address, length, name, &AgentView::new(&system.memory, allocation.owner));
+    }
 }
 
 /// The checks in the system that runs; none without one.

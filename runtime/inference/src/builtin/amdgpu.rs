@@ -8,6 +8,8 @@ use vireo_amdgpu::device::DeviceOptions;
 use vireo_amdgpu::driver::AmdDriver;
 use vireo_amdgpu::symbols::{Hsa, load_library};
 use vireo_core::status::{Result, Status};
+#[cfg(feature = "software-agents")]
+use vireo_hal::{Buffer, MappingMode, MemoryAccess, WHOLE_BUFFER};
 use vireo_hal::{Driver, SecurityPolicy};
 #[cfg(feature = "software-agents")]
 use vireo_softhsa::{PacketObserver, PacketTrace};
@@ -134,6 +136,19 @@ fn check_kernels(wanted: SanitizerChecks) -> Result<()> {
     match vireo_softhsa::active_checks() {
         Some(active) if active.or(wanted) == active => Ok(()),
         _ => Err(Status::failed_precondition("the software agent runs already, without these checks of the sanitizer")),
+    }
+}
+
+/// A buffer leaves the device for the host, under a name for reports: the check `init` of the software agent finds bytes of it that nobody has
+/// written, in memory that the host reaches. Where it does not, results are copied to where it does, and that copy is checked as a kernel is.
+#[cfg(feature = "software-agents")]
+pub fn check_result(buffer: &dyn Buffer, name: &str) {
+    if !vireo_softhsa::active_checks().is_some_and(|checks| checks.init) {
+        return;
+    }
+    // The addresses of GPUs are those of the host.
+    if let Ok(mapping) = buffer.map_range(MappingMode::SCOPED, MemoryAccess::READ, 0, WHOLE_BUFFER) {
+        vireo_softhsa::check_result(mapping.data.addr().get() as u64, mapping.length, name);
     }
 }
 

@@ -8,10 +8,10 @@ mod amdgpu;
 mod drivers;
 mod loaders;
 
-#[cfg(feature = "software-agents")]
-pub use amdgpu::code_objects;
 #[cfg(feature = "amdgpu")]
 pub use amdgpu::{AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
+#[cfg(feature = "software-agents")]
+pub use amdgpu::{check_result, code_objects};
 pub use drivers::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
 pub use loaders::{default_loaders, loaders_for};
 #[cfg(feature = "software-agents")]

@@ -81,6 +81,14 @@ impl Blocks {
         self.at(address).is_some()
     }
 
+    /// Whether all of these bytes are in an allocation that was poisoned.
+    pub(super) fn is_poisoned(&self, address: u64, length: u64) -> bool {
+        let fits = |block: &BlockInfo| {
+            address - block.start <= block.length && block.length - (address - block.start) >= length
+        };
+        self.at(address).is_some_and(|block| block.poisoned && fits(block))
+    }
+
     fn at(&self, address: u64) -> Option<&BlockInfo> {
         let (_, block) = self.live.range(..=address).next_back()?;
         (address - block.start < block.reserved).then_some(block)

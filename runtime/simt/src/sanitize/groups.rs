@@ -10,7 +10,7 @@ use super::report::{Finding, Report, Site};
 use super::shadow::{Epoch, Exhausted, Shadow};
 use super::stored::Pending;
 use super::warning::Unchecked;
-use super::{Moment, Sanitizer, State, poison};
+use super::{Moment, Sanitizer, State, unwritten};
 use crate::memory::{Access, AccessHook, GroupHook, Memory, Port, RowAccess, Space};
 use crate::row::{LANES, Mask, lanes};
 
@@ -221,28 +221,8 @@ impl GroupChecker<'_> {
 
     /// Reports a lane that loads unwritten bytes.
     fn check_written(&self, state: &mut State, access: &RowAccess<'_>, lane: usize) {
-        let (address, length) = (access.addresses[lane], u64::from(access.length));
-        if state.shadow.is_written(address, length) {
-            return;
-        }
-        let mut port = Port::new(self.hook.memory);
-        let mut unwritten = false;
-        let mut word = address & !3;
-        while word < address + length {
-            let part = (word.max(address), (word + 4).min(address + length));
-            let bytes = part.1 - part.0;
-            if !state.shadow.is_written(part.0, bytes) {
-                // The host writes memory without a call: a word that has changed is one that it wrote.
-                let changed = port.load_words::<1>(word).is_ok_and(|[now]| now != poison(word));
-                if changed {
-                    state.set_written(word, 4, Some(self.kernel()));
-                } else {
-                    unwritten = true;
-                }
-            }
-            word += 4;
-        }
-        if unwritten {
+        let range = (access.addresses[lane], u64::from(access.length));
+        if unwritten::find(state, &mut Port::new(self.hook.memory), range, Some(self.kernel())).is_some() {
             self.report(state, access, lane, Finding::Uninitialized, None);
         }
     }
@@ -449,10 +429,11 @@ impl GroupChecker<'_> {
             access: access.access,
             length: access.length,
             address,
-            site: self.site(access, lane),
+            site: Some(self.site(access, lane)),
             allocation: if is_group { None } else { blocks.note(address) },
             group_bytes: is_group.then_some(self.local_bytes),
             other: race.and_then(|race| other_of(order, sites, race)),
+            exit: None,
             count: 1,
         });
     }

@@ -4,7 +4,8 @@
 //! The agent that runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each dispatch to the
 //! interpreter. `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete when
 //! another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `races`
-//! compares an access with those before it, a store by its effect, of which `stored` keeps the bytes before; `groups` joins them for each access; `report` is what was found.
+//! compares an access with those before it, a store by its effect, of which `stored` keeps the bytes before; `unwritten` tells bytes that somebody
+//! wrote from others; `groups` joins them for each access; `report` is what was found.
 //!
 //! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a
 //! race unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
@@ -24,6 +25,7 @@ mod races;
 mod report;
 mod shadow;
 mod stored;
+mod unwritten;
 mod warning;
 
 use std::any::Any;
@@ -33,10 +35,10 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use blocks::BlockInfo;
-pub use report::{AllocationNote, Finding, OtherAccess, Place, Report, Site, Tell};
+pub use report::{AllocationNote, ExitNote, Finding, OtherAccess, Place, Report, Site, Tell};
 pub use warning::{Unchecked, Warning};
 
-use crate::memory::{AccessHook, Memory};
+use crate::memory::{Access, AccessHook, Memory, Port};
 use blocks::Blocks;
 use groups::DispatchHook;
 use known::{Knowledge, MOST_ENTRIES};
@@ -44,6 +46,7 @@ use order::{DispatchRecord, Order};
 use report::Reports;
 use shadow::Shadow;
 use stored::Pending;
+use unwritten::Unwritten;
 
 /// The checks that are on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -321,6 +324,30 @@ impl Sanitizer {
         }
         // The host may order other accesses by its copies, which is not known, so a copy ends the history of the bytes.
         state.shadow.forget_accesses(start, length);
+    }
+
+    /// Bytes of an allocation leave the device, under a name for reports. Bytes that nobody has written are found once for each name.
+    pub fn leaves(&self, start: u64, length: u64, name: &str, memory: &dyn Memory) {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        if !state.checks.init || !state.blocks.is_poisoned(start, length) {
+            return;
+        }
+        let found = unwritten::find(state, &mut Port::new(memory), (start, length), None);
+        let Some(Unwritten { first, count }) = found else { return };
+        let State { blocks, reports, .. } = state;
+        reports.add(Finding::UnwrittenResult, name, 0, || Report {
+            finding: Finding::UnwrittenResult,
+            access: Access::Load,
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            address: first,
+            site: None,
+            allocation: blocks.note(first),
+            group_bytes: None,
+            other: None,
+            exit: Some(ExitNote { name: name.to_string(), bytes: length, unwritten: count, offset: first - start }),
+            count: 1,
+        });
     }
 
     /// Packets of a queue up to this index, not included, were submitted.

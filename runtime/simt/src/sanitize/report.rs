@@ -27,6 +27,8 @@ pub enum Finding {
     Uninitialized,
     /// A load of memory of the work-group that it has not written.
     GroupUninitialized,
+    /// Bytes that leave the device, of which nobody has written some.
+    UnwrittenResult,
 }
 
 impl Finding {
@@ -41,6 +43,7 @@ impl Finding {
             Finding::SameValueRace => "same-value-race",
             Finding::Uninitialized => "uninitialized",
             Finding::GroupUninitialized => "group-uninitialized",
+            Finding::UnwrittenResult => "unwritten-result",
         }
     }
 
@@ -60,6 +63,7 @@ impl Finding {
             Finding::SameValueRace => "harmless data race of equal values",
             Finding::Uninitialized => "memory that was never written",
             Finding::GroupUninitialized => "work-group's memory that was never written",
+            Finding::UnwrittenResult => "memory that was never written leaves the device",
         }
     }
 }
@@ -120,6 +124,19 @@ pub struct AllocationNote {
     pub freed_by: Option<String>,
 }
 
+/// Bytes that leave the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExitNote {
+    /// Their name: a result of a call, for example.
+    pub name: String,
+    /// All of them.
+    pub bytes: u64,
+    /// Those that nobody wrote.
+    pub unwritten: u64,
+    /// The first of these, counted from the first byte.
+    pub offset: u64,
+}
+
 /// Something that was found. Accesses of the same kernel and instruction are one report, which describes the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -127,18 +144,20 @@ pub struct Report {
     pub finding: Finding,
     /// The kind of access.
     pub access: Access,
-    /// Its bytes.
+    /// Its bytes, or 4 GiB if there are more.
     pub length: u32,
-    /// The first byte; an offset in memory of a work-group.
+    /// The first byte; an offset in memory of a work-group. Of bytes that leave the device, the first that nobody wrote.
     pub address: u64,
-    /// Where it is.
-    pub site: Site,
+    /// Where it is; none for bytes that leave the device.
+    pub site: Option<Site>,
     /// The allocation that it is in, or nearest to.
     pub allocation: Option<AllocationNote>,
     /// Bytes of the memory of the work-group, if it is about that.
     pub group_bytes: Option<u32>,
     /// The other access of a race.
     pub other: Option<OtherAccess>,
+    /// The bytes that leave the device, if it is about these.
+    pub exit: Option<ExitNote>,
     /// How many accesses of lanes were like this.
     pub count: u64,
 }
@@ -176,8 +195,17 @@ impl fmt::Display for AllocationNote {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {} of {} bytes at 0x{:x}", self.finding.title(), self.access, self.length, self.address)?;
-        write!(f, "    in {}", self.site)?;
+        let title = self.finding.title();
+        match &self.exit {
+            Some(ExitNote { name, bytes, unwritten, offset }) => {
+                writeln!(f, "{title}: {unwritten} of {bytes} bytes")?;
+                write!(f, "    in {name}, the first at byte {offset}")?;
+            }
+            None => write!(f, "{title}: {} of {} bytes at 0x{:x}", self.access, self.length, self.address)?,
+        }
+        if let Some(site) = &self.site {
+            write!(f, "\n    in {site}")?;
+        }
         if let Some(allocation) = &self.allocation {
             write!(f, "\n    memory: {allocation}")?;
         }

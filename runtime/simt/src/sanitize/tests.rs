@@ -121,7 +121,10 @@ fn settle(hook: &mut dyn GroupHook, wave: u32) {
 fn found(sanitizer: &Sanitizer) -> Vec<(Finding, u64, Option<u64>)> {
     let other = |report: &Report| report.other.as_ref().map(|other| other.site.place.address);
     let reports = sanitizer.take_reports();
-    reports.iter().map(|report| (report.finding, report.site.place.address, other(report))).collect()
+    reports
+        .iter()
+        .map(|report| (report.finding, report.site.as_ref().map_or(0, |site| site.place.address), other(report)))
+        .collect()
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn bytes_that_nobody_wrote_are_found() {
     let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
     let hook = sanitizer.hook(&dispatch, &memory);
     let mut group = hook.start_group([0, 0, 0], 64);
-    show(&mut *group, 1, 0, (Access::Store, 2, false, Space::Global), BASE);
+    access_of(&memory, &mut *group, 1, 0, (Access::Store, 2, false, Space::Global), BASE);
     access_of(&memory, &mut *group, 2, 0, (Access::Load, 2, false, Space::Global), BASE);
     access(&memory, &mut *group, 3, 0, Access::Load, BASE);
     // The host writes without a call, and with one.
@@ -555,6 +558,46 @@ fn a_store_of_what_an_atomic_access_left_is_harmful() {
         store(memory, &mut **one, 2, 1, (BASE, 5));
     };
     assert_eq!(both_classes(after)[0], [(Finding::Race, 2, Some(1))]);
+}
+
+/// What leaves the device is looked at byte by byte, also where a kernel wrote a part of a word.
+#[test]
+fn unwritten_bytes_that_leave_the_device_are_found() {
+    let (sanitizer, memory) = sanitizer("init", 4094);
+    let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut group = hook.start_group([0; 3], 0);
+    for byte in (0..12).filter(|byte| *byte != 5 && *byte != 6) {
+        access_of(&memory, &mut *group, byte, 0, (Access::Store, 1, false, Space::Global), BASE + byte);
+    }
+    drop(group);
+    sanitizer.leaves(BASE, 5, "written", &memory);
+    sanitizer.leaves(BASE + 7, 5, "written, too", &memory);
+    sanitizer.leaves(BASE + 4092, 3, "more than there is", &memory);
+    sanitizer.leaves(BASE, 0, "nothing", &memory);
+    assert_eq!(found(&sanitizer), []);
+    sanitizer.leaves(BASE + 1, 10, "result[0]", &memory);
+    sanitizer.leaves(BASE + 1, 10, "result[0]", &memory);
+    sanitizer.leaves(BASE + 4090, 4, "the end", &memory);
+    let reports = sanitizer.take_reports();
+    let text: Vec<String> = reports.iter().map(Report::to_string).collect();
+    assert_eq!(
+        text,
+        [
+            "memory that was never written leaves the device: 2 of 10 bytes\n    in result[0], the first at byte 4\n    memory: byte 5 of \
+             memory of 4094 bytes at 0x100000\n    2 accesses like this",
+            "memory that was never written leaves the device: 4 of 4 bytes\n    in the end, the first at byte 0\n    memory: byte 4090 of \
+             memory of 4094 bytes at 0x100000"
+        ]
+    );
+    assert!(reports.iter().all(|report| report.finding == Finding::UnwrittenResult && report.finding.is_harmful()));
+    // The host writes the rest of a word, and what kernels wrote stays what it is.
+    memory.0[0].fetch_xor(0xFF << 40, std::sync::atomic::Ordering::Relaxed);
+    sanitizer.leaves(BASE, 12, "result[0]", &memory);
+    sanitizer.leaves(BASE, 13, "more", &memory);
+    let left = sanitizer.take_reports();
+    let exit = left[0].exit.as_ref().unwrap();
+    assert_eq!((left.len(), exit.name.as_str(), exit.unwritten, exit.offset), (1, "more", 1, 12));
 }
 
 /// A store is looked at once something else happens in its work-group, but those who poll it see it as soon as it is made.

@@ -7,8 +7,8 @@ use vireo_hsa::hsa::{Executable, ExecutableSymbol, ExecutableSymbolInfo};
 use vireo_hsa::packet::{BarrierAndPacket, KernelDispatchPacket};
 use vireo_hsa::packets::Order;
 use vireo_hsa::signal::Signal;
-use vireo_softhsa::sanitize::{Checks, Finding, Report};
-use vireo_softhsa::take_reports;
+use vireo_softhsa::sanitize::{Checks, Finding, Report, Site};
+use vireo_softhsa::{check_result, take_reports};
 
 use crate::support::*;
 
@@ -92,12 +92,17 @@ fn expect(
     let text = reports.iter().map(Report::to_string).collect::<Vec<_>>().join("\n");
     let [report] = reports else { panic!("{name}: {} reports: {text}", reports.len()) };
     assert_eq!(report.finding, finding, "{text}");
-    assert_eq!(report.site.kernel, name, "{text}");
-    assert_eq!(report.site.place.source, Some(line(&format!("BUG {name}"))), "{text}");
-    let site = &report.site;
+    let site = site_of(report);
+    assert_eq!(site.kernel, name, "{text}");
+    assert_eq!(site.place.source, Some(line(&format!("BUG {name}"))), "{text}");
     assert_eq!((site.group, site.wave, site.lane), ([group, 0, 0], wave, Some(lane)), "{text}");
     assert_eq!(report.count, count, "{text}");
     report.clone()
+}
+
+/// The instruction that a report is about.
+fn site_of(report: &Report) -> &Site {
+    report.site.as_ref().unwrap_or_else(|| panic!("no instruction: {report}"))
 }
 
 /// Checks the other access of a race.
@@ -128,7 +133,7 @@ fn accesses_past_the_end_are_found() {
     assert_eq!(report.address, data.address + 500);
     let allocation = report.allocation.as_ref().expect("an allocation");
     assert_eq!((allocation.start, allocation.length, allocation.offset), (data.address, 500, 500));
-    assert_eq!(report.site.place.instruction, "global_store_b32 v2, v0, s[2:3]");
+    assert_eq!(site_of(&report).place.instruction, "global_store_b32 v2, v0, s[2:3]");
     assert_eq!(data.load(0), 1 << 32, "the other lanes store");
     let data = checked.filled(512);
     let reports = checked.run("load_past_end", data.address);
@@ -166,7 +171,9 @@ fn races_in_the_memory_of_a_work_group_are_found() {
     let loads: Vec<Report> = reports.iter().filter(|report| report.access.to_string() == "load").cloned().collect();
     let report = expect(&loads, "group_race", Finding::GroupRace, (0, 1, 0), 64);
     expect_other(&report, "OTHER group_race", (0, 0, 0));
-    assert!(reports.iter().all(|report| report.finding == Finding::GroupRace && report.site.kernel == "group_race"));
+    assert!(
+        reports.iter().all(|report| report.finding == Finding::GroupRace && site_of(report).kernel == "group_race")
+    );
 }
 
 #[test]
@@ -230,9 +237,12 @@ fn races_of_queues_are_found() {
     for report in &reports {
         let other = report.other.as_ref().expect("another access");
         assert_eq!(report.finding, Finding::Race, "{report}");
-        assert_ne!(report.site.queue, other.site.queue, "{report}");
+        assert_ne!(site_of(report).queue, other.site.queue, "{report}");
         let places = ["BUG queue_race", "OTHER queue_race"].map(|mark| Some(line(mark)));
-        assert!(places.contains(&report.site.place.source) && places.contains(&other.site.place.source), "{report}");
+        assert!(
+            places.contains(&site_of(report).place.source) && places.contains(&other.site.place.source),
+            "{report}"
+        );
     }
     let reports = on_two_queues(&checked, true);
     assert!(reports.is_empty(), "{}", reports[0]);
@@ -249,6 +259,30 @@ fn loads_of_memory_that_nobody_wrote_are_found() {
     assert_eq!((report.address, report.length), (data.address + 2, 2));
     let reports = checked.run("group_uninitialized", 0);
     expect(&reports, "group_uninitialized", Finding::GroupUninitialized, (0, 1, 0), 64);
+}
+
+/// What a kernel left out of its results is told where they leave the device; no kernel reads it.
+#[test]
+fn results_that_nobody_wrote_are_found() {
+    for writes in ["visible", "until-acquire", "until-flush"] {
+        let checked = Checked::new(&format!("{ALL},host-writes={writes}"));
+        let data = checked.session.device_memory(520);
+        // It writes the first 64 words.
+        assert!(checked.run("grid_race", data.address).is_empty());
+        check_result(data.address, 256, "result[0]");
+        assert!(take_reports().is_empty());
+        check_result(data.address, 512, "result[0]");
+        if writes == "visible" {
+            // The host wrote the last two words.
+            data.store(64, 7);
+            check_result(data.address + 512, 8, "result[1]");
+        }
+        let reports = take_reports();
+        let [report] = reports.as_slice() else { panic!("{} reports", reports.len()) };
+        let exit = report.exit.as_ref().expect("bytes that leave the device");
+        assert_eq!((exit.name.as_str(), exit.bytes, exit.unwritten, exit.offset), ("result[0]", 512, 256, 256));
+        assert_eq!((report.finding, report.address), (Finding::UnwrittenResult, data.address + 256));
+    }
 }
 
 #[test]
