@@ -109,9 +109,10 @@ impl<D: Discipline> Operation<D> {
         std::mem::take(&mut self.scope)
     }
 
-    /// Completes it after it was performed: drops its references, signals or fails its points, and recycles its memory.
+    /// Completes it after it was performed, or could not be: drops its references, signals or fails its points, and recycles its memory.
     pub fn end(mut self: Box<Self>, outcome: Result<()>) {
-        // Buffers are dropped first: a waiter that continues finds no references of the operation left.
+        // References are dropped first: a waiter that continues finds none of the operation left. Work is there if nobody could perform it.
+        drop(std::mem::take(&mut self.work));
         for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
             buffer.recycle();
         }

@@ -99,6 +99,24 @@ fn operations_of_many_threads_do_not_nest_and_none_is_lost() {
     assert_eq!(format!("{queue:?}"), "Queue { discipline: Host(queue(0 ready)) }");
 }
 
+/// An operation that ends without having been performed, since no thread could, lets go of its work before its points are told.
+#[test]
+fn an_operation_that_nobody_performs_drops_its_work() {
+    let end: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+    let held = Arc::new(());
+    let (of_waiter, of_work) = (Arc::downgrade(&held), held);
+    let left = Arc::new(AtomicU32::new(u32::MAX));
+    let seen = left.clone();
+    end.notify(1, Box::new(move |_| seen.store(of_waiter.strong_count() as u32, Ordering::SeqCst)));
+    let work = Work::<Host>::Other(Box::new(move || {
+        drop(of_work);
+        Ok(())
+    }));
+    let operation = Operation::new(Weight::Light, &[Timepoint { semaphore: end, value: 1 }], Request::from(work));
+    operation.end(Err(crate::status::Status::resource_exhausted("no thread")));
+    assert_eq!(left.load(Ordering::SeqCst), 0);
+}
+
 /// Two operations that wait for each other's beginning, on two threads.
 #[test]
 fn operations_of_two_threads_run_at_the_same_time() {
