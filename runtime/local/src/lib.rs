@@ -13,6 +13,7 @@ mod executable;
 mod generated;
 pub mod null;
 mod queue;
+mod sync;
 pub mod task;
 
 use vireo_core::{blocking, executable_memory, glob, heap_bytes, limits, status, visible_text};

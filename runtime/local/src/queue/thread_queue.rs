@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::discipline::Operation;
 use crate::status::{Result, Status};
+use crate::sync::thread_local;
 use crate::task::Task;
 
 impl Task for Operation {

@@ -2,17 +2,16 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
 
 use super::fork_join::{ForkJoin, TiledWork};
 use super::options::TaskOptions;
 use super::topology::{Topology, bind_current_thread};
 use crate::blocking::{self, WorkerPool};
 use crate::status::{Result, Status};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Condvar, JoinHandle, Mutex, MutexGuard, current, is_finished, now, pauses, spawn, spin_loop};
 
 /// Spin iterations between two reads of the clock.
 const PAUSES: u32 = 16;
@@ -157,7 +156,7 @@ impl Drop for Executor {
         self.pool.wake.notify_all();
         for thread in threads {
             // A worker that drops the executor with the last task that owned it cannot join itself.
-            if thread.thread().id() != thread::current().id() {
+            if thread.thread().id() != current().id() {
                 // Workers catch panics of tasks and tiles.
                 let _ = thread.join();
             }
@@ -225,13 +224,10 @@ impl ThreadPool {
     fn start(self: &Arc<Self>, state: &mut PoolState, group: Option<usize>) -> Result<()> {
         let name = group.and_then(|index| self.topology.groups.get(index)).map_or("vireo-task", |group| &group.name);
         let pool = self.clone();
-        let thread = thread::Builder::new()
-            .name(name.to_string())
-            .stack_size(self.stack_size)
-            .spawn(move || pool.work(group))
+        let thread = spawn(name.to_string(), self.stack_size, move || pool.work(group))
             .map_err(|error| Status::resource_exhausted(format!("cannot start a worker thread: {error}")))?;
         // Substitutes end when they are no longer needed.
-        state.threads.retain(|thread| !thread.is_finished());
+        state.threads.retain(|thread| !is_finished(thread));
         state.threads.push(thread);
         Ok(())
     }
@@ -291,12 +287,12 @@ impl ThreadPool {
     /// Spins until there may be new work, for a limited time and while there are free processors.
     fn spin_for_work(&self, seen: u64) {
         self.spinning.fetch_add(1, Ordering::Relaxed);
-        let start = Instant::now();
+        let start = now();
         while self.version.load(Ordering::Relaxed) == seen
             && self.spinning.load(Ordering::Relaxed) <= self.free()
-            && start.elapsed() < self.spin
+            && now().duration_since(start) < self.spin
         {
-            for _ in 0..PAUSES {
+            for _ in 0..pauses(PAUSES) {
                 spin_loop();
             }
         }

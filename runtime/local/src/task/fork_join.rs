@@ -7,18 +7,17 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::hint::spin_loop;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::sync::PoisonError;
+use std::time::Duration;
 
 use super::tile_range::TileRange;
 use crate::hal::host_kernels::WorkgroupMemory;
 use crate::status::{Result, Status};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, Thread, current, now, park, pauses, spin_loop};
 
 /// The work of a region, in tiles.
 pub(crate) trait TiledWork: Sync {
@@ -109,7 +108,7 @@ impl ForkJoin {
     /// Makes the calling thread the leader; there is no other.
     pub(super) fn begin(&self, is_worker: bool) {
         self.led_by_worker.store(is_worker, Ordering::Relaxed);
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(current());
     }
 
     /// Ends the calling thread's leadership.
@@ -247,7 +246,7 @@ impl ForkJoin {
                 }
                 continue;
             }
-            let now = Instant::now();
+            let now = now();
             if unwanted() || now.duration_since(*idle_since.get_or_insert(now)) > patience {
                 return;
             }
@@ -260,7 +259,7 @@ impl ForkJoin {
         let is_empty = || self.gate.load(Ordering::SeqCst) & INSIDE == 0;
         let mut since = None;
         while !is_empty() {
-            let now = Instant::now();
+            let now = now();
             if now.duration_since(*since.get_or_insert(now)) < LEADER_SPIN {
                 spin_while(|| !is_empty());
                 continue;
@@ -268,7 +267,7 @@ impl ForkJoin {
             // Either the last helper sees the flag as it leaves, or this sees that it has left.
             self.parked.store(true, Ordering::SeqCst);
             if !is_empty() {
-                thread::park();
+                park();
             }
             self.parked.store(false, Ordering::SeqCst);
         }
@@ -277,7 +276,7 @@ impl ForkJoin {
 
 /// Spins until `nothing` is false, or it is time to read the clock.
 fn spin_while(nothing: impl Fn() -> bool) {
-    for _ in 0..PAUSES {
+    for _ in 0..pauses(PAUSES) {
         if !nothing() {
             return;
         }

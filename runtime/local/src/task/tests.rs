@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use super::tile_range::TileRange;
 use super::{Caches, Executor, Task, TaskOptions, TiledWork, Topology};
 use crate::hal::host_kernels::WorkgroupMemory;
 use crate::status::{Result, Status};
@@ -125,4 +126,40 @@ fn workers_that_do_not_look_for_work_are_woken_for_it() {
         executor.lead(true).share(4, &work, true).expect("no tile fails");
         assert_eq!(work.counts(), [1; 4]);
     }
+}
+
+#[test]
+fn the_owner_takes_from_the_front_and_thieves_half_from_the_back() {
+    let tiles = TileRange::default();
+    assert_eq!((tiles.take(), tiles.steal()), (None, None));
+    tiles.set(0..5);
+    assert_eq!((tiles.take(), tiles.len()), (Some(0), 4));
+    assert_eq!(tiles.steal(), Some(3..5));
+    assert_eq!(tiles.steal(), Some(2..3));
+    assert_eq!(tiles.steal(), Some(1..2));
+    assert_eq!((tiles.steal(), tiles.take()), (None, None));
+}
+
+#[test]
+fn every_tile_is_taken_once() {
+    const COUNT: u32 = 20_000;
+    let ranges: [TileRange; 3] = Default::default();
+    let given: Vec<AtomicU32> = (0..COUNT).map(|_| AtomicU32::new(0)).collect();
+    ranges[0].set(0..COUNT);
+    thread::scope(|scope| {
+        for own in 0..ranges.len() {
+            let (ranges, given) = (&ranges, &given);
+            scope.spawn(move || {
+                loop {
+                    while let Some(tile) = ranges[own].take() {
+                        given[tile as usize].fetch_add(1, Ordering::Relaxed);
+                    }
+                    let stolen = (0..ranges.len()).find_map(|other| ranges[other].steal());
+                    let Some(stolen) = stolen else { break };
+                    ranges[own].set(stolen);
+                }
+            });
+        }
+    });
+    assert!(given.iter().all(|count| count.load(Ordering::Relaxed) == 1));
 }

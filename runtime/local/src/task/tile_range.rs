@@ -1,7 +1,8 @@
 //! Ranges of tiles for work stealing: each seat of a fork-join has one, from which its owner takes and other threads steal.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A range of tiles. Its owner takes tiles from the front, others steal from the back. Both are one compare-and-exchange of one word, so no
 /// tile is handed out twice and none is lost.
@@ -57,49 +58,5 @@ impl TileRange {
                 Err(other) => word = other,
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicU32;
-    use std::thread;
-
-    use super::*;
-
-    #[test]
-    fn the_owner_takes_from_the_front_and_thieves_half_from_the_back() {
-        let tiles = TileRange::default();
-        assert_eq!((tiles.take(), tiles.steal()), (None, None));
-        tiles.set(0..5);
-        assert_eq!((tiles.take(), tiles.len()), (Some(0), 4));
-        assert_eq!(tiles.steal(), Some(3..5));
-        assert_eq!(tiles.steal(), Some(2..3));
-        assert_eq!(tiles.steal(), Some(1..2));
-        assert_eq!((tiles.steal(), tiles.take()), (None, None));
-    }
-
-    #[test]
-    fn every_tile_is_taken_once() {
-        const COUNT: u32 = 20_000;
-        let ranges: [TileRange; 3] = Default::default();
-        let given: Vec<AtomicU32> = (0..COUNT).map(|_| AtomicU32::new(0)).collect();
-        ranges[0].set(0..COUNT);
-        thread::scope(|scope| {
-            for own in 0..ranges.len() {
-                let (ranges, given) = (&ranges, &given);
-                scope.spawn(move || {
-                    loop {
-                        while let Some(tile) = ranges[own].take() {
-                            given[tile as usize].fetch_add(1, Ordering::Relaxed);
-                        }
-                        let stolen = (0..ranges.len()).find_map(|other| ranges[other].steal());
-                        let Some(stolen) = stolen else { break };
-                        ranges[own].set(stolen);
-                    }
-                });
-            }
-        });
-        assert!(given.iter().all(|count| count.load(Ordering::Relaxed) == 1));
     }
 }
