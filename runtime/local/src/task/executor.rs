@@ -65,6 +65,14 @@ struct PoolState {
     threads: Vec<JoinHandle<()>>,
 }
 
+impl PoolState {
+    /// Whether no worker is left that could run a task. If no other can be started either, tasks would never run: they run, and fail, on the
+    /// thread that finds out.
+    fn all_are_blocked(&self) -> bool {
+        self.regular_workers + self.substitutes == self.blocked_workers
+    }
+}
+
 impl fmt::Debug for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "executor({} workers)", self.concurrency())
@@ -120,8 +128,7 @@ impl Executor {
         state.ready.push_back(task);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         let started = self.pool.wake(&mut state, 1, self.concurrency());
-        // If no thread could be started and all workers are blocked, the task would never run: it runs, and fails, here.
-        if state.regular_workers + state.substitutes == state.blocked_workers
+        if state.all_are_blocked()
             && started.is_err()
             && let Some(task) = state.ready.pop_back()
         {
@@ -304,11 +311,16 @@ impl WorkerPool for ThreadPool {
     fn begin_blocking(&self) {
         let mut state = self.lock();
         state.blocked_workers += 1;
-        if !state.ready.is_empty()
-            && let Some(pool) = self.this.upgrade()
-        {
-            // A ready task may be what it waits for. If no thread can be started, it waits for those that exist.
-            let _ = pool.wake(&mut state, 1, self.concurrency());
+        if state.ready.is_empty() {
+            return;
+        }
+        // A ready task may be what it waits for.
+        let Some(pool) = self.this.upgrade() else { return };
+        let Err(failure) = pool.wake(&mut state, 1, self.concurrency()) else { return };
+        if state.all_are_blocked() {
+            let tasks = std::mem::take(&mut state.ready);
+            drop(state);
+            tasks.into_iter().for_each(|task| task.run(Err(failure.clone())));
         }
     }
 
