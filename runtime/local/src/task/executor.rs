@@ -11,7 +11,7 @@ use super::topology::{Topology, bind_current_thread};
 use crate::blocking::{self, WorkerPool};
 use crate::status::{Result, Status};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Condvar, JoinHandle, Mutex, MutexGuard, current, is_finished, now, pauses, spawn, spin_loop};
+use crate::sync::{Condvar, JoinHandle, Mutex, MutexGuard, is_finished, now, pauses, spawn, spin_loop};
 
 /// Spin iterations between two reads of the clock.
 const PAUSES: u32 = 16;
@@ -22,7 +22,8 @@ pub(crate) trait Task: Send {
     fn run(self: Box<Self>, started: Result<()>);
 }
 
-/// Worker threads, started when they are first needed. Dropping it waits until they have finished all ready tasks.
+/// Worker threads, started when they are first needed. Dropping it waits until they have finished all ready tasks, except on a worker, of
+/// this executor or of another one.
 pub(crate) struct Executor {
     pool: Arc<ThreadPool>,
     handover_threshold: u64,
@@ -161,12 +162,14 @@ impl Drop for Executor {
         drop(state);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         self.pool.wake.notify_all();
+        // A worker cannot join itself, nor a worker that drops its executor: of two, each may run the last operation that owns the pool of
+        // the other. So workers join nobody; those of the executor end once nothing is left to do.
+        if blocking::is_worker() {
+            return;
+        }
         for thread in threads {
-            // A worker that drops the executor with the last task that owned it cannot join itself.
-            if thread.thread().id() != current().id() {
-                // Workers catch panics of tasks and tiles.
-                let _ = thread.join();
-            }
+            // Workers catch panics of tasks and tiles.
+            let _ = thread.join();
         }
     }
 }

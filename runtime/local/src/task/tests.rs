@@ -1,7 +1,7 @@
 //! Tests of the workers with tiles that only count themselves.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -162,4 +162,24 @@ fn every_tile_is_taken_once() {
         }
     });
     assert!(given.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+}
+
+/// Each of two workers runs the last task that owns the executor of the other one.
+#[test]
+fn workers_that_drop_executors_do_not_wait_for_each_other() {
+    let executors = [0, 1].map(|_| Arc::new(executor(1)));
+    let (all, (done, ended)) = (Arc::new(Barrier::new(3)), mpsc::channel());
+    for (own, other) in [(0, 1), (1, 0)] {
+        let (owned, all, done) = (executors[other].clone(), all.clone(), done.clone());
+        executors[own].spawn(Box::new(move || {
+            all.wait();
+            drop(owned);
+            done.send(()).expect("is received");
+        }));
+    }
+    drop(executors);
+    all.wait();
+    for _ in 0..2 {
+        ended.recv_timeout(Duration::from_secs(20)).expect("nobody waits for ever");
+    }
 }
