@@ -13,6 +13,7 @@ mod executable;
 mod generated;
 pub mod null;
 mod queue;
+mod rules;
 mod sync;
 pub mod task;
 

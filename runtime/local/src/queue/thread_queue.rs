@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::discipline::Operation;
+use crate::rules::{Rule, keeps};
 use crate::status::{Result, Status};
 use crate::sync::thread_local;
 use crate::task::Task;
@@ -14,6 +15,9 @@ impl Task for Operation {
         // A panic must not end the worker; it fails the points of the operation.
         let outcome = started.and_then(|()| {
             let _entered = self.take_scope().enter();
+            if !keeps(Rule::PanicsAreCaught) {
+                return self.perform();
+            }
             catch_unwind(AssertUnwindSafe(|| self.perform()))
                 .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")))
         });
@@ -36,7 +40,7 @@ pub(super) struct ThreadQueue {
 impl ThreadQueue {
     /// Runs a ready operation, after the one that the thread is running.
     pub(super) fn push(operation: Box<Operation>) {
-        if THREAD_QUEUE.with(|queue| queue.is_running.get()) {
+        if THREAD_QUEUE.with(|queue| queue.is_running.get()) && keeps(Rule::LightOperationsTakeTurns) {
             THREAD_QUEUE.with(|queue| queue.ready.borrow_mut().push_back(operation));
         } else {
             run_and_drain(|| operation.run());
@@ -67,7 +71,9 @@ pub(super) fn run_and_drain(run: impl FnOnce()) {
     }
     let running = Running;
     run();
-    while let Some(operation) = THREAD_QUEUE.with(|queue| queue.ready.borrow_mut().pop_front()) {
+    while keeps(Rule::ThreadQueuesDrain)
+        && let Some(operation) = THREAD_QUEUE.with(|queue| queue.ready.borrow_mut().pop_front())
+    {
         operation.run();
     }
     drop(running);

@@ -9,6 +9,7 @@ use super::fork_join::{ForkJoin, TiledWork};
 use super::options::TaskOptions;
 use super::topology::{Topology, bind_current_thread};
 use crate::blocking::{self, WorkerPool};
+use crate::rules::{Rule, keeps};
 use crate::status::{Result, Status};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Condvar, JoinHandle, Mutex, MutexGuard, is_finished, now, pauses, spawn, spin_loop};
@@ -128,9 +129,13 @@ impl Executor {
         let mut state = self.pool.lock();
         state.ready.push_back(task);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
-        let started = self.pool.wake(&mut state, 1, self.concurrency());
+        let started = match keeps(Rule::TasksAreAnnounced) {
+            true => self.pool.wake(&mut state, 1, self.concurrency()),
+            false => Ok(()),
+        };
         if state.all_are_blocked()
             && started.is_err()
+            && keeps(Rule::UnstartedTasksFail)
             && let Some(task) = state.ready.pop_back()
         {
             drop(state);
@@ -164,7 +169,7 @@ impl Drop for Executor {
         self.pool.wake.notify_all();
         // A worker cannot join itself, nor a worker that drops its executor: of two, each may run the last operation that owns the pool of
         // the other. So workers join nobody; those of the executor end once nothing is left to do.
-        if blocking::is_worker() {
+        if blocking::is_worker() && keeps(Rule::WorkersJoinNobody) {
             return;
         }
         for thread in threads {
@@ -222,7 +227,7 @@ impl ThreadPool {
                 let index = state.regular_workers;
                 self.start(state, Some(index))?;
                 state.regular_workers += 1;
-            } else if state.substitutes < state.blocked_workers {
+            } else if state.substitutes < state.blocked_workers && keeps(Rule::SubstitutesStart) {
                 self.start(state, None)?;
                 state.substitutes += 1;
             }
@@ -248,6 +253,9 @@ impl ThreadPool {
         blocking::join(self.clone());
         let mut state = self.lock();
         loop {
+            if state.stopping && !keeps(Rule::ReadyTasksRunFirst) {
+                return;
+            }
             if let Some(task) = state.ready.pop_front() {
                 drop(state);
                 task.run(Ok(()));
@@ -281,11 +289,11 @@ impl ThreadPool {
                 drop(state);
                 self.spin_for_work(seen);
                 state = self.lock();
-                if self.version.load(Ordering::Relaxed) != seen {
+                if self.version.load(Ordering::Relaxed) != seen && keeps(Rule::SleepersLookAgain) {
                     continue;
                 }
             }
-            if state.stopping || !state.ready.is_empty() {
+            if (state.stopping || !state.ready.is_empty()) && keeps(Rule::SleepersLookAgain) {
                 continue;
             }
             state.sleeping += 1;
@@ -314,13 +322,13 @@ impl WorkerPool for ThreadPool {
     fn begin_blocking(&self) {
         let mut state = self.lock();
         state.blocked_workers += 1;
-        if state.ready.is_empty() {
+        if state.ready.is_empty() || !keeps(Rule::BlockedWorkersAreReplaced) {
             return;
         }
         // A ready task may be what it waits for.
         let Some(pool) = self.this.upgrade() else { return };
         let Err(failure) = pool.wake(&mut state, 1, self.concurrency()) else { return };
-        if state.all_are_blocked() {
+        if state.all_are_blocked() && keeps(Rule::UnstartedTasksFail) {
             let tasks = std::mem::take(&mut state.ready);
             drop(state);
             tasks.into_iter().for_each(|task| task.run(Err(failure.clone())));

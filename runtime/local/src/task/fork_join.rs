@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use super::tile_range::TileRange;
 use crate::hal::host_kernels::WorkgroupMemory;
+use crate::rules::{Rule, keeps};
 use crate::status::{Result, Status};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, Thread, current, now, park, pauses, spin_loop};
@@ -192,6 +193,9 @@ impl ForkJoin {
             });
         };
         // A panic must not end the thread; it fails the region.
+        if !keeps(Rule::PanicsOfTilesAreCaught) {
+            return tiles();
+        }
         if catch_unwind(AssertUnwindSafe(tiles)).is_err() {
             self.fail(Status::internal("a workgroup panicked"));
         }
@@ -266,7 +270,7 @@ impl ForkJoin {
             }
             // Either the last helper sees the flag as it leaves, or this sees that it has left.
             self.parked.store(true, Ordering::SeqCst);
-            if !is_empty() {
+            if !is_empty() || !keeps(Rule::LeadersLookBeforeTheyPark) {
                 park();
             }
             self.parked.store(false, Ordering::SeqCst);
@@ -290,7 +294,9 @@ struct OpenRegion<'a>(&'a ForkJoin);
 impl Drop for OpenRegion<'_> {
     fn drop(&mut self) {
         self.0.gate.fetch_and(!OPEN, Ordering::SeqCst);
-        self.0.wait_for_helpers();
+        if keeps(Rule::LeadersWait) {
+            self.0.wait_for_helpers();
+        }
     }
 }
 
@@ -301,6 +307,7 @@ impl Drop for HelperEntry<'_> {
     fn drop(&mut self) {
         self.0.gate.fetch_sub(HELPER, Ordering::SeqCst);
         if self.0.parked.load(Ordering::SeqCst)
+            && keeps(Rule::HelpersUnpark)
             && let Some(leader) = &*self.0.leader.lock().unwrap_or_else(PoisonError::into_inner)
         {
             leader.unpark();
