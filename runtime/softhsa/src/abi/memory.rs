@@ -9,11 +9,9 @@ use vireo_hsa::hsa::{
     Agent as AgentHandle, AllocCallback, HsaStatus, MemoryPool, MemoryPoolAccess, PointerInfo, PointerType,
     SvmAttribute, SvmAttributePair,
 };
-use vireo_hsa::signal::Signal as SignalHandle;
 
 use super::pointers::{Attribute, Out, array, call};
 use crate::agents::{GRANULE, Pool};
-use crate::copies;
 use crate::memory::backing::Backing;
 use crate::memory::map::{Allocation, Kind};
 use crate::sanitizer;
@@ -251,29 +249,6 @@ pub(crate) unsafe extern "C" fn hsa_memory_copy(dst: *mut c_void, src: *const c_
     })
 }
 
-pub(crate) unsafe extern "C" fn hsa_amd_memory_async_copy(
-    dst: *mut c_void,
-    dst_agent: AgentHandle,
-    src: *const c_void,
-    src_agent: AgentHandle,
-    size: u64,
-    num_dep_signals: u32,
-    dep_signals: *const SignalHandle,
-    completion_signal: SignalHandle,
-) -> HsaStatus {
-    call(|system| {
-        system.agent(dst_agent)?;
-        system.agent(src_agent)?;
-        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
-        let waits = unsafe { array(dep_signals, num_dep_signals as usize) }?;
-        let waits = waits.into_iter().map(|signal| system.signals.get(signal)).collect::<Result<Vec<_>>>()?;
-        let (to, from) = (dst.expose_provenance() as u64, src.expose_provenance() as u64);
-        let completion = system.signals.get(completion_signal)?;
-        // SAFETY: the caller vouches for memory that is its own until the completion signal is decremented.
-        unsafe { copies::start(system, Some(copies::Copy { to, from, size }), waits, completion) }
-    })
-}
-
 pub(crate) unsafe extern "C" fn hsa_amd_memory_fill(ptr: *mut c_void, value: u32, count: u64) -> HsaStatus {
     call(|system| {
         let size = count.checked_mul(4).ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
@@ -368,28 +343,5 @@ pub(crate) unsafe extern "C" fn hsa_amd_svm_attributes_get(
             unsafe { Out::new(attribute_list.wrapping_add(index)) }?.set(SvmAttributePair { attribute, ..pair });
         }
         Ok(())
-    })
-}
-
-/// Memory is where it is, so nothing moves; the completion signal is decremented when the others are zero.
-pub(crate) unsafe extern "C" fn hsa_amd_svm_prefetch_async(
-    ptr: *mut c_void,
-    size: u64,
-    agent: AgentHandle,
-    num_dep_signals: u32,
-    dep_signals: *const SignalHandle,
-    completion_signal: SignalHandle,
-) -> HsaStatus {
-    call(|system| {
-        system.agent(agent)?;
-        if !system.topology.has(Feature::Svm) || ptr.is_null() || size == 0 {
-            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
-        }
-        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
-        let waits = unsafe { array(dep_signals, num_dep_signals as usize) }?;
-        let waits = waits.into_iter().map(|signal| system.signals.get(signal)).collect::<Result<Vec<_>>>()?;
-        let completion = system.signals.get(completion_signal)?;
-        // SAFETY: nothing is copied.
-        unsafe { copies::start(system, None, waits, completion) }
     })
 }

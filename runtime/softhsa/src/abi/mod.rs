@@ -2,6 +2,7 @@
 //! puts them into a table.
 
 mod agents;
+mod copies;
 mod executables;
 mod loader;
 mod memory;
@@ -13,6 +14,7 @@ mod unsupported;
 mod virtual_memory;
 
 pub(crate) use agents::*;
+pub(crate) use copies::*;
 pub(crate) use executables::*;
 pub(crate) use memory::*;
 pub(crate) use queues::*;
