@@ -23,9 +23,6 @@ const POOLS: u64 = 0x9001 << 32;
 /// Pools of an agent at most.
 const POOLS_OF_AGENT: u64 = 16;
 
-/// Lanes of a wave.
-const WAVEFRONT_SIZE: u32 = 32;
-
 /// Work-items of a work-group at most.
 pub(crate) const MAX_WORKGROUP_SIZE: u32 = 1024;
 
@@ -230,7 +227,7 @@ impl Agent {
                 for_gpu(near)
             }
             AgentInfo::FAST_F16_OPERATION => vec![gpu.into()],
-            AgentInfo::WAVEFRONT_SIZE => for_gpu(WAVEFRONT_SIZE),
+            AgentInfo::WAVEFRONT_SIZE => for_gpu(topology.wave_size()),
             AgentInfo::WORKGROUP_MAX_DIM => max_workgroup(gpu),
             AgentInfo::WORKGROUP_MAX_SIZE => for_gpu(MAX_WORKGROUP_SIZE),
             AgentInfo::GRID_MAX_DIM => for_gpu(u32::MAX).repeat(3),
@@ -252,7 +249,7 @@ impl Agent {
             AgentInfo::COMPUTE_UNIT_COUNT => bytes(topology.compute_units),
             AgentInfo::CACHELINE_SIZE => bytes(64),
             AgentInfo::BDFID => bytes(self.index << 8),
-            AgentInfo::MAX_WAVES_PER_CU => for_gpu(MAX_WORKGROUP_SIZE / WAVEFRONT_SIZE),
+            AgentInfo::MAX_WAVES_PER_CU => for_gpu(MAX_WORKGROUP_SIZE / topology.wave_size()),
             AgentInfo::NUM_SIMDS_PER_CU | AgentInfo::NUM_SHADER_ENGINES | AgentInfo::NUM_SHADER_ARRAYS_PER_SE => {
                 for_gpu(1)
             }

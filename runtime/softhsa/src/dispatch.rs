@@ -50,6 +50,12 @@ impl fmt::Debug for KernelDispatch<'_> {
 
 /// Runs kernels.
 pub trait KernelRunner: Send + Sync {
+    /// Whether it runs code for a processor. Programs load code for others too, and are told so.
+    fn runs(&self, isa: &str) -> bool {
+        let _ = isa;
+        true
+    }
+
     /// Runs all work-groups of a dispatch, and returns when they have ended.
     ///
     /// # Errors

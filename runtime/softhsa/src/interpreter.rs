@@ -58,7 +58,7 @@ impl Interpreter {
     /// # Errors
     /// Why the kernel was stopped.
     pub fn execute(&self, dispatch: &KernelDispatch<'_>) -> Result<u64, Trap> {
-        if !dispatch.isa.starts_with(GFX11_PREFIX) {
+        if !self.runs(dispatch.isa) {
             let what = format!("there is no interpreter for {}", dispatch.isa);
             return Err(Trap::new(TrapKind::InvalidDispatch(what.into())));
         }
@@ -89,6 +89,10 @@ impl Interpreter {
 }
 
 impl KernelRunner for Interpreter {
+    fn runs(&self, isa: &str) -> bool {
+        isa.starts_with(GFX11_PREFIX)
+    }
+
     fn run(&self, dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
         self.execute(dispatch).map(|_| ())
     }

@@ -391,6 +391,11 @@ impl Processor<'_> {
     }
 
     fn kernel(&self, packet: &KernelDispatchPacket, ahead: u64) -> Outcome {
+        let isa = &self.system.topology.isa;
+        if !self.system.runner.runs(isa) {
+            let what = format!("{packet}: there is no interpreter for {isa}");
+            return Err(Failure::new(HsaStatus::ERROR_INVALID_ISA, what).into());
+        }
         let view = self.view();
         let (descriptor, code, segment) = check_dispatch(packet, &view)?;
         let packet_id = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
@@ -407,7 +412,7 @@ impl Processor<'_> {
             code_length: segment.start + segment.length - code,
             code_before: code - segment.start,
             code_segment: segment.id,
-            isa: &self.system.topology.isa,
+            isa,
             memory: &view,
             half_sums: self.system.topology.half_sums,
             hook: hook.as_ref().map(|hook| hook as &dyn AccessHook),

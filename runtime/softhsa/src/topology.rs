@@ -151,6 +151,12 @@ impl Topology {
         !self.without.contains(&feature)
     }
 
+    /// Lanes of a wave of the processor.
+    pub(crate) fn wave_size(&self) -> u32 {
+        // A topology whose processor has no row is refused before.
+        PROCESSORS.iter().find(|processor| processor.name == self.isa).map_or(1, |processor| processor.wave_size)
+    }
+
     /// Refuses numbers that no machine has.
     pub(crate) fn check(&self) -> Result<(), TopologyError> {
         let wrong = |what: String| Err(TopologyError(what));

@@ -61,7 +61,7 @@ fn processors_without_an_interpreter_refuse_kernels() {
     let executable = load(session.gpu(), &code).expect("it is for the agent");
     let kernarg = session.kernarg_memory(64);
     let packet = dispatch(Order::NONE, kernel_object(executable), kernarg.address, 32, Signal(0));
-    stops_with(&session, packet, HsaStatus::ERROR_INVALID_PACKET_FORMAT);
+    stops_with(&session, packet, HsaStatus::ERROR_INVALID_ISA);
 }
 
 #[test]
