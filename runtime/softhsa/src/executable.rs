@@ -15,6 +15,7 @@ use vireo_hsa::targets::{PROCESSORS, Processor};
 
 use crate::agents::Agent;
 use crate::code_object::elf::CodeObject;
+use crate::code_object::storage::Storage;
 use crate::code_object::{CodeObjectError, lacking, metadata};
 use crate::memory::backing::{Backing, copy};
 use crate::memory::map::{Allocation, Kind, MemoryMap};
@@ -36,7 +37,7 @@ pub(crate) struct LoadedObject {
     agent: AgentHandle,
     pub(crate) executable: ExecutableHandle,
     /// The code object as the program has it.
-    storage: (u64, u64),
+    storage: Arc<Storage>,
     /// The address of the first page, its address in the file, and the bytes.
     base: u64,
     origin: u64,
@@ -102,6 +103,18 @@ impl Executable {
         found.map(|(handle, _)| *handle).ok_or(HsaStatus::ERROR_INVALID_SYMBOL_NAME)
     }
 
+    /// Defines a variable of an agent that is memory of the program; `add` makes its handle.
+    pub(crate) fn define(&self, variable: Symbol, add: impl FnOnce(Arc<Symbol>) -> u64) -> Result<()> {
+        self.check_not_frozen()?;
+        let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        if symbols.iter().any(|(_, other)| other.name == variable.name && other.agent == variable.agent) {
+            return Err(HsaStatus::ERROR_VARIABLE_ALREADY_DEFINED);
+        }
+        let variable = Arc::new(variable);
+        symbols.push((add(variable.clone()), variable));
+        Ok(())
+    }
+
     /// The handles of the symbols of an agent.
     pub(crate) fn symbols_of(&self, agent: AgentHandle) -> Vec<u64> {
         let symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +155,7 @@ impl LoadedObject {
     /// Fails with the fault of the code object.
     pub(crate) fn load(
         bytes: &[u8],
-        storage: (u64, u64),
+        storage: Arc<Storage>,
         agent: &Agent,
         executable: ExecutableHandle,
         topology: &Topology,
@@ -243,7 +256,8 @@ impl LoadedObject {
         self.segments.iter().find_map(|(file, start, length)| {
             let offset = address.checked_sub(*start).filter(|offset| offset < length)?;
             // Bytes after those of the file are zeros without a place there.
-            Some(self.storage.0 + file + offset).filter(|host| host - self.storage.0 < self.storage.1)
+            let (address, length) = self.storage.range;
+            (file + offset < length).then(|| address + file + offset)
         })
     }
 
@@ -254,7 +268,7 @@ impl LoadedObject {
 
     /// The bytes of the kept file from the one on that was loaded to an address.
     pub(crate) fn file_bytes(&self, address: u64) -> Option<&[u8]> {
-        let offset = self.host_address(address)? - self.storage.0;
+        let offset = self.host_address(address)? - self.storage.range.0;
         self.file.get(usize::try_from(offset).ok()?..)
     }
 
@@ -269,8 +283,8 @@ impl LoadedObject {
             agent: self.agent,
             executable: self.executable,
             code_object_storage_type: CodeObjectStorage::MEMORY,
-            code_object_storage_base: self.storage.0,
-            code_object_storage_size: self.storage.1,
+            code_object_storage_base: self.storage.range.0,
+            code_object_storage_size: self.storage.range.1,
             code_object_storage_offset: *file,
             segment_base: *start,
             segment_size: *length,
@@ -280,14 +294,14 @@ impl LoadedObject {
 
     /// An attribute.
     pub(crate) fn info(&self, attribute: LoadedCodeObjectInfo) -> Result<Vec<u8>> {
-        let uri = || format!("memory://{}#offset={:#x}&size={}", std::process::id(), self.storage.0, self.storage.1);
+        let uri = || self.storage.uri();
         Ok(match attribute {
             LoadedCodeObjectInfo::EXECUTABLE => self.executable.0.to_ne_bytes().to_vec(),
             LoadedCodeObjectInfo::KIND => LoadedCodeObjectKind::AGENT.0.to_ne_bytes().to_vec(),
             LoadedCodeObjectInfo::AGENT => self.agent.0.to_ne_bytes().to_vec(),
             LoadedCodeObjectInfo::CODE_OBJECT_STORAGE_TYPE => CodeObjectStorage::MEMORY.0.to_ne_bytes().to_vec(),
-            LoadedCodeObjectInfo::CODE_OBJECT_STORAGE_MEMORY_BASE => self.storage.0.to_ne_bytes().to_vec(),
-            LoadedCodeObjectInfo::CODE_OBJECT_STORAGE_MEMORY_SIZE => self.storage.1.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::CODE_OBJECT_STORAGE_MEMORY_BASE => self.storage.range.0.to_ne_bytes().to_vec(),
+            LoadedCodeObjectInfo::CODE_OBJECT_STORAGE_MEMORY_SIZE => self.storage.range.1.to_ne_bytes().to_vec(),
             LoadedCodeObjectInfo::LOAD_DELTA => self.base.wrapping_sub(self.origin).to_ne_bytes().to_vec(),
             LoadedCodeObjectInfo::LOAD_BASE => self.base.to_ne_bytes().to_vec(),
             LoadedCodeObjectInfo::LOAD_SIZE => self.span.to_ne_bytes().to_vec(),
@@ -323,6 +337,11 @@ fn check_descriptor(
 }
 
 impl Symbol {
+    /// A variable at an address of the program, which does not say how long it is.
+    pub(crate) fn variable(name: String, agent: AgentHandle, address: u64) -> Self {
+        Symbol { name, agent, address, size: 0, kernel: None }
+    }
+
     /// The name of the kernel whose descriptor is at an address, if this is its symbol.
     pub(crate) fn kernel_at(&self, address: u64) -> Option<&str> {
         self.kernel.as_ref().filter(|_| self.address == address)?;

@@ -93,6 +93,8 @@ pub(crate) struct Signal {
     memory: SignalMemory,
     target: Value,
     destroyed: AtomicBool,
+    /// True if its times are those of a copy.
+    of_copy: AtomicBool,
 }
 
 impl Signal {
@@ -108,7 +110,7 @@ impl Signal {
             queue,
             reserved: 0,
         };
-        Arc::new(Signal { memory, target, destroyed: AtomicBool::new(false) })
+        Arc::new(Signal { memory, target, destroyed: AtomicBool::new(false), of_copy: AtomicBool::new(false) })
     }
 
     /// A signal with a value of its own.
@@ -150,6 +152,22 @@ impl Signal {
     pub(crate) fn set_times(&self, start: u64, end: u64) {
         self.memory.start.store(start, Ordering::Relaxed);
         self.memory.end.store(end, Ordering::Relaxed);
+    }
+
+    /// Notes when the copy began and ended that it is the completion of.
+    pub(crate) fn set_copy_times(&self, start: u64, end: u64) {
+        self.set_times(start, end);
+        self.of_copy.store(true, Ordering::Relaxed);
+    }
+
+    /// When its copy began and ended; none unless it was the completion of one whose times were noted.
+    pub(crate) fn copy_times(&self) -> Option<(u64, u64)> {
+        self.of_copy.load(Ordering::Relaxed).then(|| self.times())
+    }
+
+    /// The address of its value.
+    pub(crate) fn value_address(&self) -> u64 {
+        self.memory.value.as_ptr().expose_provenance() as u64
     }
 
     /// When its packet began and ended.

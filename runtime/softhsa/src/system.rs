@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::LineWriter;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
@@ -15,6 +15,7 @@ use vireo_simt::Stop;
 use vireo_simt::sanitize::Sanitizer;
 
 use crate::agents::{Agent, Pool};
+use crate::code_object::storage::Storage;
 use crate::dispatch::KernelRunner;
 use crate::executable::{Executable, LoadedObject, Symbol};
 use crate::handlers::Handlers;
@@ -101,13 +102,6 @@ pub(crate) struct EventHandler {
 // SAFETY: the program gave the function and its argument to be called on any thread.
 unsafe impl Send for EventHandler {}
 
-/// A code object that a program will load.
-#[derive(Debug)]
-pub(crate) struct Reader {
-    /// The address and the length of the program's code object.
-    pub(crate) storage: (u64, u64),
-}
-
 /// The state of the library.
 pub(crate) struct System {
     pub(crate) topology: Topology,
@@ -119,12 +113,14 @@ pub(crate) struct System {
     /// Queues by their addresses.
     queues: RwLock<HashMap<u64, Arc<Queue>>>,
     queue_ids: AtomicU64,
-    pub(crate) readers: Handles<Reader>,
+    pub(crate) readers: Handles<Storage>,
     pub(crate) executables: Handles<Executable>,
     pub(crate) loaded_objects: Handles<LoadedObject>,
     pub(crate) symbols: Handles<Symbol>,
     pub(crate) events: Mutex<Vec<EventHandler>>,
     pub(crate) handlers: Handlers,
+    /// Whether completion signals of copies receive times.
+    pub(crate) copy_profiling: AtomicBool,
     pub(crate) runner: Arc<dyn KernelRunner>,
     pub(crate) sanitizer: Option<Sanitizer>,
     pub(crate) threads: NonZeroUsize,
@@ -161,6 +157,7 @@ impl System {
             symbols: Handles::new(0x5b01 << 32),
             events: Mutex::default(),
             handlers: Handlers::default(),
+            copy_profiling: AtomicBool::new(false),
             runner,
             // In turn, work-groups are reported in the same order each time.
             threads: if sanitizer.is_some() { NonZeroUsize::MIN } else { cores },

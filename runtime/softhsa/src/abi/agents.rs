@@ -3,8 +3,9 @@
 use std::ffi::c_void;
 
 use vireo_hsa::hsa::{
-    Agent as AgentHandle, AgentCallback, AgentInfo, AgentMemoryPoolInfo, Cache, CacheCallback, CacheInfo, HsaStatus,
-    Isa, IsaCallback, IsaInfo, MemoryPool, MemoryPoolCallback, MemoryPoolInfo, Region, RegionCallback, RegionInfo,
+    Agent as AgentHandle, AgentCallback, AgentInfo, AgentMemoryPoolInfo, Cache, CacheCallback, CacheInfo,
+    CoherencyType, HsaStatus, Isa, IsaCallback, IsaInfo, MemoryPool, MemoryPoolCallback, MemoryPoolInfo, Region,
+    RegionCallback, RegionInfo,
 };
 
 use super::pointers::{Attribute, call, iterate};
@@ -140,5 +141,16 @@ pub(crate) unsafe extern "C" fn hsa_amd_agent_memory_pool_get_info(
         let (agent, pool) = (system.agent(agent)?, system.pool(memory_pool)?);
         value.set(&agent.pool_info(pool, attribute, &system.topology)?);
         Ok(())
+    })
+}
+
+/// Agents have no caches that could differ from memory, so both types are as true as ever.
+pub(crate) unsafe extern "C" fn hsa_amd_coherency_set_type(agent: AgentHandle, r#type: CoherencyType) -> HsaStatus {
+    call(|system| {
+        let agent = system.agent(agent)?;
+        if r#type.name().is_none() {
+            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+        }
+        if agent.is_gpu() { Ok(()) } else { Err(HsaStatus::ERROR_INVALID_AGENT) }
     })
 }

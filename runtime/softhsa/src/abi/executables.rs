@@ -8,10 +8,11 @@ use vireo_hsa::hsa::{
     ExecutableSymbol, ExecutableSymbolCallback, ExecutableSymbolInfo, HsaStatus, LoadedCodeObject, Profile,
 };
 
-use super::pointers::{Attribute, Out, array, call, iterate, text};
-use crate::executable::{Executable, LoadedObject};
+use super::pointers::{Attribute, Out, array, call, descriptor, iterate, text};
+use crate::code_object::storage::Storage;
+use crate::executable::{Executable, LoadedObject, Symbol};
 use crate::status::{Result, tell};
-use crate::system::{Reader, System};
+use crate::system::System;
 
 /// The executable with this handle.
 pub(super) fn find(system: &System, handle: ExecutableHandle) -> Result<Arc<Executable>> {
@@ -30,8 +31,26 @@ pub(crate) unsafe extern "C" fn hsa_code_object_reader_create_from_memory(
         if code_object.is_null() || !fits {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
         }
-        let reader = Reader { storage: (code_object.expose_provenance() as u64, size) };
-        out.set(CodeObjectReader(system.readers.insert(Arc::new(reader))));
+        let storage = Storage::memory(code_object.expose_provenance() as u64, size);
+        out.set(CodeObjectReader(system.readers.insert(Arc::new(storage))));
+        Ok(())
+    })
+}
+
+pub(crate) unsafe extern "C" fn hsa_code_object_reader_create_from_file(
+    file: i32,
+    code_object_reader: *mut CodeObjectReader,
+) -> HsaStatus {
+    call(|system| {
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the descriptor is its
+        // own, or none.
+        let (out, file) = unsafe { (Out::new(code_object_reader)?, descriptor(file)) };
+        let (file, path) = file.ok_or(HsaStatus::ERROR_INVALID_FILE)?;
+        let storage = Storage::file(&file, path).map_err(|error| {
+            tell(format_args!("hsa_code_object_reader_create_from_file: {error}"));
+            HsaStatus::ERROR_INVALID_FILE
+        })?;
+        out.set(CodeObjectReader(system.readers.insert(Arc::new(storage))));
         Ok(())
     })
 }
@@ -77,12 +96,19 @@ pub(crate) unsafe extern "C" fn hsa_executable_load_agent_code_object(
         }
         let reader = system.readers.get(code_object_reader.0).ok_or(HsaStatus::ERROR_INVALID_CODE_OBJECT_READER)?;
         executable.check_not_frozen()?;
-        let (start, length) = reader.storage;
-        let pointer: *const u8 = std::ptr::with_exposed_provenance(start as usize);
-        // A copy, since the program may change its memory while it is read.
-        // SAFETY: the program promised that the code object outlives the reader.
-        let bytes = unsafe { std::slice::from_raw_parts(pointer, length as usize) }.to_vec();
-        let object = LoadedObject::load(&bytes, reader.storage, agent, handle, &system.topology, &system.memory);
+        let copied;
+        let bytes = match reader.contents() {
+            Some(bytes) => bytes,
+            None => {
+                let (start, length) = reader.range;
+                let pointer: *const u8 = std::ptr::with_exposed_provenance(start as usize);
+                // A copy, since the program may change its memory while it is read.
+                // SAFETY: the program promised that the code object outlives the reader.
+                copied = unsafe { std::slice::from_raw_parts(pointer, length as usize) }.to_vec();
+                &copied
+            }
+        };
+        let object = LoadedObject::load(bytes, reader.clone(), agent, handle, &system.topology, &system.memory);
         let object = object.map(Arc::new).map_err(|error| {
             tell(format_args!("{error}"));
             HsaStatus::ERROR_INVALID_CODE_OBJECT
@@ -96,7 +122,30 @@ pub(crate) unsafe extern "C" fn hsa_executable_load_agent_code_object(
         if let Some(out) = out {
             out.set(loaded);
         }
+        if !system.runner.runs(&system.topology.isa) {
+            tell(format_args!("code for {} is loaded, but nothing here runs its kernels", system.topology.isa));
+        }
         Ok(())
+    })
+}
+
+/// Code objects that need variables from elsewhere are refused, so that only programs find those that they define.
+pub(crate) unsafe extern "C" fn hsa_executable_agent_global_variable_define(
+    executable: ExecutableHandle,
+    agent: AgentHandle,
+    variable_name: *const CChar,
+    address: *mut c_void,
+) -> HsaStatus {
+    call(|system| {
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
+        let name = unsafe { text(variable_name) }?;
+        let executable = find(system, executable)?;
+        let agent = system.agent(agent)?.handle();
+        let address = address.expose_provenance() as u64;
+        if name.is_empty() || address == 0 {
+            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+        }
+        executable.define(Symbol::variable(name, agent, address), |symbol| system.symbols.insert(symbol))
     })
 }
 

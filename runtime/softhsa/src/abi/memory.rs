@@ -145,6 +145,18 @@ fn lock(system: &System, host: *mut c_void, size: u64, agents: &[AgentHandle], p
     Ok(start)
 }
 
+/// Agents of the base profile, as these are, gain nothing from it: memory that they are to use is pinned.
+pub(crate) unsafe extern "C" fn hsa_memory_register(ptr: *mut c_void, size: u64) -> HsaStatus {
+    call(|_| match size == 0 && !ptr.is_null() {
+        true => Err(HsaStatus::ERROR_INVALID_ARGUMENT),
+        false => Ok(()),
+    })
+}
+
+pub(crate) unsafe extern "C" fn hsa_memory_deregister(_ptr: *mut c_void, _size: u64) -> HsaStatus {
+    call(|_| Ok(()))
+}
+
 pub(crate) unsafe extern "C" fn hsa_amd_memory_lock(
     host_ptr: *mut c_void,
     size: u64,

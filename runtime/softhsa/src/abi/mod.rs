@@ -4,6 +4,7 @@
 mod agents;
 mod copies;
 mod executables;
+mod images;
 mod loader;
 mod memory;
 mod pointers;
@@ -16,6 +17,7 @@ mod virtual_memory;
 pub(crate) use agents::*;
 pub(crate) use copies::*;
 pub(crate) use executables::*;
+pub(crate) use images::*;
 pub(crate) use memory::*;
 pub(crate) use queues::*;
 pub(crate) use signals::*;

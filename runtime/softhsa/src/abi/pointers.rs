@@ -1,6 +1,8 @@
 //! Pointers to arguments and results. The functions of the library are called with what C programs have; here it becomes values.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, OsString, c_void};
+use std::fs::File;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use vireo_hsa::hsa::{CChar, HsaStatus};
@@ -89,6 +91,31 @@ pub(super) unsafe fn text(pointer: *const CChar) -> Result<String> {
     // SAFETY: the caller guarantees a zero at the end of the text.
     let text = unsafe { CStr::from_ptr(pointer.cast()) };
     text.to_str().map(str::to_string).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)
+}
+
+/// The open file of a descriptor with its path, as far as the system tells; none for a number that cannot be one. It stays the program's:
+/// nothing here closes it.
+///
+/// # Safety Nothing closes the descriptor until the file is dropped. A number that is no descriptor is an error of the first use.
+#[cfg(unix)]
+pub(super) unsafe fn descriptor(number: i32) -> Option<(ManuallyDrop<File>, Option<OsString>)> {
+    use std::os::fd::FromRawFd;
+    if number < 0 {
+        return None;
+    }
+    // SAFETY: the caller guarantees that the descriptor stays open, and the file is never dropped, so it is not closed twice.
+    let file = ManuallyDrop::new(unsafe { File::from_raw_fd(number) });
+    let path = std::fs::read_link(format!("/proc/self/fd/{number}"));
+    Some((file, path.ok().map(std::path::PathBuf::into_os_string)))
+}
+
+/// Descriptors of files exist on Unix only.
+///
+/// # Safety
+/// None is needed.
+#[cfg(not(unix))]
+pub(super) unsafe fn descriptor(_number: i32) -> Option<(ManuallyDrop<File>, Option<OsString>)> {
+    None
 }
 
 /// Calls back for each of some values until a call does not succeed, and returns what that one did.

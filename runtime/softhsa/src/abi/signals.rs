@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use vireo_hsa::hsa::{Agent as AgentHandle, HsaStatus, ProfilingDispatchTime, SignalHandler, WaitState};
+use vireo_hsa::hsa::{Agent as AgentHandle, HsaStatus, ProfilingDispatchTime, SignalHandler, SignalValue, WaitState};
 use vireo_hsa::signal::{Signal as SignalHandle, SignalCondition};
 
 use super::pointers::{Out, array, call};
@@ -219,6 +219,23 @@ pub(crate) unsafe extern "C" fn hsa_amd_signal_async_handler(
         let function = handler.ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
         let signal = system.signals.get(signal)?;
         handlers::add(system, Handler { signal, condition: cond, operand: value, function, argument: arg })
+    })
+}
+
+/// Threads that wait for a signal look at its value, so a program may write to it. A doorbell has no value.
+pub(crate) unsafe extern "C" fn hsa_amd_signal_value_pointer(
+    signal: SignalHandle,
+    value_ptr: *mut *mut SignalValue,
+) -> HsaStatus {
+    call(|system| {
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
+        let out = unsafe { Out::new(value_ptr) }?;
+        let signal = system.signals.get(signal)?;
+        if signal.is_doorbell() {
+            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+        }
+        out.set(std::ptr::with_exposed_provenance_mut(signal.value_address() as usize));
+        Ok(())
     })
 }
 

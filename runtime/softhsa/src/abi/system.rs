@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_void};
 use std::sync::{OnceLock, PoisonError};
 
-use vireo_hsa::hsa::{CBool, CChar, Extension, HsaStatus, SystemEventCallback, SystemInfo};
+use vireo_hsa::hsa::{Agent as AgentHandle, CBool, CChar, Extension, HsaStatus, SystemEventCallback, SystemInfo};
 
 use super::loader;
 use super::pointers::{Attribute, Out, call};
@@ -82,6 +82,51 @@ pub(crate) unsafe extern "C" fn hsa_system_get_info(attribute: SystemInfo, value
     })
 }
 
+/// Whether there is a major version of an extension, which is that of loaded code objects or none.
+fn has_extension(system: &System, extension: u16, version_major: u16) -> Result<bool> {
+    let extension = Extension(extension);
+    if extension.name().is_none() {
+        return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+    }
+    let is_loader = extension == Extension::AMD_LOADER && version_major == LOADER_VERSION[0];
+    Ok(is_loader && system.topology.has(Feature::Loader))
+}
+
+pub(crate) unsafe extern "C" fn hsa_system_extension_supported(
+    extension: u16,
+    version_major: u16,
+    version_minor: u16,
+    result: *mut CBool,
+) -> HsaStatus {
+    call(|system| {
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
+        let result = unsafe { Out::new(result) }?;
+        let has_major = has_extension(system, extension, version_major)?;
+        result.set(CBool((has_major && version_minor <= LOADER_VERSION[1]).into()));
+        Ok(())
+    })
+}
+
+/// Agents have no extensions: that of loaded code objects is the system's.
+pub(crate) unsafe extern "C" fn hsa_agent_extension_supported(
+    extension: u16,
+    agent: AgentHandle,
+    _version_major: u16,
+    _version_minor: u16,
+    result: *mut CBool,
+) -> HsaStatus {
+    call(|system| {
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
+        let result = unsafe { Out::new(result) }?;
+        if Extension(extension).name().is_none() {
+            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+        }
+        system.agent(agent)?;
+        result.set(CBool(0));
+        Ok(())
+    })
+}
+
 pub(crate) unsafe extern "C" fn hsa_system_major_extension_supported(
     extension: u16,
     version_major: u16,
@@ -91,11 +136,7 @@ pub(crate) unsafe extern "C" fn hsa_system_major_extension_supported(
     call(|system| {
         // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (minor, result) = unsafe { (Out::new(version_minor)?, Out::new(result)?) };
-        if Extension(extension).name().is_none() {
-            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
-        }
-        let is_loader = Extension(extension) == Extension::AMD_LOADER && version_major == LOADER_VERSION[0];
-        let supported = is_loader && system.topology.has(Feature::Loader);
+        let supported = has_extension(system, extension, version_major)?;
         if supported {
             minor.set(LOADER_VERSION[1]);
         }
@@ -114,8 +155,7 @@ pub(crate) unsafe extern "C" fn hsa_system_get_major_extension_table(
         // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the length is taken
         // into account below.
         let table = unsafe { Attribute::new(table) }?;
-        let is_loader = Extension(extension) == Extension::AMD_LOADER && version_major == LOADER_VERSION[0];
-        if table_length == 0 || !is_loader || !system.topology.has(Feature::Loader) {
+        if table_length == 0 || !has_extension(system, extension, version_major)? {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
         }
         let functions = loader::table();

@@ -3,7 +3,10 @@
 #[macro_use]
 mod support;
 
+mod copies;
 mod executables;
+mod files;
+mod foreign;
 mod hidden_writes;
 mod memory;
 mod packets;
