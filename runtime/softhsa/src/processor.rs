@@ -459,11 +459,13 @@ impl Processor<'_> {
         Some((sanitizer, begun))
     }
 
-    /// Stops the queue and tells the program why.
+    /// Stops the queue and tells the program why. Completion signals of the packet and of those after it stay as they are, as on hardware,
+    /// so a program that is not told would wait for ever: the process ends then, as with the library of the vendor.
     fn fail(&self, failure: &Failure, ahead: u64) {
-        self.queue.inactive.store(true, Ordering::Release);
+        let ends = self.queue.inactive.swap(true, Ordering::AcqRel);
         let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
         tell(format_args!("queue {}, packet {index}: {} ({:?})", self.queue.id, failure.what, failure.status));
+        let mut told = false;
         if let (Some(address), Some(agent)) = (failure.fault, self.system.agents.get(self.queue.agent as usize)) {
             let event = MemoryFaultEvent {
                 agent: agent.handle(),
@@ -474,7 +476,8 @@ impl Processor<'_> {
             let handlers = self.system.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
             for handler in handlers {
                 // SAFETY: the program gave the function to be called with its argument, and the event outlives the call.
-                unsafe { (handler.callback)(&raw const event, handler.data) };
+                let status = unsafe { (handler.callback)(&raw const event, handler.data) };
+                told |= status == HsaStatus::SUCCESS;
             }
         }
         if let Some(handler) = &self.queue.error_handler {
@@ -482,6 +485,11 @@ impl Processor<'_> {
             // SAFETY: the program gave the function to be called with its argument. The queue's memory lives as long as the queue, and
             // begins with the part that programs see.
             unsafe { (handler.callback)(failure.status, source, handler.data) };
+            told = true;
+        }
+        if !told && !ends {
+            tell(format_args!("queue {} has no function that is told of errors, so the process ends", self.queue.id));
+            std::process::abort();
         }
     }
 }

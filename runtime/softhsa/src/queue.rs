@@ -179,10 +179,16 @@ impl Queue {
         word.store(properties.0, Ordering::Relaxed);
     }
 
-    /// Stops the packet processor after the packet that it is at, and waits for it, unless this is its thread.
-    pub(crate) fn stop(&self) {
+    /// Asks the packet processor, and the kernel that it runs, to stop.
+    pub(crate) fn request_stop(&self) {
+        // In this order, since a kernel that stops tells by it whether it failed or the queue ends.
         self.inactive.store(true, Ordering::Release);
         self.stop.request();
+    }
+
+    /// Stops the packet processor after the packet that it is at, and waits for it, unless this is its thread.
+    pub(crate) fn stop(&self) {
+        self.request_stop();
         self.doorbell.bell.ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread

@@ -269,7 +269,7 @@ impl System {
         let removed = self.queues.write().unwrap_or_else(PoisonError::into_inner).remove(&address);
         let queue = removed.ok_or(HsaStatus::ERROR_INVALID_QUEUE)?;
         // The packet processor may wait for something that never happens.
-        queue.stop.request();
+        queue.request_stop();
         self.signals.bell.ring();
         queue.stop();
         if let Some(sanitizer) = &self.sanitizer {

@@ -111,7 +111,7 @@ pub(crate) unsafe extern "C" fn hsa_queue_destroy(queue: *mut HsaQueue) -> HsaSt
 pub(crate) unsafe extern "C" fn hsa_queue_inactivate(queue: *mut HsaQueue) -> HsaStatus {
     call(|system| {
         let queue = find(system, queue)?;
-        queue.stop.request();
+        queue.request_stop();
         system.signals.bell.ring();
         queue.stop();
         Ok(())

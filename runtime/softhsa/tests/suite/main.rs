@@ -4,6 +4,7 @@
 mod support;
 
 mod copies;
+mod errors_untold;
 mod executables;
 mod files;
 mod foreign;
