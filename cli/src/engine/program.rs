@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vireo::abi::modules::io_parameters;
 use vireo::hal::local::LoadedKernels;
 use vireo::hal::{ExecutionStatistics, local};
-use vireo::inference::ModelBuilder;
+use vireo::inference::{GpuExecutable, ModelBuilder};
 use vireo::interp::{Recorder, Tier, write_perf_map};
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
@@ -181,7 +181,10 @@ impl Program {
     /// Whether a program holds an executable that is machine code.
     fn has_native_kernels(&self) -> bool {
         let is_native = |archive: &Archive, range: Range<usize>| {
-            archive.bytes().get(range).is_some_and(|bytes| local::elf::infer_format(bytes).is_ok())
+            archive
+                .bytes()
+                .get(range)
+                .is_some_and(|bytes| local::elf::infer_format(bytes).is_ok() || GpuExecutable::read(bytes).is_ok())
         };
         let mut archives = self.model.modules().iter().filter_map(Module::archive);
         archives.any(|archive| archive.rodata().any(|segment| is_native(archive, segment.range)))

@@ -30,6 +30,21 @@ fn native_kernels_are_refused_with_what_to_do() {
     }
 }
 
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn kernels_for_gpus_are_refused_for_the_same_reason() {
+    let flags = ["--function=abs", "--input=64xf32=-2", "--device=amdgpu", "--amdgpu_agent=software"];
+    let run = |more: &[&str]| {
+        vireo(&folder("../fixtures/amdgpu"), [&["run", "--module=kernels.vmfb"], &flags[..], more].concat())
+    };
+    let trusted = run(&[]);
+    assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+    let untrusted = run(&["--untrusted"]);
+    assert_ne!(untrusted.code, 0, "{}", untrusted.stdout);
+    let hint = "hint: with --untrusted kernels have to be portable bytecode: compile for the backend `vmvx`";
+    assert!(untrusted.stderr.contains(hint), "{}", untrusted.stderr);
+}
+
 #[test]
 fn plugins_are_refused_before_they_are_loaded() {
     for (flag, what) in [("--driver_plugin", "driver library"), ("--executable_plugin", "executable plugin")] {
