@@ -1,12 +1,11 @@
 //! Sleep and wake-up of threads that wait for words in memory ([`Bell`]). A function that changes a word rings the bell; programs and
 //! kernels may also write to it directly, so a sleeping thread looks at it now and then.
 
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// Looks at the word before a thread sleeps: a program that writes to it directly often does so soon.
-const SPINS: u32 = 64;
+use crate::rules::{Rule, keeps};
+use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, SPINS, fence, wait_timeout, yield_now};
 
 /// The first and the longest sleep between two looks. Writes by functions end a sleep at once.
 const SLEEP: Duration = Duration::from_micros(20);
@@ -26,7 +25,9 @@ impl Bell {
         // Either this sees the waiter, or the waiter sees what was written before: both have a full fence between their write and read.
         fence(Ordering::SeqCst);
         if self.waiters.load(Ordering::Relaxed) != 0 {
-            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            if keeps(Rule::RingsTakeTheLock) {
+                drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            }
             self.rung.notify_all();
         }
     }
@@ -37,22 +38,24 @@ impl Bell {
             if let Some(value) = ready() {
                 return Some(value);
             }
-            std::thread::yield_now();
+            yield_now();
         }
         self.waiters.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let mut sleep = SLEEP;
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = keeps(Rule::SleepersLookAgain);
         let value = loop {
-            if let Some(value) = ready() {
+            if looks && let Some(value) = ready() {
                 break Some(value);
             }
+            looks = true;
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 break None;
             }
             let time = left.map_or(sleep, |left| left.min(sleep));
-            guard = self.rung.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0;
+            guard = wait_timeout(&self.rung, guard, time);
             sleep = (sleep * 2).min(LONGEST_SLEEP);
         };
         drop(guard);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vireo_hsa::hsa::{HsaStatus, SignalHandler};
 use vireo_hsa::signal::SignalCondition;
 
+use crate::lifecycle::call_back;
 use crate::signals::Signal;
 use crate::status::Result;
 use crate::system::System;
@@ -62,7 +63,7 @@ fn run(system: &System) {
         });
         let Some(Some(handler)) = ready else { return };
         // SAFETY: the program gave the function to be called with its argument.
-        let again = unsafe { (handler.function)(handler.signal.load(), handler.argument) };
+        let again = call_back(|| unsafe { (handler.function)(handler.signal.load(), handler.argument) });
         let mut handlers = system.handlers.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |other: &Handler| {
             Arc::ptr_eq(&other.signal, &handler.signal)

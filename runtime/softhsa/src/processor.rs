@@ -1,11 +1,7 @@
-//! The packet processor: a thread for each queue, which runs its packets in their order.
-//!
-//! The doorbell says up to which index packets may be run, and a packet runs once its header is published, which an earlier packet may do.
-//! So the processor looks at the slot again and again. A packet is complete before the next one begins, which is more than its barrier bit
-//! asks for; where the topology says so, kernels without it run in the opposite order.
+//! The packet processor: a thread for each queue, which runs its packets in their order ([`PacketLoop`]), with their fences, waits and
+//! completion signals.
 
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,7 +14,6 @@ use vireo_hsa::packet::{
 };
 use vireo_hsa::pm4::{Pm4Command, Pm4IndirectBuffer};
 use vireo_hsa::queue::{HsaQueue, QueueType};
-use vireo_hsa::ring::Ring;
 use vireo_hsa::signal::{AmdSignal, Signal as SignalHandle};
 use vireo_simt::sanitize::{NewDispatch, RunningDispatch, Sanitizer};
 use vireo_simt::{AccessHook, LANES, Memory, Port, TrapKind};
@@ -26,8 +21,10 @@ use vireo_simt::{AccessHook, LANES, Memory, Port, TrapKind};
 use crate::agents::{MAX_GROUP_MEMORY, MAX_WORKGROUP_SIZE};
 use crate::clock;
 use crate::dispatch::KernelDispatch;
+use crate::lifecycle::call_back;
 use crate::memory::map::Allocation;
 use crate::memory::view::AgentView;
+use crate::packet_loop::{self, PacketLoop, Packets};
 use crate::pm4;
 use crate::queue::Queue;
 use crate::sanitizer::KernelCode;
@@ -52,18 +49,27 @@ struct Log {
 pub(crate) fn start(system: &Arc<System>, queue: &Arc<Queue>) -> std::io::Result<()> {
     let (system, shared) = (system.clone(), queue.clone());
     let name = format!("softhsa-{}", queue.id);
-    let thread =
-        std::thread::Builder::new().name(name).spawn(move || Processor { system: &system, queue: &shared }.run())?;
+    // The thread may end before this one goes on.
+    queue.life.start();
+    let thread = std::thread::Builder::new().name(name).spawn(move || run(&system, &shared));
+    let thread = thread.inspect_err(|_| queue.life.set_done(&queue.doorbell.bell))?;
     *queue.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
     Ok(())
 }
 
-/// The event that ends the work on a packet before it is complete.
-enum Interruption {
-    /// The queue was stopped.
-    Stopped,
-    /// The packet is wrong, or its kernel trapped.
-    Failed(Failure),
+fn run(system: &System, queue: &Queue) {
+    let Some(ring) = queue.ring() else { return queue.life.set_done(&queue.doorbell.bell) };
+    let packets = PacketLoop {
+        ring,
+        write: queue.memory.write_index(),
+        read: queue.memory.read_index(),
+        slots: queue.slots.len() as u64,
+        doorbell: &queue.doorbell,
+        life: &queue.life,
+        single_producer: queue.queue_type == QueueType::SINGLE,
+        reorder: system.topology.reorder,
+    };
+    packets.run(&Processor { system, queue });
 }
 
 impl From<Failure> for Interruption {
@@ -71,6 +77,8 @@ impl From<Failure> for Interruption {
         Interruption::Failed(failure)
     }
 }
+
+type Interruption = packet_loop::Interruption<Failure>;
 
 type Outcome = Result<(), Interruption>;
 
@@ -83,64 +91,23 @@ fn malformed(what: impl Into<String>) -> Interruption {
     Interruption::Failed(Failure::new(HsaStatus::ERROR_INVALID_PACKET_FORMAT, what))
 }
 
+impl Packets for Processor<'_> {
+    type Failure = Failure;
+
+    fn run(&self, packet: &Packet, ahead: u64) -> Outcome {
+        self.packet(packet, ahead)
+    }
+
+    fn malformed(&self, what: &str) -> Failure {
+        Failure::new(HsaStatus::ERROR_INVALID_PACKET_FORMAT, what)
+    }
+
+    fn tell(&self, failure: &Failure, ahead: u64, ended: bool) {
+        self.fail(failure, ahead, ended);
+    }
+}
+
 impl Processor<'_> {
-    /// Runs packets until the queue is stopped or one fails.
-    fn run(&self) {
-        let Some(ring) = self.queue.ring() else { return };
-        // The first index that no doorbell has named yet.
-        let mut end = 0u64;
-        loop {
-            let ready = self.queue.doorbell.bell.wait(None, || self.look(&ring, &mut end));
-            let Some(ControlFlow::Continue(())) = ready else { return };
-            let count = self.batch(&ring, end);
-            for ahead in (0..count).rev() {
-                let outcome = match ring.peek(ahead) {
-                    Some(Ok(packet)) => self.packet(&packet, ahead),
-                    Some(Err(error)) => Err(malformed(error.to_string())),
-                    None => Err(malformed("its header was withdrawn")),
-                };
-                match outcome {
-                    Ok(()) => {}
-                    Err(Interruption::Stopped) => return,
-                    Err(Interruption::Failed(failure)) => return self.fail(&failure, ahead),
-                }
-            }
-            (0..count).for_each(|_| ring.retire());
-        }
-    }
-
-    /// Whether there is a packet to run, or the queue was stopped.
-    fn look(&self, ring: &Ring<'_>, end: &mut u64) -> Option<ControlFlow<()>> {
-        if self.queue.inactive.load(Ordering::Acquire) {
-            return Some(ControlFlow::Break(()));
-        }
-        if let Some(index) = self.queue.doorbell.take() {
-            // Of several producers one may overwrite the number of another one that was greater, so what is reserved counts too.
-            let reserved = match self.queue.queue_type {
-                QueueType::SINGLE => 0,
-                _ => self.queue.memory.write_index().load(Ordering::Acquire),
-            };
-            *end = (*end).max(u64::try_from(index).map_or(0, |index| index.wrapping_add(1))).max(reserved);
-        }
-        let read = self.queue.memory.read_index().load(Ordering::Relaxed);
-        (read < *end && ring.peek(0).is_some()).then_some(ControlFlow::Continue(()))
-    }
-
-    /// How many packets run before the first of them is retired: one, or kernels that no barrier bit orders.
-    fn batch(&self, ring: &Ring<'_>, end: u64) -> u64 {
-        let is_kernel = |ahead| matches!(ring.peek(ahead), Some(Ok(Packet::KernelDispatch(_))));
-        if !self.system.topology.reorder || !is_kernel(0) {
-            return 1;
-        }
-        let read = self.queue.memory.read_index().load(Ordering::Relaxed);
-        let most = end.saturating_sub(read).min(self.queue.slots.len() as u64);
-        let overlaps = |ahead| match ring.peek(ahead) {
-            Some(Ok(Packet::KernelDispatch(packet))) => !packet.header.barrier(),
-            _ => false,
-        };
-        (1..most).find(|ahead| !overlaps(*ahead)).unwrap_or(most.max(1))
-    }
-
     /// Runs a packet, with its fences and its completion signal.
     fn packet(&self, packet: &Packet, ahead: u64) -> Outcome {
         if let Some(tracer) = &self.system.signals.tracer {
@@ -272,17 +239,11 @@ impl Processor<'_> {
 
     /// Waits until `ready` says so, or is wrong.
     fn wait(&self, mut ready: impl FnMut() -> Result<bool, Failure>) -> Outcome {
-        let waited = self.system.signals.bell.wait(None, || {
-            if self.queue.stop.requested() {
-                return Some(Err(Interruption::Stopped));
-            }
-            match ready() {
-                Ok(false) => None,
-                Ok(true) => Some(Ok(())),
-                Err(failure) => Some(Err(failure.into())),
-            }
+        let waited = self.queue.life.wait(&self.system.signals.bell, || match ready() {
+            Ok(false) => None,
+            Ok(true) => Some(Ok(())),
+            Err(failure) => Some(Err(failure.into())),
         });
-        // A wait without a deadline ends with a value.
         waited.unwrap_or(Err(Interruption::Stopped))
     }
 
@@ -417,7 +378,7 @@ impl Processor<'_> {
             half_sums: self.system.topology.half_sums,
             hook: hook.as_ref().map(|hook| hook as &dyn AccessHook),
             threads: self.system.threads,
-            stop: &self.queue.stop,
+            stop: &self.queue.life.stop,
         };
         let run = self.system.runner.run(&dispatch);
         if let Some((sanitizer, begun)) = &begun {
@@ -430,7 +391,7 @@ impl Processor<'_> {
                 (HsaStatus::ERROR_ILLEGAL_INSTRUCTION, None)
             }
             TrapKind::InvalidDispatch(_) => (HsaStatus::ERROR_INVALID_PACKET_FORMAT, None),
-            TrapKind::Stopped if self.queue.stop.requested() => return Err(Interruption::Stopped),
+            TrapKind::Stopped if self.queue.life.stop.requested() => return Err(Interruption::Stopped),
             _ => (HsaStatus::ERROR_EXCEPTION, None),
         };
         Err(Failure { status, what: trap.to_string(), fault }.into())
@@ -459,10 +420,9 @@ impl Processor<'_> {
         Some((sanitizer, begun))
     }
 
-    /// Stops the queue and tells the program why. Completion signals of the packet and of those after it stay as they are, as on hardware,
+    /// Tells the program why its queue stopped. Completion signals of the packet and of those after it stay as they are, as on hardware,
     /// so a program that is not told would wait for ever: the process ends then, as with the library of the vendor.
-    fn fail(&self, failure: &Failure, ahead: u64) {
-        let ends = self.queue.inactive.swap(true, Ordering::AcqRel);
+    fn fail(&self, failure: &Failure, ahead: u64, ended: bool) {
         let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
         tell(format_args!("queue {}, packet {index}: {} ({:?})", self.queue.id, failure.what, failure.status));
         let mut told = false;
@@ -476,7 +436,7 @@ impl Processor<'_> {
             let handlers = self.system.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
             for handler in handlers {
                 // SAFETY: the program gave the function to be called with its argument, and the event outlives the call.
-                let status = unsafe { (handler.callback)(&raw const event, handler.data) };
+                let status = call_back(|| unsafe { (handler.callback)(&raw const event, handler.data) });
                 told |= status == HsaStatus::SUCCESS;
             }
         }
@@ -484,10 +444,10 @@ impl Processor<'_> {
             let source: *mut HsaQueue = std::ptr::with_exposed_provenance_mut(self.queue.address() as usize);
             // SAFETY: the program gave the function to be called with its argument. The queue's memory lives as long as the queue, and
             // begins with the part that programs see.
-            unsafe { (handler.callback)(failure.status, source, handler.data) };
+            call_back(|| unsafe { (handler.callback)(failure.status, source, handler.data) });
             told = true;
         }
-        if !told && !ends {
+        if !told && !ended {
             tell(format_args!("queue {} has no function that is told of errors, so the process ends", self.queue.id));
             std::process::abort();
         }

@@ -10,9 +10,11 @@ use vireo_hsa::hsa::{HsaStatus, QueueErrorCallback};
 use vireo_hsa::queue::{AmdQueue, HsaQueue, QueueFeatures, QueueProperties, QueueType};
 use vireo_hsa::ring::{Ring, Slot};
 use vireo_hsa::signal::Signal as SignalHandle;
-use vireo_simt::Stop;
 
-use crate::signals::{Doorbell, Signal};
+use crate::bell::Bell;
+use crate::doorbell::Doorbell;
+use crate::lifecycle::{Lifecycle, is_in_callback};
+use crate::signals::Signal;
 use crate::status::Result;
 
 /// The memory of a queue. Indices are atomics; the rest is written when the queue is created, but for the properties.
@@ -89,10 +91,8 @@ pub(crate) struct Queue {
     pub(crate) id: u64,
     pub(crate) queue_type: QueueType,
     pub(crate) error_handler: Option<ErrorHandler>,
-    /// Asks the packet processor, and the kernel that it runs, to stop.
-    pub(crate) stop: Stop,
-    /// True once it processes no more packets.
-    pub(crate) inactive: AtomicBool,
+    /// How far its packet processor is.
+    pub(crate) life: Lifecycle,
     pub(crate) profiling: AtomicBool,
     /// The packet processor; none for a queue that the program serves itself.
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
@@ -149,8 +149,7 @@ impl Queue {
             id,
             queue_type: options.queue_type,
             error_handler: options.error_handler,
-            stop: Stop::default(),
-            inactive: AtomicBool::new(false),
+            life: Lifecycle::new(),
             profiling: AtomicBool::new(false),
             thread: Mutex::new(None),
         })
@@ -179,21 +178,15 @@ impl Queue {
         word.store(properties.0, Ordering::Relaxed);
     }
 
-    /// Asks the packet processor, and the kernel that it runs, to stop.
-    pub(crate) fn request_stop(&self) {
-        // In this order, since a kernel that stops tells by it whether it failed or the queue ends.
-        self.inactive.store(true, Ordering::Release);
-        self.stop.request();
-    }
-
-    /// Stops the packet processor after the packet that it is at, and waits for it, unless this is its thread.
-    pub(crate) fn stop(&self) {
-        self.request_stop();
-        self.doorbell.bell.ring();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
+    /// Ends the packet processor and waits until it runs nothing; `signals` is where its packets sleep.
+    pub(crate) fn end(&self, signals: &Bell) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = thread.as_ref().is_some_and(|thread| thread.thread().id() == std::thread::current().id());
+        let taken = if is_in_callback() { None } else { thread.take() };
+        drop(thread);
+        self.life.end(&self.doorbell.bell, signals, own);
+        // Functions of the program do not wait for each other; the thread that called them ends by itself.
+        if let Some(thread) = taken.filter(|_| !own) {
             // A panic of the thread was reported when it happened.
             let _ = thread.join();
         }

@@ -12,6 +12,7 @@ use vireo_hsa::signal::{AmdSignal, Signal as Handle, SignalCondition, SignalKind
 
 use crate::bell::Bell;
 use crate::clock;
+use crate::doorbell::Doorbell;
 use crate::status::Result;
 use crate::trace::{PacketEvent, SignalChange, Tracer};
 
@@ -45,46 +46,6 @@ const _: () = {
 enum Value {
     Own,
     Doorbell(Arc<Doorbell>),
-}
-
-/// The register that a producer rings, in the form of a word that the packet processor empties.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(crate) struct Doorbell {
-    word: AtomicI64,
-    /// The numbers of the agent and of its queue.
-    place: (u32, u64),
-    /// Where the packet processor of the queue sleeps.
-    pub(crate) bell: Bell,
-}
-
-impl Doorbell {
-    /// The number that no producer rings with.
-    const SILENT: i64 = i64::MIN;
-
-    /// The doorbell of a queue of an agent.
-    pub(crate) fn new(agent: u32, queue: u64) -> Self {
-        Doorbell { word: AtomicI64::new(Self::SILENT), place: (agent, queue), bell: Bell::default() }
-    }
-
-    /// The address of the word.
-    pub(crate) fn address(&self) -> u64 {
-        self.word.as_ptr().expose_provenance() as u64
-    }
-
-    /// The index that was rung with since the last time.
-    pub(crate) fn take(&self) -> Option<i64> {
-        // Most looks find nothing, and need not own the cache line.
-        if self.word.load(Ordering::Relaxed) == Self::SILENT {
-            return None;
-        }
-        Some(self.word.swap(Self::SILENT, Ordering::Acquire)).filter(|index| *index != Self::SILENT)
-    }
-
-    fn ring(&self, index: i64) {
-        self.word.store(index, Ordering::Release);
-        self.bell.ring();
-    }
 }
 
 /// A signal.
@@ -238,7 +199,7 @@ impl Signals {
         match &signal.target {
             Value::Own => tracer.tell(&order, &PacketEvent::Signal { time, change }),
             Value::Doorbell(doorbell) => {
-                let (agent, queue) = doorbell.place;
+                let (agent, queue) = doorbell.place();
                 tracer.tell(&order, &PacketEvent::Doorbell { time, agent, queue, index: change.after });
             }
         }

@@ -21,6 +21,7 @@ use crate::executable::{Executable, LoadedObject, Symbol};
 use crate::handlers::Handlers;
 use crate::handles::Handles;
 use crate::interpreter::Interpreter;
+use crate::lifecycle::is_in_callback;
 use crate::memory::backing::Backing;
 use crate::memory::map::{Allocation, Kind, MemoryMap};
 #[cfg(target_os = "linux")]
@@ -268,10 +269,7 @@ impl System {
     pub(crate) fn remove_queue(&self, address: u64) -> Result<()> {
         let removed = self.queues.write().unwrap_or_else(PoisonError::into_inner).remove(&address);
         let queue = removed.ok_or(HsaStatus::ERROR_INVALID_QUEUE)?;
-        // The packet processor may wait for something that never happens.
-        queue.request_stop();
-        self.signals.bell.ring();
-        queue.stop();
+        queue.end(&self.signals.bell);
         if let Some(sanitizer) = &self.sanitizer {
             sanitizer.queue_removed(queue.id);
         }
@@ -300,7 +298,8 @@ impl System {
         }
         self.signals.bell.ring();
         let helpers = std::mem::take(&mut *self.helpers.lock().unwrap_or_else(PoisonError::into_inner));
-        for helper in helpers.into_iter().filter(|helper| helper.thread().id() != std::thread::current().id()) {
+        // Functions of the program do not wait for each other, and a helper may be in one.
+        for helper in helpers.into_iter().filter(|_| !is_in_callback()) {
             // A panic of the thread was reported when it happened.
             let _ = helper.join();
         }

@@ -110,10 +110,7 @@ pub(crate) unsafe extern "C" fn hsa_queue_destroy(queue: *mut HsaQueue) -> HsaSt
 
 pub(crate) unsafe extern "C" fn hsa_queue_inactivate(queue: *mut HsaQueue) -> HsaStatus {
     call(|system| {
-        let queue = find(system, queue)?;
-        queue.request_stop();
-        system.signals.bell.ring();
-        queue.stop();
+        find(system, queue)?.end(&system.signals.bell);
         Ok(())
     })
 }

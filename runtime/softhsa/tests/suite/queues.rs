@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use vireo_hsa::hsa::{Agent, HsaStatus, QueueInfo, Region};
-use vireo_hsa::packet::BarrierAndPacket;
+use vireo_hsa::packet::{AgentDispatchPacket, BarrierAndPacket};
 use vireo_hsa::packets::Order;
-use vireo_hsa::queue::{QueueFeatures, QueueType};
+use vireo_hsa::queue::{HsaQueue, QueueFeatures, QueueType};
 use vireo_hsa::signal::Signal;
 use vireo_simt::{Trap, TrapKind};
 
@@ -123,4 +123,75 @@ fn programs_serve_queues_of_their_own() {
     assert_eq!(optional!(hsa_queue_load_read_index_relaxed(pointer)), 4);
     assert_eq!(hsa!(hsa_queue_destroy(pointer)), OK);
     assert_eq!(hsa!(hsa_signal_destroy(doorbell)), OK, "the doorbell is the program's");
+}
+
+#[test]
+fn every_thread_that_ends_a_queue_waits_for_its_kernel() {
+    let ended = Arc::new(AtomicBool::new(false));
+    let (begun, seen) = (Arc::new(AtomicBool::new(false)), ended.clone());
+    let begins = begun.clone();
+    let session = Session::with("", move |dispatch| {
+        begins.store(true, Ordering::Release);
+        while !dispatch.stop.requested() {
+            std::thread::yield_now();
+        }
+        // The kernel takes some time to stop.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        seen.store(true, Ordering::Release);
+        Err(Trap::new(TrapKind::Stopped))
+    });
+    let (_, kernel) = session.load(session.gpu());
+    let kernarg = session.kernarg_memory(64);
+    let queue = Queue::new(session.gpu(), 16);
+    queue.submit(&[dispatch(Order::SYSTEM, kernel, kernarg.address, 1, Signal(0))]);
+    while !begun.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    let address = queue.pointer.expose_provenance();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let queue = std::ptr::with_exposed_provenance_mut(address);
+                assert_eq!(optional!(hsa_queue_inactivate(queue)), OK);
+                assert!(ended.load(Ordering::Acquire), "the kernel still runs");
+            });
+        }
+    });
+}
+
+/// The facts that a callback of the next test needs: where both meet, the queue that it destroys, and whether it did.
+struct Meeting {
+    both: Arc<std::sync::Barrier>,
+    other: std::sync::atomic::AtomicUsize,
+    destroyed: AtomicBool,
+}
+
+#[test]
+fn functions_that_are_told_of_errors_destroy_each_others_queues() {
+    unsafe extern "C" fn told(_: HsaStatus, _: *mut HsaQueue, data: *mut std::ffi::c_void) {
+        // SAFETY: `data` is a meeting of the test, which waits for both.
+        let meeting = unsafe { &*data.cast::<Meeting>() };
+        meeting.both.wait();
+        let queue = std::ptr::with_exposed_provenance_mut(meeting.other.load(Ordering::Acquire));
+        assert_eq!(hsa!(hsa_queue_destroy(queue)), OK);
+        meeting.destroyed.store(true, Ordering::Release);
+    }
+    let session = Session::new("");
+    let both = Arc::new(std::sync::Barrier::new(2));
+    let meetings =
+        [0, 1].map(|_| Meeting { both: both.clone(), other: Default::default(), destroyed: AtomicBool::new(false) });
+    let queues = [0, 1].map(|index: usize| {
+        let (mut pointer, callback) = (std::ptr::null_mut(), Some(told as vireo_hsa::hsa::QueueErrorCallback));
+        let (agent, kind, data) = (session.gpu(), QueueType::MULTI, (&raw const meetings[index]).cast_mut().cast());
+        let status = hsa!(hsa_queue_create(agent, 16, kind, callback, data, u32::MAX, u32::MAX, &raw mut pointer));
+        assert_eq!(status, OK);
+        meetings[1 - index].other.store(pointer.expose_provenance(), Ordering::Release);
+        // The callbacks destroy them, so they must not be destroyed here.
+        std::mem::ManuallyDrop::new(Queue { pointer, error: Box::default() })
+    });
+    let wrong = AgentDispatchPacket::new(Order::NONE, 1, [0; 4], 0).expect("a packet").to_bytes();
+    queues.iter().for_each(|queue| queue.submit(&[wrong]));
+    while !meetings.iter().all(|meeting| meeting.destroyed.load(Ordering::Acquire)) {
+        std::thread::yield_now();
+    }
 }
