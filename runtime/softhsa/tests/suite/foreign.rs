@@ -5,6 +5,8 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 use vireo_hsa::hsa::*;
+use vireo_hsa::packet::KernelDispatchPacket;
+use vireo_hsa::packets::Order;
 use vireo_hsa::signal::Signal;
 
 use crate::support::*;
@@ -120,6 +122,67 @@ fn images_fail_with_the_status_of_the_specification() {
     assert_eq!(optional!(hsa_ext_sampler_destroy(gpu, Sampler(7))), wrong);
     assert_eq!(optional!(hsa_ext_image_destroy(Agent(1), Image(7))), HsaStatus::ERROR_INVALID_AGENT);
     assert_eq!((image, sampler, info), (Image(7), Sampler(7), ImageDataInfo::default()), "nothing is written");
+}
+
+/// The code object of `fixtures/softhsa/kernels.cl`, as clang makes it in its default mode.
+const CLANG_KERNELS: &[u8] = include_bytes!("../../../../fixtures/softhsa/kernels.co");
+
+const GROUP: usize = 64;
+const ITEMS: usize = 4 * GROUP;
+
+/// Runs a kernel of clang on these words, and returns what it stored.
+fn run_clang_kernel(name: &std::ffi::CStr, words: &[u32; ITEMS]) -> [u32; ITEMS] {
+    let session = Session::interpreted("");
+    let executable = load(session.gpu(), CLANG_KERNELS).expect("the interpreter has all instructions");
+    let mut symbol = ExecutableSymbol(0);
+    let any = std::ptr::null();
+    assert_eq!(hsa!(hsa_executable_get_symbol_by_name(executable, name.as_ptr().cast(), any, &raw mut symbol)), OK);
+    let word = |attribute| {
+        let mut value = 0u64;
+        assert_eq!(hsa!(hsa_executable_symbol_get_info(symbol, attribute, (&raw mut value).cast())), OK);
+        value
+    };
+    type Info = ExecutableSymbolInfo;
+    let [input, output, shared] = [0; 3].map(|_| session.device_memory(4 * ITEMS as u64));
+    let kernarg = session.kernarg_memory(4096);
+    let pack = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
+    (0..ITEMS / 2).for_each(|index| input.store(index, pack(2 * index)));
+    [&output, &input, &shared].iter().enumerate().for_each(|(index, memory)| kernarg.store(index, memory.address));
+    let (object, groups) = (word(Info::KERNEL_OBJECT), [GROUP as u16, 1, 1]);
+    let order = Order::SYSTEM;
+    let packet = KernelDispatchPacket::new(order, object, kernarg.address, groups, [ITEMS as u32, 1, 1]);
+    let completion = session.signal(1);
+    let packet = KernelDispatchPacket {
+        group_segment_size: word(Info::KERNEL_GROUP_SEGMENT_SIZE) as u32,
+        private_segment_size: word(Info::KERNEL_PRIVATE_SEGMENT_SIZE) as u32,
+        completion_signal: completion,
+        ..packet.expect("a packet")
+    };
+    let queue = Queue::new(session.gpu(), 16);
+    queue.submit(&[packet.to_bytes()]);
+    wait(completion);
+    std::array::from_fn(|index| (output.load(index / 2) >> (32 * (index % 2))) as u32)
+}
+
+#[test]
+fn kernels_of_clang_in_its_default_mode_run() {
+    let words: [u32; ITEMS] =
+        std::array::from_fn(|index| (index as u32 + 1).wrapping_mul(2_654_435_761) >> (index % 32));
+    let group = |index: usize| &words[index / GROUP * GROUP..][..GROUP];
+    // Fences between the two waves of a work-group invalidate caches in this mode.
+    let sum = |words: &[u32]| words.iter().fold(0u32, |sum, word| sum.wrapping_add(*word));
+    let turned = |index: usize| group(index)[GROUP - 1 - index % GROUP] ^ sum(group(index));
+    assert_eq!(run_clang_kernel(c"fences.kd", &words), std::array::from_fn(turned));
+    let most = |index: usize| group(index).iter().copied().max().unwrap_or_default();
+    assert_eq!(run_clang_kernel(c"atomics.kd", &words), std::array::from_fn(most));
+    fn mix(value: u32, times: u32) -> u32 {
+        match times {
+            0 => value,
+            _ => mix(value.wrapping_mul(1_664_525).wrapping_add(1_013_904_223), times - 1) ^ times,
+        }
+    }
+    let mixed = |index: usize| mix(words[index], index as u32 % 7);
+    assert_eq!(run_clang_kernel(c"calls.kd", &words), std::array::from_fn(mixed));
 }
 
 /// The code object of `kernels.s` as a compiler would write it for another processor: its number and its name differ.
