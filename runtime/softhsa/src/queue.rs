@@ -104,6 +104,8 @@ pub(crate) struct QueueOptions {
     pub(crate) queue_type: QueueType,
     pub(crate) agent: u32,
     pub(crate) compute_units: u32,
+    /// Waves of a compute unit at most.
+    pub(crate) waves: u32,
     pub(crate) features: QueueFeatures,
     pub(crate) error_handler: Option<ErrorHandler>,
     /// The doorbell that the program brings along.
@@ -127,7 +129,7 @@ impl Queue {
                 ..HsaQueue::default()
             },
             max_cu_id: options.compute_units - 1,
-            max_wave_id: crate::agents::MAX_WORKGROUP_SIZE / 32 - 1,
+            max_wave_id: options.waves - 1,
             read_dispatch_id_field_base_byte_offset: offset_of!(AmdQueue, read_dispatch_id) as u32,
             queue_properties: QueueProperties(0).with_is_ptr64(true),
             ..AmdQueue::default()

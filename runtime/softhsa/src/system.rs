@@ -384,6 +384,7 @@ mod tests {
             queue_type: QueueType::MULTI,
             agent: 1,
             compute_units: 1,
+            waves: 1,
             features: QueueFeatures(0),
             error_handler: None,
             doorbell: None,

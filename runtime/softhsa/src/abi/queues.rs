@@ -11,7 +11,7 @@ use vireo_hsa::queue::{HsaQueue, QueueFeatures, QueueType};
 use vireo_hsa::signal::Signal as SignalHandle;
 
 use super::pointers::{Attribute, Out, array, call};
-use crate::agents::MIN_QUEUE_SIZE;
+use crate::agents::{MAX_WORKGROUP_SIZE, MIN_QUEUE_SIZE};
 use crate::processor;
 use crate::queue::{ErrorHandler, Queue, QueueOptions};
 use crate::status::{Result, tell};
@@ -51,6 +51,7 @@ pub(crate) unsafe extern "C" fn hsa_queue_create(
             queue_type: r#type,
             agent: agent.index,
             compute_units: system.topology.compute_units,
+            waves: MAX_WORKGROUP_SIZE / system.topology.wave_size(),
             features: QueueFeatures(0).with_kernel_dispatch(true),
             error_handler: callback.map(|callback| ErrorHandler { callback, data }),
             doorbell: None,
@@ -90,6 +91,7 @@ pub(crate) unsafe extern "C" fn hsa_soft_queue_create(
             queue_type: r#type,
             agent: 0,
             compute_units: 1,
+            waves: 1,
             features: QueueFeatures(features),
             error_handler: None,
             doorbell,

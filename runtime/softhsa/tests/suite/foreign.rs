@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use vireo_hsa::hsa::*;
 use vireo_hsa::packet::KernelDispatchPacket;
 use vireo_hsa::packets::Order;
+use vireo_hsa::queue::AmdQueue;
 use vireo_hsa::signal::Signal;
 
 use crate::support::*;
@@ -206,4 +207,8 @@ fn code_for_a_processor_without_an_interpreter_is_loaded() {
     let session = Session::interpreted("isa=gfx90a");
     assert_eq!(agent_word(session.gpu(), AgentInfo::WAVEFRONT_SIZE), 64);
     assert_eq!(agent_word(session.gpu(), AgentInfo::MAX_WAVES_PER_CU), 16);
+    let queue = Queue::new(session.gpu(), 16);
+    // SAFETY: the queue is there, and the library does not change this part of it.
+    let queue = unsafe { queue.pointer.cast::<AmdQueue>().read() };
+    assert_eq!(queue.max_wave_id, 15);
 }
