@@ -119,22 +119,29 @@ impl DynamicTable {
 
     /// The addresses of the initialisers in the order in which they run. The array has been relocated.
     pub(super) fn initializers(&self, image: &[u8], base: u64, header: &Header) -> Result<Vec<u64>, ElfError> {
-        let check = |address: u64| {
+        let is_code = |address: u64| {
             let offset = address.checked_sub(base).and_then(|offset| usize::try_from(offset).ok());
-            match offset.is_some_and(|offset| header.is_code(offset)) {
-                true => Ok(address),
-                false => Err(ElfError::Address { address, what: "an initialiser", length: 1 }),
-            }
+            offset.is_some_and(|offset| header.is_code(offset))
         };
         let mut out = Vec::new();
         if let Some(init) = self.init {
-            out.push(check(init.wrapping_sub(header.origin()).wrapping_add(base))?);
+            let address = init.wrapping_sub(header.origin()).wrapping_add(base);
+            if !is_code(address) {
+                return Err(ElfError::Address { address: init, what: "the code of an initialiser", length: 1 });
+            }
+            out.push(address);
         }
-        for entry in image[self.init_array.clone()].chunks_exact(8) {
+        for (index, entry) in image[self.init_array.clone()].chunks_exact(8).enumerate() {
             match u64::from_le_bytes(array(entry, 0, "an initialiser")?) {
                 // Placeholders.
                 0 | u64::MAX => {}
-                address => out.push(check(address)?),
+                address if is_code(address) => out.push(address),
+                // The error names the entry of the array: its value is an address of the process.
+                _ => {
+                    let entry = (self.init_array.start + index * 8) as u64;
+                    let address = header.origin().wrapping_add(entry);
+                    return Err(ElfError::Address { address, what: "the code of an initialiser", length: 1 });
+                }
             }
         }
         Ok(out)

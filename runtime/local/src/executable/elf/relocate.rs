@@ -9,17 +9,18 @@ use crate::hal::elf_format::{ElfMachine, Relocation, RelocationAarch64, Relocati
 pub(super) fn apply(image: &mut [u8], base: u64, dynamic: &DynamicTable, header: &Header) -> Result<(), ElfError> {
     // The distance from addresses of the file to those in memory.
     let bias = base.wrapping_sub(header.origin());
+    // A relocation of a damaged file may change the table itself: all are read first, so that none depends on where the image is, and no
+    // error shows addresses of the process.
+    let mut relocations = Vec::new();
     for table in &dynamic.relocations {
-        // A relocation may change the table itself, so each is read just before it is applied.
         for start in table.clone().step_by(Relocation::SIZE) {
             if start + Relocation::SIZE > table.end {
                 break;
             }
-            let relocation = Relocation::read(&array(image, start as u64, "a relocation")?);
-            apply_one(image, bias, relocation, dynamic, header)?;
+            relocations.push(Relocation::read(&array(image, start as u64, "a relocation")?));
         }
     }
-    Ok(())
+    relocations.into_iter().try_for_each(|relocation| apply_one(image, bias, relocation, dynamic, header))
 }
 
 /// The operands of a relocation: the letters of the supplements, with B as the distance between addresses of the file and in memory.

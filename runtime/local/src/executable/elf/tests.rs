@@ -115,6 +115,23 @@ fn every_type_of_relocation_for_arm_has_its_value() {
     }
 }
 
+/// The first relocation writes an address of the process over the place of the second one, which is that of the file all the same.
+#[test]
+fn relocations_are_read_before_they_change_their_table() {
+    let (_, header, dynamic) = placed(&library(), ARM).unwrap();
+    let table = dynamic.relocations[0].start;
+    let place = header.segments.iter().find(|segment| segment.write).expect("there is data").memory.start;
+    let mut image = vec![0; header.span];
+    let kind = u64::from(RelocationAarch64::RELATIVE.0);
+    let second = table + Relocation::SIZE;
+    for (index, field) in [second as u64, kind, 0x10, place as u64, kind, 0x20].into_iter().enumerate() {
+        image[table + 8 * index..][..8].copy_from_slice(&field.to_le_bytes());
+    }
+    let dynamic = DynamicTable::with_relocations(&dynamic, table..second + Relocation::SIZE);
+    relocate::apply(&mut image, BASE, &dynamic, &header).unwrap();
+    assert_eq!((word(&image, second), word(&image, place)), (BASE + 0x10, BASE + 0x20));
+}
+
 #[test]
 fn libraries_for_other_machines_are_refused_by_name() {
     let other = |machine: ElfMachine| {
