@@ -17,7 +17,8 @@ use vireo_codegen::model::constant::{Constant, ConstantValue};
 use vireo_codegen::model::hal::SpecFile;
 use vireo_codegen::model::schema::ItemKind;
 
-use crate::{Failure, op, workspace};
+use crate::chore::{Failure, workspace};
+use crate::op;
 
 /// The folders it looks at, below the workspace.
 const FOLDERS: [&str; 4] = ["runtime", "cli/src", "macros/src", "macros/bind/src"];

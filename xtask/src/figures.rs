@@ -9,7 +9,7 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::{Failure, workspace};
+use crate::chore::{Failure, workspace};
 
 const README: &str = "README.md";
 const TEMPLATE: &str = "benches/how_fast.md";

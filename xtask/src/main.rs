@@ -9,6 +9,8 @@
 //! libraries of GPUs. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
+mod chore;
+mod circles;
 mod cross;
 mod dist;
 mod docs;
@@ -27,11 +29,14 @@ mod skipped;
 mod soft;
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
+
+use self::chore::Failure;
 
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test [FOLDER]
+       cargo xtask circles
        cargo xtask cross [--suite] [TARGET]
        cargo xtask dist [--names]
        cargo xtask docs [--out DIRECTORY]
@@ -50,6 +55,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more, and which opcodes are free
+circles    lists modules of a crate that use each other in circles, fails if there are more than before, and notes if there are fewer
 cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, with --suite the tests
            too, as far as compiler, linker and emulator are here; TARGET is a part of the name of a target
 dist       builds the command as it is shipped, target/dist/vireo, or with the names of its functions, target/dist/vireo-names, from which
@@ -69,14 +75,6 @@ semver     fails if the public items of the library differ from those in snapsho
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has
 soft       builds the software libraries of GPUs into DIRECTORY, under the names that programs load them by";
 
-/// Why a chore was not done.
-pub enum Failure {
-    /// Something is not as it should be. Exit code 1.
-    Wrong(String),
-    /// The arguments are wrong. Exit code 2.
-    Usage(String),
-}
-
 fn main() -> ExitCode {
     if let Some(code) = semver::as_rustdoc() {
         return ExitCode::from(u8::try_from(code).unwrap_or(1));
@@ -88,6 +86,7 @@ fn main() -> ExitCode {
         ["op", "--self-test"] => op::self_test(None),
         ["op", "--self-test", folder] => op::self_test(Some(Path::new(folder))),
         ["op", arguments @ ..] => op::op(arguments),
+        ["circles"] => circles::circles_of_crates(),
         ["cross"] => cross::cross(None, false).map_err(Failure::Wrong),
         ["cross", "--suite"] => cross::cross(None, true).map_err(Failure::Wrong),
         ["cross", "--suite", target] => cross::cross(Some(target), true).map_err(Failure::Wrong),
@@ -133,15 +132,4 @@ fn main() -> ExitCode {
 fn print(text: &str) -> Result<(), Failure> {
     println!("{text}");
     Ok(())
-}
-
-/// The folder of the workspace.
-fn workspace() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
-}
-
-/// The folder that cargo builds into.
-fn target() -> PathBuf {
-    let folder = env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
-    std::path::absolute(&folder).unwrap_or(folder)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::{target, workspace};
+use crate::chore::{target, workspace};
 
 /// The features of the library in tests of the workspace. With these, the same profiles and the dependencies of `workspace-hack`, what was
 /// built for those is used again.

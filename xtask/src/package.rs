@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::workspace;
+use crate::chore::workspace;
 
 /// Packages and builds all crates but those that are not published.
 pub fn package() -> Result<(), String> {

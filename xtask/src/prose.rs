@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Failure, workspace};
+use crate::chore::{Failure, workspace};
 
 /// The counts that are left, a kind and a number in each line.
 const LEFT: &str = "xtask/prose.txt";

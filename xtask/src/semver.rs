@@ -15,7 +15,7 @@ use public_api::PublicApi;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::{target, workspace};
+use crate::chore::{target, workspace};
 
 /// The version of rustdoc's JSON that `public-api` reads: that of Rust 1.95.
 const FORMAT: u64 = 57;

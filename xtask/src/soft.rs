@@ -8,7 +8,7 @@ use std::process::Command;
 use std::{env, fs, io};
 
 use super::op::read_spec;
-use super::{Failure, target, workspace};
+use crate::chore::{Failure, target, workspace};
 
 /// The name of the library, which programs that were linked with it ask the loader for.
 const NAME: &str = "libhsa-runtime64.so.1";

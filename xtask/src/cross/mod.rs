@@ -17,7 +17,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::workspace;
+use crate::chore::workspace;
 use models::{ANYWHERE, COMMAND};
 use programs::Wine;
 use targets::{NODE, Run, TARGETS, Target};
@@ -168,7 +168,7 @@ fn wasm_host(command: &str) -> Command {
 
 /// Where cargo builds the program of `examples/wasm`.
 fn wasm_host_target() -> PathBuf {
-    crate::target().join("wasm-host")
+    crate::chore::target().join("wasm-host")
 }
 
 /// A command of cargo for a target.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Outcome;
 use super::programs::{Output, output, started};
 use super::targets::Target;
-use crate::workspace;
+use crate::chore::workspace;
 
 /// The package of the example, and its program.
 pub const ANYWHERE: &str = "vireo-anywhere";
@@ -155,7 +155,7 @@ fn has_features(processor: &str) -> bool {
 
 /// Where cargo puts a program of a target.
 pub fn program(target: &Target, name: &str) -> PathBuf {
-    crate::target().join(target.name).join("debug").join(format!("{name}{}", target.suffix))
+    crate::chore::target().join(target.name).join("debug").join(format!("{name}{}", target.suffix))
 }
 
 fn name_of(program: &str) -> String {

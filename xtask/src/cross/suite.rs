@@ -40,7 +40,7 @@ pub fn run(target: &Target, linker: &Linker, runner: &[String]) -> Result<Outcom
             false => Outcome::Failed("tests of its host fail".to_string()),
         });
     }
-    let skips = crate::target().join(target.name).join("skipped.txt");
+    let skips = crate::chore::target().join(target.name).join("skipped.txt");
     if skips.exists() {
         fs::remove_file(&skips).map_err(|error| format!("{}: {error}", skips.display()))?;
     }

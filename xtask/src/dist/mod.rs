@@ -5,7 +5,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
 
-use super::{target, workspace};
+use crate::chore::{target, workspace};
 
 /// The command handles text, and is optimised for size.
 const COMMAND_FOR_SIZE: &str = "profile.dist.package.vireo-cli.opt-level='s'";

@@ -10,7 +10,8 @@ use std::{fs, io};
 use vireo_codegen::GeneratedFile;
 use vireo_codegen::emit::reference_docs::{Document, dead_links, reference};
 
-use crate::{Failure, op, target, workspace};
+use crate::chore::{Failure, target, workspace};
+use crate::op;
 use markdown::{Rendered, Target};
 
 /// A Markdown file that is a page of the manual.

@@ -216,7 +216,7 @@ impl Run {
 /// Builds the command, and returns its file.
 fn build() -> Result<PathBuf, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let root = crate::workspace().to_path_buf();
+    let root = crate::chore::workspace().to_path_buf();
     let status =
         Command::new(cargo).args(["build", "--quiet", "--release", "--package=vireo-cli"]).current_dir(&root).status();
     let status = status.map_err(|error| format!("cargo build: {error}"))?;

@@ -16,7 +16,7 @@ use vireo_codegen::diag::did_you_mean;
 use vireo_codegen::emit::support;
 use vireo_codegen::model::vm::{Body, Op};
 
-use crate::{Failure, workspace};
+use crate::chore::{Failure, workspace};
 use snapshots::{Change, Snapshots};
 
 pub use self_test::self_test;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::{env, fs};
 
 use super::read_spec;
-use crate::{Failure, target, workspace};
+use crate::chore::{Failure, target, workspace};
 
 /// Ops that no document mentions: integers and floats, of encodings and primitives that there are. `OPCODE` is a free one.
 const MADE_UP: [(&str, &str, &str); 3] = [

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 use iced_x86::CpuidFeature;
 
-use crate::{Failure, op, workspace};
+use crate::chore::{Failure, workspace};
+use crate::op;
 use probe::{Probe, Space};
 use tree::Forest;
 
