@@ -7,8 +7,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::emit::file::{GeneratedFile, source};
-use crate::emit::hal_traits::method_variant;
-use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
+use crate::emit::hal_types::{borrowed_argument_type, is_plain, method_variant, owned, type_ident, value_ident};
 use crate::load::Spec;
 use crate::model::hal::{Hal, Kind, Method, Object, Shape};
 
@@ -46,7 +45,7 @@ fn calls(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
     let variants = methods.iter().map(|(object, method)| {
         let (variant, doc) = (method_variant(object, method), title(object, method));
         let fields = kept(method).map(|(name, shape, doc)| {
-            let ty = argument_type(hal, shape);
+            let ty = borrowed_argument_type(hal, shape);
             quote!(#[doc = #doc] #name: #ty)
         });
         let fields: Vec<_> = fields.collect();
@@ -193,30 +192,6 @@ fn kept(method: &Method) -> impl Iterator<Item = (Ident, &Shape, String)> {
         let doc = if arg.doc.is_empty() { format!("The argument `{}`.", arg.name) } else { arg.doc.clone() };
         (value_ident(&arg.name), &arg.shape, doc)
     })
-}
-
-/// As the type of the argument of the method, but that everything which is no plain number is borrowed.
-pub(crate) fn argument_type(hal: &Hal, shape: &Shape) -> TokenStream {
-    let ty = borrowed_list_item(&shape.kind);
-    if shape.list {
-        return quote!(&'a [#ty]);
-    }
-    match &shape.kind {
-        Kind::String => quote!(&'a str),
-        Kind::Bytes => quote!(&'a [u8]),
-        Kind::Struct(name) if hal.structure(name).is_some_and(|structure| is_plain(hal, structure)) => ty,
-        Kind::Object(_) if shape.null => quote!(Option<&'a #ty>),
-        Kind::Object(_) | Kind::Struct(_) | Kind::Status | Kind::Owner | Kind::Layout { .. } => quote!(&'a #ty),
-        _ if shape.null => quote!(Option<#ty>),
-        _ => ty,
-    }
-}
-
-fn borrowed_list_item(kind: &Kind) -> TokenStream {
-    match kind {
-        Kind::Bytes => quote!(&'a [u8]),
-        kind => owned(kind),
-    }
 }
 
 fn reply_type(hal: &Hal, shape: &Shape) -> TokenStream {

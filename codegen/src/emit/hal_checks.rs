@@ -7,8 +7,7 @@ use quote::{format_ident, quote};
 
 use crate::emit::constants::{constant_ident, literal};
 use crate::emit::file::{GeneratedFile, source};
-use crate::emit::hal_traits::method_variant;
-use crate::emit::hal_types::{type_ident, value_ident};
+use crate::emit::hal_types::{method_variant, type_ident, value_ident};
 use crate::load::Spec;
 use crate::model::hal::{Field, Kind, Method, Object, Rules};
 

@@ -9,8 +9,8 @@ use quote::{ToTokens, format_ident, quote};
 
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_operations::{points, submit, submit_signature};
-use crate::emit::hal_traits::{many_arguments, method_enum, method_variant, signature};
-use crate::emit::hal_types::{type_ident, value_ident};
+use crate::emit::hal_traits::{many_arguments, method_enum, signature};
+use crate::emit::hal_types::{method_variant, type_ident, value_ident};
 use crate::load::Spec;
 use crate::model::hal::{Facet, Hal, Method, Object};
 

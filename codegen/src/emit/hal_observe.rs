@@ -11,8 +11,8 @@ use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_calls::{call, is_reply_argument, reply};
 use crate::emit::hal_checks::is_operation;
 use crate::emit::hal_forward::{inner_ident, trait_ident};
-use crate::emit::hal_traits::{method_variant, signature};
-use crate::emit::hal_types::{type_ident, value_ident};
+use crate::emit::hal_traits::signature;
+use crate::emit::hal_types::{method_variant, type_ident, value_ident};
 use crate::load::Spec;
 use crate::model::hal::{Hal, Kind, Method, Object, Observed, Shape};
 

@@ -5,9 +5,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::emit::file::{GeneratedFile, source};
-use crate::emit::hal_calls::argument_type;
-use crate::emit::hal_traits::method_variant;
-use crate::emit::hal_types::{type_ident, value_ident};
+use crate::emit::hal_types::{borrowed_argument_type, method_variant, type_ident, value_ident};
 use crate::load::Spec;
 use crate::model::hal::{Hal, Method, Object, POINTS};
 
@@ -78,7 +76,7 @@ fn operation(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
         let (variant, doc) = (variant_ident(method), &method.doc);
         let fields = method.operands().iter().map(|arg| {
             let doc = if arg.doc.is_empty() { format!("The argument `{}`.", arg.name) } else { arg.doc.clone() };
-            let (name, ty) = (value_ident(&arg.name), argument_type(hal, &arg.shape));
+            let (name, ty) = (value_ident(&arg.name), borrowed_argument_type(hal, &arg.shape));
             quote!(#[doc = #doc] #name: #ty)
         });
         quote!(#[doc = #doc] #variant { #(#fields),* })

@@ -1,11 +1,11 @@
 //! Emits the object-safe traits of the HAL, their methods in slot order, and the names of optional methods.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_operations::{submit, submit_signature};
-use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
+use crate::emit::hal_types::{is_plain, method_variant, owned, type_ident, value_ident};
 use crate::load::Spec;
 use crate::model::hal::{DefaultBody, Field, Hal, Kind, Method, Object, Shape};
 
@@ -120,11 +120,6 @@ pub(crate) fn method_enum(name: &str, doc: &str, methods: &[(&Object, &Method)])
             }
         }
     }
-}
-
-/// `DeviceQueueFill`
-pub(crate) fn method_variant(object: &Object, method: &Method) -> Ident {
-    type_ident(&format!("{}_{}", object.name, method.name))
 }
 
 fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {

@@ -6,7 +6,9 @@ use quote::{format_ident, quote};
 use crate::emit::constants::{constant, constant_ident, int_type, literal};
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::load::Spec;
-use crate::model::hal::{Form, Hal, Handle, Kind, NamedValue, Numbers, Shape, SpecFile, Specials, Struct, type_name};
+use crate::model::hal::{
+    Form, Hal, Handle, Kind, Method, NamedValue, Numbers, Object, Shape, SpecFile, Specials, Struct, type_name,
+};
 
 /// `hal/types.rs`: everything but the traits and the binary layouts.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -280,4 +282,33 @@ fn has_default(hal: &Hal, structure: &Struct) -> bool {
         Kind::Struct(name) => hal.structure(name).is_some_and(|inner| has_default(hal, inner)),
         _ => field.shape.null,
     })
+}
+
+/// As the type of the argument of the method, but that everything which is no plain number is borrowed.
+pub(crate) fn borrowed_argument_type(hal: &Hal, shape: &Shape) -> TokenStream {
+    let ty = borrowed_list_item(&shape.kind);
+    if shape.list {
+        return quote!(&'a [#ty]);
+    }
+    match &shape.kind {
+        Kind::String => quote!(&'a str),
+        Kind::Bytes => quote!(&'a [u8]),
+        Kind::Struct(name) if hal.structure(name).is_some_and(|structure| is_plain(hal, structure)) => ty,
+        Kind::Object(_) if shape.null => quote!(Option<&'a #ty>),
+        Kind::Object(_) | Kind::Struct(_) | Kind::Status | Kind::Owner | Kind::Layout { .. } => quote!(&'a #ty),
+        _ if shape.null => quote!(Option<#ty>),
+        _ => ty,
+    }
+}
+
+fn borrowed_list_item(kind: &Kind) -> TokenStream {
+    match kind {
+        Kind::Bytes => quote!(&'a [u8]),
+        kind => owned(kind),
+    }
+}
+
+/// `DeviceQueueFill`
+pub(crate) fn method_variant(object: &Object, method: &Method) -> Ident {
+    type_ident(&format!("{}_{}", object.name, method.name))
 }
