@@ -201,7 +201,7 @@ fn body(rng: &mut impl Rng, faults: &Faults) -> Body {
         }
         3 => Body::OwnsDevice,
         4 | 5 => Body::WaitsFor(0),
-        6 | 7 | 8 => Body::Tiles(tiles),
+        6..=8 => Body::Tiles(tiles),
         _ => Body::Nothing,
     }
 }

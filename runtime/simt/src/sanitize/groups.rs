@@ -245,10 +245,8 @@ impl GroupChecker<'_> {
             if access.access != Access::Store && !self.local.is_written(offset, length) {
                 self.report(state, access, lane, Finding::GroupUninitialized, None);
             }
-            if access.access != Access::Load {
-                if self.local.set_written(offset, length).is_err() {
-                    state.reports.warn(Unchecked::PartsOfWords, Some(self.hook.record.code.kernel()), GROUP_SHADOW);
-                }
+            if access.access != Access::Load && self.local.set_written(offset, length).is_err() {
+                state.reports.warn(Unchecked::PartsOfWords, Some(self.hook.record.code.kernel()), GROUP_SHADOW);
             }
         }
         allowed

@@ -398,6 +398,7 @@ impl Sanitizer {
             state.shadow.forget_accesses(0, u64::MAX);
             state.order.restart();
             state.known.clear();
+            state.pending.clear();
             state.reports.warn(Unchecked::EarlierAccesses, Some(dispatch.code.kernel()), u32::MAX.into());
         }
         let record = state.order.begin(dispatch);
