@@ -53,7 +53,7 @@ pub fn take_warnings() -> Vec<Warning> {
 }
 
 /// Bytes at an address leave the device for the host, under a name for reports. The check `init` of the system that runs, if there is one,
-/// finds those that nobody has written; see [`take_reports`].
+/// finds the unwritten ones; see [`take_reports`].
 pub fn check_result(address: u64, length: u64, name: &str) {
     if let Ok(system) = crate::system::system()
         && let Some(sanitizer) = &system.sanitizer

@@ -111,7 +111,7 @@ impl<D: Discipline> Operation<D> {
 
     /// Completes it after it was performed, or could not be: drops its references, signals or fails its points, and recycles its memory.
     pub fn end(mut self: Box<Self>, outcome: Result<()>) {
-        // References are dropped first: a waiter that continues finds none of the operation left. Work is there if nobody could perform it.
+        // References are dropped first: a waiter that continues finds none of the operation left. Work is there if no thread performed it.
         drop(std::mem::take(&mut self.work));
         for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
             buffer.recycle();

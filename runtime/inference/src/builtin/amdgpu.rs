@@ -139,8 +139,8 @@ fn check_kernels(wanted: SanitizerChecks) -> Result<()> {
     }
 }
 
-/// A buffer leaves the device for the host, under a name for reports: the check `init` of the software agent finds bytes of it that nobody has
-/// written, in memory that the host reaches. Where it does not, results are copied to where it does, and that copy is checked as a kernel is.
+/// A buffer leaves the device for the host, under a name for reports: the check `init` of the software agent finds its unwritten bytes, in
+/// memory that the host reaches. Where it does not, results are copied to where it does, and that copy is checked as a kernel is.
 #[cfg(feature = "software-agents")]
 pub fn check_result(buffer: &dyn Buffer, name: &str) {
     if !vireo_softhsa::active_checks().is_some_and(|checks| checks.init) {

@@ -68,8 +68,8 @@ struct PoolState {
 }
 
 impl PoolState {
-    /// Whether no worker is left that could run a task. If no other can be started either, tasks would never run: they run, and fail, on the
-    /// thread that finds out.
+    /// Whether no worker is left that could run a task. If no other can be started either, tasks would never run: they run, and fail, on
+    /// the thread that finds out.
     fn all_are_blocked(&self) -> bool {
         self.regular_workers + self.substitutes == self.blocked_workers
     }
@@ -168,7 +168,7 @@ impl Drop for Executor {
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         self.pool.wake.notify_all();
         // A worker cannot join itself, nor a worker that drops its executor: of two, each may run the last operation that owns the pool of
-        // the other. So workers join nobody; those of the executor end once nothing is left to do.
+        // the other. So a worker joins no other; those of the executor end once nothing is left to do.
         if blocking::is_worker() && keeps(Rule::WorkersJoinNobody) {
             return;
         }

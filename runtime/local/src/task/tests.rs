@@ -180,6 +180,6 @@ fn workers_that_drop_executors_do_not_wait_for_each_other() {
     drop(executors);
     all.wait();
     for _ in 0..2 {
-        ended.recv_timeout(Duration::from_secs(20)).expect("nobody waits for ever");
+        ended.recv_timeout(Duration::from_secs(20)).expect("no worker waits for ever");
     }
 }

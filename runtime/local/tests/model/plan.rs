@@ -70,7 +70,7 @@ impl Body {
     }
 }
 
-/// What becomes of a gate.
+/// The end of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
     Signaled,
@@ -141,7 +141,7 @@ impl World {
 /// Tiles of an operation.
 #[derive(Debug)]
 struct Tiles {
-    world: std::sync::Weak<WorldViolations>,
+    violations: std::sync::Weak<WorldViolations>,
     leads: AtomicBool,
     runs: Vec<AtomicU32>,
     bad: Option<(u32, bool)>,
@@ -154,7 +154,7 @@ impl TiledWork for Tiles {
     fn run(&self, tile: u32, _: &mut WorkgroupMemory) -> Result<()> {
         let check = || {
             if !self.leads.load(Relaxed)
-                && let Some(violations) = self.world.upgrade()
+                && let Some(violations) = self.violations.upgrade()
             {
                 violations.lock().expect("no panic").push(format!("tile {tile} runs after its leader went on"));
             }
@@ -458,12 +458,12 @@ fn perform(
     };
     let executor = executor.expect("it is held");
     let tiles = Arc::new(Tiles {
-        world: Arc::downgrade(violations),
+        violations: Arc::downgrade(violations),
         leads: AtomicBool::new(true),
         runs: (0..count).map(|_| AtomicU32::new(0)).collect(),
         bad,
     });
-    // They stay until the execution has ended, whoever looks at them then.
+    // They stay until the execution has ended, for helpers that look at them too late.
     world.tiles.lock().expect("no panic").push(tiles.clone());
     let leader = executor.lead(true);
     let outcome = leader.share(count, &*tiles, true);

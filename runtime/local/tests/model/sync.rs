@@ -85,7 +85,7 @@ pub(crate) fn now() -> Instant {
     *BEGIN.get_or_init(Instant::now) + PASSED.get()
 }
 
-/// Who spins lets others go on, and looks at the clock soon: many iterations would be many schedules of the same.
+/// A thread that spins lets others go on, and looks at the clock soon: many iterations would be many schedules of the same.
 pub(crate) fn pauses(_count: u32) -> u32 {
     1
 }

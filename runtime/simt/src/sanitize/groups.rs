@@ -351,7 +351,7 @@ impl GroupChecker<'_> {
         for lane in lanes(allowed) {
             // Where there is no memory for cells, there are no stores that were seen.
             let _ = cells.cells(access.addresses[lane], access.length.into(), |cell, _| {
-                // Whoever stored the bytes that were there already may be who is waited for, too.
+                // A wave that stored the bytes that were there already may be the one that is waited for, too.
                 let silent = cell.reads.into_iter().filter(|read| !read.is_stale() && sites.get(read.site()).silent);
                 for store in std::iter::once(cell.write).chain(silent) {
                     let wave = store.wave();

@@ -2,20 +2,21 @@
 //! races.
 //!
 //! The agent that runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each dispatch to the
-//! interpreter. `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete when
-//! another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `races`
-//! compares an access with those before it, a store by its effect, of which `stored` keeps the bytes before; `unwritten` tells bytes that somebody
-//! wrote from others; `groups` joins them for each access; `report` is what was found.
+//! interpreter. `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete
+//! when another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `races`
+//! compares an access with those before it, a store by its effect, of which `stored` keeps the bytes before; `unwritten` finds bytes
+//! without a writer; `groups` joins them for each access; `report` is what was found.
 //!
 //! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a
-//! race unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here. The
-//! algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. A store is looked at once it has been
-//! made: one that leaves the bytes as they were is silent, and counts as a read that races with stores of other bytes. Races of silent
-//! stores with each other, with the store of the same bytes and with reads of them change nothing, and are a class of their own. What orders more than it says (an
-//! atomic access orders all of its work-group until the next barrier; two reads are kept of each word) can hide a race, but reports none
-//! that is not there. Memory is bounded by [`Limits`]. Where that of shadows does not suffice, memory that is accessed then is not checked;
-//! where that of moments or of what atomic accesses order does not, which takes millions of barriers or thousands of work-groups that meet at
-//! one address, the accesses so far are forgotten. Either is told once, as a [`Warning`], which is no finding.
+//! race unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here.
+//! The algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. A store is looked at once it
+//! has been made: one that leaves the bytes as they were is silent, and counts as a read that races with stores of other bytes. Races of
+//! silent stores with each other, with the store of the same bytes and with reads of them change nothing, and are a class of their own.
+//! An order that is wider than it should be (an atomic access orders all of its work-group until the next barrier; two reads are kept of
+//! each word) can hide a race, but reports none that is not there. Memory is bounded by [`Limits`]. Where that of shadows does not
+//! suffice, memory that is accessed then is not checked; where that of moments or of what atomic accesses order does not, which takes
+//! millions of barriers or thousands of work-groups that meet at one address, the accesses so far are forgotten. Either is told once, as
+//! a [`Warning`], which is no finding.
 
 mod blocks;
 mod groups;
@@ -326,7 +327,7 @@ impl Sanitizer {
         state.shadow.forget_accesses(start, length);
     }
 
-    /// Bytes of an allocation leave the device, under a name for reports. Bytes that nobody has written are found once for each name.
+    /// Bytes of an allocation leave the device, under a name for reports. Unwritten ones are found once for each name.
     pub fn leaves(&self, start: u64, length: u64, name: &str, memory: &dyn Memory) {
         let mut guard = self.state();
         let state = &mut *guard;

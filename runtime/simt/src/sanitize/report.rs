@@ -20,14 +20,14 @@ pub enum Finding {
     Race,
     /// Accesses of a work-group to its memory that nothing orders.
     GroupRace,
-    /// Accesses to device memory that nothing orders, of which all stores leave the bytes that were there: whichever order they happen in, all
-    /// loads and what is left are the same.
+    /// Accesses to device memory that nothing orders, of which all stores leave the bytes that were there: whichever order they happen in,
+    /// all loads and what is left are the same.
     SameValueRace,
     /// A load of unwritten device memory.
     Uninitialized,
     /// A load of memory of the work-group that it has not written.
     GroupUninitialized,
-    /// Bytes that leave the device, of which nobody has written some.
+    /// Bytes that leave the device, of which some are unwritten.
     UnwrittenResult,
 }
 
@@ -131,7 +131,7 @@ pub struct ExitNote {
     pub name: String,
     /// All of them.
     pub bytes: u64,
-    /// Those that nobody wrote.
+    /// The unwritten ones.
     pub unwritten: u64,
     /// The first of these, counted from the first byte.
     pub offset: u64,
@@ -146,7 +146,7 @@ pub struct Report {
     pub access: Access,
     /// Its bytes, or 4 GiB if there are more.
     pub length: u32,
-    /// The first byte; an offset in memory of a work-group. Of bytes that leave the device, the first that nobody wrote.
+    /// The first byte; an offset in memory of a work-group. Of bytes that leave the device, the first unwritten one.
     pub address: u64,
     /// Where it is; none for bytes that leave the device.
     pub site: Option<Site>,

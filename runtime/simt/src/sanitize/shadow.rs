@@ -19,8 +19,8 @@ const LANE_BIT: u32 = SITE_BITS + 1;
 /// Sites at most.
 pub(super) const MAX_SITES: u32 = 1 << SITE_BITS;
 
-/// An access that a cell remembers: the wave, of which zero is none, the lane, whether it was atomic, whether the word has been written since,
-/// and the site.
+/// An access that a cell remembers: the wave, of which zero is none, the lane, whether it was atomic, whether the word has been written
+/// since, and the site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 

@@ -391,7 +391,7 @@ fn memory_that_is_used_up_is_a_warning_and_no_finding() {
     );
 }
 
-/// What was kept when a bound was reached is found, and the rest is not passed over in silence.
+/// Findings that were kept when a bound was reached are there, and the rest is not passed over in silence.
 #[test]
 fn findings_after_the_last_that_is_kept_are_a_warning() {
     let limits = Limits { reports: 2, ..Limits::default() };
@@ -549,7 +549,7 @@ fn each_word_of_a_store_counts() {
     assert_eq!(all[0], (Finding::SameValueRace, 2, Some(1)));
 }
 
-/// What an atomic access leaves depends on the order, even if a store after it changes nothing.
+/// The bytes that an atomic access leaves depend on the order, even if a store after it changes nothing.
 #[test]
 fn a_store_of_what_an_atomic_access_left_is_harmful() {
     let after = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
@@ -560,7 +560,7 @@ fn a_store_of_what_an_atomic_access_left_is_harmful() {
     assert_eq!(both_classes(after)[0], [(Finding::Race, 2, Some(1))]);
 }
 
-/// What leaves the device is looked at byte by byte, also where a kernel wrote a part of a word.
+/// Results that leave the device are looked at byte by byte, also where a kernel wrote a part of a word.
 #[test]
 fn unwritten_bytes_that_leave_the_device_are_found() {
     let (sanitizer, memory) = sanitizer("init", 4094);

@@ -1,9 +1,9 @@
-//! Bytes that nobody wrote ([`find`]), in what kernels load and in what leaves the device.
+//! Unwritten bytes ([`find`]), in what kernels load and in what leaves the device.
 
 use super::{State, poison};
 use crate::memory::Port;
 
-/// Bytes of a range that nobody wrote.
+/// The unwritten bytes of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unwritten {
     /// The address of the first one.
@@ -14,7 +14,7 @@ pub(super) struct Unwritten {
 /// Bytes that are looked at together where all of them were written.
 const STEP: u64 = 4096;
 
-/// The bytes of a range in a poisoned allocation that nobody wrote.
+/// Finds the unwritten bytes of a range in a poisoned allocation.
 ///
 /// The host writes memory without a call: of a word some bytes of which are not known to be written, it wrote all if they differ from the
 /// poison. `kernel` is who asks, for warnings.

@@ -1,9 +1,10 @@
-//! A limit of the sanitizer that was reached ([`Warning`]), and what it does not check since then. No kernel is to blame, so it is no finding.
+//! A limit of the sanitizer that was reached ([`Warning`]), and what it does not check since then. No kernel is to blame, so it is no
+//! finding.
 
 use std::collections::HashSet;
 use std::fmt;
 
-/// What is left unchecked.
+/// A kind of accesses that is left unchecked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unchecked {
@@ -35,7 +36,7 @@ impl Unchecked {
 /// A limit that was reached for the first time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// What is left unchecked since then.
+    /// The accesses that are left unchecked since then.
     pub unchecked: Unchecked,
     /// The kernel that reached the limit; none for the host.
     pub kernel: Option<String>,

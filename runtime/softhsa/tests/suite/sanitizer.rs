@@ -187,7 +187,7 @@ fn races_of_waves_in_device_memory_are_found() {
     assert_eq!(reports.len(), 2, "and the stores of wave 1, of what wave 0 loaded");
 }
 
-/// Each work-group stores the same words: that harms nobody, and is told to those who ask.
+/// Each work-group stores the same words: that harms no result, and is told to those who ask.
 #[test]
 fn races_of_work_groups_that_store_the_same_are_told_apart() {
     let checked = Checked::new(ALL);
@@ -261,7 +261,7 @@ fn loads_of_memory_that_nobody_wrote_are_found() {
     expect(&reports, "group_uninitialized", Finding::GroupUninitialized, (0, 1, 0), 64);
 }
 
-/// What a kernel left out of its results is told where they leave the device; no kernel reads it.
+/// Bytes that a kernel left out of its results are told where they leave the device; no kernel reads them.
 #[test]
 fn results_that_nobody_wrote_are_found() {
     for writes in ["visible", "until-acquire", "until-flush"] {
