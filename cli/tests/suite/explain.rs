@@ -157,3 +157,42 @@ fn what_is_no_module_is_refused() {
     assert_eq!((output.stdout.as_str(), output.code), ("", 3));
     assert_eq!(vireo(&["explain"]).code, 2);
 }
+
+/// Calls the function of a module that has no declaration, as of programs from ONNX.
+fn scale(inputs: [&str; 3], flags: &[&str]) -> Outcome {
+    let inputs = inputs.map(|input| format!("--input={input}"));
+    let inputs = inputs.each_ref().map(String::as_str);
+    vireo(&[&["run", "variants/onnx.vmfb"], &inputs[..], flags].concat())
+}
+
+#[test]
+fn types_that_code_asserts_are_known_without_a_declaration() {
+    let text = vireo(&["explain", "variants/onnx.vmfb"]).stdout;
+    let signature = "scale(input0: tensor<?x4xf32>, input1: tensor<4xf32>, input2: tensor<i64>) -> \
+                     (output0: tensor<?x4xf32>, output1: tensor<i64>)";
+    assert!(text.starts_with(&format!("functions:\n  {signature}\nmodules:\n")), "{text}");
+    assert!(vireo(&["dump", "variants/onnx.vmfb"]).stdout.contains(signature));
+    let outcome = scale(["2x4xf32=1,2,3,4,5,6,7,8", "4xf32=2", "i64=3"], &[]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(
+        outcome.stdout,
+        "EXEC @scale\nresult[0]: hal.buffer_view\n2x4xf32=[2 4 6 8][10 12 14 16]\nresult[1]: hal.buffer_view\ni64=6\n"
+    );
+    // Nothing has run when arguments are refused.
+    let wrong = [
+        (
+            ["2x4xf32=1", "3xf32=2", "i64=3"],
+            "argument 1 `input1` of @scale is tensor<4xf32>, and tensor<3xf32> is given",
+        ),
+        (
+            ["4xf32=1", "4xf32=2", "i64=3"],
+            "argument 0 `input0` of @scale is tensor<?x4xf32>, and tensor<4xf32> is given",
+        ),
+        (["2x4xf32=1", "4xf32=2", "i32=3"], "argument 2 `input2` of @scale is tensor<i64>, and tensor<i32> is given"),
+    ];
+    for (inputs, message) in wrong {
+        let outcome = scale(inputs, &[]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(message) && outcome.stderr.contains(signature), "{}", outcome.stderr);
+    }
+}

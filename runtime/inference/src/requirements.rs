@@ -12,7 +12,7 @@ use vireo_core::visible_text::visible;
 use vireo_core::{byte_size, glob};
 use vireo_hal::{AvailableDevice, Device, ExecutableFormat, QueryCategory};
 use vireo_module::bytecode::opcode::RESERVED_PREFIX;
-use vireo_module::vmfb::Archive;
+use vireo_module::vmfb::{Archive, is_for_callers};
 use vireo_session::Module;
 
 #[cfg(feature = "amdgpu")]
@@ -289,7 +289,7 @@ impl ModelBuilder {
             parameters,
             constant_bytes: rodata,
             device_bytes: memory.device_bytes_peak,
-            functions: main.exports().filter_map(|export| Signature::of(main, &export).ok()).collect(),
+            functions: functions(main),
             incomplete: failure.map(|status| status.to_string()),
         })
     }
@@ -333,6 +333,15 @@ impl fmt::Display for RequiredDriver {
                 write!(f, "the driver `{name}` has {}, which was not given to the program", devices.join(" and "))
             }
         }
+    }
+}
+
+/// The functions that are there for callers, or all if none is.
+fn functions(main: &Module) -> Vec<Signature> {
+    let all = main.exports().filter_map(|export| Signature::of(main, &export).ok()).collect::<Vec<_>>();
+    match all.iter().any(|signature| is_for_callers(&signature.name)) {
+        true => all.into_iter().filter(|signature| is_for_callers(&signature.name)).collect(),
+        false => all,
     }
 }
 

@@ -1,5 +1,5 @@
 //! Signatures of functions ([`Signature`]): the names and types of arguments and results, read from the calling convention and, where the
-//! compiler left one, the declaration of the source.
+//! compiler left one, the declaration of the source, or else what the code of the function asserts of its arguments.
 
 use std::fmt;
 
@@ -7,6 +7,7 @@ use vireo_core::status::{Result, Status};
 use vireo_hal::{ElementType, NumericalType};
 use vireo_module::convention::{Convention, Kind};
 use vireo_module::declaration::{Declaration, DeclaredType, DeclaredValue};
+use vireo_module::tensor_types::{CheckedTensor, TensorTypes};
 use vireo_session::{ExportInfo, InvocationModel, Module, ReflectionAttribute};
 
 /// How many fences the calling model [`InvocationModel::CoarseFences`] has: the last arguments, one to wait for and one to signal.
@@ -28,7 +29,8 @@ pub struct Signature {
 /// An argument or a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
-    /// Its name in the source, such as `input0`; empty if the compiler left no declaration.
+    /// Its name in the source, such as `input0`, or where the compiler left no declaration the one that the code has for messages; empty
+    /// if nothing is known of it.
     pub name: String,
     /// Its type.
     pub r#type: ValueType,
@@ -113,18 +115,21 @@ impl Signature {
         let declaration = declaration.filter(|declaration| {
             agrees(&declaration.arguments, given) && agrees(&declaration.results, &convention.results)
         });
-        let infos = |kinds: &[Kind], declared: Option<Vec<DeclaredValue>>| match declared {
-            Some(values) => kinds.iter().zip(values).map(|(kind, value)| declared_info(*kind, value)).collect(),
-            None => kinds.iter().map(|kind| undeclared_info(*kind)).collect(),
+        let (arguments, results) = match declaration {
+            Some(Declaration { arguments, results, .. }) => {
+                let infos = |kinds: &[Kind], values: Vec<DeclaredValue>| {
+                    kinds.iter().zip(values).map(|(kind, value)| declared_info(*kind, value)).collect()
+                };
+                (infos(given, arguments), infos(&convention.results, results))
+            }
+            None => {
+                let types =
+                    module.archive().map(|archive| TensorTypes::of(archive, module.functions(), export.ordinal));
+                let TensorTypes { arguments, results } = types.unwrap_or_default();
+                (checked_infos(given, arguments, "input"), checked_infos(&convention.results, results, "output"))
+            }
         };
-        let (arguments, results) =
-            declaration.map_or((None, None), |declaration| (Some(declaration.arguments), Some(declaration.results)));
-        Ok(Signature {
-            name: export.name.to_string(),
-            arguments: infos(given, arguments),
-            results: infos(&convention.results, results),
-            is_async,
-        })
+        Ok(Signature { name: export.name.to_string(), arguments, results, is_async })
     }
 }
 
@@ -137,8 +142,18 @@ fn agrees(declared: &[DeclaredValue], kinds: &[Kind]) -> bool {
         && declared.iter().zip(kinds).all(|(value, kind)| is_reference(&value.r#type) == (*kind == Kind::Ref))
 }
 
-fn undeclared_info(kind: Kind) -> ValueInfo {
-    ValueInfo { name: String::new(), r#type: ValueType::of_kind(kind), declared: String::new() }
+/// Values of which the code says more than the calling convention. Those without a name have that which declarations would give them.
+fn checked_infos(kinds: &[Kind], tensors: Vec<Option<CheckedTensor>>, prefix: &str) -> Vec<ValueInfo> {
+    let mut tensors = tensors.into_iter();
+    let info = |(index, kind): (usize, &Kind)| match tensors.next().flatten().filter(|_| *kind == Kind::Ref) {
+        Some(CheckedTensor { name, element_type, shape }) => ValueInfo {
+            name: name.unwrap_or_else(|| format!("{prefix}{index}")),
+            r#type: ValueType::Tensor(TensorType { shape, element_type: ElementType(element_type) }),
+            declared: String::new(),
+        },
+        None => ValueInfo { name: String::new(), r#type: ValueType::of_kind(*kind), declared: String::new() },
+    };
+    kinds.iter().enumerate().map(info).collect()
 }
 
 fn declared_info(kind: Kind, value: DeclaredValue) -> ValueInfo {
@@ -203,5 +218,100 @@ impl fmt::Display for Signature {
             values.iter().map(value).collect::<Vec<_>>().join(", ")
         };
         write!(f, "{}({}) -> ({})", self.name, list(&self.arguments), list(&self.results))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The signature of the function `main` of a module in assembly.
+    fn signature(functions: &str) -> String {
+        let text = format!(
+            "vm.module @m version 0\nvm.import @hal.buffer_view.assert cconv \"0rriiCID_v\"\n\
+             vm.import @hal.buffer_view.create cconv \"0rIIiiCID_r\"\nvm.rodata[0] = 617267\nvm.rodata[1] = 74656E736F72\n\
+             vm.rodata[2] = 1B5B33316D\n{functions}"
+        );
+        let bytes = vireo_module::asm::assemble(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let module = Module::from_bytes(&bytes).expect("the module is valid");
+        let export = module.exports_named("main").next().expect("it is exported");
+        Signature::of(&module, &export).expect("it has a signature").to_string()
+    }
+
+    const CONSTANTS: &str = "  %i0 = vm.const.i32 553648160\n  %i1 = vm.const.i32 1\n  %i2:3 = vm.const.i64 4\n";
+
+    /// A function of one argument with these statements.
+    fn with(statements: &str) -> String {
+        let head = "vm.export @main\nvm.func @main(%r0: !vm.ref<?>, %i4: i32) -> () {\n^bb0:\n";
+        signature(&format!("{}{CONSTANTS}{statements}  vm.return\n}}\n", head.replace("%i4", "%i0")))
+    }
+
+    fn assert_of(view: &str, message: usize, sizes: &[&str]) -> String {
+        let operands = sizes.iter().map(|size| format!(", {size}")).collect::<String>();
+        format!(
+            "  %r1 = vm.const.ref.rodata {message}\n  vm.call.variadic @hal.buffer_view.assert segments[65535, 65535, 65535, 65535, {}]\
+             ({view}, %r1, %i0, %i1{operands})\n",
+            sizes.len()
+        )
+    }
+
+    #[test]
+    fn code_that_asserts_its_arguments_tells_their_types() {
+        assert_eq!(with(&assert_of("%r0", 0, &["%i2", "%i2"])), "main(arg: tensor<4x4xf32>, i32) -> ()");
+        // The text that compilers have for arguments without a name, and one that is no name.
+        for message in [1, 2] {
+            assert_eq!(with(&assert_of("%r0", message, &["%i2"])), "main(input0: tensor<4xf32>, i32) -> ()");
+        }
+        // A size that is computed.
+        let computed = format!("  %i2:3 = vm.add.i64 %i2:3, %i2:3\n{}", assert_of("%r0", 0, &["%i2"]));
+        assert_eq!(with(&computed), "main(arg: tensor<?xf32>, i32) -> ()");
+        // Half of a constant is not the constant.
+        let half = format!("  %i3 = vm.add.i32 %i0, %i0\n{}", assert_of("%r0", 0, &["%i2"]));
+        assert_eq!(with(&half), "main(arg: tensor<?xf32>, i32) -> ()");
+        // The first assertion fails first.
+        let twice = assert_of("%r0", 0, &["%i2"]) + &assert_of("%r0", 0, &["%i2", "%i2"]);
+        assert_eq!(with(&twice), "main(arg: tensor<4xf32>, i32) -> ()");
+    }
+
+    #[test]
+    fn assertions_that_are_not_reached_or_not_of_an_argument_tell_nothing() {
+        let nothing = "main(reference, i32) -> ()";
+        assert_eq!(with(""), nothing);
+        // An element type that is no constant.
+        let computed = format!("  %i0 = vm.add.i32 %i0, %i0\n{}", assert_of("%r0", 0, &[]));
+        assert_eq!(with(&computed), nothing);
+        // A register that has lost the argument.
+        let lost = format!("  %r0 = vm.const.ref.zero\n{}", assert_of("%r0", 0, &[]));
+        assert_eq!(with(&lost), nothing);
+        let moved = format!("  vm.discard.refs %r0\n{}", assert_of("%r0", 0, &[]));
+        assert_eq!(with(&moved), nothing);
+        let branch = format!(
+            "  vm.cond_br %i1, ^bb1(), ^bb2()\n^bb1:\n{}  vm.br ^bb2()\n^bb2:\n",
+            assert_of("%r0", 0, &["%i2"])
+        );
+        assert_eq!(with(&branch), nothing);
+        // A way that never ends.
+        assert_eq!(with("  vm.br ^bb1()\n^bb1:\n  vm.br ^bb1()\n^bb2:\n"), nothing);
+    }
+
+    #[test]
+    fn calls_are_followed_and_results_are_the_views_that_code_makes() {
+        let inner = format!(
+            "vm.func @inner(%r0: !vm.ref<?>, %r1: !vm.ref<?>) -> (!vm.ref<?>, !vm.ref<?>) {{\n^bb0:\n{CONSTANTS}{}{}\
+             \x20 %r3 = vm.call.variadic @hal.buffer_view.create segments[65535, 65535, 65535, 65535, 65535, 1]\
+             (%r0, %i2, %i2, %i0, %i1, %i2)\n  vm.return %r3, %r0\n}}\n",
+            assert_of("%r0", 0, &["%i2"]).replace("%r1", "%r2"),
+            assert_of("%r1", 0, &["%i2", "%i2"]).replace("%r1 =", "%r2 =").replace("(%r1, %r1", "(%r1, %r2")
+        );
+        let outer = "vm.export @main\nvm.func @main(%r0: !vm.ref<?>, %r1: !vm.ref<?>) -> (!vm.ref<?>, !vm.ref<?>) {\n^bb0:\n\
+                     \x20 %r2, %r3 = vm.call @inner(%r1, %r0)\n  vm.br ^bb1(%r2->%r4, %r3->%r5)\n^bb1:\n  vm.return %r4, %r5\n}\n";
+        // Both assertions have the same text, which is no name of either then.
+        let expected =
+            "main(input0: tensor<4x4xf32>, input1: tensor<4xf32>) -> (output0: tensor<4xf32>, arg: tensor<4xf32>)";
+        assert_eq!(signature(&format!("{inner}{outer}")), expected);
+        // A function that calls itself ends, too.
+        let itself = "vm.export @main\nvm.func @main(%r0: !vm.ref<?>) -> (!vm.ref<?>) {\n^bb0:\n  %r0 = vm.call @main(%r0)\n  \
+                      vm.return %r0\n}\n";
+        assert_eq!(signature(itself), "main(reference) -> (reference)");
     }
 }

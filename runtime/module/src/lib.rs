@@ -17,6 +17,7 @@ pub mod bytecode;
 pub mod convention;
 pub mod declaration;
 mod generated;
+pub mod tensor_types;
 pub mod vmfb;
 
 use vireo_core::{heap_bytes, number_text, status, visible_text};
