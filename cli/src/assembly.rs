@@ -8,7 +8,7 @@ use vireo::Status;
 use vireo::asm;
 use vireo::vmfb::{Archive, FileKind};
 
-use crate::arguments::{AsmArguments, DisasmArguments, ModuleMode};
+use crate::arguments::{AsmArguments, DisasmArguments, Format, ModuleMode};
 use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -51,7 +51,13 @@ pub fn assemble(arguments: &AsmArguments) -> Result<Exit, Failure> {
 /// Writes a module as text.
 pub fn disassemble(arguments: &DisasmArguments) -> Result<Exit, Failure> {
     if arguments.gfx {
-        return write_text(arguments, &gpu_code::text(arguments.module.path(), arguments.json)?);
+        return write_text(arguments, &gpu_code::text(arguments.module.path(), arguments.format())?);
+    }
+    if arguments.format() == Format::Json {
+        let status = Status::unimplemented("the text of a module is for `vireo asm`, and has no form in JSON");
+        let failure = Failure::new(Exit::Usage, "cannot disassemble as JSON").because(status);
+        return Err(failure
+            .hint("--gfx writes the code of GPUs as JSON, and `vireo dump --format=json` the metadata of a module"));
     }
     let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let module = engine::verify(archive.clone())?;
@@ -61,7 +67,7 @@ pub fn disassemble(arguments: &DisasmArguments) -> Result<Exit, Failure> {
 fn write_text(arguments: &DisasmArguments, text: &str) -> Result<Exit, Failure> {
     match &arguments.output {
         Some(path) => std::fs::write(path, text).map(|()| Exit::Ok).map_err(|error| cannot_write(path, error)),
-        None if arguments.json => print_json(&mut io::stdout().lock(), text),
+        None if arguments.format() == Format::Json => print_json(&mut io::stdout().lock(), text),
         None => print(&mut io::stdout().lock(), text),
     }
 }

@@ -2,17 +2,24 @@
 
 use std::fmt::Write;
 
+use serde_json::{Map, Value, json};
 use vireo::hal::cpu_features::CPU_FEATURES;
 use vireo::hal::local::feature;
 
-/// A line for each feature that programs can query on this processor: its name, and 1 if the processor has it.
-pub fn cpu_info() -> String {
-    let mut text = String::new();
-    for known in CPU_FEATURES {
-        if let Some(has) = feature(known.name) {
+use crate::arguments::Format;
+
+/// The features that programs can query on this processor. As text, a line for each: its name, and 1 if the processor has it.
+pub fn cpu_info(format: Format) -> String {
+    let known = CPU_FEATURES.iter().filter_map(|known| Some((known.name, feature(known.name)?)));
+    match format {
+        Format::Text => known.fold(String::new(), |mut text, (name, has)| {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{:<20} {}", known.name, u8::from(has));
+            let _ = writeln!(text, "{name:<20} {}", u8::from(has));
+            text
+        }),
+        Format::Json => {
+            let features = known.map(|(name, has)| (name.to_string(), Value::Bool(has))).collect::<Map<_, _>>();
+            format!("{:#}\n", json!({"features": features}))
         }
     }
-    text
 }

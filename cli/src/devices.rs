@@ -1,7 +1,9 @@
 //! Devices: `vireo devices`, which lists them, and the registry of drivers that creates the devices of `--device=`.
 
+use std::io;
 use std::sync::Arc;
 
+use anstream::AutoStream;
 use serde_json::{Value, json};
 use vireo::hal::local::{ImportProvider, LoadedKernels};
 use vireo::hal::{
@@ -10,13 +12,15 @@ use vireo::hal::{
 };
 use vireo::{Result, SecurityPolicy, Status, StatusCode};
 
-use crate::arguments::{DeviceArguments, DevicesArguments, DevicesFormat};
+use crate::arguments::{Color, DeviceArguments, DevicesArguments, Format};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::progress::Bar;
+use crate::run::{print, print_json, print_styled};
+use crate::styles;
 use crate::suggest::{closest, did_you_mean};
 use crate::table::Table;
-use vireo::visible_text::visible;
+use vireo::visible_text::{visible, visible_lines};
 
 /// Drivers of IREE that Vireo lacks, so that the message for one differs from that for a typing error.
 const OTHER_DRIVERS: [&str; 4] = ["cuda", "hip", "vulkan", "metal"];
@@ -232,14 +236,15 @@ struct Created {
 }
 
 /// `vireo devices`: a table for people or JSON for programs.
-pub fn devices(arguments: &DevicesArguments) -> Result<String, Failure> {
+pub fn print_devices(arguments: &DevicesArguments, color: Color) -> Result<Exit, Failure> {
+    let mut out = AutoStream::new(io::stdout(), color.choice());
     if let Some(topologies) = arguments.devices.task.dump()? {
-        return Ok(topologies);
+        return print(&mut out, &topologies);
     }
     let drivers = Drivers::load(&arguments.devices, SecurityPolicy::trusted())?;
     match arguments.format {
-        DevicesFormat::Text => drivers.table(&arguments.driver),
-        DevicesFormat::Json => Ok(format!("{:#}\n", to_json(&drivers.find(&arguments.driver)?))),
+        Format::Text => print_styled(&mut out, &styles::table(&visible_lines(&drivers.table(&arguments.driver)?))),
+        Format::Json => print_json(&mut out, &format!("{:#}\n", to_json(&drivers.find(&arguments.driver)?))),
     }
 }
 

@@ -3,21 +3,24 @@
 use std::io;
 use std::path::Path;
 
+use anstream::AutoStream;
 use serde_json::{Value, json};
 use vireo::inference::{GpuExecutable, ModelBuilder, Requirements, Signature, ValueInfo};
+use vireo::visible_text::visible_lines;
 use vireo::{SecurityPolicy, Session};
 
-use crate::arguments::{ExplainArguments, ModuleMode};
+use crate::arguments::{Color, ExplainArguments, Format, ModuleMode};
 use crate::devices::Drivers;
 use crate::engine::{open_archive, verify};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::parameters;
-use crate::run::{print, print_json};
+use crate::run::{print_json, print_styled};
+use crate::styles::sections;
 use crate::time_limit;
 
 /// Prints what the last module needs. Nothing is loaded but the module files.
-pub fn explain(arguments: &ExplainArguments) -> Result<Exit, Failure> {
+pub fn explain(arguments: &ExplainArguments, color: Color) -> Result<Exit, Failure> {
     time_limit::start(arguments.timeout, "explaining the module")?;
     let drivers = Drivers::load(&arguments.devices, SecurityPolicy::trusted())?;
     let devices = arguments.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, _>>()?;
@@ -32,10 +35,10 @@ pub fn explain(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
     let failed = || Failure::new(Exit::LoadFailure, format!("cannot explain the module `{}`", main.display()));
     let found = builder.requirements(&load(main)?).map_err(|status| failed().because(status))?;
-    let mut out = io::stdout();
-    match arguments.json {
-        true => print_json(&mut out, &format!("{:#}\n", to_json(&found)))?,
-        false => print(&mut out, &found.to_string())?,
+    let mut out = AutoStream::new(io::stdout(), color.choice());
+    match arguments.format() {
+        Format::Json => print_json(&mut out, &format!("{:#}\n", to_json(&found)))?,
+        Format::Text => print_styled(&mut out, &sections(&visible_lines(&found.to_string())))?,
     };
     Ok(if found.missing().is_empty() { Exit::Ok } else { Exit::LoadFailure })
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
+use vireo::Status;
 use vireo::status::Backtrace;
 use vireo::visible_text::visible_lines;
 
@@ -43,6 +45,39 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The failure for programs. Keys are added over time, never renamed.
+    pub fn to_json(&self) -> Value {
+        let (mut causes, mut code, mut frames) = (Vec::new(), Value::Null, Vec::new());
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            if let Some(trace) = error.downcast_ref::<Backtrace>() {
+                frames.extend(trace.frames().iter().map(|frame| {
+                    json!({
+                        "module": frame.module,
+                        "function": frame.function,
+                        "offset": frame.offset,
+                        "op": frame.op,
+                        "location": frame.location,
+                    })
+                }));
+            } else {
+                causes.push(error.to_string());
+            }
+            if let (Value::Null, Some(status)) = (&code, error.downcast_ref::<Status>()) {
+                code = status.code().to_string().into();
+            }
+            cause = error.source();
+        }
+        json!({
+            "exit_code": self.exit as i32,
+            "message": self.message,
+            "code": code,
+            "causes": causes,
+            "backtrace": frames,
+            "hint": self.hint,
+        })
     }
 
     /// Writes the failure for a person. `out` strips the colours where there is no terminal.
@@ -92,7 +127,6 @@ impl Error for Failure {
 
 #[cfg(test)]
 mod tests {
-    use vireo::Status;
     use vireo::status::BacktraceFrame;
 
     use super::*;

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
+use crate::arguments::Format;
 use crate::failure::Failure;
 
 /// The text of the file at `path`.
 #[cfg(not(feature = "software-agents"))]
-pub fn text(_path: &Path, _json: bool) -> Result<String, Failure> {
+pub fn text(_path: &Path, _format: Format) -> Result<String, Failure> {
     use crate::exit::Exit;
     Err(Failure::new(Exit::Usage, "this build has no disassembler of GPU code: it lacks the feature `software-agents`"))
 }
 
 /// The text of the file at `path`.
 #[cfg(feature = "software-agents")]
-pub fn text(path: &Path, json: bool) -> Result<String, Failure> {
+pub fn text(path: &Path, format: Format) -> Result<String, Failure> {
     use std::fmt::Write;
     use std::fs::File;
     use std::io::{self, Read};
@@ -64,7 +65,7 @@ pub fn text(path: &Path, json: bool) -> Result<String, Failure> {
             return Err(failed().because(Status::not_found("there is no executable for AMD GPUs in the module")));
         }
     }
-    if json {
+    if format == Format::Json {
         let objects: Vec<_> = listings.iter().map(|(segment, listing)| json_of(*segment, listing)).collect();
         return Ok(format!("{:#}\n", serde_json::json!({"code_objects": objects})));
     }

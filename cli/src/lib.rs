@@ -30,6 +30,7 @@ mod reference_flags;
 mod run;
 mod sanitizer;
 mod statistics;
+mod styles;
 mod suggest;
 #[cfg(test)]
 mod support_matrix;
@@ -45,7 +46,7 @@ use std::io;
 use anstream::AutoStream;
 use clap::{CommandFactory, Parser};
 
-use arguments::{Arguments, Color, Command};
+use arguments::{Arguments, Color, Command, Format};
 pub use exit::{Exit, exit_code};
 use failure::Failure;
 
@@ -64,6 +65,9 @@ pub fn main() -> Exit {
                 run::print_aside(&text);
             }
             let found = sanitizer::finish(arguments.command.program());
+            if let (Err(failure), Format::Json) = (&result, arguments.command.format()) {
+                run::print_failure_as_json(failure);
+            }
             let exit = finish(result, arguments.color);
             found.unwrap_or(exit)
         }
@@ -81,18 +85,19 @@ pub fn main() -> Exit {
 }
 
 fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
+    let color = arguments.color;
     match &arguments.command {
-        Command::Run(arguments) => run::run(arguments),
-        Command::Benchmark(arguments) => benchmark::benchmark(arguments),
-        Command::Check(check) => check::check(check, arguments.color),
+        Command::Run(arguments) => run::run(&arguments.run, arguments.format),
+        Command::Benchmark(arguments) => benchmark::benchmark(arguments, color),
+        Command::Check(check) => check::check(check, color),
         Command::Trace(arguments) => trace::trace(arguments),
-        Command::Explain(arguments) => explain::explain(arguments),
-        Command::Dump(arguments) => dump::dump(arguments),
+        Command::Explain(arguments) => explain::explain(arguments, color),
+        Command::Dump(arguments) => dump::dump(arguments, color),
         Command::Asm(arguments) => assembly::assemble(arguments),
         Command::Disasm(arguments) => assembly::disassemble(arguments),
         Command::Params(command) => params::params(command),
-        Command::Devices(arguments) => run::print(&mut io::stdout(), &devices::devices(arguments)?),
-        Command::Cpuinfo => run::print(&mut io::stdout(), &cpu_info::cpu_info()),
+        Command::Devices(arguments) => devices::print_devices(arguments, color),
+        Command::Cpuinfo(arguments) => run::print(&mut io::stdout(), &cpu_info::cpu_info(arguments.format)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);

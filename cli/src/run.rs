@@ -1,13 +1,15 @@
 //! `vireo run`: loads modules, calls one function, and prints, writes or checks its results.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde_json::{Value, json};
 use vireo::hal::ExecutionStatistics;
 use vireo::inference::{Signature, TensorType, ValueInfo, ValueType};
 use vireo::interp::Tier;
 use vireo::visible_text::{visible, visible_json, visible_lines};
 
-use crate::arguments::{ListingArguments, ProgramArguments, RunArguments};
+use crate::arguments::{Format, ListingArguments, ProgramArguments, RunArguments};
 use crate::confine;
 use crate::devices::{Drivers, flush_c_streams};
 use crate::dispatch_trace::DispatchTrace;
@@ -21,10 +23,10 @@ use crate::values::datum::list_text;
 use crate::values::error::ValueError;
 use crate::values::output::OutputFiles;
 use crate::values::spec::{INPUT, parse_values};
-use crate::values::{Datum, Limits, compare, output};
+use crate::values::{Datum, Limits, compare, json, output};
 
 /// Does what the flags say. What goes to stdout is, byte for byte, what the reference tool prints.
-pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &RunArguments, format: Format) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
     if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
         return print(&mut out, &listing);
@@ -39,7 +41,10 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let prepared = Prepared::read(arguments, &program)?;
     confine::confine(&arguments.program)?;
     let (session, others) = program.start()?;
-    let exit = call(arguments, prepared, (&session, others.as_ref()), &mut out);
+    let exit = match format {
+        Format::Text => call(arguments, prepared, (&session, others.as_ref()), &mut out),
+        Format::Json => call_for_json(arguments, prepared, (&session, others.as_ref())),
+    };
     if arguments.print_statistics {
         print_aside(&session.statistics());
     }
@@ -48,7 +53,12 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     }
     // A program that failed leaves a trace of what it did.
     let written = trace.map_or(Ok(()), DispatchTrace::finish);
-    exit.and_then(|exit| written.map(|()| exit))
+    let (exit, document) = exit?;
+    written?;
+    if let Some(document) = document {
+        print_json(&mut out, &format!("{document:#}\n"))?;
+    }
+    Ok(exit)
 }
 
 /// What the flags that list something ask for.
@@ -77,24 +87,15 @@ struct Prepared {
 impl Prepared {
     fn read(arguments: &RunArguments, program: &Linked) -> Result<Prepared, Failure> {
         let signature = &program.signature(arguments.function.as_deref())?;
-        let within = |failure: Failure| explain(signature, failure);
         let limits = arguments.program.limits();
         let inputs = inputs(signature, &arguments.input, limits)?;
         let outputs = (!arguments.output.is_empty()).then_some(&arguments.output);
         let checked = outputs.map_or(Ok(()), |outputs| output::check_outputs(outputs, signature.results.len()));
-        let cannot_write =
-            |error: ValueError| of_value(signature, output_exit(&error), "cannot write the results", error);
-        checked.map_err(cannot_write)?;
-        let expected = values(signature, "expected-output", &signature.results, &arguments.expected_output, limits)?;
-        let (given, returned) = (expected.len(), signature.results.len());
-        if !arguments.expected_output.is_empty() && given != returned {
-            let message = format!("{given} expected outputs are given, but @{} returns {returned}", signature.name);
-            let failure = Failure::new(Exit::Usage, format!("{message}; expected one --expected_output for each"));
-            return Err(within(failure));
-        }
+        checked.map_err(|error| cannot_write(signature, error))?;
+        let expected = expected_values(signature, &arguments.expected_output, limits)?;
         // Otherwise a file is touched only once there is something to write.
         let files = match outputs.filter(|_| confine::is_wanted(&arguments.program)) {
-            Some(outputs) => OutputFiles::open(outputs).map_err(cannot_write)?,
+            Some(outputs) => OutputFiles::open(outputs).map_err(|error| cannot_write(signature, error))?,
             None => OutputFiles::default(),
         };
         Ok(Prepared { inputs, expected, files })
@@ -102,6 +103,61 @@ impl Prepared {
 }
 
 fn call(
+    arguments: &RunArguments,
+    prepared: Prepared,
+    (session, others): (&Session, Option<&Others>),
+    out: &mut dyn Write,
+) -> Result<(Exit, Option<Value>), Failure> {
+    call_and_print(arguments, prepared, (session, others), out).map(|exit| (exit, None))
+}
+
+/// The results of a call as a document, with those that --output names written to files.
+fn call_for_json(
+    arguments: &RunArguments,
+    prepared: Prepared,
+    (session, others): (&Session, Option<&Others>),
+) -> Result<(Exit, Option<Value>), Failure> {
+    let function = session.function(arguments.function.as_deref())?;
+    let signature = function.signature();
+    let Prepared { inputs, expected, mut files } = prepared;
+    let results = tiers::call_all((session, others), &function, inputs);
+    flush_c_streams();
+    let results = results?.map_err(|status| cannot_call(&function, status))?;
+    let is_shown = |index: usize| match arguments.output.get(index) {
+        Some(output) => output == "-",
+        None => arguments.output.is_empty(),
+    };
+    // The document has what would be printed.
+    let outputs = arguments.output.iter().map(|output| if output == "-" { "" } else { output }.to_string());
+    let outputs = outputs.collect::<Vec<_>>();
+    if !outputs.is_empty() {
+        let written = output::write_outputs(&results, &outputs, &mut files, arguments.max_elements(), &mut io::sink());
+        written.map_err(|error| of_value(signature, output_exit(&error), "writing the results", error))?;
+    }
+    let list = results.iter().enumerate().map(|(index, result)| {
+        let mut object = json::to_json(result, if is_shown(index) { arguments.max_elements() } else { 0 });
+        let name = signature.results.get(index).map_or("", |info| info.name.as_str());
+        object.insert("name".into(), name.into());
+        Value::Object(object)
+    });
+    let mut document = json!({"function": signature.name, "results": list.collect::<Vec<_>>()});
+    let mut exit = Exit::Ok;
+    if !arguments.expected_output.is_empty() {
+        let found = compare::compare(&expected, &results, arguments.comparison.tolerance(), arguments.max_elements());
+        if found.is_some() {
+            exit = Exit::Mismatch;
+        }
+        let texts = found.as_ref().map(|Mismatch { report, details }| (report, details));
+        document["comparison"] = json!({
+            "matches": texts.is_none(),
+            "report": texts.map(|(report, _)| report),
+            "details": texts.map(|(_, details)| details),
+        });
+    }
+    Ok((exit, Some(document)))
+}
+
+fn call_and_print(
     arguments: &RunArguments,
     prepared: Prepared,
     (session, others): (&Session, Option<&Others>),
@@ -157,6 +213,23 @@ pub fn inputs(signature: &Signature, specs: &[String], limits: Limits) -> Result
     Ok(inputs)
 }
 
+/// The expected results of a function as flags give them: none, or one for each.
+pub fn expected_values(signature: &Signature, specs: &[String], limits: Limits) -> Result<Vec<Datum>, Failure> {
+    let expected = values(signature, "expected-output", &signature.results, specs, limits)?;
+    let (given, returned) = (expected.len(), signature.results.len());
+    if !specs.is_empty() && given != returned {
+        let message = format!("{given} expected outputs are given, but @{} returns {returned}", signature.name);
+        let failure = Failure::new(Exit::Usage, format!("{message}; expected one --expected_output for each"));
+        return Err(explain(signature, failure));
+    }
+    Ok(expected)
+}
+
+/// The failure of results that cannot be written as --output says.
+pub fn cannot_write(signature: &Signature, error: ValueError) -> Failure {
+    of_value(signature, output_exit(&error), "cannot write the results", error)
+}
+
 fn values(
     signature: &Signature,
     flag: &'static str,
@@ -207,8 +280,19 @@ pub fn print(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
     print_styled(out, &visible_lines(text))
 }
 
+/// Whether stdout has a document already: there is one at most, so a later failure is told on stderr alone.
+static HAS_DOCUMENT: AtomicBool = AtomicBool::new(false);
+
+/// Writes a failure as a document, if there is none yet. The message on stderr is for people; that stdout is closed is not told twice.
+pub fn print_failure_as_json(failure: &Failure) {
+    if !HAS_DOCUMENT.load(Ordering::Relaxed) {
+        let _ = print_json(&mut io::stdout(), &format!("{:#}\n", json!({"error": failure.to_json()})));
+    }
+}
+
 /// As [`print`], for JSON.
 pub fn print_json(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
+    HAS_DOCUMENT.store(true, Ordering::Relaxed);
     print_styled(out, &visible_json(text))
 }
 

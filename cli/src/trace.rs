@@ -9,23 +9,30 @@ use crate::failure::Failure;
 pub fn trace(arguments: &TraceArguments) -> Result<Exit, Failure> {
     use std::fs::File;
     use std::io::{self, LineWriter, Write};
+    use std::path::Path;
     use std::sync::Arc;
 
     use vireo::hal::{DeviceUri, PacketTrace, PacketTraceFormat};
 
-    use crate::arguments::{AmdgpuAgentName, TraceFormat};
+    use crate::arguments::{AmdgpuAgentName, Format, TraceFormat};
+    use crate::engine;
     use crate::run;
 
     let program = &arguments.run.program;
     // What is no device at all is refused by name when it is created.
     let other = program.device.iter().find(|uri| DeviceUri::parse(uri).is_ok_and(|uri| uri.driver != "amdgpu"));
     if let Some(other) = other {
-        let message = format!("--aql traces packets, and the device `{other}` has none; expected `amdgpu`");
+        let message = format!("`vireo trace` traces packets, and the device `{other}` has none; expected `amdgpu`");
         return Err(Failure::new(Exit::Usage, message));
     }
     if program.devices.amdgpu.amdgpu_agent != AmdgpuAgentName::Software {
-        let message = "--aql traces the software agent; expected --amdgpu_agent=software";
+        let message = "`vireo trace` traces the software agent; expected --amdgpu_agent=software";
         return Err(Failure::new(Exit::Usage, message));
+    }
+    // A module that is not there is told before the first line of the trace.
+    let paths = program.module.iter().chain(&arguments.run.file).filter(|path| *path != Path::new("-"));
+    for path in paths.filter(|path| !path.exists()) {
+        engine::open_archive(path, program.module_mode)?;
     }
     let format = match arguments.format {
         TraceFormat::Text => PacketTraceFormat::Text,
@@ -35,14 +42,18 @@ pub fn trace(arguments: &TraceArguments) -> Result<Exit, Failure> {
     let failed =
         |error: io::Error| Failure::new(Exit::Usage, format!("cannot write the trace to {name}")).because(error);
     // Line by line, so that a program that never ends leaves what it did.
-    let out: Box<dyn Write + Send> = match &arguments.trace_output {
+    let mut out: Box<dyn Write + Send> = match &arguments.trace_output {
         Some(path) => Box::new(LineWriter::new(File::create(path).map_err(failed)?)),
         None => Box::new(io::stderr()),
     };
+    if arguments.format == TraceFormat::Text {
+        writeln!(out, "# time in us since the agent was made, + how long a packet took in us, what happened")
+            .map_err(failed)?;
+    }
     let trace = Arc::new(PacketTrace::new(format, out).map_err(failed)?);
     // Nobody else sets it: it is no flag.
     let _ = program.devices.amdgpu.packet_trace.set(trace.clone());
-    let exit = run::run(&arguments.run);
+    let exit = run::run(&arguments.run, Format::Text);
     let written = trace.finish().map_err(failed);
     exit.and_then(|exit| written.map(|()| exit))
 }

@@ -6,7 +6,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::examples;
-use super::{ListingArguments, ProgramArguments};
+use super::{Color, Comparison, ListingArguments, ProgramArguments};
 use crate::os_text::text_of;
 
 /// Measures how long calls of a function take.
@@ -51,8 +51,8 @@ pub struct BenchmarkArguments {
     #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
     pub benchmark_min_warmup_time: f64,
     /// How results are written to stdout.
-    #[arg(long, value_enum, default_value_t = BenchmarkFormat::Console, value_name = "FORMAT")]
-    pub benchmark_format: BenchmarkFormat,
+    #[arg(long, value_enum, default_value_t = BenchmarkFormat::Console, value_name = "FORMAT", visible_alias = "benchmark-format")]
+    pub format: BenchmarkFormat,
     /// Also write the results to this file.
     #[arg(long, value_name = "FILE")]
     pub benchmark_out: Option<PathBuf>,
@@ -63,15 +63,33 @@ pub struct BenchmarkArguments {
     /// single dispatches.
     #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
     pub benchmark_time_unit: Option<TimeUnit>,
-    /// Compare the times with those of an earlier run, a report in JSON as --benchmark_out writes it. Of several repetitions the median counts.
+    /// Compare the times with those of an earlier run, a report in JSON as --benchmark_out writes it, or with those of another module, whose
+    /// repetitions alternate with those of the program. Of several repetitions the median counts.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// What to add to the context of the report in JSON: `key=value,key=value`.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = pair)]
     pub benchmark_context: Vec<(String, String)>,
-    /// Colours of the table, which has none: `auto` or `false`.
-    #[arg(long, default_value = "auto", value_name = "WHEN", value_parser = no_color)]
-    pub benchmark_color: String,
+    /// Colours of the table: `auto` as --color says, `true` or `false`.
+    #[arg(long, default_value = "auto", value_name = "WHEN", value_parser = table_color)]
+    pub benchmark_color: Color,
+    /// What to do with a result, as for `vireo run`, once before the measurement. Repeat it for each result, in order.
+    #[arg(long, value_name = "WHERE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
+    pub output: Vec<String>,
+    /// An expected result, as for `vireo run`. A call is checked before the measurement; if it differs, nothing is measured. Repeat it for
+    /// each result, in order.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of), conflicts_with = "output")]
+    pub expected_output: Vec<String>,
+    /// Most elements of a tensor to print. Negative: all.
+    #[arg(long, default_value_t = 1024, value_name = "COUNT", allow_hyphen_values = true)]
+    pub output_max_element_count: i32,
+    /// How results are compared with expected ones.
+    #[command(flatten)]
+    pub comparison: Comparison,
+    /// Add rows with percentiles of the time of a call, p50, p90 and p99. They come from a pass of its own after the measurement, in which calls
+    /// are timed one by one.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub percentiles: bool,
     /// Omit single repetitions from the report if there are several.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub benchmark_report_aggregates_only: bool,
@@ -101,11 +119,12 @@ fn pair(text: &str) -> Result<(String, String), String> {
     pair.map(|(key, value)| (key.to_string(), value.to_string())).ok_or_else(|| "expected `key=value`".to_string())
 }
 
-fn no_color(text: &str) -> Result<String, String> {
+fn table_color(text: &str) -> Result<Color, String> {
     match text {
-        "auto" | "false" | "no" | "off" | "0" => Ok(text.to_string()),
-        "true" | "yes" | "on" | "1" => Err("UNIMPLEMENTED: the table has no colours".to_string()),
-        _ => Err("expected `auto` or `false`".to_string()),
+        "auto" => Ok(Color::Auto),
+        "false" | "no" | "off" | "0" => Ok(Color::Never),
+        "true" | "yes" | "on" | "1" => Ok(Color::Always),
+        _ => Err("expected `auto`, `true` or `false`".to_string()),
     }
 }
 
@@ -136,12 +155,15 @@ impl std::str::FromStr for MinTime {
 /// How results of benchmarks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BenchmarkFormat {
-    /// A table for people.
+    /// A table for people; also `console`.
+    #[value(name = "text", alias = "console")]
     Console,
     /// Google Benchmark's JSON.
     Json,
     /// Google Benchmark's CSV.
     Csv,
+    /// A table in Markdown.
+    Markdown,
 }
 
 /// The unit of times.

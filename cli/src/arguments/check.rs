@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::ProgramArguments;
-use super::examples;
+use super::{Format, ProgramArguments, examples};
 
 /// Runs the test functions of modules, which check their results themselves.
 ///
@@ -30,21 +29,12 @@ pub struct CheckArguments {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub expect_failure: bool,
     /// How results are written to stdout.
-    #[arg(long, value_enum, default_value_t = CheckFormat::Text, value_name = "FORMAT")]
-    pub format: CheckFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub format: Format,
     /// Also write the results to this file, in the form of JUnit.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,
-}
-
-/// How `vireo check` writes results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CheckFormat {
-    /// A line for each test, for people.
-    Text,
-    /// One JSON object.
-    Json,
 }

@@ -18,8 +18,8 @@ pub const BENCHMARK: &str = "\
   vireo benchmark model.vmfb --baseline=before.json";
 
 pub const TRACE: &str = "\
-  vireo trace --aql model.vmfb --input=4xf32=1
-  vireo trace --aql --format=perfetto -o trace.json model.vmfb --input=4xf32=1";
+  vireo trace model.vmfb --input=4xf32=1
+  vireo trace --format=perfetto -o trace.json model.vmfb --input=4xf32=1";
 
 pub const CHECK: &str = "\
   vireo check tests.vmfb more.vmfb

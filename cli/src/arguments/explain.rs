@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{DeviceArguments, ParameterArguments, Seconds};
+use super::{DeviceArguments, Format, ParameterArguments, Seconds};
 use crate::exit;
 
 /// Shows what a program needs, such as devices, kernel formats and parameters, and what of that is missing here.
@@ -22,13 +22,23 @@ pub struct ExplainArguments {
     /// Most time that the command may take, in seconds. Without it there is no limit.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<Seconds>,
-    /// Write JSON for programs instead of text for people.
-    #[arg(long)]
-    pub json: bool,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+    /// The same as --format=json.
+    #[arg(long, hide = true)]
+    json: bool,
     /// Where devices come from.
     #[command(flatten)]
     pub devices: DeviceArguments,
     /// Where parameters come from.
     #[command(flatten)]
     pub parameters: ParameterArguments,
+}
+
+impl ExplainArguments {
+    /// How to show it.
+    pub fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
 }

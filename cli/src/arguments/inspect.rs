@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::examples;
-use super::{DeviceArguments, Seconds};
+use super::{DeviceArguments, Format, Seconds};
 
 /// Shows what a module contains: imports, exports, types, data and code.
 #[derive(Args, Debug)]
@@ -18,8 +18,8 @@ pub struct DumpArguments {
     #[arg(long, value_enum, default_value_t = DumpOutput::Summary, value_name = "WHAT")]
     pub output: DumpOutput,
     /// How to show it. JSON has the metadata only.
-    #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
-    pub format: DumpFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub format: Format,
     /// Only this function: an exported name, or an ordinal as the function table shows it; with `--jit` the name of a kernel, too. May be
     /// repeated.
     #[arg(long, value_name = "NAME")]
@@ -30,6 +30,9 @@ pub struct DumpArguments {
     /// Most time that the command may take, in seconds. Without it there is no limit.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<Seconds>,
+    /// Accepted as by the reference's tool: JSON is always indented.
+    #[arg(long, hide = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub pretty: bool,
     /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
     #[arg(long, conflicts_with_all = ["output", "format"])]
     pub jit: bool,
@@ -83,9 +86,19 @@ pub struct DisasmArguments {
     /// Disassemble the code of GPUs instead: of a code object, or of the executables in a module. `asm` does not read this.
     #[arg(long)]
     pub gfx: bool,
-    /// Write the code of GPUs as JSON.
-    #[arg(long, requires = "gfx")]
-    pub json: bool,
+    /// How to write the code of GPUs. The text of a module is for `asm`, and has no other form.
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+    /// The same as --format=json.
+    #[arg(long, hide = true, requires = "gfx")]
+    json: bool,
+}
+
+impl DisasmArguments {
+    /// How to write the text.
+    pub fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
 }
 
 /// Lists the devices that programs can run on.
@@ -96,20 +109,19 @@ pub struct DevicesArguments {
     #[arg(value_name = "DRIVER", default_value = "", hide_default_value = true)]
     pub driver: String,
     /// How to show them.
-    #[arg(long, value_enum, default_value_t = DevicesFormat::Text, value_name = "FORMAT")]
-    pub format: DevicesFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub format: Format,
     /// Where devices come from.
     #[command(flatten)]
     pub devices: DeviceArguments,
 }
 
-/// How `vireo devices` shows devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DevicesFormat {
-    /// A table for people.
-    Text,
-    /// JSON, with every detail.
-    Json,
+/// Lists the features of the processor that kernels can ask for.
+#[derive(Args, Debug)]
+pub struct CpuinfoArguments {
+    /// How to show them.
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub format: Format,
 }
 
 /// What `vireo dump` shows.
@@ -123,13 +135,10 @@ pub enum DumpOutput {
     Disassembly,
     /// Metadata and code.
     All,
-}
-
-/// How `vireo dump` shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DumpFormat {
-    /// Tables for people.
-    Text,
-    /// One JSON object.
-    Json,
+    /// The FlatBuffer, which the reference's tool writes and this one does not.
+    #[value(hide = true)]
+    FlatbufferBinary,
+    /// The same as JSON.
+    #[value(hide = true)]
+    FlatbufferJson,
 }

@@ -4,6 +4,7 @@ mod benchmark;
 mod check;
 mod examples;
 mod explain;
+mod format;
 mod inspect;
 mod params;
 mod policy;
@@ -21,25 +22,27 @@ use vireo::hal::PacketTrace;
 use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
-pub use self::check::{CheckArguments, CheckFormat};
+pub use self::check::CheckArguments;
 pub use self::explain::ExplainArguments;
-pub use self::inspect::{
-    AsmArguments, DevicesArguments, DevicesFormat, DisasmArguments, DumpArguments, DumpFormat, DumpOutput,
-};
+pub use self::format::Format;
+pub use self::inspect::{AsmArguments, CpuinfoArguments, DevicesArguments, DisasmArguments, DumpArguments, DumpOutput};
 pub use self::params::{
     ConvertArguments, CreateArguments, ParameterArguments, ParameterMode, ParamsCommand, ParamsDumpArguments,
 };
 pub use self::policy::{PolicyArguments, Seconds};
-pub use self::run::RunArguments;
+pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;
 #[cfg(feature = "software-agents")]
 pub use self::trace::TraceFormat;
 use crate::task::TaskArguments;
 use crate::values::Limits;
 
+/// The text of `--version`, which the build script writes; `-V` has the version alone.
+const LONG_VERSION: &str = include_str!(concat!(env!("OUT_DIR"), "/version.txt"));
+
 /// Runs and inspects IREE programs (.vmfb files).
 #[derive(Debug, Parser)]
-#[command(name = "vireo", version, about, after_help = examples::help(examples::ALL), arg_required_else_help = true, args_override_self = true)]
+#[command(name = "vireo", version, long_version = LONG_VERSION, about, after_help = examples::help(examples::ALL), arg_required_else_help = true, args_override_self = true)]
 pub struct Arguments {
     /// The command.
     #[command(subcommand)]
@@ -65,7 +68,7 @@ pub enum Color {
 #[command(defer = true)]
 pub enum Command {
     /// Call a function of a module and print its results.
-    Run(Box<RunArguments>),
+    Run(Box<RunCommand>),
     /// Measure how long calls of a function take.
     Benchmark(Box<BenchmarkArguments>),
     /// Run the test functions of modules, which check their results themselves.
@@ -86,7 +89,7 @@ pub enum Command {
     /// List the devices that programs can run on.
     Devices(DevicesArguments),
     /// List the features of the processor that kernels can ask for.
-    Cpuinfo,
+    Cpuinfo(CpuinfoArguments),
     /// Write a completion script for a shell to stdout.
     Completions {
         /// The shell.
@@ -275,10 +278,26 @@ impl Color {
 }
 
 impl Command {
+    /// How the command writes to stdout; `benchmark`, `trace` and those that write files have formats of their own.
+    pub fn format(&self) -> Format {
+        match self {
+            Command::Run(arguments) => arguments.format,
+            Command::Check(arguments) => arguments.format,
+            Command::Explain(arguments) => arguments.format(),
+            Command::Dump(arguments) => arguments.format,
+            Command::Disasm(arguments) => arguments.format(),
+            Command::Params(arguments) => arguments.format(),
+            Command::Devices(arguments) => arguments.format,
+            Command::Cpuinfo(arguments) => arguments.format,
+            Command::Benchmark(arguments) if arguments.format == BenchmarkFormat::Json => Format::Json,
+            _ => Format::Text,
+        }
+    }
+
     /// The flags of a program, of a command that runs one.
     pub fn program(&self) -> Option<&ProgramArguments> {
         match self {
-            Command::Run(arguments) => Some(&arguments.program),
+            Command::Run(arguments) => Some(&arguments.run.program),
             Command::Trace(arguments) => Some(&arguments.run.program),
             Command::Benchmark(arguments) => Some(&arguments.program),
             Command::Check(arguments) => Some(&arguments.program),
@@ -311,7 +330,7 @@ mod tests {
     fn run(flags: &[&str]) -> Result<RunArguments, clap::Error> {
         let arguments = ["vireo", "run"].iter().chain(flags);
         match Arguments::try_parse_from(arguments)?.command {
-            Command::Run(arguments) => Ok(*arguments),
+            Command::Run(arguments) => Ok(arguments.run),
             _ => unreachable!("`run` was given"),
         }
     }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::DumpFormat;
-use super::examples;
+use super::{Format, examples};
 use crate::os_text::text_of;
 
 /// Flags of all commands that read parameters.
@@ -45,6 +44,17 @@ pub enum ParamsCommand {
     Dump(ParamsDumpArguments),
 }
 
+impl ParamsCommand {
+    /// How the contents of archives are shown.
+    pub fn format(&self) -> Format {
+        match self {
+            ParamsCommand::Convert(arguments) => arguments.format,
+            ParamsCommand::Create(arguments) => arguments.format,
+            ParamsCommand::Dump(arguments) => arguments.format,
+        }
+    }
+}
+
 /// Converts archives of parameters into one.
 ///
 /// Names and values of flags are those of `iree-convert-parameters`.
@@ -67,6 +77,9 @@ pub struct ConvertArguments {
     /// Replace all other parameters by zeros that take no space in the file.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub strip: bool,
+    /// How the contents of the new file are shown.
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub format: Format,
     /// Do not list the contents of the new file.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub quiet: bool,
@@ -94,6 +107,9 @@ pub struct CreateArguments {
     /// Contents begin at multiples of this many bytes.
     #[arg(long, default_value_t = 64, value_name = "BYTES")]
     pub alignment: u64,
+    /// How the contents of the new file are shown.
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub format: Format,
     /// Do not list the contents of the new file.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub quiet: bool,
@@ -112,8 +128,8 @@ pub struct ParamsDumpArguments {
     #[arg(value_name = "[SCOPE=]FILE", value_parser = OsStringValueParser::new().map(text_of))]
     pub files: Vec<String>,
     /// How to show it.
-    #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
-    pub format: DumpFormat,
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub format: Format,
     /// Write the contents of a parameter to a file. May be repeated.
     #[arg(long, value_name = "[SCOPE::]KEY=FILE")]
     pub extract: Vec<String>,

@@ -6,7 +6,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use vireo::inference::Tolerance;
 
-use super::{ListingArguments, ProgramArguments, examples};
+use super::{Format, ListingArguments, ProgramArguments, examples};
 use crate::exit;
 use crate::os_text::text_of;
 
@@ -31,10 +31,21 @@ Element types: i1, i2, i4, i8 to i64, si2 to si64, ui2 to ui64, f16, bf16, f32, 
 cf64 and cf128 (1+2i). Others are written as the hexadecimal bytes of each element.";
 
 /// Calls a function of a module and prints its results.
+#[derive(Args, Debug)]
+#[command(after_help = const_format(), after_long_help = const_format())]
+pub struct RunCommand {
+    /// How results are written to stdout: as the reference's tool prints them, or as one JSON document.
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub format: Format,
+    /// What is run.
+    #[command(flatten)]
+    pub run: RunArguments,
+}
+
+/// Calls a function of a module and prints its results.
 ///
 /// Names and values of flags are those of `iree-run-module`; `--list_devices` and `--list-devices` are the same.
 #[derive(Args, Debug)]
-#[command(after_help = const_format(), after_long_help = const_format())]
 pub struct RunArguments {
     /// The module to run, after those of --module: a .vmfb file, or `-` for stdin.
     #[arg(value_name = "FILE")]

@@ -14,8 +14,8 @@ use super::{RunArguments, examples};
 #[command(mut_arg("device", |flag| flag.default_value("amdgpu")))]
 #[command(mut_arg("amdgpu_agent", |flag| flag.default_value("software")))]
 pub struct TraceArguments {
-    /// Trace the packets of queues (AQL), the signals they wait for and complete, and doorbells.
-    #[arg(long, required = true)]
+    /// Trace the packets of queues (AQL), the signals they wait for and complete, and doorbells. There is no other trace, so it is always done.
+    #[arg(long)]
     pub aql: bool,
     /// How the trace is written.
     #[arg(long, value_enum, default_value_t = TraceFormat::Text, value_name = "FORMAT")]
@@ -33,6 +33,7 @@ pub struct TraceArguments {
 pub enum TraceFormat {
     /// A line for each packet, change of a signal and doorbell.
     Text,
-    /// Trace events in JSON, which https://ui.perfetto.dev and chrome://tracing open.
+    /// Trace events in JSON (also `json`), which https://ui.perfetto.dev and chrome://tracing open.
+    #[value(alias = "json")]
     Perfetto,
 }

@@ -1,8 +1,10 @@
-//! Comparison with an earlier run, `--baseline=FILE`: reads a report in the JSON of Google Benchmark, and prints how times have changed.
+//! Comparison with an earlier run or another module, `--baseline=FILE`: reads a report in the JSON of Google Benchmark, or takes the times of the
+//! module, and prints how times have changed.
 
 use std::path::Path;
 
 use serde_json::Value;
+use vireo::vmfb::Archive;
 
 use super::report::time_text;
 use crate::arguments::TimeUnit;
@@ -12,6 +14,11 @@ use crate::table::Table;
 
 /// Most bytes of a report.
 const MAX_FILE: u64 = 64 << 20;
+
+/// Whether a file is a module rather than a report: by its contents, or, if it is damaged, by its name.
+pub fn is_module(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "vmfb") || path.is_file() && Archive::open(path).is_ok()
+}
 
 /// The times of an earlier run.
 pub struct Baseline {
@@ -39,6 +46,11 @@ impl Baseline {
             return Err(failed().because(status));
         }
         Ok(Baseline { times })
+    }
+
+    /// The times of another module.
+    pub fn of(times: Vec<(String, f64)>) -> Baseline {
+        Baseline { times }
     }
 
     /// A table of what has changed since.

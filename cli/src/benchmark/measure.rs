@@ -10,6 +10,7 @@ use crate::arguments::MinTime;
 const MAX_ITERATIONS: u64 = 1_000_000_000;
 
 /// What to measure.
+#[derive(Clone, Copy)]
 pub struct Plan {
     /// When a repetition is long enough.
     pub min_time: MinTime,

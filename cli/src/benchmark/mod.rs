@@ -4,44 +4,62 @@
 //! results of `iree-benchmark-module` read ours.
 
 mod baseline;
+mod check;
+mod load;
 mod measure;
 mod report;
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
+use anstream::AutoStream;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regex_lite::Regex;
 use vireo::hal::{DispatchStatistics, ExecutionStatistics};
-use vireo::inference::Function;
+use vireo::inference::{Function, PreparedCall};
 
-use crate::arguments::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
+use crate::arguments::{BenchmarkArguments, BenchmarkFormat, Color, MinTime, TierChoice, TimeUnit};
 use crate::confine;
 use crate::engine::{Benchmark, Linked, Session, cannot_call};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{inputs, listing, print, print_aside, print_json};
+use crate::run::{inputs, listing, print, print_aside, print_json, print_styled};
 use crate::statistics;
+use crate::styles::{bold, changes};
 use crate::tiers;
 use crate::values::Datum;
-use vireo::visible_text::visible;
+use vireo::visible_text::{visible, visible_lines};
 
 use baseline::Baseline;
+use check::Checked;
 use measure::{Plan, Repetition, Stage};
 use report::Report;
 pub use report::time_text;
 
 /// Does what the flags say.
-pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
-    let mut out = io::stdout().lock();
+pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, Failure> {
+    let color = if arguments.benchmark_color == Color::Auto { color } else { arguments.benchmark_color };
+    let mut out = AutoStream::new(io::stdout(), color.choice()).lock();
     if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
         return print(&mut out, &listing);
     }
     confine::check(&arguments.program)?;
     // What is wrong with it is found out before minutes of measuring.
-    let baseline = arguments.baseline.as_deref().map(Baseline::read).transpose()?;
+    let (other, report) = match &arguments.baseline {
+        Some(path) if baseline::is_module(path) => (Some(path), None),
+        path => (None, path.as_deref()),
+    };
+    let mut baseline = report.map(Baseline::read).transpose()?;
+    if other.is_some() && arguments.program.tier == TierChoice::Both {
+        return Err(Failure::new(
+            Exit::Usage,
+            "--tier=both compares two tiers, and --baseline two modules: expected one of them",
+        ));
+    }
     if arguments.print_device_statistics && arguments.dispatch_statistics {
         let message = "--dispatch_statistics cannot be combined with --print_device_statistics, which counts all calls";
         return Err(Failure::new(Exit::Usage, message));
@@ -54,12 +72,15 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         counted.set_paused(true);
     }
     let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
+    let other = other.map(|path| Linked::load_other(&arguments.program, arguments.file.as_ref(), path)).transpose()?;
     let given = given_inputs(arguments, &program)?;
+    let mut checked = Checked::read(arguments, &program)?;
     // A file that cannot be written is found out before minutes of measuring.
     let out_file = arguments.benchmark_out.as_deref().filter(|_| !arguments.benchmark_list_tests);
     let mut file = out_file.map(create).transpose()?;
     confine::confine(&arguments.program)?;
     let (session, others) = program.start()?;
+    let other = other.map(Linked::start).transpose()?.map(|(session, _)| session);
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
         let names =
@@ -75,7 +96,17 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         },
     });
     let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    let console = arguments.benchmark_format == BenchmarkFormat::Console;
+    let console = arguments.format == BenchmarkFormat::Console;
+    if checked.is_some() && functions.len() > 1 {
+        let message = "--output and --expected_output are for one function, and several are measured";
+        return Err(Failure::new(Exit::Usage, message).hint("use --function=NAME"));
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if let Some(warning) =
+        load::warning(&load::averages(), processors).filter(|_| console && !arguments.benchmark_dry_run)
+    {
+        print_aside(&warning);
+    }
     // What is measured on both tiers has one name for each.
     let sessions = match &others {
         None => vec![(&session, "")],
@@ -85,8 +116,15 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         .iter()
         .flat_map(|function| sessions.iter().map(|(_, tier)| format!("{}{tier}", function.signature().name)));
     let mut report = Report::new(arguments, names.collect::<Vec<_>>().iter().map(String::as_str));
+    let mut other_report = Report::new(arguments, std::iter::empty());
+    if let Some(checked) = checked.take()
+        && let (Some(function), Some(inputs)) = (functions.first(), inputs.first())
+        && !checked.check(arguments, (&session, others.as_ref()), function, inputs.clone(), &mut out)?
+    {
+        return Ok(Exit::Mismatch);
+    }
     if console {
-        print(&mut out, &report.header())?;
+        print_styled(&mut out, &bold(&report.header()))?;
     }
     for (function, inputs) in functions.iter().zip(inputs) {
         if others.is_some() {
@@ -96,13 +134,26 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         for (session, tier) in &sessions {
             let name = &function.signature().name;
             let function = session.function(Some(name))?;
-            let (repetitions, kernels) = measure(arguments, session, &function, inputs.clone(), dispatches)?;
+            let beside = match &other {
+                Some(other) => {
+                    let function = other.function(Some(name))?;
+                    // The arguments were read for the program, and the other one has to take the same.
+                    Some((other, function))
+                }
+                None => None,
+            };
+            let Measured { repetitions, others, times, kernels } =
+                measure(arguments, session, &function, inputs.clone(), dispatches, beside.as_ref())?;
             let unit = match Benchmark::of(&function) {
                 Benchmark::Dispatch => TimeUnit::Us,
                 _ => TimeUnit::Ms,
             };
             let unit = arguments.benchmark_time_unit.unwrap_or(unit);
             let mut rows = report.add(&format!("{name}{tier}"), unit, &repetitions);
+            rows += &report.add_percentiles(&format!("{name}{tier}"), unit, &times);
+            if beside.is_some() {
+                other_report.add(&format!("{name}{tier}"), unit, &others);
+            }
             if let Some(Kernels { iterations, dispatches }) = kernels {
                 if dispatches.is_empty() {
                     print_aside(&format!("warning: {}: no kernel ran on the host\n", visible(name)));
@@ -114,25 +165,28 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
             }
         }
     }
+    if let (Some(file), Some(path)) = (&mut file, &arguments.benchmark_out) {
+        let text = report.text(arguments.benchmark_out_format);
+        file.write_all(text.as_bytes()).map_err(|error| unwritable(path).because(error))?;
+    }
     if !console {
-        let text = report.text(arguments.benchmark_format);
-        match arguments.benchmark_format {
+        let text = report.text(arguments.format);
+        match arguments.format {
             BenchmarkFormat::Json => print_json(&mut out, &text)?,
-            BenchmarkFormat::Console | BenchmarkFormat::Csv => print(&mut out, &text)?,
+            BenchmarkFormat::Console | BenchmarkFormat::Csv | BenchmarkFormat::Markdown => print(&mut out, &text)?,
         };
+    }
+    if other.is_some() {
+        baseline = Some(Baseline::of(other_report.times()));
     }
     if let Some(baseline) = &baseline {
         let comparison = baseline.compare(&report.times(), arguments.benchmark_time_unit);
         if console {
-            print(&mut out, &format!("\n{comparison}"))?;
+            print_styled(&mut out, &changes(&format!("\n{}", visible_lines(&comparison))))?;
         } else {
             // Programs read stdout.
             print_aside(&comparison);
         }
-    }
-    if let (Some(file), Some(path)) = (&mut file, &arguments.benchmark_out) {
-        let text = report.text(arguments.benchmark_out_format);
-        file.write_all(text.as_bytes()).map_err(|error| unwritable(path).because(error))?;
     }
     if arguments.print_statistics {
         print_aside(&session.statistics());
@@ -205,15 +259,37 @@ struct Kernels {
     dispatches: Vec<DispatchStatistics>,
 }
 
-/// Measures a function, and then once more, with its dispatches counted, if that is asked for.
+/// What was measured of a function.
+struct Measured {
+    repetitions: Vec<Repetition>,
+    /// Those of the other module.
+    others: Vec<Repetition>,
+    /// Seconds of single calls, if they were asked for.
+    times: Vec<f64>,
+    kernels: Option<Kernels>,
+}
+
+/// Calls that are timed one by one at most.
+const MOST_SINGLE_CALLS: u64 = 10_000;
+
+/// Measures a function, and then once more, with its dispatches counted or calls timed one by one, if that is asked for. Repetitions alternate
+/// with those of the function `beside`, so that what disturbs the machine disturbs both.
 fn measure(
     arguments: &BenchmarkArguments,
     session: &Session,
     function: &Function,
     inputs: Vec<Datum>,
     counted: Option<&Arc<ExecutionStatistics>>,
-) -> Result<(Vec<Repetition>, Option<Kernels>), Failure> {
+    beside: Option<&(&Session, Function)>,
+) -> Result<Measured, Failure> {
     let failed = |status| cannot_call(function, status);
+    let mut other = match beside {
+        Some((other, function)) => {
+            let call = other.prepare(function, inputs.clone());
+            Some((call.map_err(|status| cannot_call(function, status))?, function))
+        }
+        None => None,
+    };
     let mut call = session.prepare(function, inputs).map_err(failed)?;
     let plan = Plan {
         min_time: arguments.benchmark_min_time,
@@ -235,14 +311,20 @@ fn measure(
         });
         bar.tick();
     };
-    let mut run = |plan: &Plan, tell: &mut dyn FnMut(Stage)| {
+    let run = |call: &mut PreparedCall,
+               function: &Function,
+               plan: &Plan,
+               tell: &mut dyn FnMut(Stage),
+               times: Option<&RefCell<Vec<f64>>>| {
         if function.signature().is_async {
             let size = batch_size.next_multiple_of(batch_concurrency);
             return measure::measure(plan, size.into(), tell, |watch| {
                 watch.pause();
                 let mut batch = call.batch(size as usize, batch_concurrency as usize)?;
                 watch.resume();
+                let start = Instant::now();
                 let result = batch.run();
+                note(times, start, size);
                 watch.pause();
                 drop(batch);
                 watch.resume();
@@ -251,23 +333,67 @@ fn measure(
         }
         // One call runs a dispatch as often as its argument says.
         let calls = if Benchmark::of(function) == Benchmark::Dispatch { batch_size } else { 1 };
-        measure::measure(plan, calls.into(), tell, |_| call.run())
+        measure::measure(plan, calls.into(), tell, |_| {
+            let start = times.map(|_| Instant::now());
+            call.run()?;
+            if let Some(start) = start {
+                note(times, start, calls);
+            }
+            Ok(())
+        })
     };
-    let repetitions = run(&plan, &mut tell).map_err(failed)?;
+    let (mut repetitions, mut others) = (Vec::new(), Vec::new());
+    match &mut other {
+        None => repetitions = run(&mut call, function, &plan, &mut tell, None).map_err(failed)?,
+        Some((other, beside)) => {
+            let mut once = Plan { repetitions: 1, ..plan };
+            let mut once_beside = once;
+            for _ in 0..plan.repetitions {
+                repetitions.extend(run(&mut call, function, &once, &mut tell, None).map_err(failed)?);
+                let measured = run(other, beside, &once_beside, &mut tell, None);
+                others.extend(measured.map_err(|status| cannot_call(beside, status))?);
+                // Later repetitions have as many iterations as the first one needed.
+                let iterations =
+                    |of: &[Repetition]| MinTime::Iterations(of.first().map_or(1, |first| first.iterations));
+                (once.min_time, once_beside.min_time) = (iterations(&repetitions), iterations(&others));
+                (once.warm_up, once_beside.warm_up) = (0.0, 0.0);
+            }
+        }
+    }
+    let times = RefCell::new(Vec::new());
+    if let Some(first) = repetitions.first().filter(|_| arguments.percentiles && !arguments.benchmark_dry_run) {
+        let iterations = MinTime::Iterations(first.iterations.min(MOST_SINGLE_CALLS));
+        let again = Plan { min_time: iterations, warm_up: 0.0, repetitions: 1, dry_run: false };
+        let mut begins = |stage| {
+            // The first call is slower.
+            if matches!(stage, Stage::Repetition(..)) {
+                times.borrow_mut().clear();
+            }
+        };
+        run(&mut call, function, &again, &mut begins, Some(&times)).map_err(failed)?;
+    }
     let kernels = counted.zip(repetitions.first()).map(|(counted, first)| {
         let plan =
             Plan { min_time: MinTime::Iterations(first.iterations), warm_up: 0.0, repetitions: 1, dry_run: false };
-        let again = run(&plan, &mut |stage| {
+        let mut begins = |stage| {
             // The first call is not counted.
             if matches!(stage, Stage::Repetition(..)) {
                 counted.reset();
                 counted.set_paused(false);
             }
-        });
+        };
+        let again = run(&mut call, function, &plan, &mut begins, None);
         counted.set_paused(true);
         let iterations = again.map_err(failed)?.iter().map(|repetition| repetition.iterations).sum();
         Ok(Kernels { iterations, dispatches: counted.dispatches() })
     });
     bar.finish_and_clear();
-    Ok((repetitions, kernels.transpose()?))
+    Ok(Measured { repetitions, others, times: times.into_inner(), kernels: kernels.transpose()? })
+}
+
+/// Notes the time of one of so many calls since `start`.
+fn note(times: Option<&RefCell<Vec<f64>>>, start: Instant, calls: u32) {
+    if let Some(times) = times {
+        times.borrow_mut().push(start.elapsed().as_secs_f64() / f64::from(calls));
+    }
 }

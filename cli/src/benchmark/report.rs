@@ -5,13 +5,16 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use vireo::hal::DispatchStatistics;
 
-use super::baseline;
 use super::measure::Repetition;
+use super::{baseline, load};
 use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
 use crate::statistics::shares;
 
 /// The aggregates of several repetitions.
 const AGGREGATES: [&str; 6] = ["mean", "median", "stddev", "cv", "min", "max"];
+
+/// The percentiles of single calls.
+const PERCENTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
 
 /// What was measured so far.
 pub struct Report {
@@ -85,6 +88,31 @@ impl Report {
         text
     }
 
+    /// Adds the percentiles of the times of single calls in seconds, below the lines of their function, and returns theirs.
+    pub fn add_percentiles(&mut self, function: &str, unit: TimeUnit, times: &[f64]) -> String {
+        let name = benchmark_name(function);
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let mut text = String::new();
+        self.families = self.families.saturating_sub(1);
+        for (aggregate, fraction) in PERCENTILES {
+            let Some(time) = percentile(&sorted, fraction) else { continue };
+            let row = Row {
+                aggregate: Some(aggregate),
+                index: 0,
+                iterations: sorted.len() as u64,
+                real: time,
+                // Of a single call it is not known.
+                cpu: f64::NAN,
+                items_per_second: rate(time),
+            };
+            text.push_str(&self.line(&name, &row));
+            self.benchmarks.push(self.object(&name, unit, &row));
+        }
+        self.families += 1;
+        text
+    }
+
     fn line(&self, name: &str, row: &Row) -> String {
         let name = row.aggregate.map_or_else(|| name.to_string(), |aggregate| format!("{name}_{aggregate}"));
         let name = vireo::visible_text::visible(&name);
@@ -94,7 +122,7 @@ impl Report {
             let (real, cpu, rate) = (percent(row.real), percent(row.cpu), percent(row.items_per_second));
             return format!("{name:<width$} {real:>12} {cpu:>12} {:>11} {rate:>12}\n", row.iterations);
         }
-        let time = |seconds: f64| time_text(seconds, self.unit);
+        let time = |seconds: f64| if seconds.is_nan() { "-".into() } else { time_text(seconds, self.unit) };
         let (real, cpu, rate) = (time(row.real), time(row.cpu), significant(row.items_per_second));
         format!("{name:<width$} {real:>12} {cpu:>12} {:>11} {rate:>12}\n", row.iterations)
     }
@@ -170,16 +198,41 @@ impl Report {
             }
             BenchmarkFormat::Json => self.json(),
             BenchmarkFormat::Csv => self.csv(),
+            BenchmarkFormat::Markdown => self.markdown(),
         }
+    }
+
+    /// The table in Markdown.
+    fn markdown(&self) -> String {
+        let mut text = "| benchmark | time | CPU | iterations | calls/s |\n|---|--:|--:|--:|--:|\n".to_string();
+        for one in &self.benchmarks {
+            let number = |key: &str| one[key].as_f64();
+            let name = vireo::visible_text::visible(one["name"].as_str().unwrap_or("")).replace('|', "\\|");
+            let unit = unit_of(one);
+            let is_fraction = one["aggregate_name"] == "cv";
+            let time = |key: &str| match number(key) {
+                None => "-".to_string(),
+                Some(fraction) if is_fraction => format!("{:.2} %", fraction * 100.0),
+                Some(time) => time_text(time / unit.per_second(), self.unit),
+            };
+            let rate = match number("items_per_second") {
+                None => "-".into(),
+                Some(fraction) if is_fraction => format!("{:.2} %", fraction * 100.0),
+                Some(rate) => significant(rate),
+            };
+            let (real, cpu) = (time("real_time"), time("cpu_time"));
+            text.push_str(&format!("| `{name}` | {real} | {cpu} | {} | {rate} |\n", one["iterations"]));
+        }
+        text
     }
 
     /// The line of the table that an object of the JSON is.
     fn row_of(&self, object: &Value) -> String {
-        let number = |key: &str| object[key].as_f64().unwrap_or(0.0);
+        let number = |key: &str| object[key].as_f64().unwrap_or(f64::NAN);
         let name = object["run_name"].as_str().unwrap_or("");
-        let aggregate = AGGREGATES.into_iter().find(|one| object["aggregate_name"] == *one);
-        let unit = [TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
-        let unit = unit.into_iter().find(|unit| object["time_unit"] == unit.name()).unwrap_or(TimeUnit::S);
+        let percentiles = PERCENTILES.into_iter().map(|(name, _)| name);
+        let aggregate = AGGREGATES.into_iter().chain(percentiles).find(|one| object["aggregate_name"] == *one);
+        let unit = unit_of(object);
         let scale = if aggregate == Some("cv") { 1.0 } else { unit.per_second() };
         if let (Some(calls), Some(percent)) = (object["calls"].as_f64(), object["percent"].as_f64()) {
             let time = time_text(number("real_time") / scale, self.unit);
@@ -237,6 +290,7 @@ impl Report {
             "context": {
                 "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
                 "executable": std::env::args().next().unwrap_or_default(),
+                "load_avg": load::averages(),
                 "num_cpus": std::thread::available_parallelism().map_or(1, usize::from),
                 "library_version": concat!("vireo ", env!("CARGO_PKG_VERSION")),
                 "library_build_type": if cfg!(debug_assertions) { "debug" } else { "release" },
@@ -269,8 +323,24 @@ fn dispatch_name(function: &str, kernel: &str) -> String {
     format!("BM_{function}/{kernel}")
 }
 
+/// The unit of the times of an object of the JSON.
+fn unit_of(object: &Value) -> TimeUnit {
+    let units = [TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
+    units.into_iter().find(|unit| object["time_unit"] == unit.name()).unwrap_or(TimeUnit::S)
+}
+
+/// Calls in a second if one takes this long.
+fn rate(seconds: f64) -> f64 {
+    1.0 / seconds.max(f64::MIN_POSITIVE)
+}
+
+/// The least of the sorted times that at least this part of them does not exceed.
+fn percentile(sorted: &[f64], fraction: f64) -> Option<f64> {
+    let rank = (fraction * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
 fn rows(repetitions: &[Repetition]) -> Vec<Row> {
-    let rate = |real: f64| 1.0 / real.max(f64::MIN_POSITIVE);
     let of = |(index, one): (usize, &Repetition)| Row {
         aggregate: None,
         index,
@@ -286,13 +356,18 @@ fn rows(repetitions: &[Repetition]) -> Vec<Row> {
     let column = |value: fn(&Row) -> f64| rows.iter().map(value).collect::<Vec<_>>();
     let (real, cpu, items) = (column(|row| row.real), column(|row| row.cpu), column(|row| row.items_per_second));
     for aggregate in AGGREGATES {
+        let time = aggregated(aggregate, &real);
         rows.push(Row {
             aggregate: Some(aggregate),
             index: 0,
             iterations: repetitions.len() as u64,
-            real: aggregated(aggregate, &real),
+            real: time,
             cpu: aggregated(aggregate, &cpu),
-            items_per_second: aggregated(aggregate, &items),
+            // The least time is that of the highest rate.
+            items_per_second: match aggregate {
+                "min" | "max" => rate(time),
+                _ => aggregated(aggregate, &items),
+            },
         });
     }
     rows
@@ -347,7 +422,19 @@ mod tests {
         let names: Vec<_> = rows.iter().map(|row| row.aggregate.unwrap_or("run")).collect();
         assert_eq!(names, ["run", "run", "mean", "median", "stddev", "cv", "min", "max"]);
         assert_eq!((rows[0].items_per_second, rows[2].iterations, rows[7].real), (1000.0, 2, 3e-3));
+        // The row of the least time has the highest rate.
+        assert_eq!((rows[6].real, rows[6].items_per_second), (1e-3, 1000.0));
+        assert!((rows[7].items_per_second - 1.0 / 3e-3).abs() < 1e-9);
         assert_eq!(super::rows(&repetitions[..1]).len(), 1);
+    }
+
+    #[test]
+    fn percentiles_are_times_that_were_measured() {
+        let times: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!(PERCENTILES.map(|(_, fraction)| percentile(&times, fraction)), [Some(50.0), Some(90.0), Some(99.0)]);
+        assert_eq!(percentile(&[7.0], 0.99), Some(7.0));
+        assert_eq!(percentile(&[1.0, 2.0], 0.5), Some(1.0));
+        assert_eq!(percentile(&[], 0.5), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use vireo::modules::check::{Collected, Collector};
 use vireo::vm::Module;
 use vireo::vmfb::is_for_callers;
 
-use crate::arguments::{CheckArguments, CheckFormat, Color};
+use crate::arguments::{CheckArguments, Color, Format};
 use crate::confine;
 use crate::devices::flush_c_streams;
 use crate::engine::{Loader, Program};
@@ -108,7 +108,7 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     let opened = opened.map(|path| open(path).map(|file| (path, file))).transpose()?;
     confine::confine(&arguments.program)?;
     let mut out = AutoStream::new(io::stdout(), color.choice());
-    let text = arguments.format == CheckFormat::Text;
+    let text = arguments.format == Format::Text;
     let start = Instant::now();
     // A test that fails may take its device with it, which is no fault of those after it. A process that is confined can make no other one.
     let may_link_again = !confine::is_wanted(&arguments.program);
@@ -153,13 +153,16 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     let seconds = start.elapsed().as_secs_f64();
     let suites = programs.into_iter().map(|(.., suite)| suite).collect::<Vec<_>>();
     let counts = Counts::of(suites.iter().flat_map(|suite| &suite.tests));
-    match text {
-        true => print_styled(&mut out, &report::summary(counts, seconds))?,
-        false => print_json(&mut out, &report::json(&suites, seconds))?,
-    };
+    if text {
+        print_styled(&mut out, &report::summary(counts, seconds))?;
+    }
     if let Some(path) = &arguments.junit {
         let (path, file) = opened.map_or_else(|| open(path).map(|file| (path.as_path(), file)), Ok)?;
         write(path, file, &junit::junit(&suites))?;
+    }
+    // Last, since a failure is a document, too.
+    if !text {
+        print_json(&mut out, &report::json(&suites, seconds))?;
     }
     verdict(&suites, counts, arguments)
 }

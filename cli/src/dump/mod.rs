@@ -11,36 +11,45 @@ mod text;
 use std::collections::HashMap;
 use std::io;
 
+use anstream::AutoStream;
 use vireo::Status;
 use vireo::bytecode::{Names, VerifiedFunction};
 use vireo::vmfb::schema::bytecode_module_def::FeatureBits;
 use vireo::vmfb::{self, Archive, DebugDatabase, RodataLocation};
 
-use crate::arguments::{DumpArguments, DumpFormat, DumpOutput, ModuleMode};
+use crate::arguments::{Color, DumpArguments, DumpOutput, Format, ModuleMode};
 use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{print, print_json};
+use crate::run::{print, print_json, print_styled};
+use crate::styles::sections;
 use crate::suggest::did_you_mean;
 use crate::time_limit;
+use vireo::visible_text::visible_lines;
+
 use summary::{Dependency, Export, Function, Import, Rodata, Summary, short_text};
 
 /// Does what the flags say.
-pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
-    if arguments.format == DumpFormat::Json && arguments.output == DumpOutput::Disassembly {
+pub fn dump(arguments: &DumpArguments, color: Color) -> Result<Exit, Failure> {
+    if arguments.format == Format::Json && arguments.output == DumpOutput::Disassembly {
         return Err(
             Failure::new(Exit::Usage, "JSON shows the metadata, not the disassembly").hint("drop one of the flags")
         );
     }
+    if let DumpOutput::FlatbufferBinary | DumpOutput::FlatbufferJson = arguments.output {
+        let status = Status::unimplemented("the FlatBuffer of a module is not written, neither as bytes nor as JSON");
+        let failure = Failure::new(Exit::Usage, "cannot show the module in this form").because(status);
+        return Err(failure.hint("--format=json writes names, types, imports, exports, data and functions"));
+    }
     time_limit::start(arguments.timeout, "showing the module")?;
     let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let mut summary = summarize(&archive);
-    let mut out = io::stdout().lock();
+    let mut out = AutoStream::new(io::stdout(), color.choice()).lock();
     if arguments.jit {
         return print(&mut out, &machine_code(&archive, &summary, &arguments.function)?);
     }
     let ordinals = chosen(&summary, &arguments.function, &[])?;
-    if arguments.format == DumpFormat::Json {
+    if arguments.format == Format::Json {
         keep(&mut summary, &ordinals);
         return print_json(&mut out, &json::metadata(&summary));
     }
@@ -53,7 +62,8 @@ pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
     };
     if output == DumpOutput::Summary {
         let module = engine::verify(archive.clone())?;
-        return print(&mut out, &overview::overview(&module, &archive, &summary)?);
+        let text = overview::overview(&module, &archive, &summary)?;
+        return print_styled(&mut out, &sections(&visible_lines(&text)));
     }
     let metadata = output != DumpOutput::Disassembly;
     if output != DumpOutput::Metadata {

@@ -19,7 +19,12 @@ use vireo::visible_text::visible;
 pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result<String, Failure> {
     let executables = kernels::executables(archive)?;
     let gpu = gpu_executables(archive);
-    let mut text = format!("module @{}, bytecode {}\n\n", visible(&summary.name), summary.bytecode_version);
+    let mut text = format!(
+        "module @{} : version {}, bytecode {}\n\n",
+        visible(&summary.name),
+        summary.version,
+        summary.bytecode_version
+    );
     let (mut functions, mut hidden) = (String::new(), 0);
     for export in module.exports() {
         // Initialisers and what compilers add are called by the runtime.

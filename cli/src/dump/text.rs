@@ -9,7 +9,7 @@ use vireo::visible_text::visible;
 /// Everything but the code.
 pub fn metadata(summary: &Summary) -> String {
     let mut text = format!(
-        "module @{} version {}, bytecode {}{}\n",
+        "module @{} : version {}, bytecode {}{}\n",
         visible(&summary.name),
         summary.version,
         summary.bytecode_version,

@@ -64,6 +64,20 @@ impl Linked {
         Ok(Linked { program, compiled })
     }
 
+    /// The same program with the module `other` in place of the last one, on devices of its own.
+    pub fn load_other(
+        arguments: &ProgramArguments,
+        file: Option<&PathBuf>,
+        other: &PathBuf,
+    ) -> Result<Linked, Failure> {
+        let loader = Loader::new(arguments, None)?;
+        let kept = arguments.module.len() - usize::from(file.is_none() && !arguments.module.is_empty());
+        let load = |path: &PathBuf| loader.module(path);
+        let modules = arguments.module[..kept].iter().chain([other]).map(load).collect::<Result<Vec<_>, Failure>>()?;
+        let (program, compiled) = loader.link(&modules)?;
+        Ok(Linked { program, compiled })
+    }
+
     /// The signature of the function that [`Session::function`] will find.
     pub fn signature(&self, name: Option<&str>) -> Result<Signature, Failure> {
         let model = self.program.model();

@@ -51,7 +51,11 @@ pub fn convert(arguments: &ConvertArguments) -> Result<String, Failure> {
         added.map_err(|status| failed().because(status))?;
     }
     let index = write::write(&arguments.output, &builder, &sources)?;
-    Ok(if arguments.quiet { String::new() } else { super::table("", &index) })
+    Ok(if arguments.quiet {
+        String::new()
+    } else {
+        super::dump::contents([("", &index)].into_iter(), arguments.format)
+    })
 }
 
 /// Flags of the form `old=new`.

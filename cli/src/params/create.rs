@@ -48,7 +48,11 @@ pub fn create(arguments: &CreateArguments) -> Result<String, Failure> {
         added.map_err(|status| wrong(flag, value, status))?;
     }
     let index = write::write(&arguments.output, &builder, &sources)?;
-    Ok(if arguments.quiet { String::new() } else { super::table("", &index) })
+    Ok(if arguments.quiet {
+        String::new()
+    } else {
+        super::dump::contents([("", &index)].into_iter(), arguments.format)
+    })
 }
 
 /// A parameter that a flag declares.

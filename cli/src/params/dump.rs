@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use serde_json::{Value, json};
-use vireo::io::{Parameter, ParameterStorage};
+use vireo::io::{Parameter, ParameterIndex, ParameterStorage};
 use vireo::{Status, StatusCode};
 
-use crate::arguments::{DumpFormat, ParamsDumpArguments};
+use crate::arguments::{Format, ParamsDumpArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::parameters::{self, Scope};
@@ -24,13 +24,10 @@ pub fn dump(arguments: &ParamsDumpArguments) -> Result<String, Failure> {
         return Err(failure.hint("name a file, or SCOPE=FILE; .irpa, .gguf and .safetensors files are read"));
     }
     let scopes = parameters::open_all(&specs, arguments.parameters.parameter_mode)?;
-    let mut text = match arguments.format {
-        DumpFormat::Text => scopes.iter().map(|scope| super::table(&scope.name, &scope.index)).collect(),
-        DumpFormat::Json => format!("{:#}\n", json!({"scopes": scopes.iter().map(to_json).collect::<Vec<_>>()})),
-    };
+    let mut text = contents(scopes.iter().map(|scope| (scope.name.as_str(), &scope.index)), arguments.format);
     for flag in &arguments.extract {
         let done = extract(&scopes, flag)?;
-        if arguments.format == DumpFormat::Text {
+        if arguments.format == Format::Text {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{done}");
         }
@@ -38,9 +35,20 @@ pub fn dump(arguments: &ParamsDumpArguments) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// The contents of scopes.
+pub fn contents<'a>(scopes: impl Iterator<Item = (&'a str, &'a ParameterIndex)>, format: Format) -> String {
+    match format {
+        Format::Text => scopes.map(|(name, index)| super::table(name, index)).collect(),
+        Format::Json => {
+            let scopes = scopes.map(|(name, index)| to_json(name, index)).collect::<Vec<_>>();
+            format!("{:#}\n", json!({"scopes": scopes}))
+        }
+    }
+}
+
 /// One object. Keys are added over time, never renamed.
-fn to_json(scope: &Scope) -> Value {
-    let parameters = scope.index.iter().map(|parameter| {
+fn to_json(name: &str, index: &ParameterIndex) -> Value {
+    let parameters = index.iter().map(|parameter| {
         let mut object = json!({"key": parameter.key, "length": parameter.length});
         match &parameter.storage {
             ParameterStorage::Splat(splat) => object["splat"] = json!(hex(splat.pattern())),
@@ -59,8 +67,8 @@ fn to_json(scope: &Scope) -> Value {
         object
     });
     json!({
-        "scope": scope.name,
-        "total_bytes": scope.index.total_bytes(),
+        "scope": name,
+        "total_bytes": index.total_bytes(),
         "parameters": parameters.collect::<Vec<_>>(),
     })
 }

@@ -11,10 +11,10 @@ use std::io;
 
 use vireo::io::{ParameterIndex, ParameterStorage};
 
-use crate::arguments::ParamsCommand;
+use crate::arguments::{Format, ParamsCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::print;
+use crate::run::{print, print_json};
 use vireo::visible_text::visible;
 
 /// Does what the flags say.
@@ -24,7 +24,10 @@ pub fn params(command: &ParamsCommand) -> Result<Exit, Failure> {
         ParamsCommand::Create(arguments) => create::create(arguments)?,
         ParamsCommand::Dump(arguments) => dump::dump(arguments)?,
     };
-    print(&mut io::stdout().lock(), &text)
+    match command.format() {
+        Format::Text => print(&mut io::stdout().lock(), &text),
+        Format::Json => print_json(&mut io::stdout().lock(), &text),
+    }
 }
 
 /// The table of a scope, as the reference tools print it.

@@ -4,6 +4,7 @@ pub mod collection;
 pub mod compare;
 pub mod datum;
 pub mod error;
+pub mod json;
 pub mod output;
 pub mod spec;
 pub mod streams;

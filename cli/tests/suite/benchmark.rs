@@ -162,6 +162,7 @@ fn flags_of_google_benchmark_are_read_or_refused() {
     for flag in [
         "--benchmark_color=auto",
         "--benchmark_color=false",
+        "--benchmark_color=true",
         "--benchmark_counters_tabular=false",
         "--benchmark_enable_random_interleaving=false",
         "--benchmark_perf_counters=",
@@ -172,7 +173,6 @@ fn flags_of_google_benchmark_are_read_or_refused() {
         assert_eq!(empty(flag).code, 0, "{flag}: {}", empty(flag).stderr);
     }
     for flag in [
-        "--benchmark_color=true",
         "--benchmark_counters_tabular=true",
         "--benchmark_enable_random_interleaving=true",
         "--benchmark_perf_counters=CYCLES",
@@ -247,4 +247,63 @@ fn benchmark_lists_devices_too() {
         let (run, outcome) = (of("run"), of("benchmark"));
         assert_eq!((outcome.code, outcome.stdout), (0, run.stdout), "{}", outcome.stderr);
     }
+}
+
+#[test]
+fn percentiles_are_of_single_calls() {
+    let outcome = benchmark(&["--function=fib", "--input=5", "--percentiles", "--format=json"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let found: Vec<_> = report["benchmarks"].as_array().unwrap()[1..].to_vec();
+    assert_eq!(
+        found.iter().map(|one| one["aggregate_name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["p50", "p90", "p99"]
+    );
+    let times: Vec<_> = found.iter().map(|one| one["real_time"].as_f64().unwrap()).collect();
+    assert!(times[0] > 0.0 && times.is_sorted(), "{times:?}");
+    assert!(found.iter().all(|one| one["iterations"] == 3 && one["cpu_time"].is_null()), "{found:?}");
+    assert!(report["context"]["load_avg"].is_array());
+    let outcome = benchmark(&["--function=fib", "--input=5", "--percentiles"]);
+    assert_eq!(outcome.stdout.matches("_p9").count(), 2, "{}", outcome.stdout);
+}
+
+#[test]
+fn markdown_is_a_table() {
+    let outcome = benchmark(&["--function=fib", "--input=5", "--benchmark_repetitions=2", "--format=markdown"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    assert_eq!(lines[..2], ["| benchmark | time | CPU | iterations | calls/s |", "|---|--:|--:|--:|--:|"]);
+    assert_eq!(lines.len(), 2 + 2 + 6, "{}", outcome.stdout);
+    assert!(lines.iter().all(|line| line.matches('|').count() == 6), "{}", outcome.stdout);
+}
+
+#[test]
+fn results_are_checked_once_before_the_measurement() {
+    let checked = benchmark(&["--function=fib", "--input=5", "--expected_output=5"]);
+    assert_eq!(checked.code, 0, "{}{}", checked.stdout, checked.stderr);
+    assert!(checked.stdout.contains("BM_fib"), "{}", checked.stdout);
+    let wrong = benchmark(&["--function=fib", "--input=5", "--expected_output=6"]);
+    assert_eq!(wrong.code, 4, "{}{}", wrong.stdout, wrong.stderr);
+    assert!(wrong.stdout.contains("[FAILED] result[0]") && !wrong.stdout.contains("BM_fib"), "{}", wrong.stdout);
+    let printed = benchmark(&["--function=fib", "--input=5", "--output=-"]);
+    assert!(printed.stdout.starts_with("i32=5\n") && printed.stdout.contains("BM_fib"), "{}", printed.stdout);
+    let several = benchmark(&["--function=fib", "--function=empty", "--expected_output=5"]);
+    assert!(several.code == 2 && several.stderr.contains("for one function"), "{}", several.stderr);
+}
+
+#[test]
+fn another_module_is_measured_in_turn() {
+    let flags = ["--function=fib", "--input=5", "--benchmark_repetitions=3", "--baseline=bench/vm.vmfb"];
+    let outcome = benchmark(&flags);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let table = outcome.stdout.trim_end().rsplit("\n\n").next().unwrap();
+    assert!(
+        table.starts_with("  benchmark ") && table.contains(" baseline ") && table.trim_end().ends_with('%'),
+        "{table}"
+    );
+    assert!(table.trim_end().lines().count() == 2 && table.contains("BM_fib/process_time/real_time"), "{table}");
+    let refused = benchmark(&[&flags[..], &["--tier=both"]].concat());
+    assert!(refused.code == 2 && refused.stderr.contains("expected one of them"), "{}", refused.stderr);
+    let other = benchmark(&["--function=fib", "--input=5", "--baseline=models/state.vmfb"]);
+    assert!(other.code == 3 && other.stderr.contains("no function `fib`"), "{}", other.stderr);
 }

@@ -12,7 +12,7 @@ fn metadata_names_everything() {
     let outcome = dump(&["--output=metadata"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     for part in [
-        "module @module version 0, bytecode 17.0",
+        "module @module : version 0, bytecode 17.0",
         "hal        >= 7",
         "!hal.buffer_view\n",
         "hal.devices.count                     () -> (i32)",

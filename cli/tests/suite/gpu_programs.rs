@@ -172,11 +172,18 @@ fn a_trace_takes_each_way_to_name_the_device() {
 fn only_packets_of_the_software_agent_can_be_traced() {
     for (flags, expected) in [
         (&["--device=local-sync"][..], "the device `local-sync` has none; expected `amdgpu`"),
-        (&["--amdgpu_agent=library"], "--aql traces the software agent; expected --amdgpu_agent=software"),
+        (&["--amdgpu_agent=library"], "`vireo trace` traces the software agent; expected --amdgpu_agent=software"),
         (&["-o", "gone/trace.txt"], "cannot write the trace to gone/trace.txt"),
     ] {
         let outcome = trace(flags);
         assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{flags:?}");
         assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     }
+}
+
+#[test]
+fn a_trace_says_what_its_numbers_are_and_nothing_before_an_error() {
+    let missing = vireo(&folder("../fixtures/gpu"), ["trace", "none.vmfb"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (3, ""));
+    assert!(missing.stderr.starts_with("error: cannot load the module `none.vmfb`"), "{}", missing.stderr);
 }

@@ -11,6 +11,7 @@ mod docs;
 mod dump;
 mod errors;
 mod explain;
+mod formats;
 mod gpu_code;
 mod gpu_programs;
 mod hostile_text;

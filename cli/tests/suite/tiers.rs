@@ -163,7 +163,9 @@ fn both_tiers_are_measured() {
     let folder = program();
     let flags = ["--module=tiers.vmfb", "--function=sum", "--input=100", "--tier=both", "--benchmark_min_time=2x"];
     let outcome = vireo(folder.path(), ["benchmark"].iter().chain(&flags));
-    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    // The machine may be busy.
+    let others = outcome.stderr.lines().filter(|line| !line.starts_with("warning: the machine is busy")).count();
+    assert_eq!((outcome.code, others), (0, 0), "{}", outcome.stderr);
     for name in ["BM_sum/interp/", "BM_sum/jit/"] {
         assert!(outcome.stdout.contains(name), "{}", outcome.stdout);
     }
