@@ -364,6 +364,14 @@ impl ModelBuilder {
         self.build(main?)?.session()
     }
 
+    /// Verifies the module file in `bytes`, which is the main module, and makes a session of it. The bytes are copied.
+    ///
+    /// # Errors
+    /// As [`Module::from_bytes`], [`ModelBuilder::build`] and [`Model::session`].
+    pub fn load_bytes(self, bytes: &[u8]) -> Result<Session> {
+        self.build(Module::from_bytes(bytes)?)?.session()
+    }
+
     /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs, except that the initialisers of one
     /// that loads parameters run on a stand-in first, to find out which (`ModelBuilder::requirements`).
     ///

@@ -1,11 +1,13 @@
 //! Results of calls: [`Outputs`], and [`FromOutput`], which turns one into a value of the host.
 
 use std::ops::Index;
+use std::sync::Arc;
 
 use vireo_core::status::{Result, Status};
 use vireo_hal::{BufferView, HostElement};
 use vireo_vm::{Ref, Value};
 
+use crate::signature::Signature;
 use crate::tensor::{Elements, HostTensor, Tensor};
 
 /// A result of a call.
@@ -78,26 +80,36 @@ impl From<Value> for Output {
 
 /// The results of a call, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Outputs(Vec<Output>);
+pub struct Outputs {
+    values: Vec<Output>,
+    /// The signature of the function, for names.
+    signature: Option<Arc<Signature>>,
+}
 
 impl Outputs {
-    pub(crate) fn of(values: impl IntoIterator<Item = Value>) -> Outputs {
-        Outputs(values.into_iter().map(Output::from).collect())
+    pub(crate) fn of(values: impl IntoIterator<Item = Value>, signature: &Arc<Signature>) -> Outputs {
+        Outputs { values: values.into_iter().map(Output::from).collect(), signature: Some(signature.clone()) }
+    }
+
+    /// The result with this name in the signature of the function; the first one if several have it.
+    pub fn by_name(&self, name: &str) -> Option<&Output> {
+        let results = &self.signature.as_ref()?.results;
+        self.values.get(results.iter().position(|info| info.name == name)?)
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.values.len()
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.values.is_empty()
     }
 
     /// They, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Output> {
-        self.0.iter()
+        self.values.iter()
     }
 
     /// All results, each as a value of the host: `let (y, count): (Vec<f32>, i32) = outputs.get()?;`
@@ -114,7 +126,7 @@ impl Index<usize> for Outputs {
     type Output = Output;
 
     fn index(&self, index: usize) -> &Output {
-        &self.0[index]
+        &self.values[index]
     }
 }
 
@@ -123,7 +135,7 @@ impl IntoIterator for Outputs {
     type Item = Output;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.values.into_iter()
     }
 }
 
@@ -132,7 +144,7 @@ impl<'a> IntoIterator for &'a Outputs {
     type Item = &'a Output;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.values.iter()
     }
 }
 
@@ -227,7 +239,8 @@ impl FromOutputs for () {
 impl<T: FromOutput> FromOutputs for T {
     fn from_outputs(outputs: Outputs) -> Result<T> {
         expect_count(&outputs, 1)?;
-        next(&mut outputs.into_iter(), 0)
+        let signature = outputs.signature.clone();
+        next(&mut outputs.into_iter(), 0, signature.as_deref())
     }
 }
 
@@ -236,8 +249,9 @@ macro_rules! from_tuples {
         impl<$($name: FromOutput),*> FromOutputs for ($($name,)*) {
             fn from_outputs(outputs: Outputs) -> Result<Self> {
                 expect_count(&outputs, $count)?;
+                let signature = outputs.signature.clone();
                 let mut outputs = outputs.into_iter();
-                Ok(($(next::<$name>(&mut outputs, $index)?,)*))
+                Ok(($(next::<$name>(&mut outputs, $index, signature.as_deref())?,)*))
             }
         }
     )*};
@@ -258,10 +272,21 @@ fn expect_count(outputs: &Outputs, expected: usize) -> Result<()> {
     if outputs.len() == expected {
         return Ok(());
     }
-    Err(Status::invalid_argument(format!("the function returns {} results, expected {expected}", outputs.len())))
+    let function = outputs.signature.as_ref().map_or("the function".into(), |signature| format!("`{signature}`"));
+    let (count, plural) = (outputs.len(), if outputs.len() == 1 { "" } else { "s" });
+    Err(Status::invalid_argument(format!("{function} returns {count} result{plural}, expected {expected}")))
 }
 
-fn next<T: FromOutput>(outputs: &mut std::vec::IntoIter<Output>, index: usize) -> Result<T> {
+fn next<T: FromOutput>(
+    outputs: &mut std::vec::IntoIter<Output>,
+    index: usize,
+    signature: Option<&Signature>,
+) -> Result<T> {
     let missing = || Status::internal("a result is missing that was counted");
-    T::from_output(outputs.next().ok_or_else(missing)?).map_err(|status| status.context(format!("result {index}")))
+    T::from_output(outputs.next().ok_or_else(missing)?).map_err(|status| {
+        let Some(signature) = signature else { return status.context(format!("result {index}")) };
+        let name = signature.results.get(index).map_or("", |info| &info.name);
+        let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
+        status.context(format!("result {index}{name} of `{signature}`"))
+    })
 }

@@ -46,7 +46,7 @@ impl PreparedCall {
     }
 
     pub(crate) fn into_outputs(self) -> Outputs {
-        Outputs::of(self.results)
+        Outputs::of(self.results, self.function.shared_signature())
     }
 
     /// Prepares `size` calls with the same arguments, of which `concurrency` may be under way on the device at a time: call `i` waits
@@ -176,6 +176,6 @@ impl CallBatch {
 
     /// The results of each call, in order. They live as long as the batch.
     pub fn results(&self) -> impl ExactSizeIterator<Item = Outputs> {
-        self.results.iter().map(|values| Outputs::of(values.iter().cloned()))
+        self.results.iter().map(|values| Outputs::of(values.iter().cloned(), self.function.shared_signature()))
     }
 }

@@ -134,6 +134,10 @@ impl Function {
         &self.signature
     }
 
+    pub(crate) fn shared_signature(&self) -> &Arc<Signature> {
+        &self.signature
+    }
+
     /// The function of the virtual machine that it is.
     pub fn vm_function(&self) -> &vm::Function {
         &self.function
@@ -148,6 +152,53 @@ impl Function {
         let mut call = self.prepare(inputs)?;
         call.run()?;
         Ok(call.into_outputs())
+    }
+
+    /// Calls the function with arguments by the names of its signature, in any order, and waits for its results.
+    ///
+    /// ```
+    /// use vireo::{Input, Session};
+    ///
+    /// # fn main() -> vireo::Result<()> {
+    /// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the workspace exists");
+    /// let session = Session::builder().device("local-sync").load("fixtures/models/abs.vmfb")?;
+    /// let outputs = session.function("abs")?.call_named([("input0", Input::from(-2.0f32))])?;
+    /// assert!(outputs.by_name("output0").is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the names that there are, for one that no argument has, that several have, that is given twice or that is
+    /// missing; else as [`Function::call`].
+    pub fn call_named<'i, 'n>(&self, inputs: impl IntoIterator<Item = (&'n str, Input<'i>)>) -> Result<Outputs> {
+        let signature = &self.signature;
+        let wrong = |problem: String| Status::invalid_argument(format!("{problem}; the function is `{signature}`"));
+        let mut ordered: Vec<Option<Input<'i>>> = vec![None; signature.arguments.len()];
+        for (name, input) in inputs {
+            let mut named = (0..ordered.len()).filter(|index| signature.arguments[*index].name == name);
+            let index = match (named.next(), named.next()) {
+                (Some(index), None) if !name.is_empty() => index,
+                (Some(_), Some(_)) if !name.is_empty() => {
+                    return Err(wrong(format!("several arguments are called `{name}`")));
+                }
+                _ => return Err(wrong(format!("no argument is called `{name}`"))),
+            };
+            if ordered[index].replace(input).is_some() {
+                return Err(wrong(format!("the argument `{name}` is given twice")));
+            }
+        }
+        let input = |(index, input): (usize, Option<Input<'i>>)| {
+            input.ok_or_else(|| {
+                let missing = match signature.arguments[index].name.as_str() {
+                    "" => format!("argument {index} has no name, so it can be given by its position only"),
+                    name => format!("the argument `{name}` is missing"),
+                };
+                wrong(missing)
+            })
+        };
+        let inputs = ordered.into_iter().enumerate().map(input).collect::<Result<Vec<_>>>()?;
+        self.call(inputs)
     }
 
     /// Prepares a call that can be made again and again.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use vireo_core::limits::{CancelSubscription, Limits};
@@ -14,13 +15,17 @@ use vireo_vm::Value;
 use crate::input::Input;
 use crate::output::Outputs;
 use crate::session::Function;
+use crate::signature::Signature;
 
 /// A call that an asynchronous task waits for. Dropping it cancels the call and releases what it holds.
 ///
 /// Arguments are copied to the device when it is made, and the program starts with the first poll. It runs on the thread that polls until
 /// it has to wait for a device, which wakes the task; no thread waits meanwhile. On devices with threads of their own kernels run on those,
 /// so the thread that polls is not held up by them; on `local-sync` it runs them itself.
-pub struct Call(State);
+pub struct Call {
+    state: State,
+    signature: Arc<Signature>,
+}
 
 enum State {
     /// The program runs, and signals the fence when its results are there.
@@ -51,7 +56,8 @@ impl Function {
         // The time of the call counts from now, for the program and for the wait for its results.
         let limits = self.limits().started().into_owned();
         let call = self.vm_function().start(&arguments, limits.clone())?;
-        Ok(Call(State::Running { call: Box::new(call.into_future()), done, limits }))
+        let state = State::Running { call: Box::new(call.into_future()), done, limits };
+        Ok(Call { state, signature: self.shared_signature().clone() })
     }
 
     /// Makes a call for each of `inputs`, of which at most `in_flight` are under way at a time. Results come in the order of the inputs.
@@ -73,20 +79,21 @@ impl Future for Call {
     type Output = Result<Outputs>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Outputs>> {
-        let outcome = self.0.poll(context);
+        let Call { state, signature } = &mut *self;
+        let outcome = state.poll(context, signature);
         if outcome.is_ready() {
-            self.0 = State::Finished;
+            self.state = State::Finished;
         }
         outcome
     }
 }
 
 impl State {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Outputs>> {
+    fn poll(&mut self, context: &mut Context<'_>, signature: &Arc<Signature>) -> Poll<Result<Outputs>> {
         if let State::Running { call, done, limits } = self {
             let Poll::Ready(values) = Pin::new(&mut **call).poll(context) else { return Poll::Pending };
             let values = values?;
-            let Some(done) = done else { return Poll::Ready(Ok(Outputs::of(values))) };
+            let Some(done) = done else { return Poll::Ready(Ok(Outputs::of(values, signature))) };
             let (wait, limits) = (done.start_wait(), std::mem::take(limits));
             *self = State::Finishing { values, wait, timer: None, cancelled: None, limits };
         }
@@ -95,7 +102,7 @@ impl State {
         };
         if let Poll::Ready(outcome) = wait.poll_outcome(context.waker()) {
             outcome.map_err(|status| status.context("the results were not produced"))?;
-            return Poll::Ready(Ok(Outputs::of(std::mem::take(values))));
+            return Poll::Ready(Ok(Outputs::of(std::mem::take(values), signature)));
         }
         // The program may drop the fence without signaling it, so the wait has the limits of the call.
         if let Some(deadline) = limits.deadline {

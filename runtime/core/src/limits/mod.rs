@@ -232,8 +232,8 @@ impl Limits {
     fn deadline_exceeded(&self, deadline: Instant, now: Instant) -> Status {
         let message = match self.started_at {
             Some(start) => {
-                let [taken, limit] = [now, deadline].map(|end| in_seconds(end.saturating_duration_since(start)));
-                format!("deadline exceeded after {taken} s (limit {limit} s)")
+                let [taken, limit] = [now, deadline].map(|end| end.saturating_duration_since(start));
+                format!("deadline exceeded after {} (limit {})", time_text(taken), time_text(limit))
             }
             // Limits that nothing has started within.
             None => "deadline exceeded".to_string(),
@@ -361,6 +361,15 @@ fn grouped(number: u64) -> String {
     text
 }
 
+/// A time, in the largest unit of which it has at least one; from a tenth of a millisecond on in seconds.
+fn time_text(time: Duration) -> String {
+    match time.as_nanos() {
+        0 | 100_000.. => format!("{} s", in_seconds(time)),
+        nanos @ 1..1000 => format!("{nanos} ns"),
+        nanos => format!("{} us", (nanos / 100) as f64 / 10.0),
+    }
+}
+
 /// A duration in seconds, for messages: to the millisecond, and to the microsecond if it is shorter than a second.
 fn in_seconds(duration: Duration) -> String {
     let decimals = if duration < Duration::from_secs(1) { 6 } else { 3 };
@@ -386,7 +395,7 @@ mod tests {
         let error = limits.started().check_time().expect_err("there is no time");
         assert_eq!(error.code(), StatusCode::DeadlineExceeded);
         assert!(error.message().starts_with("deadline exceeded after "), "{error}");
-        assert!(error.message().ends_with(" s (limit 0 s)"), "{error}");
+        assert!(error.message().ends_with(" (limit 0 s)"), "{error}");
         // A call that starts inside is held to the time of the outermost one, and says so.
         let start = Instant::now();
         let deadline = start.checked_add(Duration::from_millis(1500));
@@ -397,6 +406,11 @@ mod tests {
         let end = start + Duration::from_millis(1503);
         let error = inner.deadline_exceeded(start + Duration::from_millis(1500), end);
         assert_eq!(error.message(), "deadline exceeded after 1.503 s (limit 1.5 s)");
+        // The shortest limit is told as what it is.
+        let error =
+            Limits { deadline: Some(start + Duration::from_nanos(1)), started_at: Some(start), ..Limits::default() }
+                .deadline_exceeded(start + Duration::from_nanos(1), start + Duration::from_nanos(39_500));
+        assert_eq!(error.message(), "deadline exceeded after 39.5 us (limit 1 ns)");
     }
 
     #[test]

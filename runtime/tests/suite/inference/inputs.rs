@@ -1,7 +1,7 @@
 //! Arguments and results of calls: conversions, checks and messages.
 
 use vireo::inference::{Elements, HostTensor, Output, Tensor};
-use vireo::{Result, inputs};
+use vireo::{Input, Result, Session, inputs};
 
 use super::session;
 
@@ -38,7 +38,7 @@ fn integers_widen_and_nothing_narrows() -> Result<()> {
 #[test]
 fn wrong_arguments_are_named_before_anything_runs() {
     let session = session("mlp");
-    let message = |inputs: &[vireo::Input<'_>]| session.call("mlp", inputs).expect_err("is refused").to_string();
+    let message = |inputs: &[Input<'_>]| session.call("mlp", inputs).expect_err("is refused").to_string();
     let signature = "mlp(input0: tensor<8x64xf32>) -> (output0: tensor<8x16xf32>)";
     let zeros = [0.0f32; 512];
     let cases = [
@@ -81,11 +81,14 @@ fn results_are_what_the_caller_asks_for() -> Result<()> {
     assert_eq!((&doubled[..], doubled.shape()), (&[2, 4, 6][..], &[3][..]));
     assert_eq!(total.to_scalar::<i32>()?, 12);
     let error = call()?.get::<Vec<i32>>().expect_err("there are two").to_string();
-    assert!(error.contains("the function returns 2 results, expected 1"), "{error}");
+    assert!(error.contains("returns 2 results, expected 1"), "{error}");
     let error = call()?.get::<(Vec<f32>, i32)>().expect_err("they are integers").to_string();
-    assert!(error.contains("result 0: ") && error.contains("3xi32 cannot be read as f32"), "{error}");
+    assert!(
+        error.contains("result 0 `output0` of `doubled_and_total(") && error.contains("3xi32 cannot be read as f32"),
+        "{error}"
+    );
     let error = call()?.get::<(i32, i32)>().expect_err("it is a list").to_string();
-    assert!(error.contains("result 0: the result is a tensor (3xi32), expected i32"), "{error}");
+    assert!(error.contains(": the result is a tensor (3xi32), expected i32"), "{error}");
     assert!(matches!(call()?[0], Output::Tensor(_)));
     Ok(())
 }
@@ -157,5 +160,57 @@ fn half_floats_go_in_and_come_out() -> Result<()> {
     let halves = [f16::from_f32(1.5); 8];
     let (sums, _): (Vec<f16>, Vec<f32>) = session.call("f16", inputs![&halves, &halves])?.get()?;
     assert_eq!(sums.len(), 8);
+    Ok(())
+}
+
+#[test]
+fn one_result_is_no_results() -> Result<()> {
+    let error =
+        session("abs").call("abs", inputs![-2.0f32])?.get::<(f32, f32)>().expect_err("there is one").to_string();
+    let expected = "`abs(input0: tensor<f32>) -> (output0: tensor<f32>)` returns 1 result, expected 2";
+    assert!(error.contains(expected), "{error}");
+    Ok(())
+}
+
+#[test]
+fn arguments_and_results_have_names() -> Result<()> {
+    let axpy = session("fences").function("axpy")?;
+    let numbers = [1.0f32, 2.0, 3.0].map(|value| [value; 16]);
+    let tensor = |index: usize| HostTensor::new(&[16], &numbers[index]).map(Input::from);
+    let names = ["input2", "input0", "input1"];
+    let values = [tensor(0)?, tensor(1)?, tensor(2)?];
+    let outputs = axpy.call_named(names.into_iter().zip(values))?;
+    assert!(outputs.by_name("output0").is_some() && outputs.by_name("input0").is_none());
+    assert_eq!(outputs.get::<Vec<f32>>()?, [7.0; 16]);
+    let wrong = [
+        (&["input0", "x", "input1"][..], "no argument is called `x`"),
+        (&["input0", "input1"], "the argument `input2` is missing"),
+        (&["input0", "input0"], "the argument `input0` is given twice"),
+        (&[""], "no argument is called ``"),
+    ];
+    for (names, message) in wrong {
+        let inputs = names.iter().map(|name| Ok((*name, tensor(0)?))).collect::<Result<Vec<_>>>()?;
+        let error = axpy.call_named(inputs).expect_err(message).to_string();
+        assert!(error.contains(message) && error.contains("the function is `axpy(input0: tensor<16xf32>"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_model_is_loaded_from_bytes() -> Result<()> {
+    let bytes = std::fs::read("../fixtures/variants/onnx.vmfb").expect("the fixture exists");
+    let session = Session::builder().device("local-sync").load_bytes(&bytes)?;
+    // Its types are those that its code asserts, for lack of a declaration.
+    let (scaled, sum): (Vec<f32>, i64) =
+        session.call("scale", inputs![([1, 4], &[1.0f32, 2.0, 3.0, 4.0]), &[2.0f32; 4], 3_i64])?.get()?;
+    assert_eq!((scaled, sum), (vec![2.0, 4.0, 6.0, 8.0], 6));
+    let error = session
+        .call("scale", inputs![([1, 4], &[1.0f32; 4]), &[2.0f32; 3], 3_i64])
+        .expect_err("it has three")
+        .to_string();
+    let expected = "argument 1 `input1` of `scale(input0: tensor<?x4xf32>, ";
+    assert!(error.contains(expected) && error.contains("expected tensor<4xf32>, got tensor<3xf32>"), "{error}");
+    let error = Session::builder().device("local-sync").load_bytes(b"no module").expect_err("it is a text").to_string();
+    assert!(error.contains("INVALID_ARGUMENT"), "{error}");
     Ok(())
 }
