@@ -165,7 +165,10 @@ impl Program {
             let is_for_others = status.code() == StatusCode::Incompatible && status.message().contains("#hal.device.target");
             let failure = Failure::new(Exit::LoadFailure, "cannot initialize the modules").because(status);
             if !self.model.policy().native_code && self.has_native_kernels() {
-                return failure.hint("with --untrusted kernels have to be portable bytecode: compile for the backend `vmvx`");
+                return failure.hint(
+                    "the policy of --untrusted is why: it allows no machine code, neither of processors nor of GPUs. Kernels have to be portable \
+                     bytecode: compile for the backend `vmvx`",
+                );
             }
             if is_for_others {
                 return failure.hint(
@@ -181,10 +184,8 @@ impl Program {
     /// Whether a program holds an executable that is machine code.
     fn has_native_kernels(&self) -> bool {
         let is_native = |archive: &Archive, range: Range<usize>| {
-            archive
-                .bytes()
-                .get(range)
-                .is_some_and(|bytes| local::elf::infer_format(bytes).is_ok() || GpuExecutable::read(bytes).is_ok())
+            let bytes = archive.bytes().get(range);
+            bytes.is_some_and(|bytes| local::elf::infer_format(bytes).is_ok() || GpuExecutable::read(bytes).is_ok())
         };
         let mut archives = self.model.modules().iter().filter_map(Module::archive);
         archives.any(|archive| archive.rodata().any(|segment| is_native(archive, segment.range)))

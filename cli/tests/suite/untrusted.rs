@@ -25,26 +25,12 @@ fn native_kernels_are_refused_with_what_to_do() {
     for command in ["run", "benchmark"] {
         let outcome = run(&[command, "--untrusted", "--module=abs.vmfb", "--function=abs", "--input=f32=-2"]);
         assert_ne!(outcome.code, 0, "{}", outcome.stdout);
-        let hint = "hint: with --untrusted kernels have to be portable bytecode: compile for the backend `vmvx`";
+        let hint = "hint: the policy of --untrusted is why: it allows no machine code";
         assert!(outcome.stderr.contains(hint), "{}", outcome.stderr);
     }
 }
 
 #[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
-#[test]
-fn kernels_for_gpus_are_refused_for_the_same_reason() {
-    let flags = ["--function=abs", "--input=64xf32=-2", "--device=amdgpu", "--amdgpu_agent=software"];
-    let run = |more: &[&str]| {
-        vireo(&folder("../fixtures/amdgpu"), [&["run", "--module=kernels.vmfb"], &flags[..], more].concat())
-    };
-    let trusted = run(&[]);
-    assert_eq!(trusted.code, 0, "{}", trusted.stderr);
-    let untrusted = run(&["--untrusted"]);
-    assert_ne!(untrusted.code, 0, "{}", untrusted.stdout);
-    let hint = "hint: with --untrusted kernels have to be portable bytecode: compile for the backend `vmvx`";
-    assert!(untrusted.stderr.contains(hint), "{}", untrusted.stderr);
-}
-
 #[test]
 fn plugins_are_refused_before_they_are_loaded() {
     for (flag, what) in [("--driver_plugin", "driver library"), ("--executable_plugin", "executable plugin")] {
@@ -68,4 +54,14 @@ fn limits_can_be_set_by_themselves() {
     assert!(bench.code != 0 && bench.stderr.contains("DEADLINE_EXCEEDED"), "{}{}", bench.stdout, bench.stderr);
     let wrong = run(&["run", "--module=abs.vmfb", "--timeout=0"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("expected seconds above zero"), "{}", wrong.stderr);
+}
+
+#[test]
+fn programs_for_gpus_are_refused_by_the_policy() {
+    let flags = ["--device=amdgpu", "--amdgpu_agent=software", "--input=37x130xf32"];
+    let program = ["run", "--untrusted", "gfx1100/reductions.vmfb", "--function=main"];
+    let outcome = vireo(&folder("../fixtures/gpu"), program.iter().chain(&flags));
+    assert_eq!(outcome.code, 3, "{}", outcome.stderr);
+    let hint = "hint: the policy of --untrusted is why: it allows no machine code, neither of processors nor of GPUs";
+    assert!(outcome.stderr.contains(hint), "{}", outcome.stderr);
 }

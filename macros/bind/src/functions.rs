@@ -65,7 +65,10 @@ pub fn of(archive: &Archive) -> Result<Vec<Function>, String> {
     }
     if functions.is_empty() {
         let attribute = ReflectionAttribute::Declaration.name();
-        return Err(format!("the model declares no function: it was compiled without `{attribute}`"));
+        return Err(format!(
+            "the model declares no function: it was compiled without `{attribute}`, as models from ONNX are; \
+             `Session::call` calls its functions, with arguments that are checked by what their code asserts"
+        ));
     }
     Ok(functions)
 }
