@@ -204,6 +204,15 @@ mod tests {
 
     /// The description of a guide in their list is the paragraph below its title.
     #[test]
+    fn guides_lead_to_their_neighbours() {
+        let guides: Vec<_> = MANUAL.iter().filter(|file| file.text.contains("<p class=\"crumbs\">")).collect();
+        assert_eq!(guides.len(), GUIDES.len());
+        let without = |word: &str| guides.iter().filter(|file| !file.text.contains(word)).count();
+        // The first has none before it, the last none after it.
+        assert_eq!((without(">Previous: <a href="), without(">Next: <a href=")), (1, 1));
+    }
+
+    #[test]
     fn every_guide_says_what_it_is_about() {
         for guide in &GUIDES {
             let rendered =

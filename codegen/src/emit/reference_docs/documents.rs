@@ -72,11 +72,15 @@ pub(super) fn pages(documents: &[Document]) -> Vec<Page> {
         overview.table(&["Guide", "What it says"], &rows);
     }
     let mut pages = vec![overview];
-    pages.extend(documents.iter().map(page));
+    for (index, document) in documents.iter().enumerate() {
+        let before = index.checked_sub(1).and_then(|index| documents.get(index));
+        pages.push(page(document, before, documents.get(index + 1)));
+    }
     pages
 }
 
-fn page(document: &Document) -> Page {
+/// The page of a document, with the way to it above and links to its neighbours below.
+fn page(document: &Document, before: Option<&Document>, after: Option<&Document>) -> Page {
     let section = if document.in_navigation { &document.path } else { PATH };
     let mut page = Page::new(&document.path, &document.title, section);
     for Anchor { id, name, doc, kind } in &document.anchors {
@@ -86,6 +90,14 @@ fn page(document: &Document) -> Page {
             page.contents.push((id.clone(), name.clone()));
         }
     }
+    page.html(format!("<p class=\"crumbs\">{} / {}</p>\n", link(PATH, "Guides"), inline(&document.group)));
     page.html(&document.html);
+    let neighbour = |document: Option<&Document>, class: &str, word: &str| {
+        document.map_or_else(String::new, |document| {
+            format!("<span class=\"{class}\">{word}: {}</span>", link(&document.path, &document.title))
+        })
+    };
+    let links = neighbour(before, "before", "Previous") + &neighbour(after, "after", "Next");
+    page.html(format!("<nav class=\"neighbours\" aria-label=\"Neighbours\">{links}</nav>\n"));
     page
 }

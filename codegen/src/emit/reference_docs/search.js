@@ -1,4 +1,4 @@
-// The search of the manual: finds names while they are typed. Every page loads this file; the names are in names.js, which is loaded when
+// The search of the manual, which finds names while they are typed, and the buttons that copy blocks of code. Every page loads this file; the names are in names.js, which is loaded when
 // the box is used first, as a script, since pages that are opened as files cannot load data.
 "use strict";
 
@@ -185,5 +185,31 @@ function attach(box) {
   }
 }
 
+// The text that the button of a block copies: of a session in a shell the commands, without their prompts.
+function textToCopy(text) {
+  const commands = text.split("\n").filter((line) => line.startsWith("$ "));
+  return commands.length > 0 ? commands.map((line) => line.slice(2)).join("\n") : text.trimEnd();
+}
+
+// A button on each block of code, where the browser lets a page write to the clipboard.
+function addCopyButtons() {
+  if (!navigator.clipboard) return;
+  for (const block of document.querySelectorAll("main pre")) {
+    const text = textToCopy(block.textContent);
+    const button = element("button", { type: "button", className: "copy", textContent: "Copy" });
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+      setTimeout(() => (button.textContent = "Copy"), 1500);
+    });
+    const frame = element("div", { className: "block" });
+    block.replaceWith(frame);
+    frame.append(block, button);
+  }
+}
+
 // Tests take the functions above, and have no document.
-if (typeof document !== "undefined") attach(document.getElementById("page-search"));
+if (typeof document !== "undefined") {
+  attach(document.getElementById("page-search"));
+  addCopyButtons();
+}
