@@ -309,6 +309,18 @@ mod tests {
         let expected =
             "main(input0: tensor<4x4xf32>, input1: tensor<4xf32>) -> (output0: tensor<4xf32>, arg: tensor<4xf32>)";
         assert_eq!(signature(&format!("{inner}{outer}")), expected);
+        // A tree of very many calls is cut off, so what comes after it is not reached.
+        let calls = |name: &str| format!("  vm.call @{name}()\n").repeat(200);
+        let function = |name: &str, body: &str| format!("vm.func @{name}() -> () {{\n^bb0:\n{body}  vm.return\n}}\n");
+        let tree =
+            [function("a", &calls("b")), function("b", &calls("c")), function("c", &calls("d")), function("d", "")];
+        let main = format!(
+            "vm.export @main\nvm.func @main(%r0: !vm.ref<?>) -> () {{\n^bb0:\n{CONSTANTS}  vm.call @a()\n{}  vm.return\n}}\n",
+            assert_of("%r0", 0, &["%i2"])
+        );
+        assert_eq!(signature(&format!("{main}{}", tree.concat())), "main(reference) -> ()");
+        let short = main.replace("@a()", "@c()");
+        assert_eq!(signature(&format!("{short}{}", tree.concat())), "main(arg: tensor<4xf32>) -> ()");
         // A function that calls itself ends, too.
         let itself = "vm.export @main\nvm.func @main(%r0: !vm.ref<?>) -> (!vm.ref<?>) {\n^bb0:\n  %r0 = vm.call @main(%r0)\n  \
                       vm.return %r0\n}\n";

@@ -17,7 +17,7 @@ use crate::vmfb::Archive;
 
 /// Ops that are followed for all exports of a module together, each of which gets an equal part: a module with many exports of one
 /// long function must not take longer than its size says.
-const MAX_OPS: usize = 1 << 22;
+const MAX_OPS: usize = 1 << 20;
 /// Ops that are followed for an export at least.
 const MIN_OPS: usize = 64;
 /// Calls that are followed into each other at most.
@@ -290,7 +290,7 @@ impl Walk<'_> {
         let (Known::Argument(index), Some(element_type)) = (frame.get(*view), frame.word(*element_type)) else {
             return;
         };
-        if sizes.len() > MAX_RANK || !view.is_ref() || self.asserted.contains_key(&index) {
+        if !view.is_ref() || self.asserted.contains_key(&index) || self.pay_for(sizes).is_none() {
             return;
         }
         let name = match frame.get(*message) {
@@ -301,10 +301,17 @@ impl Walk<'_> {
         self.asserted.insert(index, CheckedTensor { name, element_type, shape });
     }
 
+    /// Counts sizes that are kept like ops, so that memory is bounded as well. None for a tensor of too many dimensions.
+    fn pay_for(&mut self, sizes: &[AnyReg]) -> Option<()> {
+        self.ops = self.ops.checked_sub(sizes.len()).filter(|_| sizes.len() <= MAX_RANK)?;
+        Some(())
+    }
+
     /// `buffer_view.create(buffer, offset, length, element type, encoding, sizes...)`
     fn create(&mut self, operands: &[AnyReg], frame: &Frame) -> Option<Known> {
         let [_, _, _, element_type, _, sizes @ ..] = operands else { return None };
-        let element_type = frame.word(*element_type).filter(|_| sizes.len() <= MAX_RANK)?;
+        let element_type = frame.word(*element_type)?;
+        self.pay_for(sizes)?;
         let shape = sizes.iter().map(|size| frame.wide(*size)).collect();
         self.created.push(CheckedTensor { name: None, element_type, shape });
         Some(Known::Created(self.created.len() - 1))
