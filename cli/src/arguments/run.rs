@@ -31,6 +31,8 @@ Element types: i1, i2, i4, i8 to i64, si2 to si64, ui2 to ui64, f16, bf16, f32, 
 cf64 and cf128 (1+2i). Others are written as the hexadecimal bytes of each element.";
 
 /// Calls a function of a module and prints its results.
+///
+/// Names and values of flags are those of `iree-run-module`; `--list_devices` and `--list-devices` are the same.
 #[derive(Args, Debug)]
 #[command(after_help = const_format(), after_long_help = const_format())]
 pub struct RunCommand {

@@ -186,7 +186,7 @@ fn run(example: &Example, place: &Path) -> bool {
     if inputs(given).iter().any(|file| YOURS.contains(&file.as_str())) || given.starts_with("help") {
         return false;
     }
-    if !cfg!(target_os = "linux") && ["amdgpu", "--aql", "--gfx"].iter().any(|word| given.contains(word)) {
+    if !cfg!(target_os = "linux") && ["amdgpu", "trace ", "--gfx"].iter().any(|word| given.contains(word)) {
         skipped(
             Need::Platform("linux"),
             format_args!("`{given}` is about GPUs, whose agent reserves addresses as Linux does"),

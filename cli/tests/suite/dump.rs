@@ -132,3 +132,22 @@ fn ops_may_have_their_offsets() {
         [0000000F]  vm.global.store.i32 %i0, .rwdata[0]\n[00000016]  vm.return %i0\n}\n";
     assert_eq!(outcome.stdout, expected, "{}", outcome.stderr);
 }
+
+#[test]
+fn flags_of_the_reference_are_read_or_refused_by_name() {
+    let dump = |flags: &[&str]| vireo(&folder("../fixtures/models"), [&["dump", "state.vmfb"], flags].concat());
+    for form in ["flatbuffer-binary", "flatbuffer-json"] {
+        let outcome = dump(&[&format!("--output={form}")]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("UNIMPLEMENTED: the FlatBuffer of a module is not written"),
+            "{}",
+            outcome.stderr
+        );
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("flags");
+    std::fs::write(&path, "--output=metadata\n--pretty\n").unwrap();
+    let outcome = dump(&[&format!("--flagfile={}", path.display())]);
+    assert!(outcome.code == 0 && outcome.stdout.contains("Exports:"), "{}{}", outcome.stdout, outcome.stderr);
+}
