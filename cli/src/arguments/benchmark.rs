@@ -63,8 +63,8 @@ pub struct BenchmarkArguments {
     /// single dispatches.
     #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
     pub benchmark_time_unit: Option<TimeUnit>,
-    /// Compare the times with those of an earlier run, a report in JSON as --benchmark_out writes it, or with those of another module, whose
-    /// repetitions alternate with those of the program. Of several repetitions the median counts.
+    /// Compare the times with those of an earlier run, a report in JSON as --benchmark_out writes it, or with those of another module,
+    /// whose repetitions alternate with those of the program. Of several repetitions the median counts.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// What to add to the context of the report in JSON: `key=value,key=value`.
@@ -73,12 +73,13 @@ pub struct BenchmarkArguments {
     /// Colours of the table: `auto` as --color says, `true` or `false`.
     #[arg(long, default_value = "auto", value_name = "WHEN", value_parser = table_color)]
     pub benchmark_color: Color,
-    /// What to do with a result, as for `vireo run`, once before the measurement. Repeat it for each result, in order.
+    /// Destination of a result, as for `vireo run`, once before the measurement. Repeat it for each result, in order.
     #[arg(long, value_name = "WHERE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
     pub output: Vec<String>,
     /// An expected result, as for `vireo run`. A call is checked before the measurement; if it differs, nothing is measured. Repeat it for
     /// each result, in order.
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of), conflicts_with = "output")]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
+    #[arg(conflicts_with = "output")]
     pub expected_output: Vec<String>,
     /// Most elements of a tensor to print. Negative: all.
     #[arg(long, default_value_t = 1024, value_name = "COUNT", allow_hyphen_values = true)]
@@ -86,8 +87,8 @@ pub struct BenchmarkArguments {
     /// How results are compared with expected ones.
     #[command(flatten)]
     pub comparison: Comparison,
-    /// Add rows with percentiles of the time of a call, p50, p90 and p99. They come from a pass of its own after the measurement, in which calls
-    /// are timed one by one.
+    /// Add rows with percentiles of the time of a call, p50, p90 and p99. They come from a pass of its own after the measurement, in
+    /// which calls are timed one by one.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub percentiles: bool,
     /// Omit single repetitions from the report if there are several.

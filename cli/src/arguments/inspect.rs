@@ -31,7 +31,8 @@ pub struct DumpArguments {
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<Seconds>,
     /// Accepted as by the reference's tool: JSON is always indented.
-    #[arg(long, hide = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    #[arg(long, hide = true)]
+    #[arg(value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub pretty: bool,
     /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
     #[arg(long, conflicts_with_all = ["output", "format"])]

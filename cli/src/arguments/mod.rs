@@ -42,7 +42,8 @@ const LONG_VERSION: &str = include_str!(concat!(env!("OUT_DIR"), "/version.txt")
 
 /// Runs and inspects IREE programs (.vmfb files).
 #[derive(Debug, Parser)]
-#[command(name = "vireo", version, long_version = LONG_VERSION, about, after_help = examples::help(examples::ALL), arg_required_else_help = true, args_override_self = true)]
+#[command(name = "vireo", version, long_version = LONG_VERSION, about)]
+#[command(after_help = examples::help(examples::ALL), arg_required_else_help = true, args_override_self = true)]
 pub struct Arguments {
     /// The command.
     #[command(subcommand)]

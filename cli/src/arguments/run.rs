@@ -39,7 +39,7 @@ pub struct RunCommand {
     /// How results are written to stdout: as the reference's tool prints them, or as one JSON document.
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub format: Format,
-    /// What is run.
+    /// The function and its arguments.
     #[command(flatten)]
     pub run: RunArguments,
 }

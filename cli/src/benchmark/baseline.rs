@@ -1,5 +1,5 @@
-//! Comparison with an earlier run or another module, `--baseline=FILE`: reads a report in the JSON of Google Benchmark, or takes the times of the
-//! module, and prints how times have changed.
+//! Comparison with an earlier run or another module, `--baseline=FILE`: reads a report in the JSON of Google Benchmark, or takes the
+//! times of the module, and prints how times have changed.
 
 use std::path::Path;
 

@@ -16,7 +16,7 @@ use crate::values::Datum;
 use crate::values::compare::{self, Mismatch};
 use crate::values::output::{OutputFiles, check_outputs, write_outputs};
 
-/// What is to be done with the results of the only function that is measured.
+/// The expected results of the only function that is measured, and the files that its results go to.
 pub struct Checked {
     expected: Vec<Datum>,
     files: OutputFiles,

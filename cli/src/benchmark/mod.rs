@@ -259,7 +259,7 @@ struct Kernels {
     dispatches: Vec<DispatchStatistics>,
 }
 
-/// What was measured of a function.
+/// The measurements of a function.
 struct Measured {
     repetitions: Vec<Repetition>,
     /// Those of the other module.
@@ -272,8 +272,8 @@ struct Measured {
 /// Calls that are timed one by one at most.
 const MOST_SINGLE_CALLS: u64 = 10_000;
 
-/// Measures a function, and then once more, with its dispatches counted or calls timed one by one, if that is asked for. Repetitions alternate
-/// with those of the function `beside`, so that what disturbs the machine disturbs both.
+/// Measures a function, and then once more, with its dispatches counted or calls timed one by one, if that is asked for. Repetitions
+/// alternate with those of the function `beside`, so that what disturbs the machine disturbs both.
 fn measure(
     arguments: &BenchmarkArguments,
     session: &Session,

@@ -166,8 +166,8 @@ impl Program {
             let failure = Failure::new(Exit::LoadFailure, "cannot initialize the modules").because(status);
             if !self.model.policy().native_code && self.has_native_kernels() {
                 return failure.hint(
-                    "the policy of --untrusted is why: it allows no machine code, neither of processors nor of GPUs. Kernels have to be portable \
-                     bytecode: compile for the backend `vmvx`",
+                    "the policy of --untrusted is why: it allows no machine code, neither of processors nor of GPUs. Kernels have to be \
+                     portable bytecode: compile for the backend `vmvx`",
                 );
             }
             if is_for_others {

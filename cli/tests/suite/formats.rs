@@ -63,7 +63,7 @@ fn results_are_a_document_with_stable_keys() {
     let output = format!("--output=@{}", file.display());
     let outcome = fixtures(&["run", &abs, "--input=f32=-2", &output, "--format=json"]);
     let found = document(&outcome);
-    // What a file has the document has not.
+    // The document omits elements that a file has.
     assert_eq!((&found["results"][0]["count"], &found["results"][0]["values"]), (&json!(1), &json!([])));
     assert!(file.exists());
     let outcome = fixtures(&["run", &abs, "--input=f32=-2", "--expected_output=f32=3", "--format=json"]);

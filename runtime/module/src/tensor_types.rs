@@ -351,7 +351,7 @@ fn enter(frame: &mut Frame, convention: &Convention, arguments: &[Known]) -> Opt
     Some(())
 }
 
-/// What an op does to the registers: reads may move references out, and whatever is written is no longer known.
+/// Effects of an op on the registers: reads may move references out, and whatever is written is no longer known.
 struct Effects<'a> {
     decoded: &'a Decoded,
     frame: &'a mut Frame,
