@@ -13,7 +13,7 @@ use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gpu_code;
-use crate::run::{print, print_json};
+use crate::print::{print, print_json};
 use vireo::visible_text::visible;
 
 /// Bytes that are read as text at most.

@@ -15,7 +15,7 @@ use crate::engine::{open_archive, verify};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::parameters;
-use crate::run::{print_json, print_styled};
+use crate::print::{print_json, print_styled};
 use crate::styles::sections;
 use crate::time_limit;
 

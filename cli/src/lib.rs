@@ -25,6 +25,7 @@ mod observers;
 mod os_text;
 mod parameters;
 mod params;
+mod print;
 mod progress;
 mod reference_flags;
 mod run;
@@ -62,11 +63,11 @@ pub fn main() -> Exit {
             // All that the program had is gone by now.
             let specs = arguments.command.program().map_or(&[][..], |program| &program.device_allocator);
             if let Some(text) = allocators::leaks(specs) {
-                run::print_aside(&text);
+                print::print_aside(&text);
             }
             let found = sanitizer::finish(arguments.command.program());
             if let (Err(failure), Format::Json) = (&result, arguments.command.format()) {
-                run::print_failure_as_json(failure);
+                print::print_failure_as_json(failure);
             }
             let exit = finish(result, arguments.color);
             found.unwrap_or(exit)
@@ -97,11 +98,11 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Disasm(arguments) => assembly::disassemble(arguments),
         Command::Params(command) => params::params(command),
         Command::Devices(arguments) => devices::print_devices(arguments, color),
-        Command::Cpuinfo(arguments) => run::print(&mut io::stdout(), &cpu_info::cpu_info(arguments.format)),
+        Command::Cpuinfo(arguments) => print::print(&mut io::stdout(), &cpu_info::cpu_info(arguments.format)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);
-            run::print_styled(&mut io::stdout(), &String::from_utf8_lossy(&script))
+            print::print_styled(&mut io::stdout(), &String::from_utf8_lossy(&script))
         }
     }
 }

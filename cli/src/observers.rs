@@ -11,7 +11,7 @@ use vireo::hal::observe::{Observation, Trace, Validate};
 use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::print_aside;
+use crate::print::print_aside;
 use vireo::visible_text::visible;
 
 /// The devices with the observers that the flags ask for. A trace has what the program asked for, and what validation made of it.

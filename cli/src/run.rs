@@ -1,13 +1,12 @@
 //! `vireo run`: loads modules, calls one function, and prints, writes or checks its results.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use vireo::hal::ExecutionStatistics;
 use vireo::inference::{Signature, TensorType, ValueInfo, ValueType};
 use vireo::interp::Tier;
-use vireo::visible_text::{visible, visible_json, visible_lines};
+use vireo::visible_text::visible;
 
 use crate::arguments::{Format, ListingArguments, ProgramArguments, RunArguments};
 use crate::confine;
@@ -16,6 +15,7 @@ use crate::dispatch_trace::DispatchTrace;
 use crate::engine::{Linked, Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::print::{print, print_aside, print_json};
 use crate::statistics;
 use crate::tiers;
 use crate::values::compare::Mismatch;
@@ -271,41 +271,5 @@ fn output_exit(error: &ValueError) -> Exit {
     match error {
         ValueError::Output(_) | ValueError::OutputCount { .. } | ValueError::Append(_) => Exit::Usage,
         _ => Exit::RunFailure,
-    }
-}
-
-/// Writes `text` and flushes, so that output and messages keep their order. What comes from files has no lines of its own by now; no other
-/// character of theirs reaches the terminal either.
-pub fn print(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
-    print_styled(out, &visible_lines(text))
-}
-
-/// Whether stdout has a document already: there is one at most, so a later failure is told on stderr alone.
-static HAS_DOCUMENT: AtomicBool = AtomicBool::new(false);
-
-/// Writes a failure as a document, if there is none yet. The message on stderr is for people; that stdout is closed is not told twice.
-pub fn print_failure_as_json(failure: &Failure) {
-    if !HAS_DOCUMENT.load(Ordering::Relaxed) {
-        let _ = print_json(&mut io::stdout(), &format!("{:#}\n", json!({"error": failure.to_json()})));
-    }
-}
-
-/// As [`print`], for JSON.
-pub fn print_json(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
-    HAS_DOCUMENT.store(true, Ordering::Relaxed);
-    print_styled(out, &visible_json(text))
-}
-
-/// Writes `text` to stderr. It is a courtesy: a closed stderr must not turn a good run into a bad one.
-pub fn print_aside(text: &str) {
-    let _ = io::stderr().write_all(visible_lines(text).as_bytes());
-}
-
-/// As [`print`], for text with colours, whose other parts are escaped already.
-pub fn print_styled(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match written {
-        Ok(()) => Ok(Exit::Ok),
-        Err(error) => Err(Failure::new(Exit::RunFailure, "cannot write to stdout").because(error)),
     }
 }

@@ -32,7 +32,7 @@ pub fn leaves(buffer: &dyn Buffer, name: Option<&str>) {
 pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
     use std::fmt::Write as _;
 
-    use crate::run::print_aside;
+    use crate::print::print_aside;
     use std::io::{self, Write as _};
 
     let flags = &program?.devices.amdgpu;

@@ -9,7 +9,7 @@ use crate::arguments::TierChoice;
 use crate::engine::{Others, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::print_aside;
+use crate::print::print_aside;
 use crate::values::Datum;
 
 /// The tier of a choice; of both the one that runs first. If the program is traced it is the interpreter.

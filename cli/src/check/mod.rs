@@ -24,7 +24,7 @@ use crate::devices::flush_c_streams;
 use crate::engine::{Loader, Program};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{print, print_json, print_styled};
+use crate::print::{print, print_json, print_styled};
 use crate::tiers;
 use vireo::visible_text::visible;
 

@@ -21,7 +21,7 @@ use crate::arguments::{Color, DumpArguments, DumpOutput, Format, ModuleMode};
 use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{print, print_json, print_styled};
+use crate::print::{print, print_json, print_styled};
 use crate::styles::sections;
 use crate::suggest::did_you_mean;
 use crate::time_limit;

@@ -14,7 +14,7 @@ use vireo::io::{ParameterIndex, ParameterStorage};
 use crate::arguments::{Format, ParamsCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{print, print_json};
+use crate::print::{print, print_json};
 use vireo::visible_text::visible;
 
 /// Does what the flags say.

@@ -30,7 +30,6 @@ fn native_kernels_are_refused_with_what_to_do() {
     }
 }
 
-#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
 #[test]
 fn plugins_are_refused_before_they_are_loaded() {
     for (flag, what) in [("--driver_plugin", "driver library"), ("--executable_plugin", "executable plugin")] {
@@ -56,6 +55,7 @@ fn limits_can_be_set_by_themselves() {
     assert!(wrong.code == 2 && wrong.stderr.contains("expected seconds above zero"), "{}", wrong.stderr);
 }
 
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
 #[test]
 fn programs_for_gpus_are_refused_by_the_policy() {
     let flags = ["--device=amdgpu", "--amdgpu_agent=software", "--input=37x130xf32"];

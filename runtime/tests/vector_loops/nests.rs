@@ -146,8 +146,8 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// How many nests a test runs: `usual` ones in optimised builds, where CI runs these tests as well, and a sixth of them in others, which take
-/// ten times as long for each.
+/// How many nests a test runs: `usual` ones in optimised builds, where CI runs these tests as well, and a sixth of them in others, in
+/// which each takes ten times as long.
 fn nests(usual: u64) -> u64 {
     number("VIREO_NESTS", if cfg!(debug_assertions) { usual / 6 } else { usual })
 }

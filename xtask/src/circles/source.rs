@@ -22,7 +22,7 @@ struct Module {
     children: BTreeMap<String, usize>,
     /// The names of its items.
     items: BTreeSet<String>,
-    /// What names that it imports or re-exports stand for.
+    /// The paths of the names that it imports or re-exports.
     imports: BTreeMap<String, Names>,
     /// The modules of which it imports everything.
     globs: Vec<Names>,

@@ -109,8 +109,8 @@ fn check_operations(hal: &Hal, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Methods that generated traits have besides those of the spec: `recycle` of objects that programs refer to, `submit` of devices, and of wrappers `before`,
-/// `inner` and what begins with it.
+/// Methods that generated traits have besides those of the spec: `recycle` of objects that programs refer to, `submit` of devices, and of
+/// wrappers `before`, `inner` and what begins with it.
 fn check_reserved(hal: &Hal, diagnostics: &mut Diagnostics) {
     let reserved = |name: &str| matches!(name, "recycle" | "before" | "inner" | "submit") || name.starts_with("inner_");
     for object in hal.objects() {
