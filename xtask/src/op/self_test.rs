@@ -70,8 +70,9 @@ const KNOW_OPS: [&str; 8] = [
     "vireo-vmvx",
 ];
 
-/// The packages that ask for features of those that `soft` builds.
-const SAME_FEATURES: [&str; 2] = ["vireo-jit", "workspace-hack"];
+/// The flags of Cargo that ask for the features which the tests give to what `soft` builds.
+const SAME_FEATURES: [&str; 6] =
+    ["--package", "vireo-core", "--features", "vireo-core/jit", "--package", "workspace-hack"];
 
 /// Adds the ops to a copy, and runs the tests of all that knows of ops there. They are optimised, so this is also how the
 /// threaded dispatcher, which only such builds choose, is tested. With `soft`, what else has to be looked at in an optimised build is
@@ -122,7 +123,7 @@ pub fn self_test(soft: Option<&Path>) -> Result<(), Failure> {
         let folder = folder.to_string_lossy();
         soft.push(&folder);
         // With these the crates have the features that they have in the tests, so that they are not compiled once more.
-        SAME_FEATURES.iter().for_each(|package| soft.extend(["--package", package]));
+        soft.extend(SAME_FEATURES);
         run(&copy, &soft)?;
     }
     println!("added {} with {} changed files, all of them in spec/ or recorded", mnemonics.join(", "), changed.len());
