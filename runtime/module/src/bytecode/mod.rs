@@ -10,7 +10,10 @@
 
 mod decoded;
 mod disasm;
+mod entry;
 mod error;
+mod evidence;
+mod function_info;
 mod liveness;
 mod marshal;
 mod operands;
@@ -26,16 +29,18 @@ pub use crate::generated::vm::opcode;
 pub use decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
 pub use disasm::{Names, Printer, RegisterValues, disassemble, disassemble_op, disassemble_op_with_values};
 pub use error::VerifyError;
+pub use evidence::PlacementEvidence;
+pub use function_info::{FunctionInfo, ModuleInfo};
 pub use liveness::Liveness;
 pub use marshal::{Marshal, Passing, Word};
 pub use operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
 };
-pub use placement::{Placement, PlacementEvidence, Rules};
+pub use placement::{Placement, Rules};
 pub(crate) use reader::Reader;
 pub use verifier::nameable;
-pub use verifier::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+pub use verifier::{VerifiedFunction, verify_function};
 pub use visit::{CallForm, OperandVisitor};
 
 /// The single steps of [`verify_function`], for benchmarks; not part of the interface.

@@ -8,11 +8,11 @@
 
 use super::decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
 use super::error::VerifyError;
+use super::function_info::FunctionInfo;
 use super::operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
 };
-use super::verifier::FunctionInfo;
 use crate::generated::vm::decode;
 use crate::generated::vm::opcode::{self, BytecodeVersion, IMPORT_BIT, MOVE_BIT, REF_BIT};
 

@@ -11,13 +11,15 @@ use std::cell::Cell;
 use smallvec::SmallVec;
 
 use super::decoded::{CallSite, Callee, Decoded};
+use super::entry;
 use super::error::VerifyError;
+use super::function_info::{FunctionInfo, ModuleInfo};
 use super::liveness::{CallKinds, Liveness};
 use super::marshal::Marshal;
 use super::operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
 };
-use super::placement::{self, Placement, Rules};
+use super::placement::{self, Placement};
 use super::reader;
 use super::visit::{CallForm, OperandVisitor};
 use crate::convention::{Argument, Convention, Kind};
@@ -33,49 +35,6 @@ const MAX_REFS: u32 = opcode::MOVE_BIT as u32;
 /// banks up like this, and its assembler declares too few for arguments that the code does not name.
 pub fn nameable(declared: u32) -> u32 {
     declared.max(1).next_power_of_two()
-}
-
-/// The declaration of a function in its module.
-#[derive(Clone, Copy, Debug)]
-pub struct FunctionInfo<'a> {
-    /// Its ordinal, for errors.
-    pub ordinal: u32,
-    /// Its calling convention.
-    pub convention: &'a Convention,
-    /// Number of 32-bit slots of its frame.
-    pub slots: u32,
-    /// Number of reference registers of its frame.
-    pub refs: u32,
-    /// Number of its blocks.
-    pub blocks: u32,
-    /// The feature bits that it declares.
-    pub features: u32,
-    /// The rules of its module.
-    pub rules: Rules,
-}
-
-impl FunctionInfo<'_> {
-    /// An error of the declaration, not of an op.
-    fn error(&self, message: String) -> VerifyError {
-        VerifyError { function: self.ordinal, offset: 0, message }
-    }
-}
-
-/// The tables of a module that a function may refer to.
-#[derive(Clone, Copy, Debug)]
-pub struct ModuleInfo<'a> {
-    /// Bytes of value globals.
-    pub global_bytes: u64,
-    /// Number of ref globals.
-    pub global_refs: u32,
-    /// Number of entries of the type table.
-    pub types: u32,
-    /// Number of rodata segments.
-    pub rodata: u32,
-    /// The conventions of the imports, by ordinal.
-    pub imports: &'a [Convention],
-    /// The conventions of the functions, by ordinal.
-    pub functions: &'a [Convention],
 }
 
 /// A function that has been verified. Only [`verify_function`] makes one.
@@ -145,7 +104,7 @@ pub fn verify_function(
 ) -> Result<VerifiedFunction, VerifyError> {
     let frame = check_frame(function).map_err(|message| function.error(message))?;
     let mut decoded = decode(bytes, function)?;
-    placement::enter(&mut decoded, function);
+    entry::enter(&mut decoded, function);
     let FrameFacts { slots, refs, liveness, reads_unwritten } = check(&decoded, function, module, frame)?;
     let convention = function.convention.clone();
     let marshals = decoded.calls.iter().map(|site| match site.callee {
