@@ -23,7 +23,8 @@ pub fn circles_of_crates() -> Result<(), Failure> {
     let found = found().map_err(Failure::Wrong)?;
     for (name, circles) in &found {
         for circle in circles {
-            println!("{name}: {} modules use each other: {}", circle.len(), circle.join(" "));
+            println!("{name}: {} modules use each other:", circle.len());
+            circle.iter().for_each(|module| println!("  {module}"));
         }
     }
     let more = excess(&found, &left().map_err(Failure::Wrong)?);
@@ -44,14 +45,20 @@ fn count(circles: &[Vec<String>]) -> usize {
     circles.iter().map(Vec::len).sum()
 }
 
-/// The circles of each crate, by its folder.
+/// The circles of each crate, by its folder: each module with those of its circle that it uses.
 fn found() -> Result<BTreeMap<String, Vec<Vec<String>>>, String> {
     let mut found = BTreeMap::new();
     for root in roots() {
         let name = root.parent().unwrap_or(&root).strip_prefix(workspace()).unwrap_or(&root).display().to_string();
         let of_crate = Crate::read(&root)?;
-        let circles = circles(&of_crate.uses());
-        let named = circles.into_iter().map(|circle| circle.into_iter().map(|module| of_crate.name(module)).collect());
+        let uses = of_crate.uses();
+        let named = circles(&uses).into_iter().map(|circle| {
+            let of_circle = |module: &usize| {
+                let names = uses[*module].iter().filter(|used| circle.contains(used)).map(|used| of_crate.name(*used));
+                format!("{} uses {}", of_crate.name(*module), names.collect::<Vec<_>>().join(" "))
+            };
+            circle.iter().map(of_circle).collect()
+        });
         found.insert(name, named.collect());
     }
     Ok(found)
@@ -89,7 +96,7 @@ fn excess(found: &BTreeMap<String, Vec<Vec<String>>>, left: &BTreeMap<String, us
     for (name, circles) in found {
         let most = left.get(name).copied().unwrap_or(0);
         if count(circles) > most {
-            circles.iter().for_each(|circle| text += &format!("{name}: {}\n", circle.join(" ")));
+            circles.iter().flatten().for_each(|module| text += &format!("{name}: {module}\n"));
             let number = count(circles);
             text += &format!(
                 "{number} modules of {name} use each other in circles, where {most} are left: let one of them not know the other\n"
