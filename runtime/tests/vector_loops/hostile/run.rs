@@ -242,6 +242,13 @@ impl Runner {
         let last = &mut self.contents[at][(REGIONS - 1) * REGION..];
         for number in last.chunks_exact_mut(8).take(16) {
             let value = if random.below(40) == 0 { wild(random) } else { log_uniform(random, 5) };
+            // Floats may be loaded from there as well.
+            let is_nan = match program.flavour {
+                Flavour::Integers => false,
+                Flavour::F32 => [value as u32, (value >> 32) as u32].iter().any(|half| f32::from_bits(*half).is_nan()),
+                Flavour::F64 => f64::from_bits(value).is_nan(),
+            };
+            let value = if is_nan { value % 64 } else { value };
             number.copy_from_slice(&value.to_le_bytes());
         }
         let whole = |region| View { region, offset: 0, length: REGION, is_mutable: true };
