@@ -474,7 +474,7 @@ impl Device for AmdDevice {
                 self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
             }
             QueueOperation::Copy { source_buffer, source_offset, target_buffer, target_offset, length, flags: _ } => {
-                // What is left of the source, if the length does not say more.
+                // The rest of the source, if the length does not say more.
                 let length = match check_range(source_buffer.byte_length(), source_offset, length) {
                     Ok(length) => length,
                     Err(status) => return refuse(signal, status),

@@ -12,84 +12,42 @@
 //! and `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which `shuttle::replay` takes.
 
 mod hardware;
+#[path = "../../../tests/support/model.rs"]
+mod harness;
 mod plan;
 mod queue;
 #[path = "../../src/semaphore.rs"]
 mod semaphore;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
-use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use vireo_core::{limits, status};
 use vireo_hal as hal;
 
 use queue::rules::{Rule, set_broken};
 
-/// More steps than an execution takes that ends: without an end of its own it is a hang.
-const MAX_STEPS: usize = 100_000;
-
-fn run(scheduler: impl Scheduler + 'static, persistence: FailurePersistence) {
-    let mut config = Config::new();
-    config.max_steps = MaxSteps::FailAfter(MAX_STEPS);
-    config.failure_persistence = persistence;
-    config.stack_size = 1 << 17;
-    Runner::new(scheduler, config).run(plan::execute);
-}
-
-/// A number of the environment.
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
-
 #[test]
 fn queues_hang_in_no_schedule() {
-    let schedules = number("VIREO_SCHEDULES").unwrap_or(2000) as usize;
-    let seed = number("VIREO_SCHEDULE_SEED").unwrap_or(1);
     set_broken(None);
-    // At random, and with few preemptions at bad places.
-    run(RandomScheduler::new_from_seed(seed, schedules - schedules / 2), FailurePersistence::Print);
-    run(PctScheduler::new_from_seed(seed, 3, schedules / 2), FailurePersistence::Print);
+    harness::explore(2000, plan::execute);
 }
 
 #[test]
 fn each_rule_that_is_broken_is_found() {
-    const RULES: [Rule; 12] = [
-        Rule::SignalsDoNotSubmit,
-        Rule::EntriesOwnWaits,
-        Rule::LimitsEndBackPressure,
-        Rule::CutsKeepEpochs,
-        Rule::PacketsStopFirst,
-        Rule::FailureEndsTheLine,
-        Rule::FailureReleasesOthers,
-        Rule::OutcomesOfWaitsCount,
-        Rule::HoldsKeepThreads,
-        Rule::PanicsAreCaught,
-        Rule::DriverThreadsDoNotWait,
-        Rule::FeederTakesOver,
-    ];
-    // With this one all of them are found soon.
-    let seed = number("VIREO_SCHEDULE_SEED").unwrap_or(4);
-    let most = number("VIREO_MUTANT_SCHEDULES").unwrap_or(30_000) as usize;
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let mut missed = Vec::new();
-    for rule in RULES {
-        set_broken(Some(rule));
-        let found = catch_unwind(AssertUnwindSafe(|| {
-            run(RandomScheduler::new_from_seed(seed, most), FailurePersistence::None)
-        }));
-        let executions = plan::executions();
-        match found {
-            Ok(()) => missed.push(rule),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
-                println!("{rule:?}: found by execution {executions}: {}", text.lines().next().unwrap_or_default());
-            }
-        }
-    }
-    set_broken(None);
-    std::panic::set_hook(hook);
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    harness::find_broken(
+        &[
+            Rule::SignalsDoNotSubmit,
+            Rule::EntriesOwnWaits,
+            Rule::LimitsEndBackPressure,
+            Rule::CutsKeepEpochs,
+            Rule::PacketsStopFirst,
+            Rule::FailureEndsTheLine,
+            Rule::FailureReleasesOthers,
+            Rule::OutcomesOfWaitsCount,
+            Rule::HoldsKeepThreads,
+            Rule::PanicsAreCaught,
+            Rule::DriverThreadsDoNotWait,
+            Rule::FeederTakesOver,
+        ],
+        set_broken,
+        plan::execute,
+    );
 }

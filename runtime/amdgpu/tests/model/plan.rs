@@ -1,6 +1,5 @@
 //! A random plan of operations, run once ([`execute`]).
 
-use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
@@ -18,15 +17,6 @@ use crate::queue::HostWorkers;
 use crate::queue::core::{Core, Owner, Payload, Request, SubmissionPoint};
 use crate::semaphore::AmdSemaphore;
 use crate::status::{Result, Status};
-
-std::thread_local! {
-    static EXECUTIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// How many executions began since the last call.
-pub fn executions() -> usize {
-    EXECUTIONS.take()
-}
 
 /// The waits of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +115,6 @@ fn submit_and_wait(core: &Arc<Core<ModelQueue>>, operation: Arc<Operation>, scop
 
 /// Makes a plan and runs it.
 pub fn execute() {
-    EXECUTIONS.set(EXECUTIONS.get() + 1);
     let mut rng = shuttle::rand::thread_rng();
     let world = Arc::new(World::default());
     let has_faults = rng.gen_bool(0.6);

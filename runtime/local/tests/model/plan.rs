@@ -22,18 +22,9 @@ use crate::task::options::TaskOptions;
 use crate::task::topology::{Group, Topology};
 use crate::task::{Executor, TiledWork};
 
-std::thread_local! {
-    static EXECUTIONS: Cell<usize> = const { Cell::new(0) };
-}
-
 thread_local! {
     /// Whether the thread completes an operation.
     static COMPLETES: Cell<bool> = Cell::new(false);
-}
-
-/// How many executions began since the last call.
-pub(crate) fn executions() -> usize {
-    EXECUTIONS.take()
 }
 
 /// The waits of an operation.
@@ -277,7 +268,6 @@ fn new_queue(workers: usize, spins: bool) -> Arc<Queue> {
 
 /// Makes a plan and runs it.
 pub(crate) fn execute() {
-    EXECUTIONS.set(EXECUTIONS.get() + 1);
     let mut rng = shuttle::rand::thread_rng();
     let has_faults = rng.gen_bool(0.6);
     let [fails, panics, starts, of_gates] = [(); 4].map(|()| has_faults && rng.gen_bool(0.4));
