@@ -3,7 +3,7 @@
 //!
 //! The damage is deterministic: bit flips, bytes and words set to telling values, cuts, shifts, and pieces of other modules, aimed at
 //! the FlatBuffer and at the code most of the time. `VIREO_MUTANT=17` runs one mutant alone and tells about it,
-//! `VIREO_MUTANTS=100000` runs that many.
+//! `VIREO_MUTANTS=100000` runs that many, `VIREO_FIRST=5000` begins at that number.
 //!
 //! Files run under `SecurityPolicy::untrusted` with less of everything; one that takes much longer than its limits fails the test.
 //! `VIREO_MUTANTS=1000000 cargo test --release -p vireo-runtime --test mutants` takes a while.
@@ -15,6 +15,7 @@ mod exercise;
 #[path = "support/texts.rs"]
 mod texts;
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -50,8 +51,8 @@ impl Random {
 struct Fixture {
     name: String,
     bytes: Vec<u8>,
-    flatbuffer: std::ops::Range<usize>,
-    code: std::ops::Range<usize>,
+    flatbuffer: Range<usize>,
+    code: Range<usize>,
 }
 
 /// The files of `fixtures/` with this extension.
@@ -132,10 +133,14 @@ fn mutate(fixture: &Fixture, others: &[Fixture], random: &mut Random) -> Vec<u8>
     bytes
 }
 
-/// How many mutants there are, and the only one that is asked for, if there is one.
-fn numbers() -> (u64, Option<u64>) {
-    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
-    (number("VIREO_MUTANTS").unwrap_or(MUTANTS), number("VIREO_MUTANT"))
+/// The numbers of the mutants that run, and whether one alone was asked for.
+fn numbers() -> (Range<u64>, bool) {
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+    let first = number("VIREO_FIRST").unwrap_or(0);
+    match number("VIREO_MUTANT") {
+        Some(only) => (only..only + 1, true),
+        None => (first..first + number("VIREO_MUTANTS").unwrap_or(MUTANTS), false),
+    }
 }
 
 /// Each mutant has its own random numbers, so that one can be run without the others.
@@ -145,10 +150,11 @@ fn random(number: u64) -> Random {
 
 /// Damages fixtures and runs what comes of it.
 fn run(fixtures: &[Fixture], exercise: impl Fn(&[u8]) -> Outcome) {
-    let (total, only) = numbers();
+    let (numbers, only) = numbers();
+    let total = numbers.end - numbers.start;
     let (mut loaded, mut calls, mut returned, mut slowest) = (0, 0, 0, (Duration::ZERO, 0));
     let begin = Instant::now();
-    for number in only.map_or(0..total, |number| number..number + 1) {
+    for number in numbers {
         let mut random = random(number);
         let fixture = &fixtures[number as usize % fixtures.len()];
         let bytes = mutate(fixture, fixtures, &mut random);
@@ -158,7 +164,7 @@ fn run(fixtures: &[Fixture], exercise: impl Fn(&[u8]) -> Outcome) {
         let elapsed = start.elapsed();
         assert!(elapsed < MOST_TIME, "mutant {number} of {} took {elapsed:?}", fixture.name);
         slowest = slowest.max((elapsed, number));
-        if only.is_some() {
+        if only {
             let result = Module::from_bytes(&bytes).map(drop).map_err(|status: Status| status.to_string());
             println!("mutant {number} of {}: {result:?} after {elapsed:?}", fixture.name);
         }
@@ -171,8 +177,7 @@ fn run(fixtures: &[Fixture], exercise: impl Fn(&[u8]) -> Outcome) {
     println!("the slowest, {}, took {:?}", slowest.1, slowest.0);
     // The damage must be such that both ways are taken often, or this test shows nothing.
     assert!(
-        only.is_some()
-            || (loaded as u64 > total / 10 && (loaded as u64) < total / 10 * 9 && returned as u64 > total / 10),
+        only || (loaded as u64 > total / 10 && (loaded as u64) < total / 10 * 9 && returned as u64 > total / 10),
         "{loaded} load, {returned} return"
     );
 }
@@ -242,13 +247,14 @@ fn damaged_texts_are_refused_or_come_out_as_they_went_in() {
     let texts: Vec<String> = paths("vmasm").iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let texts: Vec<Vec<&str>> = texts.iter().map(|text| text.lines().collect()).collect();
     let all: Vec<&str> = texts.concat();
-    let (total, only) = numbers();
+    let (numbers, only) = numbers();
+    let total = numbers.end - numbers.start;
     let mut assembled = 0;
-    for number in only.map_or(0..total, |number| number..number + 1) {
+    for number in numbers {
         let text = mutate_text(&texts[number as usize % texts.len()], &all, &mut random(number));
         let outcome = catch_unwind(|| texts::round_trip(&text));
         assembled += u64::from(outcome.unwrap_or_else(|_| panic!("text {number} panicked:\n{text}")));
     }
     println!("{assembled} of {total} are assembled");
-    assert!(only.is_some() || (assembled > total / 20 && assembled < total / 20 * 19), "{assembled} are assembled");
+    assert!(only || (assembled > total / 20 && assembled < total / 20 * 19), "{assembled} are assembled");
 }
