@@ -8,10 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::buffer::Subspan;
 use crate::status::Result;
-use crate::transfer::check_range;
-use crate::transient::TransientBuffer;
 use crate::{Buffer, HeapBuffer, MappingMode, MemoryAccess};
 
 /// How kernels use memory. Programs do not say which bindings a kernel reads and which it writes, so access is not checked here; kernels in
@@ -39,33 +36,22 @@ unsafe impl Send for Bindings<'_> {}
 unsafe impl Sync for Bindings<'_> {}
 
 impl<'a> Bindings<'a> {
-    /// Adds a range of a buffer.
+    /// Adds a range of memory of the host's heap, which `'a` borrows, so that it needs no owner.
     ///
     /// # Errors
-    /// `OUT_OF_RANGE` if the range is not within the buffer, and other failures of mapping it.
+    /// `OUT_OF_RANGE` if the range is not within the buffer.
     #[inline(always)]
-    pub fn bind(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
-        let any: &dyn Any = buffer;
-        // Memory that stays as long as the buffer needs no owner.
-        let resident = match any.downcast_ref::<TransientBuffer>() {
-            Some(transient) => transient.resident(),
-            None => any.downcast_ref::<HeapBuffer>(),
-        };
-        let Some(heap) = resident else { return self.bind_other(buffer, offset, length) };
-        let (data, length) = heap.range(MODE, ACCESS, offset, length)?;
-        self.push(data.as_ptr().cast(), length, heap.is_writable_by_kernels());
+    pub fn bind_heap(&mut self, buffer: &'a HeapBuffer, offset: u64, length: u64) -> Result<()> {
+        let (data, length) = buffer.range(MODE, ACCESS, offset, length)?;
+        self.push(data.as_ptr().cast(), length, buffer.is_writable_by_kernels());
         Ok(())
     }
 
-    /// Adds a range of a subspan, or of a buffer that has to be mapped.
-    fn bind_other(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
-        let any: &dyn Any = buffer;
-        if let Some(subspan) = any.downcast_ref::<Subspan>() {
-            let length = check_range(subspan.byte_length(), offset, length)?;
-            let (allocation, start) = subspan.allocation_and_offset();
-            // The subspan is within its allocation, so the sum is too.
-            return self.bind(allocation, start + offset, length);
-        }
+    /// Adds a range of a buffer that has to be mapped. The mapping's owner stays with the bindings.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the range is not within the buffer, and other failures of mapping it.
+    pub fn bind_mapped(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
         let mapping = buffer.map_range(MODE, ACCESS, offset, length)?;
         self.owners.push(mapping.owner);
         let writable = buffer.allowed_access().contains(MemoryAccess::WRITE);

@@ -10,6 +10,7 @@ use super::recording::{Command, Dispatch, LocalCommandProgram, Step};
 use crate::hal::deferred::{ResolvedRange, resolve};
 use crate::hal::host_kernels::{Arguments, Bindings, FloatState, Grid, KernelTiming, WorkgroupMemory};
 use crate::hal::transfer::check_range;
+use crate::hal::transient::bind;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
 use crate::limits::Limits;
 use crate::limits::scope::{self, Scope};
@@ -340,7 +341,7 @@ impl<'p> Execution<'p> {
     fn bind<'a>(&'a self, dispatch: &Dispatch, table: &'a [BufferBinding], bindings: &mut Bindings<'a>) -> Result<()> {
         for binding in &self.0.bindings()[dispatch.bindings.clone()] {
             let ResolvedRange { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
-            bindings.bind(&**buffer, offset, length)?;
+            bind(bindings, &**buffer, offset, length)?;
         }
         Ok(())
     }
