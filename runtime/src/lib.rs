@@ -223,15 +223,19 @@ pub mod hal {
     pub use vireo_hal::traits::*;
     pub use vireo_hal::types::*;
     pub use vireo_hal::{
-        AllocationLedger, AllocatorRef, AllocatorSpec, AvailableDevice, BitPacker, BufferRefObject, BufferView,
-        BufferViewRef, CachePool, CachePoolSpec, CacheStatistics, CachingAllocator, ChannelRef, CommandBufferRef,
-        DebugAllocator, DeviceRef, DeviceUri, DispatchStatistics, DriverFactory, DriverInfo, DriverRegistry,
-        ElementValue, ExecutableCacheRef, ExecutableFormat, ExecutableRef, ExecutionStatistics, ExecutionTrace, Fence,
-        FenceRef, FileRef, Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, LiveAllocation, MultiWait,
-        OperationCount, Progress, QueryCategory, QueryKey, QueueOperation, SemaphoreRef, ShapeAndType, Subspan,
-        Timepoints, VmType, buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write,
-        check_range, executable_library, executable_plugin, format_elements, format_view, kernel_functions, observe,
-        pool, report_count, require_access, require_usage, subspan, vmvx_format, wait_all, wait_any, wrap_allocator,
+        AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef, ChannelRef,
+        CommandBufferRef, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
+        ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator,
+        HeapBuffer, HostElement, HostSemaphore, MultiWait, Progress, QueryCategory, QueryKey, QueueOperation,
+        SemaphoreRef, ShapeAndType, Subspan, Timepoints, VmType, buffer_copy, buffer_fill, buffer_from_bytes,
+        buffer_read, buffer_to_vec, buffer_write, check_range, executable_library, executable_plugin, format_elements,
+        format_view, kernel_functions, pool, report_count, require_access, require_usage, subspan, vmvx_format,
+        wait_all, wait_any,
+    };
+    pub use vireo_hal_observe::{
+        AllocationLedger, AllocatorSpec, CachePool, CachePoolSpec, CacheStatistics, CachingAllocator, DebugAllocator,
+        DispatchStatistics, ExecutionStatistics, ExecutionTrace, LiveAllocation, OperationCount, observe,
+        wrap_allocator,
     };
     #[cfg(feature = "amdgpu")]
     #[doc(hidden)]

@@ -5,10 +5,10 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::accounting::Accounted;
+use super::allocation_state::{AllocationState, allocation_methods};
 use super::recycle::{self, MAX_FREE, Uninit, free_list};
 use super::transfer::{check_range, require_access, require_usage};
 use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
@@ -93,104 +93,6 @@ impl KernelMemory {
         Ok(())
     }
 }
-
-/// The properties of a buffer that is an allocation of its own, and how many holders preserve it.
-pub(super) struct AllocationState {
-    pub(super) length: u64,
-    pub(super) memory_type: MemoryType,
-    pub(super) access: MemoryAccess,
-    pub(super) usage: BufferUsage,
-    holders: AtomicU32,
-}
-
-impl AllocationState {
-    /// The state of a new buffer, which has one holder.
-    pub(super) fn new(
-        length: u64,
-        memory_type: MemoryType,
-        access: MemoryAccess,
-        usage: BufferUsage,
-    ) -> AllocationState {
-        AllocationState { length, memory_type, access, usage, holders: AtomicU32::new(1) }
-    }
-
-    pub(super) fn preserve(&self) {
-        self.holders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Removes a holder; true if it was the last. More discards than there were holders change nothing.
-    pub(super) fn discard(&self) -> bool {
-        self.holders
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
-            .is_ok_and(|before| before == 1)
-    }
-
-    pub(super) fn is_terminal(&self) -> bool {
-        self.holders.load(Ordering::Acquire) == 1
-    }
-}
-
-/// Implements the methods of [`Buffer`] that only describe an allocation, with the [`AllocationState`] in the field `state`.
-macro_rules! state_methods {
-    () => {
-        fn allocation(&self) -> Option<std::sync::Arc<dyn $crate::Buffer>> {
-            None
-        }
-
-        fn byte_offset(&self) -> u64 {
-            0
-        }
-
-        fn byte_length(&self) -> u64 {
-            self.state.length
-        }
-
-        fn memory_type(&self) -> $crate::MemoryType {
-            self.state.memory_type
-        }
-
-        fn allowed_access(&self) -> $crate::MemoryAccess {
-            self.state.access
-        }
-
-        fn allowed_usage(&self) -> $crate::BufferUsage {
-            self.state.usage
-        }
-
-        fn preserve(&self) {
-            self.state.preserve();
-        }
-
-        fn discard(&self) -> bool {
-            self.state.discard()
-        }
-
-        fn is_terminal(&self) -> bool {
-            self.state.is_terminal()
-        }
-    };
-}
-
-/// As [`state_methods`], and those of memory that has the length of the buffer and needs no flush.
-macro_rules! allocation_methods {
-    () => {
-        $crate::buffer::state_methods!();
-
-        fn allocation_size(&self) -> u64 {
-            self.state.length
-        }
-
-        fn invalidate_range(&self, offset: u64, length: u64) -> $crate::status::Result<()> {
-            $crate::transfer::check_range(self.state.length, offset, length).map(drop)
-        }
-
-        fn flush_range(&self, offset: u64, length: u64) -> $crate::status::Result<()> {
-            $crate::transfer::check_range(self.state.length, offset, length).map(drop)
-        }
-    };
-}
-
-pub(super) use {allocation_methods, state_methods};
 
 /// A buffer in memory that the host reaches by plain loads and stores.
 pub struct HeapBuffer {

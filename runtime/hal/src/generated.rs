@@ -41,41 +41,6 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/forward.rs"));
     }
 
-    /// Calls of objects as values.
-    pub mod calls {
-        use crate::Status;
-        use crate::observe::text::{Show, Text};
-
-        include!(concat!(env!("OUT_DIR"), "/hal/calls.rs"));
-    }
-
-    /// The rules that callers of objects must keep.
-    mod checks {
-        use crate::Result;
-        use crate::observe::validate::checks::{Checks, Needs};
-
-        include!(concat!(env!("OUT_DIR"), "/hal/checks.rs"));
-    }
-
-    /// Wrappers that report calls to an observer.
-    pub mod observe {
-        use crate::observe::failure::fail_operation;
-        use crate::observe::objects::{Exchange, Known, Side, Table, Wrapped};
-        use crate::observe::{Observation, Observed};
-        use crate::{Forward, Result, Status};
-
-        include!(concat!(env!("OUT_DIR"), "/hal/observe.rs"));
-    }
-
-    /// Calls of objects as values that own their arguments.
-    pub mod records {
-        use crate::Status;
-        use crate::observe::ObjectId;
-        use crate::observe::record::{Keep, Keeper, RecordedBuffer, Unseen, Visit, Visitor};
-
-        include!(concat!(env!("OUT_DIR"), "/hal/records.rs"));
-    }
-
     /// The interface between kernel libraries and the runtime.
     pub mod executable_library {
         use crate::bit_set::bit_set;

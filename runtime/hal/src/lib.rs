@@ -3,8 +3,8 @@
 //!
 //! The traits and the types they exchange are generated from `spec/hal/`. The rest is what drivers share: buffer views, fences, timelines,
 //! transfers through mappings, memory [`pool`]s, [`transient`] buffers, free lists ([`recycle`]), [`deferred`] command buffers, [`queue`]s,
-//! kernels that run on the host ([`host_kernels`]), the [`registry`] of drivers, security policies ([`policy`]), wrappers of objects
-//! ([`forward`]) and observers of devices ([`observe`]). It contains no driver.
+//! kernels that run on the host ([`host_kernels`]), the [`registry`] of drivers, security policies ([`policy`]) and wrappers of
+//! objects ([`forward`]). It contains no driver, and no observer of devices.
 //!
 //! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
 //! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
@@ -15,8 +15,8 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod accounting;
+pub mod allocation_state;
 mod allocator;
-mod allocators;
 pub mod bit_set;
 pub mod buffer;
 mod buffer_view;
@@ -25,7 +25,6 @@ pub mod device_times;
 mod element_type;
 mod element_value;
 mod exclusive;
-mod execution_trace;
 mod fence;
 mod format;
 pub mod forward;
@@ -36,7 +35,6 @@ pub mod host_file;
 pub mod host_kernels;
 mod multi_wait;
 pub mod narrow_float;
-pub mod observe;
 pub mod policy;
 pub mod pool;
 mod progress;
@@ -44,26 +42,20 @@ pub mod queue;
 pub mod recycle;
 pub mod registry;
 pub mod semaphore;
-mod statistics;
 pub mod timepoints;
 pub mod transfer;
 pub mod transient;
 
 use vireo_core::status::{Result, Status};
-use vireo_core::{blocking, byte_size, heap_bytes, limits, number_text, pages, release, status, visible_text};
+use vireo_core::{blocking, heap_bytes, limits, number_text, pages, release, status, visible_text};
 use vireo_vm as vm;
 
 pub use allocator::HeapAllocator;
-pub use allocators::{
-    AllocationLedger, AllocatorSpec, CachePool, CachePoolSpec, CacheStatistics, CachingAllocator, DebugAllocator,
-    LiveAllocation, wrap_allocator,
-};
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::{BufferView, BufferViewRef, ShapeAndType, dense_byte_length};
 pub use device_times::{DeviceTimes, DispatchTime, SubmissionTime, TimesObserver};
 pub use element_value::{BitPacker, ElementValue};
 pub use exclusive::{ExclusiveBytes, overwrite_exclusive};
-pub use execution_trace::ExecutionTrace;
 pub use fence::{Fence, Timepoints};
 pub use format::{format_elements, format_view};
 pub use forward::Forward;
@@ -86,7 +78,6 @@ pub use policy::SecurityPolicy;
 pub use progress::{Progress, report_count};
 pub use registry::{AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry};
 pub use semaphore::HostSemaphore;
-pub use statistics::{DispatchStatistics, ExecutionStatistics, OperationCount};
 pub use transfer::{
     buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
     require_usage,

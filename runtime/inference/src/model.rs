@@ -16,8 +16,9 @@ use vireo_hal::host_kernels::ImportProvider;
 #[cfg(feature = "local")]
 use vireo_hal::host_kernels::ImportProviders;
 #[cfg(feature = "local")]
-use vireo_hal::{Allocator, DriverRegistry, wrap_allocator};
+use vireo_hal::{Allocator, DriverRegistry};
 use vireo_hal::{Device, ParameterProvider, SecurityPolicy};
+use vireo_hal_observe::wrap_allocator;
 use vireo_module::vmfb::is_for_callers;
 use vireo_modules::hal::{HalModule, TraceSink as TensorSink, trace_to, trace_to_stderr};
 use vireo_modules::hal_inline::HalInlineModule;
@@ -248,7 +249,7 @@ impl ModelBuilder {
     }
 
     /// Puts an allocator over that of each device that is named by its URI, which `wrap` gets; a later one is put over the earlier ones.
-    /// Devices that exist have allocators of their own, over which [`wrap_allocator`](vireo_hal::wrap_allocator) puts another one.
+    /// Devices that exist have allocators of their own, over which [`wrap_allocator`](vireo_hal_observe::wrap_allocator) puts another one.
     ///
     /// ```
     /// use vireo::hal::AllocatorSpec;

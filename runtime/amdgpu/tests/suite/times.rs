@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use vireo_amdgpu::device::DeviceOptions;
 use vireo_hal::{
-    BufferRef, Device, DispatchConfig, DispatchFlags, DispatchTime, ExecutableFunction, ExecuteFlags,
-    ExecutionStatistics, MemoryType, QueueAffinity, SubmissionTime, TimesObserver,
+    BufferRef, Device, DispatchConfig, DispatchFlags, DispatchTime, ExecutableFunction, ExecuteFlags, MemoryType,
+    QueueAffinity, SubmissionTime, TimesObserver,
 };
+use vireo_hal_observe::ExecutionStatistics;
 
 use super::support::{ADD, Machine, TestDevice, at, queue, wait, whole};
 

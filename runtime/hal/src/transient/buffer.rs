@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::accounting::Accounted;
+use crate::allocation_state::{AllocationState, allocation_methods};
 use crate::allocator::HEAP_BUFFER_ALIGNMENT;
-use crate::buffer::{AllocationState, allocation_methods};
 use crate::pool::Reservation;
 use crate::pool::block_cache::{Block, BlockCache};
 use crate::recycle::{Unshared, free_list};

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use super::{RecordedBuffer, Unseen};
-use crate::Status;
 use crate::observe::ObjectId;
+use crate::status::Status;
 
 /// Gets the values of a call or a reply in the order of the spec.
 pub trait Visitor {

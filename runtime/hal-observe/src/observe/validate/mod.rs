@@ -26,8 +26,8 @@ use self::checks::{Checks, Collected};
 use self::recording::CommandBuffers;
 use self::transients::Transients;
 use super::{Call, Called, ObjectId, Observer, Reply};
+use crate::hal::{BufferParams, CommandBufferMode, Event};
 use crate::status::{Result, Status};
-use crate::{BufferParams, CommandBufferMode, Event};
 
 /// Refuses calls that break the contract of the HAL.
 ///

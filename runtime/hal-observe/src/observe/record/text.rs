@@ -3,8 +3,8 @@
 use std::fmt::{self, Debug, Write};
 
 use super::{RecordedCall, Unseen, Visit, Visitor};
-use crate::Status;
 use crate::observe::ObjectId;
+use crate::status::Status;
 
 /// The text of a value.
 pub(super) fn of(value: &impl Visit) -> String {

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use super::lock;
+use crate::hal::timepoints::reached;
+use crate::hal::{AllocaFlags, Buffer, Semaphore, Timepoint};
 use crate::observe::{Called, ObjectId};
 use crate::status::{Result, Status};
-use crate::timepoints::reached;
-use crate::{AllocaFlags, Buffer, Semaphore, Timepoint};
 
 /// The transient buffers that were allocated since they are observed.
 #[derive(Debug, Default)]

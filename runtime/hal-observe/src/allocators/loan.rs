@@ -4,10 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::buffer::{AllocationState, state_methods};
+use crate::hal::allocation_state::{AllocationState, state_methods};
+use crate::hal::transfer::require_access;
+use crate::hal::{Buffer, Mapping, MappingMode, MemoryAccess};
 use crate::status::Result;
-use crate::transfer::require_access;
-use crate::{Buffer, Mapping, MappingMode, MemoryAccess};
 
 /// Takes memory back.
 pub trait Lender: Send + Sync + 'static {

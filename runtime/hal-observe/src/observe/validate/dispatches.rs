@@ -1,11 +1,11 @@
 //! Dispatches held to what their executable says of its functions, and to where they read workgroup counts from.
 
 use super::checks::{Checks, Needs};
-use crate::observe::Call;
-use crate::status::{Result, Status, StatusCode};
-use crate::{
+use crate::hal::{
     BufferUsage, DispatchConfig, DispatchFlags, ExecutableFunctionFlags, ExecutableFunctionInfo, MemoryAccess,
 };
+use crate::observe::Call;
+use crate::status::{Result, Status, StatusCode};
 
 /// Bytes of three workgroup counts, and what they are aligned to.
 const COUNTS: u64 = 3 * size_of::<u32>() as u64;

@@ -9,12 +9,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::loan::{Lender, LentBuffer};
-use crate::forward::ForwardAllocator;
-use crate::status::{Result, StatusCode};
-use crate::{
+use crate::hal::forward::ForwardAllocator;
+use crate::hal::{
     Allocator, Buffer, BufferCompatibility, BufferParams, BufferUsage, Forward, MemoryAccess, MemoryHeap, MemoryType,
     WHOLE_BUFFER, buffer_fill,
 };
+use crate::status::{Result, StatusCode};
 
 /// Most free buffers of a pool that states no number.
 const DEFAULT_FREE_BUFFERS: usize = 64;
@@ -300,7 +300,7 @@ impl Lender for PoolLender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeapAllocator, MappingMode, buffer_to_vec, buffer_write, subspan};
+    use crate::hal::{HeapAllocator, MappingMode, buffer_to_vec, buffer_write, subspan};
 
     fn caching(heap: &Arc<HeapAllocator>, bounds: impl Fn(&mut CachePool)) -> Arc<Forward<CachingAllocator>> {
         let mut pool = CachePool::of_heap(heap.memory_heaps()[0]);

@@ -3,7 +3,7 @@
 //!
 //! The wrapper sees the calls of a device, and wraps the executables that it prepares: a device asks them for their kernels, and gets
 //! kernels whose runs are timed. So times are there for devices that run kernels on the host, whichever loader they are from. Devices that
-//! measure times themselves ([`DeviceTimes`](crate::DeviceTimes)) are observed; others only have counts of operations.
+//! measure times themselves ([`DeviceTimes`](crate::hal::DeviceTimes)) are observed; others only have counts of operations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -12,13 +12,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use crate::device_times::{DispatchTime, SubmissionTime, TimesObserver};
 use crate::execution_trace::{DeviceTrace, ExecutionTrace};
-use crate::forward::{ForwardDevice, ForwardExecutable, ForwardExecutableCache, ForwardedMethod};
-use crate::host_kernels::{Arguments, HostKernels, KernelTiming, WorkgroupMemory};
+use crate::hal::device_times::{DispatchTime, SubmissionTime, TimesObserver};
+use crate::hal::forward::{ForwardDevice, ForwardExecutable, ForwardExecutableCache, ForwardedMethod};
+use crate::hal::host_kernels::{Arguments, HostKernels, KernelTiming, WorkgroupMemory};
+use crate::hal::{
+    Device, Executable, ExecutableCache, ExecutableCachingMode, ExecutableFunction, Forward, QueueAffinity,
+};
 use crate::limits::Limits;
 use crate::status::Result;
-use crate::{Device, Executable, ExecutableCache, ExecutableCachingMode, ExecutableFunction, Forward, QueueAffinity};
 
 /// The names of the methods that are counted begin with this.
 const QUEUE_METHODS: &str = "device.queue_";

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::{AllocationLedger, CachePool, CachingAllocator, DebugAllocator};
 use crate::byte_size;
+use crate::hal::{Allocator, BufferUsage, MemoryHeap, MemoryType};
 use crate::status::{Result, Status};
-use crate::{Allocator, BufferUsage, MemoryHeap, MemoryType};
 
 /// Most pools of one allocator.
 const MAX_POOLS: usize = 16;
@@ -165,7 +165,7 @@ fn parse_names<T: Copy + BitOr<Output = T>>(text: &str, none: T, named: &[(T, &s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BufferParams, HeapAllocator, buffer_to_vec};
+    use crate::hal::{BufferParams, HeapAllocator, buffer_to_vec};
 
     fn parse(text: &str) -> Result<Vec<CachePoolSpec>, String> {
         match text.parse() {

@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Observation, Observed};
-use crate::forward::Forward;
 pub(crate) use crate::generated::hal::observe::Tables;
+use crate::hal::forward::Forward;
 
 /// The name of an object: its kind and a number that no other of the kind has, counted from 1 in the order in which they were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

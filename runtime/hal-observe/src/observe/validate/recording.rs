@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use super::checks::Collected;
 use super::lock;
+use crate::hal::{CommandBufferMode, CommandCategory, QueueAffinity};
 use crate::observe::{Call, Called, ObjectId};
 use crate::status::{Result, Status};
-use crate::{CommandBufferMode, CommandCategory, QueueAffinity};
 
 /// The requirements of recorded commands on executions.
 pub(super) type Recorded = Collected;

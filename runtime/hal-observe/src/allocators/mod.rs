@@ -16,8 +16,8 @@ pub use spec::{AllocatorSpec, CachePoolSpec};
 
 use std::sync::Arc;
 
+use crate::hal::{Allocator, Device};
 use crate::status::Result;
-use crate::{Allocator, Device};
 
 /// Replaces the allocator of a device by what `wrap` makes of it. Hosts do this before anything else is done with the device.
 ///

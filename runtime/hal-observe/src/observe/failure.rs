@@ -1,10 +1,10 @@
 //! Failures of queue operations that an observer refuses ([`Observer::submitting`](super::Observer::submitting)). They go where failures of
 //! the operation would: to the points that it signals, after the points that it waits for. The generated wrappers call this.
 
-use crate::Timepoint;
-use crate::recycle::{MAX_FREE, Uninit, free_list};
+use crate::hal::Timepoint;
+use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
+use crate::hal::timepoints::{Continuation, PendingWait, continue_after, reached, signal_all};
 use crate::status::{Result, Status};
-use crate::timepoints::{Continuation, PendingWait, continue_after, reached, signal_all};
 
 free_list! { static FAILING: Uninit<PendingWait<Failing>>, MAX_FREE }
 

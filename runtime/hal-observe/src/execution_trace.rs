@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use vireo_core::trace_events::{Argument, TraceEvents, Track};
 
-use crate::device_times::{DispatchTime, SubmissionTime};
+use crate::hal::device_times::{DispatchTime, SubmissionTime};
 
 /// The process of threads of the host; those of devices follow. Viewers have 0 for the idle process and its thread.
 const HOST: u32 = 1;

@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use super::Observation;
 use super::objects::Known;
-use crate::{Buffer, BufferBinding, BufferRef, Status, Timepoint, WHOLE_BUFFER};
+use crate::hal::{Buffer, BufferBinding, BufferRef, Timepoint, WHOLE_BUFFER};
+use crate::status::Status;
 
 /// Items of a list that are written.
 const MAX_ITEMS: usize = 64;

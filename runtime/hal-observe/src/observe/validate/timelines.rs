@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::hal::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
 use crate::observe::Called;
 use crate::status::{Result, Status};
-use crate::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
 
 /// The points of an operation can be signaled.
 pub(super) fn check_points(called: &Called<'_>, wait: &[Timepoint], signal: &[Timepoint]) -> Result<()> {

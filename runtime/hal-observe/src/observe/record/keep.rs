@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::RecordedObject;
+use crate::hal::{Buffer, BufferUsage, MemoryType};
 use crate::observe::objects::Known;
 use crate::observe::{Called, ObjectId};
-use crate::{Buffer, BufferUsage, MemoryType, Status};
+use crate::status::Status;
 
 /// A value that a recording cannot have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::loan::{Lender, LentBuffer};
-use crate::forward::ForwardAllocator;
-use crate::status::{Result, Status};
-use crate::{
+use crate::hal::forward::ForwardAllocator;
+use crate::hal::{
     Allocator, Buffer, BufferParams, BufferUsage, Forward, MemoryAccess, MemoryType, WHOLE_BUFFER, buffer_fill,
 };
+use crate::status::{Result, Status};
 
 /// An allocator that fills the memory of another one with patterns.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl Lender for Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeapAllocator, MappingMode, buffer_to_vec, buffer_write, subspan};
+    use crate::hal::{HeapAllocator, MappingMode, buffer_to_vec, buffer_write, subspan};
 
     fn debug() -> (Arc<Forward<DebugAllocator>>, Arc<AllocationLedger>) {
         let ledger = Arc::<AllocationLedger>::default();
@@ -172,15 +172,15 @@ mod tests {
             Ok(())
         }
 
-        fn statistics(&self) -> crate::AllocatorStatistics {
+        fn statistics(&self) -> crate::hal::AllocatorStatistics {
             self.heap.statistics()
         }
 
-        fn memory_heaps(&self) -> Vec<crate::MemoryHeap> {
+        fn memory_heaps(&self) -> Vec<crate::hal::MemoryHeap> {
             self.heap.memory_heaps()
         }
 
-        fn buffer_compatibility(&self, params: BufferParams, allocation_size: u64) -> crate::BufferPlacement {
+        fn buffer_compatibility(&self, params: BufferParams, allocation_size: u64) -> crate::hal::BufferPlacement {
             self.heap.buffer_compatibility(params, allocation_size)
         }
 
@@ -193,7 +193,7 @@ mod tests {
         unsafe fn import_buffer(
             &self,
             params: BufferParams,
-            external: &crate::ExternalBuffer,
+            external: &crate::hal::ExternalBuffer,
         ) -> Result<Arc<dyn Buffer>> {
             // SAFETY: the caller guarantees that the memory is there, and may be accessed so, as long as its owner.
             unsafe { self.heap.import_buffer(params, external) }
@@ -252,12 +252,12 @@ mod tests {
         #[derive(Debug)]
         struct Unmapped(Arc<dyn Buffer>);
 
-        impl crate::forward::ForwardBuffer for Unmapped {
+        impl crate::hal::forward::ForwardBuffer for Unmapped {
             fn inner(&self) -> &Arc<dyn Buffer> {
                 &self.0
             }
 
-            fn map_range(&self, _: MappingMode, _: MemoryAccess, _: u64, _: u64) -> Result<crate::Mapping> {
+            fn map_range(&self, _: MappingMode, _: MemoryAccess, _: u64, _: u64) -> Result<crate::hal::Mapping> {
                 Err(Status::permission_denied("not of the host"))
             }
         }

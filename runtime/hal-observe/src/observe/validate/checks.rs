@@ -5,13 +5,13 @@ use std::sync::{Arc, Weak};
 
 use super::Validate;
 use super::recording::Recorded;
-use crate::observe::objects::Known;
-use crate::observe::{Call, Called};
-use crate::status::{Result, Status};
-use crate::{
+use crate::hal::{
     Buffer, BufferBarrier, BufferBinding, BufferRef, BufferUsage, File, MemoryAccess, check_range, require_access,
     require_usage,
 };
+use crate::observe::objects::Known;
+use crate::observe::{Call, Called};
+use crate::status::{Result, Status};
 
 /// The requirements of a range.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +183,7 @@ impl<'a> Checks<'a> {
             return Err(Status::out_of_range(message));
         }
         self.collected.uses.push(SlotUse { slot: *slot, offset: *offset, length: *length, needs });
-        Ok(Some(*length).filter(|length| *length != crate::WHOLE_BUFFER))
+        Ok(Some(*length).filter(|length| *length != crate::hal::WHOLE_BUFFER))
     }
 
     /// The same for each of a list.

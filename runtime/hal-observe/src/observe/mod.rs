@@ -54,7 +54,8 @@ use self::text::{Show, Text};
 pub use self::trace::Trace;
 pub use self::validate::Validate;
 pub use crate::generated::hal::calls::{Call, Reply};
-use crate::{Device, Result, Status};
+use crate::hal::Device;
+use crate::status::{Result, Status};
 
 /// Is shown calls. Any thread may call it, also from within another call: a queue that calls the host does.
 pub trait Observer: Debug + Send + Sync + 'static {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Called, Observer, Reply};
-use crate::{Result, Status};
+use crate::status::{Result, Status};
 
 /// Writes one line for each call when it has returned: the object, the method, the arguments, and the result or failure.
 ///
