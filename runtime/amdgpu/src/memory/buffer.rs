@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+use crate::hal::allocation_state::{AllocationState, state_methods};
 use crate::hal::transient::TransientBuffer;
 use crate::hal::{
     Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType, check_range, require_access, require_usage,
@@ -123,11 +124,7 @@ impl fmt::Debug for DeviceMemory {
 /// A buffer over memory that agents reach.
 pub struct DeviceBuffer {
     memory: DeviceMemory,
-    length: u64,
-    memory_type: MemoryType,
-    access: MemoryAccess,
-    usage: BufferUsage,
-    holders: AtomicU32,
+    state: AllocationState,
 }
 
 impl DeviceBuffer {
@@ -143,7 +140,7 @@ impl DeviceBuffer {
         access: MemoryAccess,
         usage: BufferUsage,
     ) -> DeviceBuffer {
-        DeviceBuffer { memory, length, memory_type, access, usage, holders: AtomicU32::new(1) }
+        DeviceBuffer { memory, state: AllocationState::new(length, memory_type, access, usage) }
     }
 
     /// Its memory.
@@ -154,50 +151,15 @@ impl DeviceBuffer {
 
 impl fmt::Debug for DeviceBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "device buffer({} bytes, {:?})", self.length, self.memory_type)
+        write!(f, "device buffer({} bytes, {:?})", self.state.length, self.state.memory_type)
     }
 }
 
 impl Buffer for DeviceBuffer {
-    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
-        None
-    }
+    state_methods!();
 
     fn allocation_size(&self) -> u64 {
         self.memory.length
-    }
-
-    fn byte_offset(&self) -> u64 {
-        0
-    }
-
-    fn byte_length(&self) -> u64 {
-        self.length
-    }
-
-    fn memory_type(&self) -> MemoryType {
-        self.memory_type
-    }
-
-    fn allowed_access(&self) -> MemoryAccess {
-        self.access
-    }
-
-    fn allowed_usage(&self) -> BufferUsage {
-        self.usage
-    }
-
-    fn preserve(&self) {
-        self.holders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn discard(&self) -> bool {
-        let fewer = |count: u32| count.checked_sub(1);
-        self.holders.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer).is_ok_and(|before| before == 1)
-    }
-
-    fn is_terminal(&self) -> bool {
-        self.holders.load(Ordering::Acquire) == 1
     }
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
@@ -205,9 +167,9 @@ impl Buffer for DeviceBuffer {
         let usage = if persistent { BufferUsage::MAPPING_PERSISTENT } else { BufferUsage::MAPPING_SCOPED };
         require_usage(self, usage)?;
         require_access(self, access)?;
-        let length = check_range(self.length, offset, length)?;
+        let length = check_range(self.state.length, offset, length)?;
         let host = self.memory.host.ok_or_else(|| {
-            let memory_type = self.memory_type;
+            let memory_type = self.state.memory_type;
             Status::permission_denied(format!("the host does not reach the memory of the buffer ({memory_type:?})"))
         })?;
         // SAFETY: `offset` is within the buffer, whose memory the host reaches.
@@ -217,11 +179,11 @@ impl Buffer for DeviceBuffer {
 
     fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
         // Queues release to the system at the end of each submission.
-        check_range(self.length, offset, length).map(drop)
+        check_range(self.state.length, offset, length).map(drop)
     }
 
     fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
-        check_range(self.length, offset, length)?;
+        check_range(self.state.length, offset, length)?;
         self.memory.publication.publish();
         Ok(())
     }
@@ -259,7 +221,7 @@ pub fn device_range(buffer: &dyn Buffer) -> Result<DeviceRange> {
     let any: &dyn Any = buffer;
     if let Some(device) = any.downcast_ref::<DeviceBuffer>() {
         let DeviceMemory { address, reached_by, ref owner, .. } = device.memory;
-        return Ok(DeviceRange { address, length: device.length, reached_by, owner: owner.clone() });
+        return Ok(DeviceRange { address, length: device.state.length, reached_by, owner: owner.clone() });
     }
     if let Some(transient) = any.downcast_ref::<TransientBuffer>() {
         let range = device_range(&*transient.committed()?)?;
