@@ -229,9 +229,10 @@ pub mod hal {
         HeapBuffer, HostElement, HostSemaphore, MultiWait, Progress, QueryCategory, QueryKey, QueueOperation,
         SemaphoreRef, ShapeAndType, Subspan, Timepoints, VmType, buffer_copy, buffer_fill, buffer_from_bytes,
         buffer_read, buffer_to_vec, buffer_write, check_range, executable_library, executable_plugin, format_elements,
-        format_view, kernel_functions, pool, report_count, require_access, require_usage, subspan, vmvx_format,
-        wait_all, wait_any,
+        format_view, kernel_functions, report_count, require_access, require_usage, subspan, vmvx_format, wait_all,
+        wait_any,
     };
+    pub use vireo_hal_driver::pool;
     pub use vireo_hal_observe::{
         AllocationLedger, AllocatorSpec, CachePool, CachePoolSpec, CacheStatistics, CachingAllocator, DebugAllocator,
         DispatchStatistics, ExecutionStatistics, ExecutionTrace, LiveAllocation, OperationCount, observe,

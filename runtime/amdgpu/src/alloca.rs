@@ -10,10 +10,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::allocator::AmdAllocator;
-use crate::hal::pool::{self, Notice};
 use crate::hal::timepoints::complete;
-use crate::hal::transient::{DeviceMemory, Memory, MemorySource, TransientBuffer};
+use crate::hal::transient::{Memory, TransientBuffer};
 use crate::hal::{Allocator, BufferParams, Pool, Timepoint};
+use crate::hal_driver::memory_source::{DeviceMemory, MemorySource};
+use crate::hal_driver::pool::{self, Notice};
 use crate::status::{Result, Status, StatusCode};
 
 /// Where the memory of a transient buffer is from.

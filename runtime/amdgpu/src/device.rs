@@ -11,16 +11,18 @@ use crate::allocator::AmdAllocator;
 use crate::builtin::Builtins;
 use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource, Program, PublishedPool, Recorder};
 use crate::executable::{AmdExecutableCache, supports};
-use crate::hal::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
-use crate::hal::queue::{WaitAndSignal, call_host, host_call_context, queue_of_dealloca};
-use crate::hal::transient::{DeviceMemory as TransientMemory, TransientBuffer};
+use crate::hal::transient::TransientBuffer;
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
     CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTimes, DeviceTopologyInfo, Event,
     EventFlags, ExecutableCache, ExternalFile, ExternalFileFlags, File, MAX_UPDATE_SIZE, MemoryAccess, OptionalMethod,
     Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags,
-    SlabProvider, Timepoint, TimesObserver, TopologyEdge, check_range, host_file,
+    SlabProvider, Timepoint, TimesObserver, TopologyEdge, check_range,
 };
+use crate::hal_driver::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
+use crate::hal_driver::host_file;
+use crate::hal_driver::memory_source::DeviceMemory as TransientMemory;
+use crate::hal_driver::queue::{WaitAndSignal, call_host, host_call_context, queue_of_dealloca};
 use crate::limits::scope::{self, Scope};
 use crate::links::{Edge, scheduling_word};
 use crate::memory::Publication;

@@ -34,5 +34,6 @@ pub mod target;
 
 use vireo_core::{limits, status};
 use vireo_hal as hal;
+use vireo_hal_driver as hal_driver;
 
 pub use generated::amdgpu_executable as executable_format;

@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::allocator::AmdAllocator;
 
 use crate::command_buffer::{KernelSource, Recorder};
-use crate::hal::deferred::Recorder as _;
 use crate::hal::{
     Buffer, BufferRef, File, HostSemaphore, MappingMode, MemoryAccess, QueueAffinity, Semaphore, Timepoint,
 };
+use crate::hal_driver::deferred::Recorder as _;
 use crate::limits::scope::{self, Scope};
 use crate::queue::{Payload, QueueCore, Request};
 use crate::status::Result;

@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::accounting::{Accounted, Counters};
+use super::block_cache::{Block, BlockCache};
 use super::buffer::{HeapBuffer, InlineBytes, KernelMemory};
-use super::pool::block_cache::{Block, BlockCache};
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
@@ -82,7 +82,8 @@ impl HeapAllocator {
     }
 
     /// A buffer by value, for callers that store it in an object of their own.
-    pub(super) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<HeapBuffer> {
+    #[doc(hidden)]
+    pub fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<HeapBuffer> {
         let params = checked(params)?;
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
         let Allocated { data, owner } = self.allocate_accounted(allocation_size, params.min_alignment, host_local)?;
@@ -92,17 +93,20 @@ impl HeapAllocator {
     }
 
     /// The parameters of a buffer with defaults filled in.
-    pub(super) fn resolve(&self, params: BufferParams) -> Result<BufferParams> {
+    #[doc(hidden)]
+    pub fn resolve(&self, params: BufferParams) -> Result<BufferParams> {
         checked(params)
     }
 
     /// The block cache of transient buffers, if they use memory again.
-    pub(super) fn blocks(&self) -> Option<&Arc<BlockCache>> {
+    #[doc(hidden)]
+    pub fn blocks(&self) -> Option<&Arc<BlockCache>> {
         self.recycles_blocks.then_some(&self.blocks)
     }
 
     /// Whether there is a limit of its own.
-    pub(super) fn is_limited(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_limited(&self) -> bool {
         self.limit != u64::MAX || self.budget.is_some()
     }
 

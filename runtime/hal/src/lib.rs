@@ -1,10 +1,10 @@
 //! The hardware abstraction layer: devices, their memory, their queues, and the command programs that queues run. Drivers implement it;
 //! modules of programs and hosts call it.
 //!
-//! The traits and the types they exchange are generated from `spec/hal/`. The rest is what drivers share: buffer views, fences, timelines,
-//! transfers through mappings, memory [`pool`]s, [`transient`] buffers, free lists ([`recycle`]), [`deferred`] command buffers, [`queue`]s,
-//! kernels that run on the host ([`host_kernels`]), the [`registry`] of drivers, security policies ([`policy`]) and wrappers of
-//! objects ([`forward`]). It contains no driver, and no observer of devices.
+//! The traits and the types they exchange are generated from `spec/hal/`. The rest is what programs and hosts hold: buffers, those of queues
+//! ([`transient`]) among them, buffer views, fences, timelines; and what all use: transfers through mappings, free lists ([`recycle`]),
+//! kernels that run on the host ([`host_kernels`]), the [`registry`] of drivers, security policies ([`policy`]) and wrappers of objects
+//! ([`forward`]). It contains no driver; what drivers are made of is in `vireo-hal-driver`, observers of devices are in `vireo-hal-observe`.
 //!
 //! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
 //! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
@@ -17,10 +17,11 @@
 mod accounting;
 pub mod allocation_state;
 mod allocator;
+mod bind;
 pub mod bit_set;
+pub mod block_cache;
 pub mod buffer;
 mod buffer_view;
-pub mod deferred;
 pub mod device_times;
 mod element_type;
 mod element_value;
@@ -31,14 +32,11 @@ pub mod forward;
 mod generated;
 mod handle;
 mod host_element;
-pub mod host_file;
 pub mod host_kernels;
 mod multi_wait;
 pub mod narrow_float;
 pub mod policy;
-pub mod pool;
 mod progress;
-pub mod queue;
 pub mod recycle;
 pub mod registry;
 pub mod semaphore;
@@ -50,7 +48,8 @@ use vireo_core::status::{Result, Status};
 use vireo_core::{blocking, heap_bytes, limits, number_text, pages, release, status, visible_text};
 use vireo_vm as vm;
 
-pub use allocator::HeapAllocator;
+pub use allocator::{HEAP_BUFFER_ALIGNMENT, HeapAllocator};
+pub use bind::bind;
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::{BufferView, BufferViewRef, ShapeAndType, dense_byte_length};
 pub use device_times::{DeviceTimes, DispatchTime, SubmissionTime, TimesObserver};

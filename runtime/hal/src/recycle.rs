@@ -123,7 +123,7 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
     }
 
     /// Number of free objects of the calling thread.
-    #[cfg(test)]
+    #[doc(hidden)]
     pub fn local_len(&self) -> usize {
         self.local.with_borrow(|objects| objects.iter().map(Vec::len).sum())
     }

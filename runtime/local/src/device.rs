@@ -10,19 +10,20 @@ use super::executable::LocalExecutableCache;
 use super::queue::{LocalDiscipline, Queue};
 use super::task::{Executor, TaskOptions, Topology};
 use crate::glob;
-use crate::hal::deferred::{DeferredEvent, DispatchRequest};
-use crate::hal::host_file;
 use crate::hal::host_kernels;
-use crate::hal::queue::{
-    Held, WaitAndSignal, Weight, alloca, dealloca, host_call_context, queue_of_dealloca, submit_host_call,
-};
-use crate::hal::transient::{DeviceMemory, TransientBuffer};
+use crate::hal::transient::TransientBuffer;
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, Channel, ChannelParams, CommandBuffer,
     CommandBufferMode, CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTopologyInfo, Event,
     EventFlags, ExecutableCache, ExecutableCachingMode, ExecutableLoader, ExternalFile, ExternalFileFlags, File,
     MemoryAccess, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, SecurityPolicy,
     Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, semaphore,
+};
+use crate::hal_driver::deferred::{DeferredEvent, DispatchRequest};
+use crate::hal_driver::host_file;
+use crate::hal_driver::memory_source::DeviceMemory;
+use crate::hal_driver::queue::{
+    Held, WaitAndSignal, Weight, alloca, dealloca, host_call_context, queue_of_dealloca, submit_host_call,
 };
 use crate::heap_bytes;
 use crate::status::{Result, Status};

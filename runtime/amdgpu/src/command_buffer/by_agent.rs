@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::program::Program;
 use super::recorder::{KernelSource, Recorder};
 use crate::hal::BufferRef;
-use crate::hal::deferred::{self, DeferredCommandBuffer, DispatchRequest};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
+use crate::hal_driver::deferred::{self, DeferredCommandBuffer, DispatchRequest};
 use crate::status::{Result, Status};
 
 /// A command buffer of several agents.

@@ -22,8 +22,8 @@ use super::references::{Base, Place};
 use super::template::{MAX_ARGUMENTS, Template};
 use crate::agent::DispatchLimits;
 use crate::executable::LoadedKernel;
-use crate::hal::deferred::DispatchRequest;
 use crate::hal::{BufferRef, BufferUsage, DispatchFlags, ExecutableFunction};
+use crate::hal_driver::deferred::DispatchRequest;
 use crate::status::{Result, Status};
 
 /// Bytes of arguments of the kernel that patches the size of a grid.

@@ -4,7 +4,7 @@
 //! that run kernels of executables, and writes them to the `template` of a block: packets and arguments as an execution has them, and the list of what
 //! it patches. `references` are the buffers, executables and slots that commands name, and `transfer` chooses kernels of the driver by the addresses
 //! of an execution. `program` is the result, and `published` the memory for arguments that stays with it; `by_agent` records for several agents at
-//! once. The object that programs record into is that of [`crate::hal::deferred`].
+//! once. The object that programs record into is that of [`crate::hal_driver::deferred`].
 //!
 //! There is no form of commands between the calls that record them and the templates: nothing but executions reads them. The reference's driver keeps
 //! records, which it turns into packets at each execution.

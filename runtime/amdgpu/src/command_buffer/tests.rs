@@ -13,12 +13,12 @@ use super::{
 };
 use crate::agent::DispatchLimits;
 use crate::executable::{Container, LoadedKernel};
-use crate::hal::deferred::{DispatchRequest, Recorder as _};
 use crate::hal::transient::{Memory, TransientBuffer};
 use crate::hal::{
     Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable,
     ExecutableFunction, ExecutableFunctionInfo, HeapAllocator, MemoryAccess, MemoryType, WHOLE_BUFFER,
 };
+use crate::hal_driver::deferred::{DispatchRequest, Recorder as _};
 use crate::limits::scope::Scope;
 use crate::limits::{Limits, MemoryBudget};
 use crate::memory::{AgentMask, DeviceBuffer, DeviceMemory, Publication};

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::buffer::DeviceMemory;
-use crate::hal::pool::Notice;
+use crate::hal_driver::pool::Notice;
 use crate::limits::Charge;
 use crate::status::{Result, StatusCode};
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use vireo_amdgpu::device::DeviceOptions;
 use vireo_core::limits::MemoryBudget;
 use vireo_core::status::StatusCode;
-use vireo_hal::pool::{MemoryPool, PoolOptions};
 use vireo_hal::{
     AllocaFlags, BufferParams, BufferUsage, DeallocaFlags, Device, MappingMode, MemoryAccess, MemoryType, Pool,
     QueueAffinity,
 };
+use vireo_hal_driver::pool::{MemoryPool, PoolOptions};
 
 use super::support::{Machine, TestDevice, at, queue, wait};
 

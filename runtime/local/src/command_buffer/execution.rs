@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 
 use super::profile::{Estimate, GroupTime, SharingLevel};
 use super::recording::{Command, Dispatch, LocalCommandProgram, Step};
-use crate::hal::deferred::{ResolvedRange, resolve};
+use crate::hal::bind;
 use crate::hal::host_kernels::{Arguments, Bindings, FloatState, Grid, KernelTiming, WorkgroupMemory};
 use crate::hal::transfer::check_range;
-use crate::hal::transient::bind;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
+use crate::hal_driver::deferred::{ResolvedRange, resolve};
 use crate::limits::Limits;
 use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status};

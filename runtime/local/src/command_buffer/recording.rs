@@ -1,16 +1,16 @@
 //! The record of a dispatch in local devices: the kernels of its executable. Their command buffers and programs are the deferred ones of
-//! `vireo_hal::deferred`.
+//! `vireo_hal_driver::deferred`.
 
 use std::sync::Arc;
 
 use super::profile::ProgramProfile;
 use crate::hal::DispatchFlags;
-use crate::hal::deferred::{
+use crate::hal::host_kernels::{HostKernels, check_z, kernels_of};
+use crate::hal::recycle::{MAX_FREE, Uninit, Unshared, free_list};
+use crate::hal_driver::deferred::{
     self, CommandFreeLists, CommandProgram, Deferred, DeferredCommandBuffer, DispatchRequest, MAX_FREE_PROGRAMS,
     ProgramRecorder,
 };
-use crate::hal::host_kernels::{HostKernels, check_z, kernels_of};
-use crate::hal::recycle::{MAX_FREE, Uninit, Unshared, free_list};
 use crate::status::{Result, Status};
 
 /// The kind of local device that commands are recorded for.

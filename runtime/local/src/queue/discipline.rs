@@ -11,10 +11,10 @@ use std::sync::Arc;
 use super::thread_queue::{ThreadQueue, run_and_drain};
 use crate::blocking::is_blocking;
 use crate::command_buffer::{Execution, LocalCommandProgram, LocalCommands};
-use crate::hal::queue::{self, Discipline, Held, InlineRunner, QueueFreeLists, Queued, Submission, Weight};
 use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
 use crate::hal::timepoints::{PendingWait, complete};
 use crate::hal::{BufferBinding, Timepoint};
+use crate::hal_driver::queue::{self, Discipline, Held, InlineRunner, QueueFreeLists, Queued, Submission, Weight};
 use crate::status::Result;
 use crate::task::Executor;
 

@@ -12,7 +12,7 @@
 //! - an operation that becomes ready does not run within the one that made it ready.
 //!
 //! Every atomic access is sequentially consistent here, so orders that are too weak are not found, but by ThreadSanitizer. The inline
-//! runner is in `vireo-hal`, and queues without workers use nothing else. Each rule (`src/rules.rs`) is broken in turn, and has to be
+//! runner is in `vireo-hal-driver`, and queues without workers use nothing else. Each rule (`src/rules.rs`) is broken in turn, and has to be
 //! found. `VIREO_SCHEDULES` is the number of schedules, and `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which
 //! `shuttle::replay` takes.
 
@@ -31,6 +31,7 @@ mod task;
 
 use stand_ins::command_buffer;
 use vireo_core::status;
+use vireo_hal_driver as hal_driver;
 
 use rules::{Rule, set_broken};
 

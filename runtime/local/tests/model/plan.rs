@@ -13,8 +13,8 @@ use shuttle::thread;
 
 use crate::blocking::{self, set_blocking};
 use crate::hal::host_kernels::WorkgroupMemory;
-use crate::hal::queue::{Weight, Work};
 use crate::hal::{HostSemaphore, Semaphore, Timepoint};
+use crate::hal_driver::queue::{Weight, Work};
 use crate::queue::{LocalDiscipline, Queue};
 use crate::status::{Result, Status};
 use crate::sync::{self, set_starts_fail, thread_local};

@@ -2,11 +2,11 @@
 
 pub(crate) mod command_buffer {
     use crate::hal::BufferBinding;
-    use crate::hal::deferred::{
+    use crate::hal::recycle::{MAX_FREE, Uninit, Unshared, free_list};
+    use crate::hal_driver::deferred::{
         CommandFreeLists, CommandProgram, Deferred, DeferredCommandBuffer, DispatchRequest, MAX_FREE_PROGRAMS,
         ProgramRecorder,
     };
-    use crate::hal::recycle::{MAX_FREE, Uninit, Unshared, free_list};
     use crate::status::{Result, Status};
     use crate::task::Executor;
 

@@ -1,0 +1,246 @@
+//! Descriptions of queue operations ([`Work`]), one variant each: they borrow their objects while they may run at once, and own them once
+//! they have to wait.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::submission::Discipline;
+use crate::deferred::CommandProgram;
+use crate::hal::timepoints::signal_all;
+use crate::hal::transient::TransientBuffer;
+use crate::hal::{
+    Buffer, BufferBinding, BufferParams, File, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy,
+    buffer_fill, buffer_write,
+};
+use crate::memory_source::MemorySource;
+use crate::status::{Result, Status, StatusCode};
+
+/// An object that is borrowed from the submitter of an operation, or owned by an operation that waits.
+pub type Held<'a, T> = Cow<'a, Arc<T>>;
+
+/// The work of an operation on a queue of discipline `D`.
+#[derive(Default)]
+pub enum Work<'a, D: Discipline> {
+    /// Nothing: the operation only orders others.
+    #[default]
+    Nothing,
+    /// Fails at once.
+    Fail(Status),
+    /// Fills a range with the pattern in the bytes.
+    Fill {
+        /// The buffer to fill.
+        target: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Writes the bytes.
+    Update {
+        /// The target.
+        target: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        offset: u64,
+    },
+    /// Copies between buffers.
+    Copy {
+        /// The source.
+        source: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        source_offset: u64,
+        /// The target.
+        target: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        target_offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Reads a file.
+    Read {
+        /// The file.
+        source: Held<'a, dyn File>,
+        /// Bytes from its start.
+        source_offset: u64,
+        /// The target.
+        target: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        target_offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Writes a file.
+    Write {
+        /// The source.
+        source: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        source_offset: u64,
+        /// The file.
+        target: Held<'a, dyn File>,
+        /// Bytes from its start.
+        target_offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Executes a command program with the binding table, and with the runner of the queue if it has one.
+    Execute {
+        /// The command program.
+        program: Held<'a, CommandProgram<D::Device>>,
+        /// The runner of command programs, if there is one.
+        runner: Option<Held<'a, D::Runner>>,
+    },
+    /// Commits memory to a transient buffer.
+    Commit {
+        /// The buffer.
+        transient: Arc<TransientBuffer>,
+        /// Where the memory is from.
+        source: MemorySource,
+        /// The parameters of the memory.
+        params: BufferParams,
+        /// Bytes.
+        length: u64,
+    },
+    /// Decommits the memory of a transient buffer. Buffers of other kinds stay as they are.
+    Decommit(Held<'a, dyn Buffer>),
+    /// Calls a function of the host, which signals the points itself or has them signaled when it returns.
+    Call {
+        /// The function.
+        call: Held<'a, dyn HostCall>,
+        /// Its arguments.
+        context: HostCallContext,
+        /// Whether the points are signaled before the call.
+        flags: HostCallFlags,
+    },
+    /// Any other work, boxed: programs do none of it at each call.
+    Other(Box<dyn FnOnce() -> Result<()> + Send>),
+}
+
+/// Operands of work that have any length.
+#[derive(Clone, Copy, Debug)]
+pub struct Operands<'a> {
+    /// The pattern of a fill, or the bytes that an update writes.
+    pub bytes: &'a [u8],
+    /// The binding table of an execution.
+    pub table: &'a [BufferBinding],
+    /// The points that the operation signals.
+    pub signal: &'a [Timepoint],
+}
+
+impl<D: Discipline> Work<'_, D> {
+    /// The same work with references of its own.
+    pub fn into_owned(self) -> Work<'static, D> {
+        match self {
+            Work::Nothing => Work::Nothing,
+            Work::Fail(cause) => Work::Fail(cause),
+            Work::Fill { target, offset, length } => Work::Fill { target: own(target), offset, length },
+            Work::Update { target, offset } => Work::Update { target: own(target), offset },
+            Work::Copy { source, source_offset, target, target_offset, length } => {
+                Work::Copy { source: own(source), source_offset, target: own(target), target_offset, length }
+            }
+            Work::Read { source, source_offset, target, target_offset, length } => {
+                Work::Read { source: own(source), source_offset, target: own(target), target_offset, length }
+            }
+            Work::Write { source, source_offset, target, target_offset, length } => {
+                Work::Write { source: own(source), source_offset, target: own(target), target_offset, length }
+            }
+            Work::Execute { program, runner } => Work::Execute { program: own(program), runner: runner.map(own) },
+            Work::Commit { transient, source, params, length } => Work::Commit { transient, source, params, length },
+            Work::Decommit(allocation) => Work::Decommit(own(allocation)),
+            Work::Call { call, context, flags } => Work::Call { call: own(call), context, flags },
+            Work::Other(work) => Work::Other(work),
+        }
+    }
+
+    /// Performs it on the calling thread, through mappings of buffers.
+    ///
+    /// # Errors
+    /// Those of the work.
+    #[inline]
+    pub fn perform(self, operands: Operands<'_>) -> Result<()> {
+        match self {
+            Work::Nothing => Ok(()),
+            Work::Fail(cause) => Err(cause),
+            Work::Fill { target, offset, length } => {
+                let outcome = buffer_fill(&**target, offset, length, operands.bytes);
+                recycle_owned(target);
+                outcome
+            }
+            Work::Update { target, offset } => {
+                let outcome = buffer_write(&**target, offset, operands.bytes);
+                recycle_owned(target);
+                outcome
+            }
+            Work::Copy { source, source_offset, target, target_offset, length } => {
+                let outcome = buffer_copy(&**source, source_offset, &**target, target_offset, length);
+                recycle_owned(source);
+                recycle_owned(target);
+                outcome
+            }
+            Work::Read { source, source_offset, target, target_offset, length } => {
+                let outcome = source.read(source_offset, &target, target_offset, length);
+                recycle_owned(target);
+                outcome
+            }
+            Work::Write { source, source_offset, target, target_offset, length } => {
+                let outcome = target.write(target_offset, &source, source_offset, length);
+                recycle_owned(source);
+                outcome
+            }
+            Work::Execute { program, runner } => {
+                let outcome = D::execute(&program, operands.table, runner.as_deref().map(|runner| &**runner));
+                if let Cow::Owned(program) = program {
+                    CommandProgram::recycle(program);
+                }
+                outcome
+            }
+            Work::Commit { transient, source, params, length } => {
+                let outcome = source.allocate(params, length).map(|memory| transient.commit(memory));
+                transient.recycle();
+                outcome
+            }
+            Work::Decommit(allocation) => {
+                let outcome = decommit(&**allocation);
+                recycle_owned(allocation);
+                outcome
+            }
+            Work::Call { call, context, flags } => call_host(&**call, context, flags, operands.signal),
+            Work::Other(work) => work(),
+        }
+    }
+}
+
+/// The object with a reference of its own.
+fn own<T: ?Sized>(object: Held<'_, T>) -> Held<'static, T> {
+    Cow::Owned(object.into_owned())
+}
+
+/// Recycles a buffer that an operation owned.
+fn recycle_owned(buffer: Held<'_, dyn Buffer>) {
+    if let Cow::Owned(buffer) = buffer {
+        buffer.recycle();
+    }
+}
+
+/// Calls a function of the host, which signals the points itself unless they are signaled before the call.
+///
+/// # Errors
+/// Those of the call; DEFERRED if the points are signaled already.
+pub fn call_host(
+    call: &dyn HostCall,
+    context: HostCallContext,
+    flags: HostCallFlags,
+    signal: &[Timepoint],
+) -> Result<()> {
+    if flags.contains(HostCallFlags::NON_BLOCKING) {
+        signal_all(signal, Ok(()));
+        // The points are signaled already, so the outcome of the call goes nowhere.
+        let _ = call.call(context, &[]);
+        return Err(Status::new(StatusCode::Deferred, "the points are signaled already"));
+    }
+    call.call(context, signal)
+}
+
+fn decommit(allocation: &dyn Buffer) -> Result<()> {
+    let any: &dyn Any = allocation;
+    any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
+}
