@@ -20,6 +20,8 @@ use crate::hal::{
     SlabProvider, Timepoint, TimesObserver, TopologyEdge, check_range,
 };
 use crate::hal_driver::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
+use crate::hal_driver::device_queue::{HostWorkers, Payload, Request, SubmissionPoint, is_driver_thread, refuse};
+use crate::hal_driver::device_timeline::{DeviceTimeline, own};
 use crate::hal_driver::host_file;
 use crate::hal_driver::memory_source::DeviceMemory as TransientMemory;
 use crate::hal_driver::queue::{WaitAndSignal, call_host, host_call_context, queue_of_dealloca};
@@ -27,8 +29,7 @@ use crate::limits::scope::{self, Scope};
 use crate::links::{Edge, scheduling_word};
 use crate::memory::Publication;
 pub use crate::options::DeviceOptions;
-use crate::queue::{HostQueue, HostWorkers, Payload, QueueClock, Request, SubmissionPoint, is_driver_thread, refuse};
-use crate::semaphore::{AmdSemaphore, own};
+use crate::queue::{HostQueue, QueueClock};
 use crate::slabs::AmdSlabs;
 use crate::staging::{Staging, StagingSlots};
 use crate::status::{Result, Status, StatusCode};
@@ -112,7 +113,7 @@ impl AmdDevice {
             id: id.to_string(),
             agents,
             physical,
-            workers: Arc::default(),
+            workers: Arc::new(HostWorkers::new("amdgpu")),
             memory,
             own_memory,
             staging: Arc::default(),
@@ -401,7 +402,7 @@ impl Device for AmdDevice {
         initial_value: u64,
         _flags: SemaphoreFlags,
     ) -> Result<Arc<dyn Semaphore>> {
-        Ok(Arc::new(AmdSemaphore::<SubmissionPoint<QueueClock>>::new(initial_value)))
+        Ok(Arc::new(DeviceTimeline::<SubmissionPoint<QueueClock>>::new(initial_value)))
     }
 
     fn semaphore_compatibility(&self, semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {

@@ -26,7 +26,6 @@ pub mod links;
 pub mod memory;
 mod options;
 pub mod queue;
-mod semaphore;
 mod slabs;
 mod staging;
 pub mod symbols;

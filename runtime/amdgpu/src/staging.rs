@@ -14,8 +14,9 @@ use crate::hal::{
     Buffer, BufferRef, File, HostSemaphore, MappingMode, MemoryAccess, QueueAffinity, Semaphore, Timepoint,
 };
 use crate::hal_driver::deferred::Recorder as _;
+use crate::hal_driver::device_queue::{Payload, Request};
 use crate::limits::scope::{self, Scope};
-use crate::queue::{Payload, QueueCore, Request};
+use crate::queue::QueueCore;
 use crate::status::Result;
 
 /// Bytes that are staged at a time.

@@ -6,6 +6,8 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod deferred;
+pub mod device_queue;
+pub mod device_timeline;
 pub mod host_file;
 pub mod memory_source;
 pub mod pool;

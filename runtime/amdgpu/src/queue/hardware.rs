@@ -22,12 +22,12 @@ use vireo_hsa::queue::{AmdQueue, HsaQueue};
 use vireo_hsa::ring::{Ring, Slot};
 use vireo_hsa::signal::{Signal, SignalCondition};
 
-use super::core::{Clock, Core, Hardware, Job, Part, SubmissionPoint, Work};
 use super::kernarg_ring::KernargRing;
 use super::times::QueueTimes;
 use crate::agent::GpuAgent;
 use crate::command_buffer::{ArgumentMemory, KernelSource, PacketBytes, Program, Resolved, RingPlace};
 use crate::hal::BufferBinding;
+use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, Part, SubmissionPoint, Work};
 use crate::memory::{DeviceMemory, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
 use crate::symbols::{FaultListener, Hsa, OwnedQueue, OwnedSignal};
@@ -192,60 +192,58 @@ impl FaultListener for Core<PacketQueue> {
     }
 }
 
-impl Core<PacketQueue> {
-    /// A queue of an agent, the one at a place among those of its device, without threads. It keeps `source`, which its packets are
-    /// recorded for.
-    ///
-    /// # Errors
-    /// Those of the HSA library.
-    pub(super) fn of_agent(
-        agent: &Arc<GpuAgent>,
-        sizes: Sizes,
-        ordinal: u32,
-        source: Arc<dyn KernelSource>,
-    ) -> Result<Arc<Core<PacketQueue>>> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-        let hsa = agent.hsa();
-        let slots = u64::from(sizes.packets);
-        let class = agent.kernarg_class(sizes.kernargs_on_device)?;
-        let kernargs = agent.allocate(class, sizes.kernarg_bytes.max(1 << 20), &[])?;
-        let host = |memory: &DeviceMemory| {
-            memory.host.ok_or_else(|| Status::internal("the host does not reach memory for arguments"))
-        };
-        // SAFETY: the memory is held by the queue, and only its packets and its ring use it.
-        let ring = unsafe { ArgumentMemory::new(host(&kernargs)?, kernargs.address, kernargs.length as usize) };
-        let wait = agent.target.queue_wait();
-        let pm4 = match wait {
-            QueueWait::Pm4 => Some(agent.allocate(MemoryClass::HostFine, slots * PM4_SLOT, &[])?),
-            QueueWait::BarrierValue | QueueWait::Host => None,
-        };
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let hardware = PacketQueue {
-            queue: OnceLock::new(),
-            agent: agent.clone(),
-            wait,
-            clock: Arc::new(QueueClock { id, hsa: hsa.clone(), epoch: hsa.signal(INITIAL_EPOCH_VALUE)? }),
-            wake: Arc::new(WakeSignal(hsa.signal(1)?)),
-            slots,
-            pm4,
-            publication: kernargs.publication,
-            times: QueueTimes::new(ordinal),
-            frequency: OnceLock::new(),
-            patience: sizes.patience,
-            _kernargs: kernargs,
-            _source: source,
-        };
-        let packets = Packets { kernargs: KernargRing::new(ring), packets: Vec::new() };
-        let core = Arc::new(Core::new(hardware, packets));
-        let listener = Arc::downgrade(&core);
-        hsa.listen(agent.agent, listener);
-        let data = Arc::as_ptr(&core).cast_mut().cast();
-        // SAFETY: the HSA queue is destroyed with `core`, whose address does not change.
-        let queue = unsafe { hsa.queue(agent.agent, sizes.packets, queue_failed, data) }?;
-        // It was not set before.
-        let _ = core.hardware.queue.set(queue);
-        Ok(core)
-    }
+/// A queue of an agent, the one at a place among those of its device, without threads. It keeps `source`, which its packets are
+/// recorded for.
+///
+/// # Errors
+/// Those of the HSA library.
+pub(super) fn queue_of_agent(
+    agent: &Arc<GpuAgent>,
+    sizes: Sizes,
+    ordinal: u32,
+    source: Arc<dyn KernelSource>,
+) -> Result<Arc<Core<PacketQueue>>> {
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+    let hsa = agent.hsa();
+    let slots = u64::from(sizes.packets);
+    let class = agent.kernarg_class(sizes.kernargs_on_device)?;
+    let kernargs = agent.allocate(class, sizes.kernarg_bytes.max(1 << 20), &[])?;
+    let host = |memory: &DeviceMemory| {
+        memory.host.ok_or_else(|| Status::internal("the host does not reach memory for arguments"))
+    };
+    // SAFETY: the memory is held by the queue, and only its packets and its ring use it.
+    let ring = unsafe { ArgumentMemory::new(host(&kernargs)?, kernargs.address, kernargs.length as usize) };
+    let wait = agent.target.queue_wait();
+    let pm4 = match wait {
+        QueueWait::Pm4 => Some(agent.allocate(MemoryClass::HostFine, slots * PM4_SLOT, &[])?),
+        QueueWait::BarrierValue | QueueWait::Host => None,
+    };
+    let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    let hardware = PacketQueue {
+        queue: OnceLock::new(),
+        agent: agent.clone(),
+        wait,
+        clock: Arc::new(QueueClock { id, hsa: hsa.clone(), epoch: hsa.signal(INITIAL_EPOCH_VALUE)? }),
+        wake: Arc::new(WakeSignal(hsa.signal(1)?)),
+        slots,
+        pm4,
+        publication: kernargs.publication,
+        times: QueueTimes::new(ordinal),
+        frequency: OnceLock::new(),
+        patience: sizes.patience,
+        _kernargs: kernargs,
+        _source: source,
+    };
+    let packets = Packets { kernargs: KernargRing::new(ring), packets: Vec::new() };
+    let core = Arc::new(Core::new(hardware, packets));
+    let listener = Arc::downgrade(&core);
+    hsa.listen(agent.agent, listener);
+    let data = Arc::as_ptr(&core).cast_mut().cast();
+    // SAFETY: the HSA queue is destroyed with `core`, whose address does not change.
+    let queue = unsafe { hsa.queue(agent.agent, sizes.packets, queue_failed, data) }?;
+    // It was not set before.
+    let _ = core.hardware.queue.set(queue);
+    Ok(core)
 }
 
 impl PacketQueue {
@@ -339,6 +337,8 @@ impl Hardware for PacketQueue {
     type Work = Execution;
     type Job = ProgramJob;
     type Builder = Packets;
+
+    const NAME: &'static str = "amdgpu";
 
     /// All that is published together with them fits the smallest ring.
     const MAX_WAITS: usize = 64;

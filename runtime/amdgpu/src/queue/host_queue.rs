@@ -5,11 +5,11 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::core::{Core, Owner};
-use super::hardware::{PacketQueue, Sizes};
+use super::hardware::{PacketQueue, Sizes, queue_of_agent};
 use crate::agent::GpuAgent;
 use crate::command_buffer::KernelSource;
 use crate::hal::TimesObserver;
+use crate::hal_driver::device_queue::{Core, Owner};
 use crate::status::{Result, Status};
 
 /// Packets that a ring holds at least: the largest part of a submission fits it.
@@ -55,7 +55,7 @@ struct Recipe {
 
 impl Recipe {
     fn start(&self) -> Result<Owner<PacketQueue>> {
-        Owner::start(QueueCore::of_agent(&self.agent, self.sizes, self.ordinal, self.source.clone())?)
+        Owner::start(queue_of_agent(&self.agent, self.sizes, self.ordinal, self.source.clone())?)
     }
 }
 

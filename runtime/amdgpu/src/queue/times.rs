@@ -11,8 +11,8 @@ use std::time::Duration;
 use vireo_hsa::hsa::Agent;
 use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE, PacketHeader, PacketType};
 
-use super::core::guarded;
 use crate::hal::{DispatchTime, SubmissionTime, TimesObserver};
+use crate::hal_driver::device_queue::guarded;
 use crate::symbols::{Hsa, OwnedQueue, OwnedSignal, duration};
 
 /// Bytes of a packet.

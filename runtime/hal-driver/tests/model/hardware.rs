@@ -10,8 +10,8 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 use shuttle::thread;
 
-use crate::queue::core::{Clock, Core, Hardware, Job, Part, SubmissionPoint, Work};
-use crate::queue::sync::pass_until;
+use crate::device_queue::core::{Clock, Core, Hardware, Job, Part, SubmissionPoint, Work};
+use crate::device_queue::sync::pass_until;
 use crate::status::{Result, Status};
 
 /// The state that all threads of an execution share.
@@ -346,6 +346,7 @@ impl Hardware for ModelQueue {
     type Job = Arc<Operation>;
     type Builder = Vec<Packet>;
 
+    const NAME: &'static str = "model";
     const MAX_WAITS: usize = 1;
 
     fn clock(&self) -> &Arc<ModelClock> {

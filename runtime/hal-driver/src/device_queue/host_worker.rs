@@ -29,12 +29,15 @@ struct Shared {
 }
 
 /// The threads of a device. They end when it does and their work is done.
-#[derive(Default)]
-pub(crate) struct HostWorkers(Arc<Shared>);
+pub struct HostWorkers {
+    /// The driver, after which threads are named.
+    name: &'static str,
+    shared: Arc<Shared>,
+}
 
 impl fmt::Debug for HostWorkers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "host workers({} waiting)", self.0.lock().work.len())
+        write!(f, "host workers({} waiting)", self.shared.lock().work.len())
     }
 }
 
@@ -63,19 +66,24 @@ impl Shared {
 }
 
 impl HostWorkers {
+    /// Threads of a driver; none yet.
+    pub fn new(name: &'static str) -> HostWorkers {
+        HostWorkers { name, shared: Arc::default() }
+    }
+
     /// Runs `work` on a thread.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if there is no thread for it; `work` is dropped then.
-    pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
-        let mut state = self.0.lock();
+    pub fn run(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let mut state = self.shared.lock();
         state.work.push_back(Box::new(work));
         if state.idle >= state.work.len() {
-            self.0.changed.notify_one();
+            self.shared.changed.notify_one();
             return Ok(());
         }
-        let shared = self.0.clone();
-        let started = spawn("amdgpu-host".to_string(), move || shared.run());
+        let shared = self.shared.clone();
+        let started = spawn(format!("{}-host", self.name), move || shared.run());
         if let Err(error) = started {
             state.work.pop_back();
             return Err(
@@ -88,8 +96,8 @@ impl HostWorkers {
 
 impl Drop for HostWorkers {
     fn drop(&mut self) {
-        self.0.lock().is_closed = true;
-        self.0.changed.notify_all();
+        self.shared.lock().is_closed = true;
+        self.shared.changed.notify_all();
     }
 }
 
@@ -102,7 +110,7 @@ mod tests {
 
     #[test]
     fn work_that_waits_for_other_work_does_not_hold_it_up() {
-        let workers = HostWorkers::default();
+        let workers = HostWorkers::new("test");
         let both = Arc::new(Barrier::new(5));
         for _ in 0..4 {
             let both = both.clone();

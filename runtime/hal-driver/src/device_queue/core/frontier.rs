@@ -9,19 +9,19 @@ const CAPACITY: usize = 8;
 
 /// Epochs that have been reached, by queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frontier {
+pub struct Frontier {
     /// The numbers of queues, which count from 1, and their epochs.
     entries: [(u64, u64); CAPACITY],
 }
 
 impl Frontier {
     /// Whether the queue is known to have reached the epoch.
-    pub(crate) fn has_reached(&self, queue: u64, epoch: u64) -> bool {
+    pub fn has_reached(&self, queue: u64, epoch: u64) -> bool {
         self.entries.iter().any(|(other, reached)| *other == queue && *reached >= epoch)
     }
 
     /// Adds that a queue has reached an epoch.
-    pub(crate) fn add(&mut self, queue: u64, epoch: u64) {
+    pub fn add(&mut self, queue: u64, epoch: u64) {
         let known = self.entries.iter().position(|(other, _)| *other == queue);
         let slot = known.or_else(|| self.entries.iter().position(|(other, _)| *other == 0));
         // If there is no room the queue that was added first is forgotten: the later ones are more likely to be waited for again.
@@ -35,7 +35,7 @@ impl Frontier {
     }
 
     /// Adds all that another frontier knows.
-    pub(crate) fn merge(&mut self, other: &Frontier) {
+    pub fn merge(&mut self, other: &Frontier) {
         for (queue, epoch) in other.entries.iter().filter(|(queue, _)| *queue != 0) {
             self.add(*queue, *epoch);
         }

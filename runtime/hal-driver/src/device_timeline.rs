@@ -1,5 +1,5 @@
-//! Timelines of this driver ([`AmdSemaphore`]): a timeline of the host that also knows which submissions of queues will advance it. So an operation
-//! on a queue can wait for another queue, without the host in between.
+//! Timelines of drivers whose devices wait for each other ([`DeviceTimeline`]): a timeline of the host that also knows which submissions of
+//! queues will advance it. So an operation on a queue can wait for another queue, without the host in between.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,30 +11,30 @@ use crate::status::{Result, Status};
 
 /// A point of a timeline that a submission will reach.
 #[derive(Clone, Debug)]
-pub(crate) struct PendingPoint<S> {
+pub struct PendingPoint<S> {
     /// The value that the timeline will have.
-    pub(crate) value: u64,
+    pub value: u64,
     /// The submission.
-    pub(crate) submission: S,
+    pub submission: S,
 }
 
 /// A timeline. `S` names a submission.
-pub struct AmdSemaphore<S> {
+pub struct DeviceTimeline<S> {
     timeline: HostSemaphore,
     /// By value, so that timelines with many submissions cost no more than those with few.
     pending: Mutex<VecDeque<PendingPoint<S>>>,
 }
 
-impl<S> fmt::Debug for AmdSemaphore<S> {
+impl<S> fmt::Debug for DeviceTimeline<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.timeline, f)
     }
 }
 
-impl<S: Clone + Send + Sync + 'static> AmdSemaphore<S> {
+impl<S: Clone + Send + Sync + 'static> DeviceTimeline<S> {
     /// A timeline that starts at `initial_value`.
-    pub fn new(initial_value: u64) -> AmdSemaphore<S> {
-        AmdSemaphore { timeline: HostSemaphore::new(initial_value), pending: Mutex::default() }
+    pub fn new(initial_value: u64) -> DeviceTimeline<S> {
+        DeviceTimeline { timeline: HostSemaphore::new(initial_value), pending: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<PendingPoint<S>>> {
@@ -47,7 +47,7 @@ impl<S: Clone + Send + Sync + 'static> AmdSemaphore<S> {
     }
 
     /// Notes that a submission will reach `value`. It is forgotten when the timeline gets there or fails.
-    pub(crate) fn add_pending(&self, value: u64, submission: S) {
+    pub fn add_pending(&self, value: u64, submission: S) {
         let mut pending = self.lock();
         let index = pending.partition_point(|point| point.value <= value);
         pending.insert(index, PendingPoint { value, submission });
@@ -55,7 +55,7 @@ impl<S: Clone + Send + Sync + 'static> AmdSemaphore<S> {
 
     /// The submission that will signal `value` itself. One that will reach more is no reason to wait for that: the host may signal what is
     /// between.
-    pub(crate) fn pending(&self, value: u64) -> Option<S> {
+    pub fn pending(&self, value: u64) -> Option<S> {
         let pending = self.lock();
         let least = pending.partition_point(|point| point.value < value);
         pending.get(least).filter(|point| point.value == value).map(|point| point.submission.clone())
@@ -63,7 +63,7 @@ impl<S: Clone + Send + Sync + 'static> AmdSemaphore<S> {
 }
 
 /// Forgets the points up to a value.
-struct Reached<'a, S: Clone + Send + Sync + 'static>(&'a AmdSemaphore<S>, u64);
+struct Reached<'a, S: Clone + Send + Sync + 'static>(&'a DeviceTimeline<S>, u64);
 
 impl<S: Clone + Send + Sync + 'static> Drop for Reached<'_, S> {
     fn drop(&mut self) {
@@ -74,13 +74,13 @@ impl<S: Clone + Send + Sync + 'static> Drop for Reached<'_, S> {
     }
 }
 
-/// A timepoint's timeline as one of this driver.
-pub(crate) fn own<S: Clone + Send + Sync + 'static>(point: &Timepoint) -> Option<&AmdSemaphore<S>> {
+/// A timepoint's timeline as one whose submissions are named by `S`.
+pub fn own<S: Clone + Send + Sync + 'static>(point: &Timepoint) -> Option<&DeviceTimeline<S>> {
     let any: &dyn std::any::Any = &*point.semaphore;
     any.downcast_ref()
 }
 
-impl<S: Clone + Send + Sync + 'static> Semaphore for AmdSemaphore<S> {
+impl<S: Clone + Send + Sync + 'static> Semaphore for DeviceTimeline<S> {
     fn query(&self) -> Result<u64> {
         self.timeline.query()
     }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_submission_that_signals_a_value_is_waited_for() {
-        let semaphore = AmdSemaphore::<&str>::new(1);
+        let semaphore = DeviceTimeline::<&str>::new(1);
         semaphore.add_pending(7, "late");
         semaphore.add_pending(4, "early");
         assert_eq!(

@@ -3,7 +3,7 @@
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub enum Rule {
     /// A thread that signals a timeline does not submit the operations that waited for it, but leaves them to the feeders of their queues.
     SignalsDoNotSubmit,
     /// A submission owns the signals that its packets wait for until it has run.
@@ -32,6 +32,6 @@ pub(crate) enum Rule {
 
 /// Whether a rule is kept.
 #[inline(always)]
-pub(crate) const fn keeps(_rule: Rule) -> bool {
+pub const fn keeps(_rule: Rule) -> bool {
     true
 }

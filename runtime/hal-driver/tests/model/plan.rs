@@ -9,13 +9,13 @@ use shuttle::rand::Rng;
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 
+use crate::device_queue::HostWorkers;
+use crate::device_queue::core::{Core, Owner, Payload, Request, SubmissionPoint};
+use crate::device_timeline::DeviceTimeline;
 use crate::hal::{Semaphore, Timepoint};
 use crate::hardware::{Kernel, LARGEST_PART, ModelClock, ModelQueue, Operation, World};
 use crate::limits::scope::Scope;
 use crate::limits::{Cancellation, Limits};
-use crate::queue::HostWorkers;
-use crate::queue::core::{Core, Owner, Payload, Request, SubmissionPoint};
-use crate::semaphore::AmdSemaphore;
 use crate::status::{Result, Status};
 
 /// The waits of an operation.
@@ -84,7 +84,7 @@ impl Told {
 }
 
 fn line() -> Arc<dyn Semaphore> {
-    Arc::new(AmdSemaphore::<SubmissionPoint<ModelClock>>::new(0))
+    Arc::new(DeviceTimeline::<SubmissionPoint<ModelClock>>::new(0))
 }
 
 fn at(semaphore: &Arc<dyn Semaphore>) -> Timepoint {

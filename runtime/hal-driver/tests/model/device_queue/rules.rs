@@ -1,6 +1,6 @@
 //! The rules, of which one may be broken.
 
-#[path = "../../../src/queue/rules.rs"]
+#[path = "../../../src/device_queue/rules.rs"]
 #[expect(dead_code, reason = "in the driver all rules are kept")]
 mod real;
 

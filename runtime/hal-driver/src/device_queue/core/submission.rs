@@ -7,24 +7,24 @@ use std::sync::{Arc, PoisonError};
 
 use super::completion::complete;
 use super::{Core, Hardware, Hold, Job, Submission, SubmissionPoint, Work, guarded};
+use crate::device_queue::HostWorkers;
+use crate::device_queue::rules::{Rule, keeps};
+use crate::device_queue::sync::Mutex;
+use crate::device_timeline::own;
 use crate::hal::Timepoint;
 use crate::hal::timepoints::signal_all;
 use crate::limits::scope::Scope;
 use crate::limits::{Charge, OBJECT_BYTES};
-use crate::queue::HostWorkers;
-use crate::queue::rules::{Rule, keeps};
-use crate::queue::sync::Mutex;
-use crate::semaphore::own;
 use crate::status::{Result, Status, StatusCode};
 
 /// A function of the host that runs on behalf of a queue; it gets the points that are signaled afterwards.
-pub(crate) type HostAction = Box<dyn FnOnce(&[Timepoint]) -> Result<()> + Send>;
+pub type HostAction = Box<dyn FnOnce(&[Timepoint]) -> Result<()> + Send>;
 
 /// A function that runs when a submission has completed without a failure.
-pub(crate) type Reclaim = Box<dyn FnOnce() -> Result<()> + Send>;
+pub type Reclaim = Box<dyn FnOnce() -> Result<()> + Send>;
 
 /// The work of a submission.
-pub(crate) enum Payload<J> {
+pub enum Payload<J> {
     /// Nothing: it only orders others.
     Barrier,
     /// Something that packets do.
@@ -34,15 +34,15 @@ pub(crate) enum Payload<J> {
 }
 
 /// A submission that owns all it needs.
-pub(crate) struct Request<J> {
+pub struct Request<J> {
     /// The points it waits for.
-    pub(crate) wait: Vec<Timepoint>,
+    pub wait: Vec<Timepoint>,
     /// The points it signals.
-    pub(crate) signal: Vec<Timepoint>,
+    pub signal: Vec<Timepoint>,
     /// Its work.
-    pub(crate) payload: Payload<J>,
+    pub payload: Payload<J>,
     /// A function that runs once it has completed without a failure, before the points are signaled.
-    pub(crate) reclaim: Option<Reclaim>,
+    pub reclaim: Option<Reclaim>,
 }
 
 impl<J> fmt::Debug for Request<J> {
@@ -107,7 +107,7 @@ impl<H: Hardware> Parked<H> {
 impl<H: Hardware> Core<H> {
     /// Submits within the limits of a call. Failures go to the points that the request signals. `waits` says whether the caller waits for
     /// room.
-    pub(crate) fn submit(self: &Arc<Self>, request: Request<H::Job>, scope: Scope, waits: bool) {
+    pub fn submit(self: &Arc<Self>, request: Request<H::Job>, scope: Scope, waits: bool) {
         let Request { wait, signal, payload, reclaim } = request;
         match payload {
             Payload::Barrier => self.submit_job((&wait, &signal), None, reclaim, scope, waits),
@@ -131,7 +131,7 @@ impl<H: Hardware> Core<H> {
     }
 
     /// Submits what packets do, or nothing but a barrier. Failures go to the points that it signals.
-    pub(crate) fn submit_job(
+    pub fn submit_job(
         self: &Arc<Self>,
         (wait, signal): (&[Timepoint], &[Timepoint]),
         job: Option<<H::Job as Job<H>>::Ref<'_>>,
@@ -242,7 +242,7 @@ fn run_on_host<H: Hardware>(
 }
 
 /// A failure that is known before anything is submitted: to the points, or to the caller if there are none.
-pub(crate) fn refuse(signal: &[Timepoint], status: Status) -> Result<()> {
+pub fn refuse(signal: &[Timepoint], status: Status) -> Result<()> {
     if signal.is_empty() {
         return Err(status);
     }

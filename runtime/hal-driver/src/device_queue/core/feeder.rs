@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError};
 
 use super::submission::Request;
 use super::{Core, Hardware, Hold, join_driver};
+use crate::device_queue::sync;
 use crate::limits::scope::Scope;
-use crate::queue::sync;
 use crate::status::Result;
 
 /// An operation that became ready, with the outcome of its waits.

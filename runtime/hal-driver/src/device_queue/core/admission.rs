@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use super::completion::complete;
 use super::{Core, Entry, Frontier, Hardware, Part, Submission, SubmissionPoint, Work};
+use crate::device_queue::core::Clock;
+use crate::device_queue::rules::{Rule, keeps};
+use crate::device_timeline::own;
 use crate::limits::scope::Scope;
-use crate::queue::core::Clock;
-use crate::queue::rules::{Rule, keeps};
-use crate::semaphore::own;
 use crate::status::{Result, Status};
 
 /// A submission that the hardware gets next.

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use super::submission::{Waiting, unreached};
 use super::{Core, Hardware, Hold, Submission, guarded, join_driver};
+use crate::device_queue::rules::{Rule, keeps};
+use crate::device_queue::sync::now;
 use crate::hal::timepoints::signal_all;
 use crate::limits::scope::Scope;
 use crate::limits::{CancelSubscription, Limits};
-use crate::queue::rules::{Rule, keeps};
-use crate::queue::sync::now;
 use crate::status::{Result, Status, StatusCode};
 
 /// How often limits are looked at that are over.

@@ -25,20 +25,20 @@ use std::time::{Duration, Instant};
 use self::admission::Admission;
 use self::ending::Threads;
 use self::feeder::Feed;
+use crate::device_queue::rules::{Rule, keeps};
+use crate::device_queue::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::device_queue::sync::{Condvar, Mutex, MutexGuard, thread_local};
 use crate::hal::Timepoint;
 use crate::limits::scope::Scope;
-use crate::queue::rules::{Rule, keeps};
-use crate::queue::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::queue::sync::{Condvar, Mutex, MutexGuard, thread_local};
 use crate::status::{Result, Status, StatusCode};
 
-pub(crate) use ending::Owner;
-pub(crate) use frontier::Frontier;
+pub use ending::Owner;
+pub use frontier::Frontier;
 use submission::Reclaim;
-pub(crate) use submission::{Payload, Request, refuse};
+pub use submission::{Payload, Request, refuse};
 
 /// How far a queue is, for itself and for others. Whoever waits for it holds it.
-pub(crate) trait Clock: fmt::Debug + Send + Sync + 'static {
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The number of the queue: unique in the process, from 1.
     fn queue(&self) -> u64;
 
@@ -47,7 +47,7 @@ pub(crate) trait Clock: fmt::Debug + Send + Sync + 'static {
 }
 
 /// A job: the work of packets, and all that they use until they have run.
-pub(crate) trait Work: Default + Send + 'static {
+pub trait Work: Default + Send + 'static {
     /// Parts that run one after the other, each of which completes by itself; at least one.
     fn parts(&self) -> u64;
 
@@ -56,12 +56,14 @@ pub(crate) trait Work: Default + Send + 'static {
 }
 
 /// The work of a submission, before it is known where its memory is.
-pub(crate) trait Job<H: Hardware>: Send + 'static {
+pub trait Job<H: Hardware>: Send + 'static {
     /// The same, borrowed.
     type Ref<'a>: Copy;
 
+    /// Borrows it.
     fn borrow(&self) -> Self::Ref<'_>;
 
+    /// Owns what was borrowed.
     fn to_owned(borrowed: Self::Ref<'_>) -> Self;
 
     /// Finds the memory of everything that packets will use. `work` is nothing to do.
@@ -69,26 +71,33 @@ pub(crate) trait Job<H: Hardware>: Send + 'static {
 }
 
 /// A part of a submission that is put together.
-pub(crate) struct Part<'a, H: Hardware> {
+pub struct Part<'a, H: Hardware> {
     /// How many parts the queue has completed once this one has.
-    pub(crate) epoch: u64,
+    pub epoch: u64,
     /// The points that it waits for.
-    pub(crate) waits: &'a [SubmissionPoint<H::Clock>],
+    pub waits: &'a [SubmissionPoint<H::Clock>],
     /// Its work; none to do nothing.
-    pub(crate) work: Option<(&'a H::Work, u64)>,
+    pub work: Option<(&'a H::Work, u64)>,
 }
 
 /// A queue of a GPU: a ring that takes packets as long as there is room, runs them in order, and counts.
-pub(crate) trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
+pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
+    /// How far its queues are.
     type Clock: Clock;
+    /// The work of its packets.
     type Work: Work;
+    /// The same before memory is known.
     type Job: Job<Self>;
     /// The memory in which packets are put together.
     type Builder: Send + 'static;
 
+    /// The driver, after which threads are named.
+    const NAME: &'static str;
+
     /// Waits that are published together at most.
     const MAX_WAITS: usize;
 
+    /// How far it is.
     fn clock(&self) -> &Arc<Self::Clock>;
 
     /// Whether packets can wait for the other queue.
@@ -141,10 +150,11 @@ pub(crate) trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
 }
 
 /// A submission that a timeline will be advanced by.
-pub(crate) struct SubmissionPoint<C> {
+pub struct SubmissionPoint<C> {
     /// The queue, of which a waiter owns the clock and nothing else.
-    pub(crate) clock: Arc<C>,
-    pub(crate) epoch: u64,
+    pub clock: Arc<C>,
+    /// How many parts the queue has completed once it has.
+    pub epoch: u64,
     /// The submissions that have completed before it.
     frontier: Frontier,
 }
@@ -162,7 +172,8 @@ impl<C: Clock> fmt::Debug for SubmissionPoint<C> {
 }
 
 impl<C: Clock> SubmissionPoint<C> {
-    pub(crate) fn is_reached(&self) -> bool {
+    /// Whether it has completed.
+    pub fn is_reached(&self) -> bool {
         self.clock.completed() >= self.epoch
     }
 }
@@ -174,7 +185,7 @@ const FEW: usize = 4;
 const MAX_SPARE: usize = 1024;
 
 /// A submission, and what it holds until it has completed.
-pub(crate) struct Submission<H: Hardware> {
+pub struct Submission<H: Hardware> {
     /// The points to signal.
     signal: Vec<Timepoint>,
     /// The points that packets wait for: a timeline that fails meanwhile fails the submission.
@@ -260,9 +271,9 @@ struct Failure {
 type Settled<H> = (Hold<H>, Box<Submission<H>>, Result<()>);
 
 /// A queue.
-pub(crate) struct Core<H: Hardware> {
+pub struct Core<H: Hardware> {
     /// The first field, so it is dropped first: the hardware ends before anything that packets use is freed.
-    pub(crate) hardware: H,
+    pub hardware: H,
     admission: Mutex<Admission<H>>,
     /// In the order of epochs. Locked after the admission, if both are.
     entries: Mutex<VecDeque<Entry<H>>>,
@@ -288,7 +299,7 @@ impl<H: Hardware> fmt::Debug for Core<H> {
 
 /// Somebody who may still submit to a queue: an operation that is held back, or one that runs on the host. The threads of the queue stay as
 /// long as there is one, also if the device is gone.
-pub(crate) struct Hold<H: Hardware>(Arc<Core<H>>);
+pub struct Hold<H: Hardware>(Arc<Core<H>>);
 
 impl<H: Hardware> Hold<H> {
     fn new(core: &Arc<Core<H>>) -> Self {
@@ -320,17 +331,20 @@ thread_local! {
 }
 
 /// Makes the calling thread one that never waits for a queue to end: others may wait for it.
-pub(super) fn join_driver() {
+pub fn join_driver() {
     IS_DRIVER_THREAD.with(|is_driver| is_driver.set(true));
 }
 
 /// Whether it is such a thread.
-pub(crate) fn is_driver_thread() -> bool {
+pub fn is_driver_thread() -> bool {
     IS_DRIVER_THREAD.with(|is_driver| is_driver.get())
 }
 
 /// Runs code of the host. A panic becomes a failure that has its message; it was printed when it happened.
-pub(super) fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Result<T> {
+///
+/// # Errors
+/// `INTERNAL` for a panic.
+pub fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Result<T> {
     if !keeps(Rule::PanicsAreCaught) {
         return Ok(run());
     }
@@ -346,7 +360,7 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 
 impl<H: Hardware> Core<H> {
     /// A queue without threads.
-    pub(crate) fn new(hardware: H, builder: H::Builder) -> Core<H> {
+    pub fn new(hardware: H, builder: H::Builder) -> Core<H> {
         Core {
             hardware,
             admission: Mutex::new(Admission::new(builder)),
@@ -399,12 +413,12 @@ impl<H: Hardware> Core<H> {
     }
 
     /// Whether the driver ended the queue, so that another one can take its place.
-    pub(crate) fn is_ended(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.failure().is_some_and(|failure| failure.is_ended)
     }
 
     /// Stops it: what has not completed fails with the cause, and so does what is submitted from here on.
-    pub(crate) fn fail(&self, cause: Status) {
+    pub fn fail(&self, cause: Status) {
         self.set_failure(Failure { status: cause, is_ended: false });
     }
 

@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{Core, Hardware, is_driver_thread};
+use crate::device_queue::rules::{Rule, keeps};
+use crate::device_queue::sync::atomic::Ordering;
+use crate::device_queue::sync::{Condvar, Mutex, MutexGuard, now, spawn, wait_a_while};
 use crate::limits::scope::Scope;
-use crate::queue::rules::{Rule, keeps};
-use crate::queue::sync::atomic::Ordering;
-use crate::queue::sync::{Condvar, Mutex, MutexGuard, now, spawn, wait_a_while};
 use crate::status::{Result, Status};
 
 /// The threads of a queue, which outlive it.
@@ -26,7 +26,7 @@ impl Threads {
 }
 
 /// A queue, as long as somebody may submit to it.
-pub(crate) struct Owner<H: Hardware>(Arc<Core<H>>);
+pub struct Owner<H: Hardware>(Arc<Core<H>>);
 
 impl<H: Hardware> fmt::Debug for Owner<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,7 +39,7 @@ impl<H: Hardware> Owner<H> {
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if there are no threads.
-    pub(crate) fn start(core: Arc<Core<H>>) -> Result<Owner<H>> {
+    pub fn start(core: Arc<Core<H>>) -> Result<Owner<H>> {
         let number = {
             use super::Clock;
             core.hardware.clock().queue()
@@ -47,13 +47,14 @@ impl<H: Hardware> Owner<H> {
         // Drops what it has started if it cannot start all.
         let owner = Owner(core.clone());
         let completion = core.clone();
-        core.start_thread(format!("amdgpu-{number}"), move || completion.run_completion())?;
+        core.start_thread(format!("{}-{number}", H::NAME), move || completion.run_completion())?;
         let feeder = core.clone();
-        core.start_thread(format!("amdgpu-feed-{number}"), move || feeder.run_feeder())?;
+        core.start_thread(format!("{}-feed-{number}", H::NAME), move || feeder.run_feeder())?;
         Ok(owner)
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core<H>> {
+    /// The queue.
+    pub fn core(&self) -> &Arc<Core<H>> {
         &self.0
     }
 }

@@ -1,4 +1,4 @@
-//! The model checker of queues: the core of the driver's queues, compiled over the locks and threads of `shuttle`, which runs one thread at
+//! The model checker of queues: the core of queues, compiled over the locks and threads of `shuttle`, which runs one thread at
 //! a time and decides at each lock who goes on. Hardware is a thread for each queue. An execution makes a random plan (up to four queues of
 //! one or two devices with rings of few slots, operations that wait for each other, failures, cancellations, callbacks that panic or drop
 //! devices) and runs it in a random schedule. Invariants:
@@ -8,21 +8,21 @@
 //! - what packets use is there until they have run or were stopped;
 //! - an operation that succeeds ran, once, after what it waited for, which succeeded; without a fault all of them succeed.
 //!
-//! Each of the driver's rules (`src/queue/rules.rs`) is broken in turn, and has to be found. `VIREO_SCHEDULES` is the number of schedules,
+//! Each of the driver's rules (`src/device_queue/rules.rs`) is broken in turn, and has to be found. `VIREO_SCHEDULES` is the number of schedules,
 //! and `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which `shuttle::replay` takes.
 
+mod device_queue;
+#[path = "../../src/device_timeline.rs"]
+mod device_timeline;
 mod hardware;
 #[path = "../../../tests/support/model.rs"]
 mod harness;
 mod plan;
-mod queue;
-#[path = "../../src/semaphore.rs"]
-mod semaphore;
 
 use vireo_core::{limits, status};
 use vireo_hal as hal;
 
-use queue::rules::{Rule, set_broken};
+use device_queue::rules::{Rule, set_broken};
 
 #[test]
 fn queues_hang_in_no_schedule() {

@@ -1,6 +1,6 @@
 //! The core of queues, as the driver has it, over the locks and threads of the model checker.
 
-#[path = "../../../src/queue/core/mod.rs"]
+#[path = "../../../src/device_queue/core/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "what the driver uses of the core, and the model does not")]
 pub(crate) mod core;
 pub(crate) mod rules;
