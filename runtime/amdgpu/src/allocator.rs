@@ -10,8 +10,11 @@ use crate::hal::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferType, MemoryAccess, MemoryHeap, MemoryType, QueueAffinity,
 };
+use crate::hal_driver::device_alloca::DeviceAllocator;
+use crate::hal_driver::device_blocks::DeviceBlocks;
+use crate::hal_driver::device_slabs::SlabAllocator;
+use crate::hal_driver::pool::Notice;
 use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
-use crate::memory::blocks::BlockCache;
 use crate::memory::{AgentMask, DeviceBuffer, DeviceMemory, MemoryClass, Publication};
 use crate::options::DeviceOptions;
 use crate::status::{Result, Status, StatusCode};
@@ -59,6 +62,9 @@ struct Imported {
     _owner: Arc<dyn std::any::Any + Send + Sync>,
 }
 
+/// What a block is allocated from: a place among the agents of a device, and a class of memory.
+type Origin = (usize, MemoryClass);
+
 /// An allocator of the memory of some agents.
 #[derive(Debug)]
 pub struct AmdAllocator {
@@ -70,7 +76,7 @@ pub struct AmdAllocator {
     queues: usize,
     /// Of the device and of the host.
     counters: Arc<[Counter; 2]>,
-    blocks: Arc<BlockCache>,
+    blocks: Arc<DeviceBlocks<Origin, DeviceMemory>>,
     /// The budget that all memory is charged to. With one no memory is used again.
     budget: Option<MemoryBudget>,
     /// Whether memory is used again.
@@ -251,11 +257,8 @@ impl AmdAllocator {
         Ok(DeviceMemory { owner, ..memory })
     }
 
-    /// A buffer whose contents an earlier one may have left, unless it is `zeroed`.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT if there is no such memory, RESOURCE_EXHAUSTED if there is no more.
-    pub(crate) fn allocate(&self, params: BufferParams, length: u64, zeroed: bool) -> Result<DeviceBuffer> {
+    /// A buffer, with zeros in it or with what an earlier one has left.
+    fn buffer(&self, params: BufferParams, length: u64, zeroed: bool) -> Result<DeviceBuffer> {
         let (class, params) = self.place(params)?;
         let index = self.agent_index(params.queue_affinity);
         let memory = self.acquire((index, class), length)?;
@@ -266,11 +269,6 @@ impl AmdAllocator {
         Ok(unsafe { DeviceBuffer::new(memory, length, params.memory_type, params.access, params.usage) })
     }
 
-    /// Memory of the GPU for pools, and the parameters of buffers there.
-    pub(crate) fn slab(&self, affinity: QueueAffinity, length: u64) -> Result<DeviceMemory> {
-        self.acquire((self.agent_index(affinity), MemoryClass::DeviceLocal), length)
-    }
-
     /// Memory of the host for transfers that the agent of a queue and the host take part in.
     pub(crate) fn staging(&self, affinity: QueueAffinity, length: u64) -> Result<DeviceBuffer> {
         let memory = self.acquire((self.agent_index(affinity), MemoryClass::HostCoarse), length)?;
@@ -279,18 +277,31 @@ impl AmdAllocator {
         // SAFETY: as above.
         Ok(unsafe { DeviceBuffer::new(memory, length, memory_type, MemoryAccess::ALL, usage) })
     }
+}
 
-    /// The parameters of a buffer with everything filled in.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT if there is no such memory.
-    pub(crate) fn resolve(&self, params: BufferParams) -> Result<BufferParams> {
+impl DeviceAllocator for AmdAllocator {
+    fn resolve(&self, params: BufferParams) -> Result<BufferParams> {
         Ok(self.place(params)?.1)
     }
 
-    /// Blocks of the memory that buffers are in.
-    pub(crate) fn blocks(&self) -> &Arc<BlockCache> {
-        &self.blocks
+    fn allocate(&self, params: BufferParams, length: u64, zeroed: bool) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(self.buffer(params, length, zeroed)?))
+    }
+
+    fn releases(&self) -> u64 {
+        self.blocks.releases()
+    }
+
+    fn notify(&self, releases: u64, waiter: Box<dyn FnOnce() + Send>) -> Notice {
+        self.blocks.notify(releases, waiter)
+    }
+}
+
+impl SlabAllocator for AmdAllocator {
+    type Memory = DeviceMemory;
+
+    fn slab(&self, queue_affinity: QueueAffinity, length: u64) -> Result<DeviceMemory> {
+        self.acquire((self.agent_index(queue_affinity), MemoryClass::DeviceLocal), length)
     }
 }
 
@@ -356,7 +367,7 @@ impl Allocator for AmdAllocator {
     }
 
     fn allocate_buffer(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<dyn Buffer>> {
-        Ok(Arc::new(self.allocate(params, allocation_size, self.zeroes)?))
+        DeviceAllocator::allocate(self, params, allocation_size, self.zeroes)
     }
 
     unsafe fn import_buffer(&self, params: BufferParams, external: &ExternalBuffer) -> Result<Arc<dyn Buffer>> {

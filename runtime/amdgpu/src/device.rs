@@ -6,7 +6,6 @@ use std::thread;
 
 use crate::agent::GpuAgent;
 use crate::agent_source::AgentSource;
-use crate::alloca::{Allocation, Begun, Source, own as own_allocator};
 use crate::allocator::AmdAllocator;
 use crate::builtin::Builtins;
 use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource, Program, PublishedPool, Recorder};
@@ -20,18 +19,20 @@ use crate::hal::{
     SlabProvider, Timepoint, TimesObserver, TopologyEdge, check_range,
 };
 use crate::hal_driver::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
+use crate::hal_driver::device_alloca::{Allocation, Begun, Source, own as own_allocator};
 use crate::hal_driver::device_queue::{HostWorkers, Payload, Request, SubmissionPoint, is_driver_thread, refuse};
+use crate::hal_driver::device_slabs::DeviceSlabs;
 use crate::hal_driver::device_timeline::{DeviceTimeline, own};
 use crate::hal_driver::host_file;
 use crate::hal_driver::memory_source::DeviceMemory as TransientMemory;
 use crate::hal_driver::queue::{WaitAndSignal, call_host, host_call_context, queue_of_dealloca};
+use crate::hal_driver::staging::{Staging, StagingSlots};
 use crate::limits::scope::{self, Scope};
 use crate::links::{Edge, scheduling_word};
 use crate::memory::Publication;
 pub use crate::options::DeviceOptions;
 use crate::queue::{HostQueue, QueueClock};
-use crate::slabs::AmdSlabs;
-use crate::staging::{Staging, StagingSlots};
+use crate::staging::AgentStaging;
 use crate::status::{Result, Status, StatusCode};
 
 /// A program with its binding table.
@@ -226,15 +227,11 @@ impl AmdDevice {
     }
 
     /// What transfers between files and memory that the host does not reach go through.
-    fn staging(&self, affinity: QueueAffinity) -> Staging {
+    fn staging(&self, affinity: QueueAffinity) -> Staging<AgentStaging> {
         let (physical, queue) = self.queue(affinity);
-        Staging {
-            queue: queue.core().clone(),
-            affinity,
-            source: physical.source.clone(),
-            allocator: self.own_memory.clone(),
-            slots: self.staging.clone(),
-        }
+        let (queue, source) = (queue.core().clone(), physical.source.clone());
+        let queue = AgentStaging { queue, affinity, source, allocator: self.own_memory.clone() };
+        Staging { queue, slots: self.staging.clone() }
     }
 }
 
@@ -423,7 +420,7 @@ impl Device for AmdDevice {
         allocation_size: u64,
         flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
-        let source = Source::new(&self.memory, self.zeroed_transients, pool);
+        let source = Source::<AmdAllocator>::new(&self.memory, self.zeroed_transients, pool);
         let is_first = wait.iter().all(|point| point.semaphore.query().is_ok_and(|value| value >= point.value));
         let may_wait = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
         scope::check()?;
@@ -440,11 +437,11 @@ impl Device for AmdDevice {
     }
 
     fn queue_pool_backend(&self, queue_affinity: QueueAffinity) -> Result<Arc<dyn SlabProvider>> {
-        let own = own_allocator(&self.memory.allocator());
+        let own = own_allocator::<AmdAllocator>(&self.memory.allocator());
         let own = own.ok_or_else(|| {
             Status::unimplemented("`device.queue_pool_backend`: the allocator of the device gives out no slabs")
         })?;
-        Ok(Arc::new(AmdSlabs::new(own, queue_affinity)?))
+        Ok(Arc::new(DeviceSlabs::new(own, queue_affinity)?))
     }
 
     fn submit(

@@ -14,7 +14,6 @@
 
 pub mod agent;
 mod agent_source;
-mod alloca;
 pub mod allocator;
 mod builtin;
 pub mod command_buffer;
@@ -26,7 +25,6 @@ pub mod links;
 pub mod memory;
 mod options;
 pub mod queue;
-mod slabs;
 mod staging;
 pub mod symbols;
 pub mod target;

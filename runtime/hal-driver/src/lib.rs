@@ -6,12 +6,16 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod deferred;
+pub mod device_alloca;
+pub mod device_blocks;
 pub mod device_queue;
+pub mod device_slabs;
 pub mod device_timeline;
 pub mod host_file;
 pub mod memory_source;
 pub mod pool;
 pub mod queue;
+pub mod staging;
 
 use vireo_core::{limits, status};
 use vireo_hal as hal;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::{BufferUsage, MemoryAccess, MemoryType};
 
 /// The properties of a buffer that is an allocation of its own, and how many holders preserve it.
+#[derive(Debug)]
 pub struct AllocationState {
     /// Bytes.
     pub length: u64,

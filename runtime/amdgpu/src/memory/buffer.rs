@@ -11,6 +11,8 @@ use crate::hal::transient::TransientBuffer;
 use crate::hal::{
     Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType, check_range, require_access, require_usage,
 };
+use crate::hal_driver::device_blocks::BlockMemory;
+use crate::hal_driver::device_slabs::SlabMemory;
 use crate::status::{Result, Status};
 
 /// How writes of the host become visible to a device before it is told of them. It is a property of the memory: coherent memory needs nothing.
@@ -114,6 +116,34 @@ pub struct DeviceMemory {
 unsafe impl Send for DeviceMemory {}
 // SAFETY: as above; no Rust reference to the bytes exists.
 unsafe impl Sync for DeviceMemory {}
+
+impl BlockMemory for DeviceMemory {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> DeviceMemory {
+        DeviceMemory { owner, ..self }
+    }
+}
+
+impl SlabMemory for DeviceMemory {
+    unsafe fn part(&self, offset: u64, length: u64) -> DeviceMemory {
+        DeviceMemory {
+            address: self.address + offset,
+            length,
+            // SAFETY: the caller guarantees that the offset is within the memory.
+            host: self.host.map(|host| unsafe { host.add(offset as usize) }),
+            ..self.clone()
+        }
+    }
+
+    unsafe fn into_buffer(self, memory_type: MemoryType, access: MemoryAccess, usage: BufferUsage) -> Arc<dyn Buffer> {
+        let length = self.length;
+        // SAFETY: the caller guarantees exactly this.
+        Arc::new(unsafe { DeviceBuffer::new(self, length, memory_type, access, usage) })
+    }
+}
 
 impl fmt::Debug for DeviceMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,5 @@
-//! Memory of devices: `class` says what memory is for, `buffer` is a range of it, wherever it is from, and `blocks` are allocations with a cache.
+//! Memory of devices: `class` says what memory is for, `buffer` is a range of it, wherever it is from.
 
-pub(crate) mod blocks;
 mod buffer;
 mod class;
 

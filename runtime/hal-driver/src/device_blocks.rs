@@ -1,17 +1,17 @@
-//! Blocks of device memory ([`BlockCache`]): allocations of HSA pools with a cache of free ones, since an allocation of the library is a system call
-//! that maps memory on every GPU. The allocator of a device has one.
+//! Blocks of device memory ([`DeviceBlocks`]): allocations of a library with a cache of free ones, since each is a system call that maps memory
+//! on every GPU. The allocator of a device has one.
 //!
 //! A block is in use as long as a buffer, a mapping or a submission that has not completed holds its [`BlockLease`]. Then it is cached, and a
 //! request of about its size gets it. **Bounds**: cached blocks and those in use have at most as many bytes as were ever in use at once, an
 //! eighth of that, and [`SLACK`]; the oldest are freed first. So the cache hardly raises the memory that a process takes from a GPU.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::buffer::DeviceMemory;
-use crate::hal_driver::pool::Notice;
 use crate::limits::Charge;
+use crate::pool::Notice;
 use crate::status::{Result, StatusCode};
 
 /// By how many bytes the memory held may exceed the most that was ever in use, besides an eighth of that.
@@ -23,22 +23,32 @@ const SMALL: u64 = 64 << 10;
 /// Blocks that are cached at most.
 const MAX_CACHED: usize = 1024;
 
-/// What a block is allocated from: a place among the agents of a device, and a class of memory.
-pub(crate) type Origin = (usize, super::class::MemoryClass);
+/// Memory of a device.
+pub trait BlockMemory: Clone + Send + Sync + 'static {
+    /// Bytes.
+    fn length(&self) -> u64;
+
+    /// The same memory, which `owner` keeps allocated.
+    fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self;
+}
+
+/// What blocks are allocated from, such as a device and a kind of its memory: one serves requests for its own origin alone.
+pub trait Origin: Copy + PartialEq + Send + Sync + 'static {}
+
+impl<O: Copy + PartialEq + Send + Sync + 'static> Origin for O {}
 
 /// A free block.
-struct Cached {
-    origin: Origin,
-    memory: DeviceMemory,
+struct Cached<O, M> {
+    origin: O,
+    memory: M,
 }
 
 /// Called once when a block was released.
 type Waiter = Box<dyn FnOnce() + Send>;
 
-#[derive(Default)]
-struct State {
+struct State<O, M> {
     /// The oldest first.
-    cached: VecDeque<Cached>,
+    cached: VecDeque<Cached<O, M>>,
     cached_bytes: u64,
     in_use: u64,
     /// Blocks in use, and those that are being freed.
@@ -53,36 +63,41 @@ struct State {
 }
 
 /// A cache of blocks.
-#[derive(Default)]
-pub(crate) struct BlockCache {
-    state: Mutex<State>,
+pub struct DeviceBlocks<O, M> {
+    state: Mutex<State<O, M>>,
 }
 
-impl fmt::Debug for BlockCache {
+impl<O, M> Default for DeviceBlocks<O, M> {
+    fn default() -> Self {
+        DeviceBlocks { state: Mutex::default() }
+    }
+}
+
+impl<O, M> fmt::Debug for DeviceBlocks<O, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.lock();
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         write!(f, "block cache({} bytes in use, {} cached)", state.in_use, state.cached_bytes)
     }
 }
 
 /// A block in use.
-pub(crate) struct BlockLease {
-    cache: Arc<BlockCache>,
-    origin: Origin,
+struct BlockLease<O: Origin, M: BlockMemory> {
+    cache: Arc<DeviceBlocks<O, M>>,
+    origin: O,
     /// None only while this is dropped.
-    memory: Option<DeviceMemory>,
+    memory: Option<M>,
     /// Whether it is cached afterwards.
     recycles: bool,
     _charge: Charge,
 }
 
-impl fmt::Debug for BlockLease {
+impl<O: Origin, M: BlockMemory> fmt::Debug for BlockLease<O, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "block({} bytes)", self.memory.as_ref().map_or(0, |memory| memory.length))
+        write!(f, "block({} bytes)", self.memory.as_ref().map_or(0, M::length))
     }
 }
 
-impl Drop for BlockLease {
+impl<O: Origin, M: BlockMemory> Drop for BlockLease<O, M> {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take() {
             self.cache.release(self.origin, memory, self.recycles);
@@ -90,17 +105,33 @@ impl Drop for BlockLease {
     }
 }
 
-impl State {
+impl<O, M> Default for State<O, M> {
+    fn default() -> Self {
+        State {
+            cached: VecDeque::new(),
+            cached_bytes: 0,
+            in_use: 0,
+            leases: 0,
+            attempts: 0,
+            peak: 0,
+            hits: 0,
+            releases: 0,
+            waiters: Vec::new(),
+        }
+    }
+}
+
+impl<O: Origin, M: BlockMemory> State<O, M> {
     /// Removes the best fit among the cached blocks.
-    fn take(&mut self, origin: Origin, length: u64) -> Option<DeviceMemory> {
-        let fits = |cached: &Cached| {
-            let size = cached.memory.length;
+    fn take(&mut self, origin: O, length: u64) -> Option<M> {
+        let fits = |cached: &Cached<O, M>| {
+            let size = cached.memory.length();
             cached.origin == origin && size >= length && size / 2 <= length.saturating_add(SMALL)
         };
         let candidates = self.cached.iter().enumerate().filter(|(_, cached)| fits(cached));
-        let (index, _) = candidates.min_by_key(|(_, cached)| cached.memory.length)?;
+        let (index, _) = candidates.min_by_key(|(_, cached)| cached.memory.length())?;
         let taken = self.cached.remove(index)?;
-        self.cached_bytes -= taken.memory.length;
+        self.cached_bytes -= taken.memory.length();
         Some(taken.memory)
     }
 
@@ -110,20 +141,20 @@ impl State {
     }
 
     /// Removes what exceeds the bounds, for the caller to free without the lock.
-    fn evict(&mut self) -> Vec<Cached> {
+    fn evict(&mut self) -> Vec<Cached<O, M>> {
         let limit = (self.peak + self.peak / 8).saturating_add(SLACK);
         let mut removed = Vec::new();
         while self.in_use.saturating_add(self.cached_bytes) > limit || self.cached.len() > MAX_CACHED {
             let Some(oldest) = self.cached.pop_front() else { break };
-            self.cached_bytes -= oldest.memory.length;
+            self.cached_bytes -= oldest.memory.length();
             removed.push(oldest);
         }
         removed
     }
 }
 
-impl BlockCache {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl<O: Origin, M: BlockMemory> DeviceBlocks<O, M> {
+    fn lock(&self) -> MutexGuard<'_, State<O, M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,13 +163,13 @@ impl BlockCache {
     ///
     /// # Errors
     /// Those of `allocate`.
-    pub(crate) fn acquire(
+    pub fn acquire(
         self: &Arc<Self>,
-        origin: Origin,
+        origin: O,
         length: u64,
         (recycles, charge): (bool, Charge),
-        allocate: impl Fn() -> Result<DeviceMemory>,
-    ) -> Result<DeviceMemory> {
+        allocate: impl Fn() -> Result<M>,
+    ) -> Result<M> {
         let taken = {
             let mut state = self.lock();
             state.attempts += 1;
@@ -152,7 +183,7 @@ impl BlockCache {
             match acquired {
                 Ok(memory) => {
                     state.hits += u64::from(is_hit);
-                    state.in_use += memory.length;
+                    state.in_use += memory.length();
                     state.leases += 1;
                     state.peak = state.peak.max(state.in_use);
                     (Ok(memory), state.evict(), Vec::new())
@@ -165,13 +196,12 @@ impl BlockCache {
         waiters.into_iter().for_each(|waiter| waiter());
         let memory = outcome?;
         drop(evicted);
-        let mut lent = memory.clone();
+        let lent = memory.clone();
         let lease = BlockLease { cache: self.clone(), origin, memory: Some(memory), recycles, _charge: charge };
-        lent.owner = Arc::new(lease);
-        Ok(lent)
+        Ok(lent.owned_by(Arc::new(lease)))
     }
 
-    fn allocate(&self, allocate: impl Fn() -> Result<DeviceMemory>) -> Result<DeviceMemory> {
+    fn allocate(&self, allocate: impl Fn() -> Result<M>) -> Result<M> {
         match allocate() {
             // What is cached may be what is missing.
             Err(status) if status.code() == StatusCode::ResourceExhausted && self.trim() => allocate(),
@@ -179,12 +209,12 @@ impl BlockCache {
         }
     }
 
-    fn release(&self, origin: Origin, memory: DeviceMemory, recycles: bool) {
+    fn release(&self, origin: O, memory: M, recycles: bool) {
         let unused = {
             let mut state = self.lock();
-            state.in_use -= memory.length;
+            state.in_use -= memory.length();
             let freed = if recycles {
-                state.cached_bytes += memory.length;
+                state.cached_bytes += memory.length();
                 state.cached.push_back(Cached { origin, memory });
                 None
             } else {
@@ -205,7 +235,7 @@ impl BlockCache {
     }
 
     /// Frees all cached blocks; false if there were none.
-    pub(crate) fn trim(&self) -> bool {
+    pub fn trim(&self) -> bool {
         let cached = {
             let mut state = self.lock();
             state.cached_bytes = 0;
@@ -215,12 +245,12 @@ impl BlockCache {
     }
 
     /// How many blocks were released so far.
-    pub(crate) fn releases(&self) -> u64 {
+    pub fn releases(&self) -> u64 {
         self.lock().releases
     }
 
     /// Calls `waiter` when a block is released, on whatever thread that is, if none was since there were so many `releases`.
-    pub(crate) fn notify(&self, releases: u64, waiter: impl FnOnce() + Send + 'static) -> Notice {
+    pub fn notify(&self, releases: u64, waiter: impl FnOnce() + Send + 'static) -> Notice {
         let mut state = self.lock();
         if state.releases != releases {
             return Notice::Released;
@@ -244,10 +274,29 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::memory::{AgentMask, MemoryClass, Publication};
     use crate::status::Status;
 
-    const LOCAL: Origin = (0, MemoryClass::DeviceLocal);
+    /// What blocks are allocated from: a device, and a kind of its memory.
+    type Origin = (usize, char);
+
+    const LOCAL: Origin = (0, 'l');
+
+    #[derive(Clone)]
+    struct DeviceMemory {
+        address: u64,
+        length: u64,
+        owner: Arc<dyn Any + Send + Sync>,
+    }
+
+    impl BlockMemory for DeviceMemory {
+        fn length(&self) -> u64 {
+            self.length
+        }
+
+        fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self {
+            DeviceMemory { owner, ..self }
+        }
+    }
 
     /// Memory that nobody accesses, at addresses that are all different.
     struct Source {
@@ -276,21 +325,23 @@ mod tests {
             Ok(DeviceMemory {
                 address: self.next.fetch_add(1 << 32, Ordering::Relaxed),
                 length,
-                host: None,
-                publication: Publication::Coherent,
-                reached_by: AgentMask::ALL,
                 owner: Arc::new(Owner(length, self.left.clone())),
             })
         }
 
-        fn acquire(&self, cache: &Arc<BlockCache>, origin: Origin, length: u64) -> Result<DeviceMemory> {
+        fn acquire(
+            &self,
+            cache: &Arc<DeviceBlocks<Origin, DeviceMemory>>,
+            origin: Origin,
+            length: u64,
+        ) -> Result<DeviceMemory> {
             cache.acquire(origin, length, (true, Charge::default()), || self.allocate(length))
         }
     }
 
     #[test]
     fn a_block_is_used_again_once_nobody_holds_it() {
-        let (cache, source) = (Arc::new(BlockCache::default()), Source::new(u64::MAX));
+        let (cache, source) = (Arc::new(DeviceBlocks::default()), Source::new(u64::MAX));
         let first = source.acquire(&cache, LOCAL, 1 << 20).expect("there is memory");
         let (address, held) = (first.address, first.owner.clone());
         drop(first);
@@ -300,9 +351,7 @@ mod tests {
         let again = source.acquire(&cache, LOCAL, (1 << 20) - 4096).expect("there is memory");
         assert_eq!((again.address, cache.hits()), (address, 1));
         drop(again);
-        for (origin, length) in
-            [((1, MemoryClass::DeviceLocal), 1 << 20), ((0, MemoryClass::HostFine), 1 << 20), (LOCAL, 4096)]
-        {
+        for (origin, length) in [((1, 'l'), 1 << 20), ((0, 'h'), 1 << 20), (LOCAL, 4096)] {
             let fresh = source.acquire(&cache, origin, length).expect("there is memory");
             assert_ne!(fresh.address, address, "{origin:?}, {length}");
         }
@@ -310,10 +359,10 @@ mod tests {
 
     #[test]
     fn what_is_held_stays_near_what_was_ever_in_use() {
-        let (cache, source) = (Arc::new(BlockCache::default()), Source::new(u64::MAX));
+        let (cache, source) = (Arc::new(DeviceBlocks::default()), Source::new(u64::MAX));
         for round in 0..64u64 {
             // Sizes that no other block serves.
-            drop(source.acquire(&cache, (round as usize, MemoryClass::DeviceLocal), 8 << 20).expect("there is memory"));
+            drop(source.acquire(&cache, (round as usize, 'l'), 8 << 20).expect("there is memory"));
             let held = u64::MAX - source.left.load(Ordering::Relaxed);
             assert!(held <= (8 << 20) + (1 << 20) + SLACK, "{held} bytes in round {round}");
         }
@@ -323,10 +372,9 @@ mod tests {
 
     #[test]
     fn cached_blocks_make_room_for_others() {
-        let (cache, source) = (Arc::new(BlockCache::default()), Source::new(10 << 20));
+        let (cache, source) = (Arc::new(DeviceBlocks::default()), Source::new(10 << 20));
         drop(source.acquire(&cache, LOCAL, 8 << 20).expect("there is memory"));
-        let large =
-            source.acquire(&cache, (1, MemoryClass::DeviceLocal), 9 << 20).expect("once the cached one is freed");
+        let large = source.acquire(&cache, (1, 'l'), 9 << 20).expect("once the cached one is freed");
         let none = source.acquire(&cache, LOCAL, 8 << 20).map(drop).expect_err("it is in use");
         assert_eq!(none.code(), StatusCode::ResourceExhausted);
         let called = Arc::new(AtomicU64::new(0));
@@ -342,7 +390,7 @@ mod tests {
 
     #[test]
     fn blocks_that_do_not_recycle_are_freed() {
-        let (cache, source) = (Arc::new(BlockCache::default()), Source::new(1 << 20));
+        let (cache, source) = (Arc::new(DeviceBlocks::default()), Source::new(1 << 20));
         for _ in 0..3 {
             let charge = Charge::default();
             drop(cache.acquire(LOCAL, 1 << 20, (false, charge), || source.allocate(1 << 20)).expect("it was freed"));

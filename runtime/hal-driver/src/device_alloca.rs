@@ -9,26 +9,55 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::allocator::AmdAllocator;
 use crate::hal::timepoints::complete;
 use crate::hal::transient::{Memory, TransientBuffer};
-use crate::hal::{Allocator, BufferParams, Pool, Timepoint};
-use crate::hal_driver::memory_source::{DeviceMemory, MemorySource};
-use crate::hal_driver::pool::{self, Notice};
+use crate::hal::{Allocator, Buffer, BufferParams, Pool, Timepoint};
+use crate::memory_source::{DeviceMemory, MemorySource};
+use crate::pool::{self, Notice};
 use crate::status::{Result, Status, StatusCode};
 
+/// The allocator of a device whose memory is free when nothing that was submitted uses it.
+pub trait DeviceAllocator: Allocator {
+    /// The parameters of a buffer with everything filled in.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if there is no such memory.
+    fn resolve(&self, params: BufferParams) -> Result<BufferParams>;
+
+    /// A buffer whose contents an earlier one may have left, unless it is `zeroed`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if there is no such memory, `RESOURCE_EXHAUSTED` if there is no more.
+    fn allocate(&self, params: BufferParams, length: u64, zeroed: bool) -> Result<Arc<dyn Buffer>>;
+
+    /// How often memory was released so far.
+    fn releases(&self) -> u64;
+
+    /// Calls `waiter` when memory is released, on whatever thread that is, if none was since there were so many `releases`.
+    fn notify(&self, releases: u64, waiter: Box<dyn FnOnce() + Send>) -> Notice;
+}
+
 /// Where the memory of a transient buffer is from.
-#[derive(Clone, Debug)]
-pub(crate) enum Source {
+#[derive(Debug)]
+pub enum Source<A> {
     /// The allocator of the device, with zeroed memory or without.
-    Own(Arc<AmdAllocator>, bool),
+    Own(Arc<A>, bool),
     /// A pool of the host, or the allocator that it put in place of the device's.
     Other(MemorySource),
 }
 
-impl Source {
+impl<A> Clone for Source<A> {
+    fn clone(&self) -> Self {
+        match self {
+            Source::Own(allocator, zeroed) => Source::Own(allocator.clone(), *zeroed),
+            Source::Other(source) => Source::Other(source.clone()),
+        }
+    }
+}
+
+impl<A: DeviceAllocator> Source<A> {
     /// A pool, or the allocator that a device has now. From here on the host cannot replace it.
-    pub(crate) fn new(memory: &DeviceMemory, zeroed: bool, pool: Option<&Arc<dyn Pool>>) -> Source {
+    pub fn new(memory: &DeviceMemory, zeroed: bool, pool: Option<&Arc<dyn Pool>>) -> Self {
         let source = match pool {
             Some(pool) => return Source::Other(memory.pool_source(pool)),
             None => memory.source(),
@@ -59,7 +88,7 @@ impl Source {
 
     fn allocate(&self, params: BufferParams, length: u64) -> Result<Memory> {
         match self {
-            Source::Own(allocator, zeroed) => Ok(Memory::Other(Arc::new(allocator.allocate(params, length, *zeroed)?))),
+            Source::Own(allocator, zeroed) => Ok(Memory::Other(allocator.allocate(params, length, *zeroed)?)),
             Source::Other(source) => source.allocate(params, length),
         }
     }
@@ -67,7 +96,7 @@ impl Source {
     /// How often memory was released so far.
     fn releases(&self) -> u64 {
         match self {
-            Source::Own(allocator, _) => allocator.blocks().releases(),
+            Source::Own(allocator, _) => allocator.releases(),
             Source::Other(source) => source.pool().map_or(0, |pool| pool.stats().release_count),
         }
     }
@@ -75,22 +104,21 @@ impl Source {
     /// Calls `retry` when memory is released, if none was since there were so many `releases`.
     fn notify(&self, releases: u64, retry: impl FnOnce(Result<()>) + Send + 'static) -> Notice {
         match self {
-            Source::Own(allocator, _) => allocator.blocks().notify(releases, move || retry(Ok(()))),
+            Source::Own(allocator, _) => allocator.notify(releases, Box::new(move || retry(Ok(())))),
             Source::Other(source) => source.pool().map_or(Notice::Never, |pool| pool::notify(&**pool, releases, retry)),
         }
     }
 }
 
-/// The allocator of a device as one of this driver.
-pub(crate) fn own(allocator: &Arc<dyn Allocator>) -> Option<Arc<AmdAllocator>> {
+/// An allocator as one of the driver.
+pub fn own<A: DeviceAllocator>(allocator: &Arc<dyn Allocator>) -> Option<Arc<A>> {
     let any: Arc<dyn Any + Send + Sync> = allocator.clone();
     any.downcast().ok()
 }
 
 /// An allocation that has no memory yet.
-#[derive(Clone)]
-pub(crate) struct Allocation {
-    source: Source,
+pub struct Allocation<A> {
+    source: Source<A>,
     transient: Arc<TransientBuffer>,
     params: BufferParams,
     length: u64,
@@ -98,7 +126,13 @@ pub(crate) struct Allocation {
     may_wait: bool,
 }
 
-impl fmt::Debug for Allocation {
+impl<A> Clone for Allocation<A> {
+    fn clone(&self) -> Self {
+        Allocation { source: self.source.clone(), transient: self.transient.clone(), ..*self }
+    }
+}
+
+impl<A> fmt::Debug for Allocation<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "allocation({} bytes)", self.length)
     }
@@ -106,23 +140,23 @@ impl fmt::Debug for Allocation {
 
 /// What is left to do of an allocation.
 #[derive(Debug)]
-pub(crate) enum Begun {
+pub enum Begun<A> {
     /// The buffer has its memory.
     Done,
     /// [`Allocation::run`], once the points that it waits for are reached.
-    Later(Allocation),
+    Later(Allocation<A>),
     /// It cannot be made.
     Refused(Status),
 }
 
-impl Allocation {
+impl<A: DeviceAllocator> Allocation<A> {
     /// Makes a transient buffer, with memory if it can be had now. `is_first` says that nothing is waited for.
-    pub(crate) fn begin(
-        source: Source,
+    pub fn begin(
+        source: Source<A>,
         params: BufferParams,
         length: u64,
         (is_first, may_wait): (bool, bool),
-    ) -> (Arc<TransientBuffer>, Begun) {
+    ) -> (Arc<TransientBuffer>, Begun<A>) {
         let transient = source.transient(params, length);
         let allocation = Allocation { source, transient: transient.clone(), params, length, may_wait };
         if !is_first && !allocation.source.is_unordered() {
@@ -146,7 +180,7 @@ impl Allocation {
     ///
     /// # Errors
     /// Those of the source.
-    pub(crate) fn run(self, signal: &[Timepoint]) -> Result<()> {
+    pub fn run(self, signal: &[Timepoint]) -> Result<()> {
         loop {
             let releases = self.source.releases();
             let status = match self.source.allocate(self.params, self.length) {
