@@ -43,7 +43,7 @@ pub use dispatch::{KernelDispatch, KernelRunner};
 pub use interpreter::Interpreter;
 pub use sanitizer::{active_checks, check_result, take_reports, take_warnings};
 pub use system::{InUse, configure, trace_packets};
-pub use topology::{Feature, HostWrites, PeerLinks, Topology, TopologyError, VARIABLE};
+pub use topology::{Feature, HostWrites, PacketOrder, PeerLinks, Topology, TopologyError, VARIABLE};
 pub use trace::{
     PacketEvent, PacketObserver, PacketOutcome, PacketPlace, PacketTrace, PacketWait, SignalChange, TraceFormat,
     TracedPacket,

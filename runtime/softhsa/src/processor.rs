@@ -31,6 +31,7 @@ use crate::sanitizer::KernelCode;
 use crate::signals::{Signal, compare};
 use crate::status::{Failure, tell};
 use crate::system::System;
+use crate::topology::PacketOrder;
 use crate::trace::{PacketEvent, PacketOutcome, PacketPlace, PacketWait, TracedPacket, Tracer};
 
 /// The largest alignment of the first instruction of a kernel.
@@ -67,7 +68,8 @@ fn run(system: &System, queue: &Queue) {
         doorbell: &queue.doorbell,
         life: &queue.life,
         single_producer: queue.queue_type == QueueType::SINGLE,
-        reorder: system.topology.reorder,
+        reorder: system.topology.order == PacketOrder::Reversed,
+        overlap: system.topology.order == PacketOrder::Overlapped,
     };
     packets.run(&Processor { system, queue });
 }
@@ -94,35 +96,34 @@ fn malformed(what: impl Into<String>) -> Interruption {
 impl Packets for Processor<'_> {
     type Failure = Failure;
 
-    fn run(&self, packet: &Packet, ahead: u64) -> Outcome {
-        self.packet(packet, ahead)
+    fn run(&self, packet: &Packet, index: u64) -> Outcome {
+        self.packet(packet, index)
     }
 
     fn malformed(&self, what: &str) -> Failure {
         Failure::new(HsaStatus::ERROR_INVALID_PACKET_FORMAT, what)
     }
 
-    fn tell(&self, failure: &Failure, ahead: u64, ended: bool) {
-        self.fail(failure, ahead, ended);
+    fn tell(&self, failure: &Failure, index: u64, ended: bool) {
+        self.fail(failure, index, ended);
     }
 }
 
 impl Processor<'_> {
     /// Runs a packet, with its fences and its completion signal.
-    fn packet(&self, packet: &Packet, ahead: u64) -> Outcome {
+    fn packet(&self, packet: &Packet, index: u64) -> Outcome {
         if let Some(tracer) = &self.system.signals.tracer {
-            return self.traced(tracer, packet, ahead);
+            return self.traced(tracer, packet, index);
         }
-        if let Some(completion) = self.execute(packet, ahead, None)? {
+        if let Some(completion) = self.execute(packet, index, None)? {
             self.system.signals.change(&completion, |value| value.wrapping_sub(1));
         }
         Ok(())
     }
 
     /// As [`Self::packet`], and tells the observer of the system.
-    fn traced(&self, tracer: &Tracer, packet: &Packet, ahead: u64) -> Outcome {
+    fn traced(&self, tracer: &Tracer, packet: &Packet, index: u64) -> Outcome {
         let (agent, queue, signals) = (self.queue.agent, self.queue.id, &self.system.signals);
-        let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
         let place = PacketPlace { agent, queue, index };
         let symbols = match packet {
             Packet::KernelDispatch(_) => self.system.symbols.all(),
@@ -150,7 +151,7 @@ impl Processor<'_> {
         let begin = clock::now();
         let traced = TracedPacket { place, packet, kernel, begin };
         tracer.tell(&tracer.order(), &PacketEvent::Begin(traced));
-        let executed = self.execute(packet, ahead, Some(&mut log));
+        let executed = self.execute(packet, index, Some(&mut log));
         for (wait, signal) in log.waits.iter_mut().zip(&waited) {
             wait.after = signal.load();
         }
@@ -171,7 +172,7 @@ impl Processor<'_> {
     }
 
     /// Runs a packet with its fences, and returns the completion signal that is to be decremented.
-    fn execute(&self, packet: &Packet, ahead: u64, log: Option<&mut Log>) -> Result<Option<Arc<Signal>>, Interruption> {
+    fn execute(&self, packet: &Packet, index: u64, log: Option<&mut Log>) -> Result<Option<Arc<Signal>>, Interruption> {
         let header = packet.header();
         if header.0 & PacketHeader::RESERVED != 0 {
             return Err(malformed(format!("reserved bits of the header {:#x} are set", header.0)));
@@ -183,12 +184,11 @@ impl Processor<'_> {
         };
         self.acquire(header);
         let start = clock::now();
-        let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
         if let Some(sanitizer) = &self.system.sanitizer {
             sanitizer.packet(self.queue.id, index, header.barrier());
         }
         match packet {
-            Packet::KernelDispatch(packet) => self.kernel(packet, ahead)?,
+            Packet::KernelDispatch(packet) => self.kernel(packet, index)?,
             Packet::BarrierAnd(packet) => self.barrier_and(packet)?,
             Packet::BarrierOr(packet) => self.barrier_or(packet)?,
             Packet::BarrierValue(packet) => self.barrier_value(packet)?,
@@ -351,7 +351,7 @@ impl Processor<'_> {
         PacketWait { signal, address: wait.address(), before: before as i64, after: after as i64 }
     }
 
-    fn kernel(&self, packet: &KernelDispatchPacket, ahead: u64) -> Outcome {
+    fn kernel(&self, packet: &KernelDispatchPacket, index: u64) -> Outcome {
         let isa = &self.system.topology.isa;
         if !self.system.runner.runs(isa) {
             let what = format!("{packet}: there is no interpreter for {isa}");
@@ -359,14 +359,13 @@ impl Processor<'_> {
         }
         let view = self.view();
         let (descriptor, code, segment) = check_dispatch(packet, &view)?;
-        let packet_id = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
         let (ring, bytes) = self.queue.ring_memory();
-        let begun = self.begin_checks(packet, &segment, code, packet_id);
+        let begun = self.begin_checks(packet, &segment, code, index);
         let hook = begun.as_ref().map(|(sanitizer, begun)| sanitizer.hook(begun, &view));
         let dispatch = KernelDispatch {
             packet,
-            packet_address: ring + packet_id * u64::from(PACKET_SIZE) % bytes,
-            packet_id,
+            packet_address: ring + index * u64::from(PACKET_SIZE) % bytes,
+            packet_id: index,
             queue_address: self.queue.address(),
             descriptor: &descriptor,
             code,
@@ -422,8 +421,7 @@ impl Processor<'_> {
 
     /// Tells the program why its queue stopped. Completion signals of the packet and of those after it stay as they are, as on hardware,
     /// so a program that is not told would wait for ever: the process ends then, as with the library of the vendor.
-    fn fail(&self, failure: &Failure, ahead: u64, ended: bool) {
-        let index = self.queue.memory.read_index().load(Ordering::Relaxed).wrapping_add(ahead);
+    fn fail(&self, failure: &Failure, index: u64, ended: bool) {
         tell(format_args!("queue {}, packet {index}: {} ({:?})", self.queue.id, failure.what, failure.status));
         let mut told = false;
         if let (Some(address), Some(agent)) = (failure.fault, self.system.agents.get(self.queue.agent as usize)) {

@@ -29,6 +29,19 @@ pub enum HostWrites {
     UntilFlush,
 }
 
+/// The order of kernels whose packets have no barrier bit. Hardware overlaps them, so programs that need an order and do not ask for it
+/// fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PacketOrder {
+    /// That of the queue.
+    #[default]
+    Queue,
+    /// The opposite one, as far as they are published.
+    Reversed,
+    /// None: they run at the same time, each on a thread of its own.
+    Overlapped,
+}
+
 /// The links between GPUs. The host is at the other end of PCI Express.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerLinks {
@@ -98,9 +111,8 @@ pub struct Topology {
     pub peer_links: PeerLinks,
     /// When writes of the host become visible.
     pub host_writes: HostWrites,
-    /// True if kernels whose packets have no barrier bit run in the opposite order, as far as they are published. Hardware overlaps them,
-    /// so programs that need an order and do not ask for it fail.
-    pub reorder: bool,
+    /// The order of kernels whose packets have no barrier bit.
+    pub order: PacketOrder,
     /// How products of matrices whose results have 16 bits add up.
     pub half_sums: HalfSums,
     /// The checks of accesses of kernels. A kernel runs on one thread then, so that reports are the same each time.
@@ -124,7 +136,7 @@ impl Default for Topology {
             compute_units: 4,
             peer_links: PeerLinks::Pcie,
             host_writes: HostWrites::Visible,
-            reorder: false,
+            order: PacketOrder::default(),
             half_sums: HalfSums::default(),
             sanitize: Checks::default(),
             without: Vec::new(),
@@ -183,7 +195,7 @@ impl FromStr for Topology {
     type Err = TopologyError;
 
     /// Reads `agents=2,queues=4,queue-size=1024,memory=1GiB,host-memory=4GiB,isa=gfx1100,compute-units=8,peer-links=xgmi,
-    /// host-writes=until-acquire,order=reversed,sanitize=memory+race+init,without=svm+peers,trace=packets.json`; whatever is not named has
+    /// host-writes=until-acquire,order=overlapped,sanitize=memory+race+init,without=svm+peers,trace=packets.json`; whatever is not named has
     /// its default.
     fn from_str(text: &str) -> Result<Self, TopologyError> {
         let mut topology = Topology::default();
@@ -217,10 +229,11 @@ impl FromStr for Topology {
                     }
                 }
                 "order" => {
-                    topology.reorder = match value {
-                        "queue" => false,
-                        "reversed" => true,
-                        _ => return Err(wrong("queue or reversed")),
+                    topology.order = match value {
+                        "queue" => PacketOrder::Queue,
+                        "reversed" => PacketOrder::Reversed,
+                        "overlapped" => PacketOrder::Overlapped,
+                        _ => return Err(wrong("queue, reversed or overlapped")),
                     }
                 }
                 "half-sums" => {
@@ -268,7 +281,7 @@ mod tests {
             compute_units: 8,
             peer_links: PeerLinks::Xgmi,
             host_writes: HostWrites::UntilFlush,
-            reorder: true,
+            order: PacketOrder::Reversed,
             half_sums: HalfSums::Once,
             sanitize: Checks { memory: true, init: true, ..Checks::default() },
             without: vec![Feature::Svm, Feature::Peers],
@@ -294,7 +307,7 @@ mod tests {
             ("host-writes=late", "host-writes: `late` is not visible, until-acquire or until-flush"),
             ("sanitize=all", "sanitize: `all` is not one of memory, race, race-same-value, init"),
             ("half-sums=all", "half-sums: `all` is not pairs or once"),
-            ("order=any", "order: `any` is not queue or reversed"),
+            ("order=any", "order: `any` is not queue, reversed or overlapped"),
             (
                 "without=fine",
                 "without: `fine` is not one of fine-grained, large-bar, peers, atomics, coherency, hdp, svm, virtual-memory, loader",

@@ -109,7 +109,7 @@ impl Processor<'_> {
 impl Packets for Processor<'_> {
     type Failure = String;
 
-    fn run(&self, packet: &Packet, ahead: u64) -> Result<(), Interruption<String>> {
+    fn run(&self, packet: &Packet, index: u64) -> Result<(), Interruption<String>> {
         let queue = self.queue();
         let Packet::BarrierAnd(packet) = packet else { panic!("a packet that no producer wrote") };
         let number = packet.dep_signal[0].0;
@@ -126,7 +126,7 @@ impl Packets for Processor<'_> {
             0 => Some(()),
             _ => queue.life.wait(&self.world.signals, || (self.world.gate.load(Ordering::Acquire) == 0).then_some(())),
         };
-        let again = queue.ring().peek(ahead);
+        let again = queue.ring().peek(index.wrapping_sub(queue.read.load(Ordering::Relaxed)));
         let same = |again| matches!(again, Some(Ok(Packet::BarrierAnd(again))) if again.dep_signal[0].0 == number);
         assert!(same(again), "a packet lost its slot while it ran");
         assert_eq!(queue.quiet_ends.load(Ordering::Relaxed), 0, "a packet runs after the end of the queue");
@@ -148,7 +148,7 @@ impl Packets for Processor<'_> {
         what.to_string()
     }
 
-    fn tell(&self, failure: &String, _ahead: u64, _ended: bool) {
+    fn tell(&self, failure: &String, _index: u64, _ended: bool) {
         assert_eq!(failure, "as planned");
         let queue = self.queue();
         queue.seen().failures += 1;
@@ -224,6 +224,7 @@ pub(crate) fn execute() {
                 life: &queue.life,
                 single_producer: queue.single_producer,
                 reorder: false,
+                overlap: false,
             };
             packets.run(&Processor { world: &shared, queue: index });
         }));

@@ -337,6 +337,57 @@ fn traps_have_a_status() {
 }
 
 #[test]
+fn kernels_without_a_barrier_bit_may_run_at_the_same_time() {
+    let seen = Arc::new((std::sync::Mutex::new(Vec::new()), std::sync::Condvar::new()));
+    let shared = seen.clone();
+    let session = Session::with("order=overlapped", move |dispatch| {
+        let (events, changed) = &*shared;
+        let mut events = events.lock().unwrap();
+        events.push(("begins", dispatch.packet_id));
+        changed.notify_all();
+        // The first one ends once all that nothing orders have begun.
+        while dispatch.packet_id == 0 && !events.contains(&("ends", 2)) {
+            events = changed.wait(events).unwrap();
+        }
+        events.push(("ends", dispatch.packet_id));
+        changed.notify_all();
+        Ok(())
+    });
+    let (_, kernel) = session.load(session.gpu());
+    let (kernarg, completion) = (session.kernarg_memory(64), session.signal(4));
+    let queue = Queue::new(session.gpu(), 16);
+    let overlapping = dispatch(Order::NONE, kernel, kernarg.address, 32, completion);
+    let ordered = dispatch(Order::SYSTEM, kernel, kernarg.address, 32, completion);
+    // A second doorbell, while the first kernel runs.
+    queue.submit(&[overlapping]);
+    queue.submit(&[overlapping, overlapping, ordered]);
+    wait(completion);
+    let events = seen.0.lock().unwrap();
+    assert_eq!(events[6..], [("begins", 3), ("ends", 3)], "{events:?}");
+    let place = |event| events.iter().position(|seen| *seen == event);
+    assert!(place(("ends", 2)) < place(("ends", 0)), "{events:?}");
+}
+
+#[test]
+fn a_kernel_that_fails_stops_those_beside_it() {
+    let session = Session::with("order=overlapped", |dispatch| {
+        if dispatch.packet_id == 1 {
+            return Err(Trap::new(TrapKind::Raised(3)));
+        }
+        while !dispatch.stop.requested() {
+            std::thread::yield_now();
+        }
+        Err(Trap::new(TrapKind::Stopped))
+    });
+    let (_, kernel) = session.load(session.gpu());
+    let kernarg = session.kernarg_memory(64);
+    let packet = dispatch(Order::NONE, kernel, kernarg.address, 32, Signal(0));
+    let queue = Queue::new(session.gpu(), 16);
+    queue.submit(&[packet, packet, packet]);
+    assert_eq!(queue.wait_for_error(), HsaStatus::ERROR_EXCEPTION);
+}
+
+#[test]
 fn kernels_without_a_barrier_bit_may_run_in_the_opposite_order() {
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let shared = order.clone();
