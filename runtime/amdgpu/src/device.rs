@@ -147,6 +147,16 @@ impl AmdDevice {
         sources
     }
 
+    /// The agent that all queues of an affinity are of; none if they are of several.
+    fn only_agent(&self, affinity: QueueAffinity) -> Option<&Arc<GpuAgent>> {
+        let each = self.physical.first()?.queues.len();
+        let is_named = |queue: usize| affinity.bits() >> queue & 1 != 0;
+        let mut named =
+            self.agents.iter().enumerate().filter(|(place, _)| (place * each..(place + 1) * each).any(is_named));
+        let (_, agent) = named.next()?;
+        named.next().is_none().then_some(agent)
+    }
+
     fn submit_program(&self, affinity: QueueAffinity, points: WaitAndSignal<'_>, job: Option<JobRef<'_>>) {
         self.queue(affinity).1.core().submit_job(points, job, None, Scope::current(), true);
     }
@@ -395,11 +405,19 @@ impl Device for AmdDevice {
 
     fn create_semaphore(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         initial_value: u64,
-        _flags: SemaphoreFlags,
+        flags: SemaphoreFlags,
     ) -> Result<Arc<dyn Semaphore>> {
-        Ok(Arc::new(DeviceTimeline::<SubmissionPoint<QueueClock>>::new(initial_value)))
+        type Timeline = DeviceTimeline<SubmissionPoint<QueueClock>>;
+        let public =
+            SemaphoreFlags::HOST_INTERRUPT | SemaphoreFlags::EXPORTABLE | SemaphoreFlags::EXPORTABLE_TIMEPOINTS;
+        let is_private = flags.contains(SemaphoreFlags::DEVICE_LOCAL) && !flags.intersects(public);
+        let agent = self.only_agent(queue_affinity).filter(|_| is_private);
+        Ok(Arc::new(
+            agent
+                .map_or_else(|| Timeline::new(initial_value), |agent| Timeline::of_agent(initial_value, agent.agent.0)),
+        ))
     }
 
     fn semaphore_compatibility(&self, semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {

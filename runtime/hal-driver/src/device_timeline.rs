@@ -23,6 +23,8 @@ pub struct DeviceTimeline<S> {
     timeline: HostSemaphore,
     /// By value, so that timelines with many submissions cost no more than those with few.
     pending: Mutex<VecDeque<PendingPoint<S>>>,
+    /// The agent whose queues alone signal it and wait for it, if the program said so.
+    agent: Option<u64>,
 }
 
 impl<S> fmt::Debug for DeviceTimeline<S> {
@@ -34,7 +36,17 @@ impl<S> fmt::Debug for DeviceTimeline<S> {
 impl<S: Clone + Send + Sync + 'static> DeviceTimeline<S> {
     /// A timeline that starts at `initial_value`.
     pub fn new(initial_value: u64) -> DeviceTimeline<S> {
-        DeviceTimeline { timeline: HostSemaphore::new(initial_value), pending: Mutex::default() }
+        DeviceTimeline { timeline: HostSemaphore::new(initial_value), pending: Mutex::default(), agent: None }
+    }
+
+    /// The same, which nobody but queues of an agent uses.
+    pub fn of_agent(initial_value: u64, agent: u64) -> DeviceTimeline<S> {
+        DeviceTimeline { agent: Some(agent), ..DeviceTimeline::new(initial_value) }
+    }
+
+    /// The agent whose queues alone use it, if the program said so.
+    pub fn agent(&self) -> Option<u64> {
+        self.agent
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<PendingPoint<S>>> {
@@ -59,6 +71,13 @@ impl<S: Clone + Send + Sync + 'static> DeviceTimeline<S> {
         let pending = self.lock();
         let least = pending.partition_point(|point| point.value < value);
         pending.get(least).filter(|point| point.value == value).map(|point| point.submission.clone())
+    }
+
+    /// The submission that will signal the greatest value up to this one.
+    pub fn pending_before(&self, value: u64) -> Option<S> {
+        let pending = self.lock();
+        let end = pending.partition_point(|point| point.value <= value);
+        Some(pending.get(end.checked_sub(1)?)?.submission.clone())
     }
 }
 
@@ -120,6 +139,10 @@ mod tests {
         assert_eq!(
             [3, 4, 5, 7, 8].map(|value| semaphore.pending(value)),
             [None, Some("early"), None, Some("late"), None]
+        );
+        assert_eq!(
+            [3, 4, 6, 7, 8].map(|value| semaphore.pending_before(value)),
+            [None, Some("early"), Some("early"), Some("late"), Some("late")]
         );
         semaphore.signal(4).expect("advances");
         assert_eq!((semaphore.query().expect("did not fail"), semaphore.pending(7)), (4, Some("late")));

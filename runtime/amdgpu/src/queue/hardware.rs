@@ -1,8 +1,14 @@
-//! The packets of a queue ([`PacketQueue`]): an HSA queue with its ring, the memory for arguments, and the signal that counts what has run.
+//! The packets of a queue ([`PacketQueue`]): an HSA queue with its ring, the memory for arguments, and the signals that count what has run.
 //! The core of the queue says what is published when.
 //!
-//! Each part of a submission ends with a packet that decrements the epoch signal, so its value says how many have completed. Packets are
-//! put together in memory of the queue, so that a submission allocates nothing.
+//! Each part of a submission ends with a packet that decrements the epoch signal of its lane, so its value says how many have completed.
+//! Packets are put together in memory of the queue, so that a submission allocates nothing.
+//!
+//! # Fences
+//! The first packet with work acquires at the scope of the system: the host wrote its arguments, and may have written to buffers. The last
+//! packet releases at that scope if the host or another agent may learn of its end, which a timeline says unless the program made it for
+//! one agent ([`Part::is_private`]); otherwise, and between the parts of a submission, at the scope of the agent. A submission without work
+//! acquires at the scope of the agent, so what it waited for is released again with it.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -27,7 +33,7 @@ use super::times::QueueTimes;
 use crate::agent::GpuAgent;
 use crate::command_buffer::{ArgumentMemory, KernelSource, PacketBytes, Program, Resolved, RingPlace};
 use crate::hal::BufferBinding;
-use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, Part, SubmissionPoint, Work};
+use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, Part, SubmissionPoint, Work};
 use crate::memory::{DeviceMemory, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
 use crate::symbols::{FaultListener, Hsa, OwnedQueue, OwnedSignal};
@@ -44,17 +50,17 @@ const FAILED_EPOCH_VALUE: i64 = 1 << 32;
 const PM4_SLOT: u64 = 64;
 const _: () = assert!(Pm4WaitRegMem64::SIZE as u64 <= PM4_SLOT);
 
-/// The order of the packets that a submission adds itself.
-const BETWEEN: Order = Order { barrier: true, acquire: FenceScope::NONE, release: FenceScope::NONE };
+/// The order of a packet that waits: packets after it do not begin before it has ended.
+const WAIT: Order = Order { barrier: false, acquire: FenceScope::NONE, release: FenceScope::NONE };
 
-/// The order of a packet that completes a submission.
-const LAST: Order = Order { barrier: true, acquire: FenceScope::SYSTEM, release: FenceScope::SYSTEM };
+/// The order of a packet that completes a submission whose commands may overlap.
+const LAST: Order = Order { barrier: true, acquire: FenceScope::AGENT, release: FenceScope::AGENT };
 
-/// The signal that counts what a queue has run. Others wait for it by packets. It has cache lines of its own, apart from the count of its
-/// owners, which other threads change all the time.
+/// The signal that counts what a lane of a queue has run. Others wait for it by packets. It has cache lines of its own, apart from the count
+/// of its owners, which other threads change all the time.
 #[repr(align(64))]
 pub(crate) struct QueueClock {
-    /// Unique in the process; from 1.
+    /// The number of the queue, which is unique in the process and from 1, times the number of lanes, and the lane.
     id: u64,
     hsa: Arc<Hsa>,
     epoch: OwnedSignal,
@@ -62,7 +68,7 @@ pub(crate) struct QueueClock {
 
 impl fmt::Debug for QueueClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "clock of queue {}", self.id)
+        write!(f, "lane {} of queue {}", self.id % LANES as u64, self.id / LANES as u64)
     }
 }
 
@@ -72,7 +78,7 @@ fn value_of(epoch: u64) -> i64 {
 }
 
 impl Clock for QueueClock {
-    fn queue(&self) -> u64 {
+    fn number(&self) -> u64 {
         self.id
     }
 
@@ -155,7 +161,9 @@ pub(crate) struct PacketQueue {
     queue: OnceLock<OwnedQueue>,
     agent: Arc<GpuAgent>,
     wait: QueueWait,
-    clock: Arc<QueueClock>,
+    /// Unique in the process.
+    number: u64,
+    clocks: [Arc<QueueClock>; LANES],
     wake: Arc<WakeSignal>,
     slots: u64,
     /// Commands that wait, one place for each slot.
@@ -173,7 +181,7 @@ pub(crate) struct PacketQueue {
 
 impl fmt::Debug for PacketQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "queue {} of {:?}", self.clock.id, self.agent)
+        write!(f, "queue {} of {:?}", self.number, self.agent)
     }
 }
 
@@ -203,7 +211,7 @@ pub(super) fn queue_of_agent(
     ordinal: u32,
     source: Arc<dyn KernelSource>,
 ) -> Result<Arc<Core<PacketQueue>>> {
-    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+    static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
     let hsa = agent.hsa();
     let slots = u64::from(sizes.packets);
     let class = agent.kernarg_class(sizes.kernargs_on_device)?;
@@ -218,12 +226,19 @@ pub(super) fn queue_of_agent(
         QueueWait::Pm4 => Some(agent.allocate(MemoryClass::HostFine, slots * PM4_SLOT, &[])?),
         QueueWait::BarrierValue | QueueWait::Host => None,
     };
-    let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+    let clock = |lane: usize| {
+        let (id, epoch) = (number * LANES as u64 + lane as u64, hsa.signal(INITIAL_EPOCH_VALUE)?);
+        Ok(Arc::new(QueueClock { id, hsa: hsa.clone(), epoch }))
+    };
+    let clocks: Result<Vec<_>> = (0..LANES).map(clock).collect();
+    let clocks = clocks?.try_into().map_err(|_| Status::internal("other lanes than there are"))?;
     let hardware = PacketQueue {
         queue: OnceLock::new(),
         agent: agent.clone(),
         wait,
-        clock: Arc::new(QueueClock { id, hsa: hsa.clone(), epoch: hsa.signal(INITIAL_EPOCH_VALUE)? }),
+        number,
+        clocks,
         wake: Arc::new(WakeSignal(hsa.signal(1)?)),
         slots,
         pm4,
@@ -301,7 +316,7 @@ impl PacketQueue {
         let (signal, value) = (point.clock.epoch.handle(), value_of(point.epoch));
         match (self.wait, &self.pm4) {
             (QueueWait::BarrierValue, _) => {
-                let packet = BarrierValuePacket::new(BETWEEN, signal, i64::MAX, SignalCondition::LT, value)?;
+                let packet = BarrierValuePacket::new(WAIT, signal, i64::MAX, SignalCondition::LT, value)?;
                 Ok(packet.to_bytes())
             }
             (QueueWait::Pm4, Some(memory)) => {
@@ -312,7 +327,7 @@ impl PacketQueue {
                 unsafe {
                     host.add(offset as usize).copy_from_nonoverlapping(NonNull::from(&command).cast(), command.len())
                 };
-                Ok(Pm4IbPacket::new(BETWEEN, memory.address + offset, command.len() as u32 / 4)?.to_bytes())
+                Ok(Pm4IbPacket::new(WAIT, memory.address + offset, command.len() as u32 / 4)?.to_bytes())
             }
             _ => Err(Status::internal("a wait that the host should have done")),
         }
@@ -343,8 +358,12 @@ impl Hardware for PacketQueue {
     /// All that is published together with them fits the smallest ring.
     const MAX_WAITS: usize = 64;
 
-    fn clock(&self) -> &Arc<QueueClock> {
-        &self.clock
+    fn clocks(&self) -> &[Arc<QueueClock>; LANES] {
+        &self.clocks
+    }
+
+    fn agent(&self) -> u64 {
+        self.agent.agent.0
     }
 
     /// Packets wait for signals of their own library only.
@@ -361,7 +380,7 @@ impl Hardware for PacketQueue {
 
     fn prepare(&self, builder: &mut Packets, part: Part<'_, PacketQueue>) -> Result<bool> {
         let Packets { kernargs, packets } = builder;
-        let Part { epoch, waits, work } = part;
+        let Part { lane, epoch, sequence, is_ordered, is_private, waits, work } = part;
         let program = work.and_then(|(work, index)| Some((work.program.as_deref()?, &work.resolved, index)));
         let block = program.and_then(|(program, resolved, index)| {
             Some((program.templates().get(index as usize)?, program.kernels(), resolved))
@@ -381,14 +400,14 @@ impl Hardware for PacketQueue {
                 return Err(Status::internal(format!("a block with {need} bytes of arguments")));
             }
             // A ring of which nothing is in use begins anew, with memory that was used before.
-            kernargs.free(self.clock.completed());
-            let Some(mut arguments) = kernargs.reserve(need, epoch) else { return Ok(false) };
+            kernargs.free(|(lane, epoch)| self.clocks[lane].completed() >= epoch);
+            let Some(mut arguments) = kernargs.reserve(need, (lane, epoch)) else { return Ok(false) };
             let ring = self.shared()?.0.base_address;
             let place = RingPlace { ring, slots: self.slots, first: first.wrapping_add(waits.len() as u64) };
             template.write(resolved, kernels, place, &mut arguments, packets)?;
         }
         if let Some(observer) = observer {
-            self.times.begin(observer, self.hsa(), epoch, &mut packets[waits.len()..]);
+            self.times.begin(observer, self.hsa(), (lane, epoch), sequence, &mut packets[waits.len()..]);
         }
         if completes {
             packets.push(BarrierAndPacket::new(LAST, [Signal::default(); 5])?.to_bytes());
@@ -396,14 +415,14 @@ impl Hardware for PacketQueue {
         debug_assert_eq!(packets.len(), count);
         let last = packets.len() - 1;
         // The first one after the waits sees what was written before.
+        let acquire = if commands > 0 { FenceScope::SYSTEM } else { FenceScope::AGENT };
         change_header(&mut packets[waits.len().min(last)], |header| {
-            header.with_barrier(true).with_acquire_fence_scope(FenceScope::SYSTEM)
+            header.with_barrier(is_ordered || header.barrier()).with_acquire_fence_scope(acquire)
         })?;
-        change_header(&mut packets[last], |header| {
-            header.with_barrier(true).with_release_fence_scope(FenceScope::SYSTEM)
-        })?;
+        let release = if is_private { FenceScope::AGENT } else { FenceScope::SYSTEM };
+        change_header(&mut packets[last], |header| header.with_release_fence_scope(release))?;
         let signal = std::mem::offset_of!(BarrierAndPacket, completion_signal);
-        packets[last][signal..].copy_from_slice(&self.clock.epoch.handle().0.to_le_bytes());
+        packets[last][signal..].copy_from_slice(&self.clocks[lane].epoch.handle().0.to_le_bytes());
         Ok(true)
     }
 
@@ -444,7 +463,7 @@ impl Hardware for PacketQueue {
         self.wake.0.store(1);
     }
 
-    fn wait(&self, epoch: Option<u64>, until: Option<Instant>) {
+    fn wait(&self, seen: Option<&[u64; LANES]>, until: Option<Instant>) {
         let hsa = self.hsa();
         let timeout = until.map_or(u64::MAX, |until| {
             let frequency = *self.frequency.get_or_init(|| hsa.frequency().unwrap_or(0));
@@ -452,14 +471,17 @@ impl Hardware for PacketQueue {
             // Rounded up, so that the time has come when the wait ends.
             (left.as_nanos() * u128::from(frequency) / 1_000_000_000 + 1).try_into().unwrap_or(u64::MAX)
         });
-        let signals = [self.clock.epoch.handle(), self.wake.0.handle()];
-        // A queue that failed waits for nothing but to be woken.
-        let value = epoch.map_or(i64::MIN, value_of);
-        // SAFETY: both live as long as the queue, which the thread holds.
-        unsafe { hsa.wait_any_less(signals, [value, 1], timeout) };
+        let (mut signals, mut values) = ([self.wake.0.handle(); LANES + 1], [1; LANES + 1]);
+        for (lane, clock) in self.clocks.iter().enumerate() {
+            signals[lane] = clock.epoch.handle();
+            // A queue that failed waits for nothing but to be woken.
+            values[lane] = seen.map_or(i64::MIN, |seen| value_of(seen[lane] + 1));
+        }
+        // SAFETY: all of them live as long as the queue, which the thread holds.
+        unsafe { hsa.wait_any_less(signals, values, timeout) };
     }
 
-    fn report(&self, completed: u64) {
+    fn report(&self, completed: &[u64; LANES]) {
         self.times.report(self.hsa(), self.agent.agent, completed);
     }
 
@@ -474,7 +496,7 @@ impl Hardware for PacketQueue {
     }
 
     fn release_waiters(&self) {
-        self.clock.epoch.store(FAILED_EPOCH_VALUE);
+        self.clocks.iter().for_each(|clock| clock.epoch.store(FAILED_EPOCH_VALUE));
     }
 
     /// The first packet that is not retired and has a kernel.

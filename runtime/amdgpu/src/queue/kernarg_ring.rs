@@ -1,5 +1,5 @@
 //! The ring of arguments of a queue ([`KernargRing`]): memory that the host writes and kernels read, reserved in order and freed in order, by the
-//! epoch of the submission that used it.
+//! lane and epoch of the submission that used it.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,12 @@ pub(crate) struct KernargRing {
     written: u64,
     /// Bytes freed since the beginning.
     freed: u64,
-    /// What is in use: the epoch after which it is free, and how far `freed` goes then.
-    in_use: VecDeque<(u64, u64)>,
+    /// What is in use: the user after which it is free, and how far `freed` goes then.
+    in_use: VecDeque<(User, u64)>,
 }
+
+/// A part of a submission: its lane, and its epoch there.
+type User = (usize, u64);
 
 impl KernargRing {
     pub(crate) fn new(memory: ArgumentMemory) -> KernargRing {
@@ -26,10 +29,10 @@ impl KernargRing {
         self.memory.length() as u64
     }
 
-    /// Frees what submissions up to `completed` used.
-    pub(crate) fn free(&mut self, completed: u64) {
-        while let Some((epoch, end)) = self.in_use.front()
-            && *epoch <= completed
+    /// Frees what was used by those that have completed, up to the first that has not.
+    pub(crate) fn free(&mut self, has_completed: impl Fn(User) -> bool) {
+        while let Some((user, end)) = self.in_use.front()
+            && has_completed(*user)
         {
             self.freed = *end;
             self.in_use.pop_front();
@@ -40,9 +43,8 @@ impl KernargRing {
         }
     }
 
-    /// Reserves consecutive bytes for the submission `epoch`, which is not less than those before; none if they are not free yet, or are more
-    /// than the ring has.
-    pub(crate) fn reserve(&mut self, length: u64, epoch: u64) -> Option<ArgumentRange> {
+    /// Reserves consecutive bytes; none if they are not free yet, or are more than the ring has.
+    pub(crate) fn reserve(&mut self, length: u64, user: User) -> Option<ArgumentRange> {
         let total = self.length();
         let place = self.written % total;
         // A range does not wrap: the rest of the ring is skipped.
@@ -56,8 +58,8 @@ impl KernargRing {
         let range = unsafe { self.memory.range(start as usize, length as usize) }?;
         self.written = end;
         match self.in_use.back_mut() {
-            Some((last, last_end)) if *last == epoch => *last_end = end,
-            _ => self.in_use.push_back((epoch, end)),
+            Some((last, last_end)) if *last == user => *last_end = end,
+            _ => self.in_use.push_back((user, end)),
         }
         Some(range)
     }
@@ -76,25 +78,39 @@ mod tests {
         // SAFETY: the bytes outlive the ring.
         let mut ring = KernargRing::new(unsafe { ArgumentMemory::new(host, 0x1000, 1024) });
         let place = |ring: &mut KernargRing, length, epoch| {
-            let mut range = ring.reserve(length, epoch)?;
+            let mut range = ring.reserve(length, (0, epoch))?;
             assert!(range.put(length as usize, &[1]).is_err(), "that is after its end");
             range.fill(&[1]).ok().map(|()| range.address())
         };
+        let free = |ring: &mut KernargRing, completed| ring.free(|(_, epoch)| epoch <= completed);
         assert_eq!(place(&mut ring, 512, 1), Some(0x1000));
         assert_eq!(place(&mut ring, 256, 1), Some(0x1200));
         assert_eq!(place(&mut ring, 512, 2), None, "256 bytes are left");
         assert_eq!(place(&mut ring, 128, 2), Some(0x1300));
-        ring.free(0);
+        free(&mut ring, 0);
         assert_eq!(place(&mut ring, 256, 3), None);
-        ring.free(1);
+        free(&mut ring, 1);
         // The 128 bytes at the end are too few, and are skipped.
         assert_eq!(place(&mut ring, 256, 3), Some(0x1000));
         assert_eq!(place(&mut ring, 512, 4), Some(0x1100));
         assert_eq!(place(&mut ring, 64, 4), None, "those of epoch 2 are still in use");
-        ring.free(2);
+        free(&mut ring, 2);
         assert_eq!(place(&mut ring, 64, 4), Some(0x1300));
-        ring.free(4);
+        free(&mut ring, 4);
         assert_eq!(place(&mut ring, 1088, 5), None, "more than there are");
         assert_eq!(place(&mut ring, 1024, 5), Some(0x1000));
+    }
+
+    #[test]
+    fn memory_after_that_of_a_part_that_runs_still_is_not_free() {
+        let mut bytes = vec![0u8; 1024];
+        let host = NonNull::new(bytes.as_mut_ptr()).expect("an address");
+        // SAFETY: the bytes outlive the ring.
+        let mut ring = KernargRing::new(unsafe { ArgumentMemory::new(host, 0x1000, 1024) });
+        assert!(ring.reserve(512, (0, 1)).is_some() && ring.reserve(512, (1, 1)).is_some());
+        ring.free(|(lane, _)| lane == 1);
+        assert!(ring.reserve(64, (1, 2)).is_none(), "the first half is in use");
+        ring.free(|_| true);
+        assert!(ring.reserve(1024, (1, 2)).is_some());
     }
 }

@@ -12,7 +12,7 @@ use vireo_hsa::hsa::Agent;
 use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE, PacketHeader, PacketType};
 
 use crate::hal::{DispatchTime, SubmissionTime, TimesObserver};
-use crate::hal_driver::device_queue::guarded;
+use crate::hal_driver::device_queue::{LANES, guarded};
 use crate::symbols::{Hsa, OwnedQueue, OwnedSignal, duration};
 
 /// Bytes of a packet.
@@ -30,7 +30,7 @@ pub(super) struct QueueTimes {
     /// Signals that no packet has.
     free: Mutex<Vec<OwnedSignal>>,
     has_pending: AtomicBool,
-    /// What is timed and has not completed, in the order of epochs.
+    /// What is timed and has not completed, in the order in which it was submitted.
     pending: Mutex<VecDeque<Timed>>,
 }
 
@@ -45,7 +45,9 @@ struct Dispatch {
 /// A submission that is timed.
 struct Timed {
     observer: Arc<dyn TimesObserver>,
+    lane: usize,
     epoch: u64,
+    sequence: u64,
     submitted: u64,
     dispatches: Vec<Dispatch>,
 }
@@ -79,7 +81,8 @@ impl QueueTimes {
         &self,
         observer: Arc<dyn TimesObserver>,
         hsa: &Arc<Hsa>,
-        epoch: u64,
+        (lane, epoch): (usize, u64),
+        sequence: u64,
         packets: &mut [PacketBytes],
     ) {
         let Ok(submitted) = hsa.now() else { return };
@@ -104,20 +107,21 @@ impl QueueTimes {
             };
             dispatches.push(Dispatch { signal, kernel: hsa.kernel_name(packet.kernel_object), workgroups });
         }
-        let timed = Timed { observer, epoch, submitted, dispatches };
+        let timed = Timed { observer, lane, epoch, sequence, submitted, dispatches };
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).push_back(timed);
         self.has_pending.store(true, Ordering::Release);
     }
 
     /// Reports what has completed. The completion thread calls it before anyone learns of that.
-    pub(super) fn report(&self, hsa: &Hsa, agent: Agent, completed: u64) {
+    pub(super) fn report(&self, hsa: &Hsa, agent: Agent, completed: &[u64; LANES]) {
         if !self.has_pending.load(Ordering::Acquire) {
             return;
         }
         loop {
             let timed = {
                 let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let timed = pending.pop_front_if(|timed| timed.epoch <= completed);
+                let index = pending.iter().position(|timed| timed.epoch <= completed[timed.lane]);
+                let timed = index.and_then(|index| pending.remove(index));
                 self.has_pending.store(!pending.is_empty(), Ordering::Release);
                 timed
             };
@@ -127,7 +131,7 @@ impl QueueTimes {
     }
 
     fn report_one(&self, hsa: &Hsa, agent: Agent, timed: Timed) {
-        let Timed { observer, epoch, submitted, dispatches } = timed;
+        let Timed { observer, sequence, submitted, dispatches, .. } = timed;
         let frequency = *self.frequency.get_or_init(|| hsa.frequency().unwrap_or(0));
         let moment = |ticks: u64| duration(ticks, frequency);
         let mut range: Option<(Duration, Duration)> = None;
@@ -141,7 +145,7 @@ impl QueueTimes {
             }
             let time = DispatchTime {
                 queue: self.ordinal,
-                submission: epoch,
+                submission: sequence,
                 kernel: kernel.as_deref().unwrap_or_default(),
                 workgroups: *workgroups,
                 times: ran,
@@ -151,7 +155,7 @@ impl QueueTimes {
         }
         let time = SubmissionTime {
             queue: self.ordinal,
-            submission: epoch,
+            submission: sequence,
             dispatches: dispatches.len() as u32,
             submitted: moment(submitted),
             times: range,

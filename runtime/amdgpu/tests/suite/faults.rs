@@ -27,7 +27,7 @@ const DISPENSABLE: [&str; 4] = [
 ];
 
 /// Signals that the four queues have. Those that are made later are for times.
-const SIGNALS: u64 = 8;
+const SIGNALS: u64 = 20;
 
 /// What an observer was told: submissions, and dispatches with times and without.
 #[derive(Default)]

@@ -11,6 +11,7 @@ mod kernels;
 mod library;
 mod lifetimes;
 mod memory;
+mod overlap;
 mod processors;
 mod queues;
 mod support;

@@ -28,6 +28,10 @@ pub enum Rule {
     DriverThreadsDoNotWait,
     /// The feeder takes over what its submitter does not wait for any more.
     FeederTakesOver,
+    /// A submission that waits for one of its own queue begins after it.
+    OwnWaitsAreOrdered,
+    /// A lane counts one submission at a time.
+    LanesAreFree,
 }
 
 /// Whether a rule is kept.

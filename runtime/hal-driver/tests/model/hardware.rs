@@ -1,16 +1,17 @@
-//! A queue of a GPU as a thread ([`ModelQueue`]): it runs packets in order, polls the clocks that they wait for, and looks at all that they
-//! use.
+//! A queue of a GPU as a thread ([`ModelQueue`]): it begins packets in order, polls the clocks that they wait for, and looks at all that they
+//! use. A packet without the barrier bit begins while earlier ones run, and those that run end in any order.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 use shuttle::thread;
 
-use crate::device_queue::core::{Clock, Core, Hardware, Job, Part, SubmissionPoint, Work};
+use crate::device_queue::core::{Clock, Core, Hardware, Job, LANES, Part, SubmissionPoint, Work};
 use crate::device_queue::sync::pass_until;
 use crate::status::{Result, Status};
 
@@ -77,12 +78,12 @@ pub struct ModelClock {
 
 impl fmt::Debug for ModelClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "clock {}", self.id)
+        write!(f, "lane {} of queue {}", self.id % LANES as u64, self.id / LANES as u64)
     }
 }
 
 impl Clock for ModelClock {
-    fn queue(&self) -> u64 {
+    fn number(&self) -> u64 {
         self.id
     }
 
@@ -155,13 +156,26 @@ pub struct Packet {
     wait: Option<(Weak<ModelClock>, u64)>,
     /// The packets that it runs, with the part.
     kernel: Option<(Arc<Operation>, Weak<Memory>, u64)>,
-    completes: bool,
+    /// Whether it begins after all earlier packets have ended.
+    is_ordered: bool,
+    /// The lane that counts it, if it completes a part.
+    completes: Option<usize>,
+}
+
+/// How far a packet in the ring is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Published,
+    Runs,
+    Ended,
 }
 
 /// The ring, as both sides see it.
 #[derive(Default)]
 struct Ring {
-    packets: std::collections::VecDeque<Packet>,
+    packets: std::collections::VecDeque<(Packet, State)>,
+    /// Packets that are not in it any more.
+    retired: u64,
     /// Asked to stop, and whether it runs.
     is_stopped: bool,
     runs: bool,
@@ -174,7 +188,8 @@ struct Ring {
 /// The state that the queue and its thread share.
 struct Shared {
     world: Arc<World>,
-    clock: Arc<ModelClock>,
+    number: u64,
+    clocks: [Arc<ModelClock>; LANES],
     ring: Mutex<Ring>,
     changed: Condvar,
     core: OnceLock<Weak<Core<ModelQueue>>>,
@@ -190,97 +205,137 @@ impl Shared {
 
     /// Runs packets until it is stopped.
     fn run(&self) {
+        let mut running = Vec::new();
         loop {
-            let packet = {
+            // Before anything is looked at, so that no change is missed.
+            let version = self.world.version();
+            {
                 let mut ring = lock(&self.ring);
-                loop {
-                    if ring.is_stopped {
-                        ring.runs = false;
-                        drop(ring);
-                        return self.change();
-                    }
-                    if let Some(packet) = ring.packets.front() {
-                        break packet.clone();
-                    }
-                    ring = self.changed.wait(ring).unwrap_or_else(PoisonError::into_inner);
+                if ring.is_stopped {
+                    ring.runs = false;
+                    drop(ring);
+                    running.iter().for_each(|packet| self.check(packet, "when it is stopped"));
+                    return self.change();
                 }
-            };
-            if self.execute(&packet).is_none() {
+            }
+            if let Some(packet) = self.begin_next() {
+                running.push(packet);
+                thread::yield_now();
                 continue;
             }
-            if packet.completes {
-                self.clock.completed.fetch_add(1, Ordering::SeqCst);
-                self.change();
+            let can_end: Vec<usize> = (0..running.len()).filter(|index| self.can_end(&running[*index])).collect();
+            if can_end.is_empty() {
+                self.world.wait_for_change(version);
+                continue;
             }
-            // A slot is free some time after its packet has completed.
+            let packet = running.remove(can_end[thread_rng().gen_range(0..can_end.len())]);
+            self.end(&packet);
             thread::yield_now();
-            let mut ring = lock(&self.ring);
-            ring.packets.pop_front();
-            drop(ring);
-            self.change();
         }
     }
 
-    /// Runs a packet; none if the queue is stopped before that has ended.
-    fn execute(&self, packet: &Packet) -> Option<()> {
-        if let Some((clock, epoch)) = &packet.wait {
-            loop {
-                let version = self.world.version();
-                if lock(&self.ring).is_stopped {
-                    return None;
-                }
-                let Some(clock) = clock.upgrade() else {
-                    self.world.violation(format!("queue {} polls a clock that is gone", self.clock.id));
-                    return Some(());
-                };
-                if clock.completed() >= *epoch {
-                    break;
-                }
-                drop(clock);
-                self.world.wait_for_change(version);
-            }
-        }
-        let Some((operation, memory, part)) = &packet.kernel else { return Some(()) };
-        let check = |when: &str| {
-            if memory.upgrade().is_none() {
-                self.world.violation(format!("operation {} uses memory that is gone {when}", operation.number));
-            }
+    /// Begins the next packet, if it may; returns it with its place in the ring, counted from the beginning.
+    fn begin_next(&self) -> Option<(u64, Packet)> {
+        let (index, place, packet) = {
+            let ring = lock(&self.ring);
+            let is_published = |(_, state): &&(Packet, State)| *state == State::Published;
+            let index = ring.packets.iter().position(|packet| is_published(&packet))?;
+            (index, ring.retired + index as u64, ring.packets[index].0.clone())
         };
-        check("when it begins");
-        let relaxed = Ordering::Relaxed;
-        if *part == 0 {
-            operation.began.store(self.world.stamp(), relaxed);
+        let is_first = lock(&self.ring).packets.iter().take(index).all(|(_, state)| *state == State::Ended);
+        if packet.is_ordered && !is_first {
+            return None;
         }
-        lock(&self.ring).running = Some(operation.number);
-        thread::yield_now();
-        let is_last = *part + 1 == operation.parts;
-        match operation.kernel {
-            Kernel::Traps if is_last => {
+        if let Some((clock, epoch)) = &packet.wait {
+            match clock.upgrade() {
+                None => self.world.violation(format!("queue {} polls a clock that is gone", self.number)),
+                Some(clock) if clock.completed() < *epoch => return None,
+                Some(_) => {}
+            }
+        }
+        let mut ring = lock(&self.ring);
+        ring.packets[index].1 = State::Runs;
+        if let Some((operation, _, part)) = &packet.kernel {
+            ring.running = Some(operation.number);
+            drop(ring);
+            if *part == 0 {
+                operation.began.store(self.world.stamp(), Ordering::Relaxed);
+            }
+            if operation.ran.load(Ordering::Relaxed) != *part {
+                let what =
+                    format!("part {part} of operation {} begins before the one before has ended", operation.number);
+                self.world.violation(what);
+            }
+        }
+        let begun = (place, packet);
+        self.check(&begun, "when it begins");
+        Some(begun)
+    }
+
+    /// Looks at the memory of a packet that runs.
+    fn check(&self, (_, packet): &(u64, Packet), when: &str) {
+        if let Some((operation, memory, _)) = &packet.kernel
+            && memory.upgrade().is_none()
+        {
+            self.world.violation(format!("operation {} uses memory that is gone {when}", operation.number));
+        }
+    }
+
+    /// Whether a packet that runs may end now.
+    fn can_end(&self, (_, packet): &(u64, Packet)) -> bool {
+        let Some((operation, _, part)) = &packet.kernel else { return true };
+        *part + 1 != operation.parts
+            || match operation.kernel {
+                Kernel::Ends | Kernel::Traps => true,
+                Kernel::NeverEnds => false,
+                Kernel::EndsLater => self.world.lets_end.load(Ordering::SeqCst),
+            }
+    }
+
+    /// Ends a packet that runs.
+    fn end(&self, begun: &(u64, Packet)) {
+        let (place, packet) = begun;
+        if let Some((operation, _, part)) = &packet.kernel {
+            let is_last = *part + 1 == operation.parts;
+            if is_last && operation.kernel == Kernel::Traps {
                 if let Some(core) = self.core.get().and_then(Weak::upgrade) {
                     core.fail(Status::internal(format!("operation {} traps", operation.number)));
                 }
                 lock(&self.ring).is_stopped = true;
-                return None;
+                return;
             }
-            Kernel::NeverEnds | Kernel::EndsLater if is_last => loop {
-                let version = self.world.version();
-                if operation.kernel == Kernel::EndsLater && self.world.lets_end.load(Ordering::SeqCst) {
-                    break;
-                }
-                if lock(&self.ring).is_stopped {
-                    check("when it is stopped");
-                    return None;
-                }
-                self.world.wait_for_change(version);
-            },
-            _ => {}
+            self.check(begun, "when it ends");
+            operation.ran.fetch_add(1, Ordering::Relaxed);
+            if is_last {
+                operation.ended.store(self.world.stamp(), Ordering::Relaxed);
+            }
         }
-        check("when it ends");
-        operation.ran.fetch_add(1, relaxed);
-        if is_last {
-            operation.ended.store(self.world.stamp(), relaxed);
+        // What waits for it in this queue begins before or after anyone learns that it has completed.
+        let ends = || {
+            let mut ring = lock(&self.ring);
+            let index = (*place - ring.retired) as usize;
+            ring.packets[index].1 = State::Ended;
+        };
+        let is_early = thread_rng().gen_bool(0.5);
+        if is_early {
+            ends();
         }
-        Some(())
+        if let Some(lane) = packet.completes {
+            self.clocks[lane].completed.fetch_add(1, Ordering::SeqCst);
+            self.change();
+        }
+        if !is_early {
+            ends();
+        }
+        // A slot is free some time after its packet has completed.
+        thread::yield_now();
+        let mut ring = lock(&self.ring);
+        while ring.packets.front().is_some_and(|(_, state)| *state == State::Ended) {
+            ring.packets.pop_front();
+            ring.retired += 1;
+        }
+        drop(ring);
+        self.change();
     }
 }
 
@@ -293,7 +348,7 @@ pub struct ModelQueue {
 
 impl fmt::Debug for ModelQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "queue {}", self.shared.clock.id)
+        write!(f, "queue {}", self.shared.number)
     }
 }
 
@@ -306,14 +361,18 @@ impl Drop for ModelQueue {
 
 impl ModelQueue {
     /// A queue with its thread, and no owner yet.
-    pub fn start(world: &Arc<World>, id: u64, slots: usize, patience: Option<Duration>) -> Arc<Core<ModelQueue>> {
-        let clock = Arc::new(ModelClock { id, completed: AtomicU64::new(0) });
+    pub fn start(world: &Arc<World>, number: u64, slots: usize, patience: Option<Duration>) -> Arc<Core<ModelQueue>> {
+        let clock = |lane: usize| {
+            Arc::new(ModelClock { id: number * LANES as u64 + lane as u64, completed: AtomicU64::new(0) })
+        };
+        let clocks = std::array::from_fn(clock);
         let ring = Mutex::new(Ring { runs: true, ..Ring::default() });
-        let shared = Shared { world: world.clone(), clock, ring, changed: Condvar::new(), core: OnceLock::new() };
+        let (world, changed, core) = (world.clone(), Condvar::new(), OnceLock::new());
+        let shared = Shared { world, number, clocks, ring, changed, core };
         let shared = Arc::new(shared);
         let core = Arc::new(Core::new(ModelQueue { shared: shared.clone(), slots, patience }, Vec::new()));
         shared.core.set(Arc::downgrade(&core)).expect("it was not set before");
-        let hardware = thread::Builder::new().name(format!("hardware-{id}"));
+        let hardware = thread::Builder::new().name(format!("hardware-{number}"));
         hardware.spawn(move || shared.run()).expect("there are threads");
         core
     }
@@ -324,7 +383,8 @@ impl ModelQueue {
 }
 
 fn wait_for(point: &SubmissionPoint<ModelClock>) -> Packet {
-    Packet { wait: Some((Arc::downgrade(&point.clock), point.epoch)), kernel: None, completes: false }
+    let wait = Some((Arc::downgrade(&point.clock), point.epoch));
+    Packet { wait, kernel: None, is_ordered: false, completes: None }
 }
 
 /// Wakes a completion thread.
@@ -349,8 +409,12 @@ impl Hardware for ModelQueue {
     const NAME: &'static str = "model";
     const MAX_WAITS: usize = 1;
 
-    fn clock(&self) -> &Arc<ModelClock> {
-        &self.shared.clock
+    fn clocks(&self) -> &[Arc<ModelClock>; LANES] {
+        &self.shared.clocks
+    }
+
+    fn agent(&self) -> u64 {
+        1
     }
 
     fn can_wait_for(&self, _other: &ModelClock) -> bool {
@@ -366,12 +430,12 @@ impl Hardware for ModelQueue {
         *builder = part.waits.iter().map(wait_for).collect();
         let work = part.work.and_then(|(work, index)| Some((work.0.as_ref()?, index)));
         let kernel = work.map(|((operation, memory), index)| (operation.clone(), Arc::downgrade(memory), index));
-        builder.push(Packet { wait: None, kernel, completes: true });
+        builder.push(Packet { wait: None, kernel, is_ordered: part.is_ordered, completes: Some(part.lane) });
         Ok(self.has_room(builder.len()))
     }
 
     fn publish(&self, builder: &mut Vec<Packet>) -> Result<()> {
-        lock(&self.shared.ring).packets.extend(builder.drain(..));
+        lock(&self.shared.ring).packets.extend(builder.drain(..).map(|packet| (packet, State::Published)));
         self.shared.change();
         Ok(())
     }
@@ -401,9 +465,10 @@ impl Hardware for ModelQueue {
         lock(&self.shared.ring).is_woken = false;
     }
 
-    fn wait(&self, epoch: Option<u64>, until: Option<Instant>) {
+    fn wait(&self, seen: Option<&[u64; LANES]>, until: Option<Instant>) {
+        let has_gone_on = |(clock, seen): (&Arc<ModelClock>, &u64)| clock.completed.load(Ordering::SeqCst) > *seen;
         let is_over = |ring: &Ring| {
-            ring.is_woken || epoch.is_some_and(|epoch| self.shared.clock.completed.load(Ordering::SeqCst) >= epoch)
+            ring.is_woken || seen.is_some_and(|seen| self.shared.clocks.iter().zip(seen).any(has_gone_on))
         };
         if let Some(until) = until {
             // Time passes while others do little or much.
@@ -421,7 +486,7 @@ impl Hardware for ModelQueue {
         }
     }
 
-    fn report(&self, _completed: u64) {}
+    fn report(&self, _completed: &[u64; LANES]) {}
 
     fn can_stop(&self) -> bool {
         true
@@ -439,7 +504,7 @@ impl Hardware for ModelQueue {
     }
 
     fn release_waiters(&self) {
-        self.shared.clock.completed.store(u64::MAX, Ordering::SeqCst);
+        self.shared.clocks.iter().for_each(|clock| clock.completed.store(u64::MAX, Ordering::SeqCst));
         lock(&self.shared.ring).is_released = true;
         self.shared.change();
     }

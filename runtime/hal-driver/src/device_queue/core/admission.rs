@@ -7,22 +7,33 @@
 //! There is room at some time: packets wait only for submissions that were begun before, here or on another queue, so the first of those
 //! that have not completed always runs, and its queue drains. That is why an epoch is given, and told to others, when a submission is begun
 //! and not when it comes to the line. A submission whose queue has been used before allocates nothing.
+//!
+//! A submission begins after all that the queue has begun before (its first packet has the barrier bit) if it waits for any of that which
+//! has not completed, and no barrier came in between; if it signals a timeline that any of that signals, which must not go back; if its
+//! call has other limits, since the completion thread ends what runs for one call at a time; and if no lane is free. Otherwise it may
+//! overlap with what came before.
 
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
 use super::completion::complete;
-use super::{Core, Entry, Frontier, Hardware, Part, Submission, SubmissionPoint, Work};
+use super::{Core, Entry, Frontier, Hardware, LANES, Part, Submission, SubmissionPoint, Work};
 use crate::device_queue::core::Clock;
 use crate::device_queue::rules::{Rule, keeps};
 use crate::device_timeline::own;
+use crate::limits::Limits;
 use crate::limits::scope::Scope;
 use crate::status::{Result, Status};
 
 /// A submission that the hardware gets next.
 struct Begun<H: Hardware> {
     submission: Box<Submission<H>>,
+    /// The lane that counts its parts, and whether its next part begins after all that was published before.
+    lane: usize,
+    is_ordered: bool,
+    /// Whether no one but queues of its agent sees what it writes.
+    is_private: bool,
     /// How many of its waits are published already.
     waited: usize,
     /// The part that is published next, and how many there are.
@@ -32,8 +43,15 @@ struct Begun<H: Hardware> {
 
 /// The state that admission changes.
 pub(super) struct Admission<H: Hardware> {
-    /// The epoch of the next part.
-    next_epoch: u64,
+    /// The epoch of the next part of each lane, and the number of its last part.
+    next_epochs: [u64; LANES],
+    last_sequences: [u64; LANES],
+    /// The number of the next part.
+    next_sequence: u64,
+    /// Parts with lower numbers have ended before anything begins that is published from here on.
+    ordered: u64,
+    /// The limits of the call of the last submission, if it has any that end it.
+    limits: Scope,
     frontier: Frontier,
     builder: H::Builder,
     begun: Option<Begun<H>>,
@@ -47,7 +65,11 @@ pub(super) struct Admission<H: Hardware> {
 impl<H: Hardware> Admission<H> {
     pub(super) fn new(builder: H::Builder) -> Self {
         Admission {
-            next_epoch: 1,
+            next_epochs: [1; LANES],
+            last_sequences: [0; LANES],
+            next_sequence: 1,
+            ordered: 0,
+            limits: Scope::default(),
             frontier: Frontier::default(),
             builder,
             begun: None,
@@ -171,22 +193,73 @@ impl<H: Hardware> Core<H> {
     /// Begins a submission: from here on others can wait for its epoch.
     fn begin(&self, admission: &mut Admission<H>, mut submission: Box<Submission<H>>) {
         // Points that the queue knows to be reached need no packet.
-        submission.device.retain(|point| !admission.frontier.has_reached(point.clock.queue(), point.epoch));
+        submission.device.retain(|point| !admission.frontier.has_reached(point.clock.number(), point.epoch));
         keep_latest(&mut submission.device);
         for point in &submission.device {
             admission.frontier.merge(&point.frontier);
-            admission.frontier.add(point.clock.queue(), point.epoch);
+            admission.frontier.add(point.clock.number(), point.epoch);
         }
+        let (lane, is_ordered) = self.choose_lane(admission, &submission);
+        let is_private = self.is_private(&submission);
         let parts = submission.work.parts();
-        let epoch = admission.next_epoch + parts - 1;
+        let epoch = admission.next_epochs[lane] + parts - 1;
+        let sequence = admission.next_sequence + parts - 1;
         // Before the packets are published: who waits for a point that is not known to be pending waits on the host.
         for signal in &submission.signal {
             if let Some(own) = own::<SubmissionPoint<H::Clock>>(signal) {
-                let (clock, frontier) = (self.hardware.clock().clone(), admission.frontier);
-                own.add_pending(signal.value, SubmissionPoint { clock, epoch, frontier });
+                let (clock, frontier) = (self.hardware.clocks()[lane].clone(), admission.frontier);
+                own.add_pending(signal.value, SubmissionPoint { clock, epoch, sequence, frontier });
             }
         }
-        admission.begun = Some(Begun { submission, waited: 0, part: 0, parts });
+        admission.begun = Some(Begun { submission, lane, is_ordered, is_private, waited: 0, part: 0, parts });
+    }
+
+    /// The lane of a submission, and whether it begins after all that the queue has begun before.
+    fn choose_lane(&self, admission: &mut Admission<H>, submission: &Submission<H>) -> (usize, bool) {
+        let limits = |scope: &Scope| scope.limits().map(std::ptr::from_ref::<Limits>);
+        let scope = if submission.is_limited() { submission.scope.clone() } else { Scope::default() };
+        let has_other_limits = limits(&scope) != limits(&admission.limits);
+        admission.limits = scope;
+        let follows = submission.after > admission.ordered && keeps(Rule::OwnWaitsAreOrdered);
+        if !follows && !has_other_limits && !self.follows_signals(admission, submission) {
+            // The last part of a lane ends before the next one begins: a barrier came in between, or it has ended already.
+            let is_free = |lane: usize| {
+                admission.last_sequences[lane] < admission.ordered
+                    || self.hardware.clocks()[lane].completed() >= admission.next_epochs[lane] - 1
+                    || !keeps(Rule::LanesAreFree)
+            };
+            if let Some(lane) = (0..LANES).find(|lane| is_free(*lane)) {
+                return (lane, false);
+            }
+        }
+        (0, true)
+    }
+
+    /// Whether a submission signals a timeline before a submission that comes earlier has, unless it begins after that.
+    fn follows_signals(&self, admission: &Admission<H>, submission: &Submission<H>) -> bool {
+        submission.signal.iter().any(|signal| {
+            // It is not known who signals the timelines of others.
+            let Some(own) = own::<SubmissionPoint<H::Clock>>(signal) else { return true };
+            let Some(before) = own.pending_before(signal.value) else { return false };
+            let is_known = match self.is_own(&before.clock) {
+                true => before.sequence < admission.ordered,
+                // It waits for it, or knows that it need not.
+                false => admission.frontier.has_reached(before.clock.number(), before.epoch),
+            };
+            !is_known && !before.is_reached()
+        })
+    }
+
+    /// Whether a clock is that of a lane of this queue.
+    pub(super) fn is_own(&self, clock: &Arc<H::Clock>) -> bool {
+        self.hardware.clocks().iter().any(|own| Arc::ptr_eq(own, clock))
+    }
+
+    /// Whether all timelines that a submission signals are seen by queues of this agent alone.
+    fn is_private(&self, submission: &Submission<H>) -> bool {
+        let agent = Some(self.hardware.agent());
+        let is_private = |signal| own::<SubmissionPoint<H::Clock>>(signal).is_some_and(|own| own.agent() == agent);
+        submission.signal.iter().all(is_private)
     }
 
     /// Publishes what is left of the submission that is begun. False if there is no room for it now.
@@ -203,9 +276,10 @@ impl<H: Hardware> Core<H> {
 
     /// Every part completes by itself, which frees its arguments.
     fn try_advance(&self, admission: &mut Admission<H>) -> Result<bool> {
-        let Admission { next_epoch, builder, begun, left, .. } = admission;
+        let Admission { next_epochs, last_sequences, next_sequence, ordered, builder, begun, left, .. } = admission;
         loop {
-            let Some(Begun { submission, waited, part, parts }) = begun else { return Ok(true) };
+            let Some(begun_now) = begun else { return Ok(true) };
+            let Begun { submission, lane, is_ordered, is_private, waited, part, parts } = begun_now;
             // Waits that do not fit the first part.
             let early = submission.device.len().saturating_sub(H::MAX_WAITS);
             while *waited < early {
@@ -218,7 +292,11 @@ impl<H: Hardware> Core<H> {
             }
             let waits = if *part == 0 { &submission.device[*waited..] } else { &[] };
             let work = submission.failure.is_none().then_some((&submission.work, *part));
-            match self.hardware.prepare(builder, Part { epoch: *next_epoch, waits, work }) {
+            let (lane, sequence, is_last) = (*lane, *next_sequence, *part + 1 == *parts);
+            let epoch = next_epochs[lane];
+            let (is_ordered_now, is_private) = (*is_ordered, *is_private || !is_last);
+            let prepared = Part { lane, epoch, sequence, is_ordered: is_ordered_now, is_private, waits, work };
+            match self.hardware.prepare(builder, prepared) {
                 Ok(true) => {}
                 Err(status) if submission.failure.is_none() => {
                     // It does nothing, and tells why; the queue goes on.
@@ -227,13 +305,19 @@ impl<H: Hardware> Core<H> {
                 }
                 refused => return refused,
             }
-            let (epoch, is_limited) = (*next_epoch, submission.is_limited());
-            *next_epoch += 1;
+            let is_limited = submission.is_limited();
+            next_epochs[lane] += 1;
+            last_sequences[lane] = sequence;
+            *next_sequence += 1;
             *part += 1;
-            let is_last = part == parts;
+            if is_ordered_now {
+                *ordered = sequence;
+            }
+            // Parts of a submission run one after the other.
+            *is_ordered = true;
             let submission = if is_last { begun.take().map(|begun| begun.submission) } else { None };
             *left += u64::from(is_last);
-            let is_only = self.publish(builder, Entry { epoch, submission })?;
+            let is_only = self.publish(builder, Entry { lane, epoch, sequence, after: *ordered, submission })?;
             if is_only && (is_limited || self.is_closing()) {
                 // The completion thread does not know yet that there is a time to look at.
                 self.hardware.wake();
@@ -289,13 +373,13 @@ impl<H: Hardware> Core<H> {
     }
 }
 
-/// Keeps the last submission of each queue.
+/// Keeps the last submission of each lane.
 fn keep_latest<C: Clock>(points: &mut Vec<SubmissionPoint<C>>) {
     let mut index = 0;
     while index < points.len() {
         let point = &points[index];
         let is_covered = |(other_index, other): (usize, &SubmissionPoint<C>)| {
-            other.clock.queue() == point.clock.queue()
+            other.clock.number() == point.clock.number()
                 && (other.epoch > point.epoch || (other.epoch == point.epoch && other_index < index))
         };
         if points.iter().enumerate().any(is_covered) {

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::submission::{Waiting, unreached};
-use super::{Core, Hardware, Hold, Submission, guarded, join_driver};
+use super::{Core, Entry, Hardware, Hold, LANES, Submission, guarded, join_driver};
 use crate::device_queue::rules::{Rule, keeps};
 use crate::device_queue::sync::now;
 use crate::hal::timepoints::signal_all;
@@ -47,7 +47,7 @@ impl<H: Hardware> Core<H> {
     /// Runs until the queue closes, nobody holds it, and everything has completed.
     pub(super) fn run_completion(self: &Arc<Self>) {
         join_driver();
-        let mut drained = 0;
+        let mut drained = [0; LANES];
         let mut has_failed = false;
         let mut watch = Watch::default();
         // When it completed something last, or was left by its owner.
@@ -80,7 +80,7 @@ impl<H: Hardware> Core<H> {
                 progressed = now();
             }
             let until = if has_failed { None } else { self.limit(&mut watch, &mut progressed) };
-            self.hardware.wait((!has_failed).then_some(drained + 1), until);
+            self.hardware.wait((!has_failed).then_some(&drained), until);
         }
     }
 
@@ -130,27 +130,30 @@ impl<H: Hardware> Core<H> {
         Some(now + LATE)
     }
 
-    /// Completes what the hardware has run; returns the last epoch.
-    fn drain(self: &Arc<Self>, drained: u64) -> u64 {
+    /// Completes what the hardware has run; returns the last epochs of the lanes.
+    fn drain(self: &Arc<Self>, drained: [u64; LANES]) -> [u64; LANES] {
         use super::Clock;
-        let completed = self.hardware.clock().completed();
+        let completed = std::array::from_fn(|lane| self.hardware.clocks()[lane].completed());
         // A panic of an observer changes nothing here.
-        let _ = guarded("an observer of times", || self.hardware.report(completed));
+        let _ = guarded("an observer of times", || self.hardware.report(&completed));
         let mut last = drained;
-        loop {
-            let entry = {
-                let mut entries = self.entries();
-                match entries.front() {
-                    Some(entry) if entry.epoch <= completed => entries.pop_front(),
-                    _ => None,
-                }
-            };
-            let Some(entry) = entry else { return last };
-            last = entry.epoch;
+        while let Some(entry) = self.take_completed(&completed) {
+            last[entry.lane] = entry.epoch;
             if let Some(submission) = entry.submission {
                 self.complete_run(submission);
             }
         }
+        last
+    }
+
+    /// The first part that has completed, and does not begin after one that has not. The lanes were looked at one after the other: that of
+    /// a part may have been looked at after what came before it had ended, and the lane of that before.
+    fn take_completed(&self, completed: &[u64; LANES]) -> Option<Entry<H>> {
+        let mut entries = self.entries();
+        let first = entries.front()?.sequence;
+        let begins = entries.iter().take_while(|entry| entry.after <= first);
+        let index = begins.enumerate().find(|(_, entry)| entry.epoch <= completed[entry.lane])?.0;
+        entries.remove(index)
     }
 
     /// Completes a submission whose packets have run. A queue that it waited for may have completed without its thread having signaled that

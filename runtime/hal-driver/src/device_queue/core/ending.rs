@@ -42,7 +42,7 @@ impl<H: Hardware> Owner<H> {
     pub fn start(core: Arc<Core<H>>) -> Result<Owner<H>> {
         let number = {
             use super::Clock;
-            core.hardware.clock().queue()
+            core.hardware.clocks()[0].number()
         };
         // Drops what it has started if it cannot start all.
         let owner = Owner(core.clone());

@@ -5,6 +5,10 @@
 //! gives them to the hardware as there is room. `feeder` is the thread that does so for what nobody waits for, `completion` the one that
 //! completes what has run, and `ending` the end of a queue. `frontier` is what a queue knows of others. The table in the module above says
 //! which of them may wait for what.
+//!
+//! Submissions that nothing orders may run at once, and end in any order, so one count cannot say which of them have completed. A queue has
+//! [`LANES`], each with a count of its own: a submission has the next number of a lane, and the submissions of a lane run one after the
+//! other. `admission` chooses the lane, and decides what begins only after all that the queue has begun before.
 
 mod admission;
 mod completion;
@@ -37,10 +41,13 @@ pub use frontier::Frontier;
 use submission::Reclaim;
 pub use submission::{Payload, Request, refuse};
 
-/// How far a queue is, for itself and for others. Whoever waits for it holds it.
+/// The lanes of a queue: as many of its submissions may run at once. The completion thread waits for all of them.
+pub const LANES: usize = 4;
+
+/// How far a lane of a queue is, for itself and for others. Whoever waits for it holds it.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The number of the queue: unique in the process, from 1.
-    fn queue(&self) -> u64;
+    /// The number of the clock: unique in the process, from 1.
+    fn number(&self) -> u64;
 
     /// How many parts of submissions have run.
     fn completed(&self) -> u64;
@@ -72,17 +79,25 @@ pub trait Job<H: Hardware>: Send + 'static {
 
 /// A part of a submission that is put together.
 pub struct Part<'a, H: Hardware> {
-    /// How many parts the queue has completed once this one has.
+    /// The lane that counts it.
+    pub lane: usize,
+    /// How many parts the lane has completed once this one has.
     pub epoch: u64,
+    /// The number of the part among those of the queue.
+    pub sequence: u64,
+    /// Whether it begins after all that was published before has ended.
+    pub is_ordered: bool,
+    /// Whether no one but queues of the same agent sees what it writes once it has completed.
+    pub is_private: bool,
     /// The points that it waits for.
     pub waits: &'a [SubmissionPoint<H::Clock>],
     /// Its work; none to do nothing.
     pub work: Option<(&'a H::Work, u64)>,
 }
 
-/// A queue of a GPU: a ring that takes packets as long as there is room, runs them in order, and counts.
+/// A queue of a GPU: a ring that takes packets as long as there is room, begins them in order, and counts what has ended.
 pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
-    /// How far its queues are.
+    /// How far lanes are.
     type Clock: Clock;
     /// The work of its packets.
     type Work: Work;
@@ -97,8 +112,11 @@ pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
     /// Waits that are published together at most.
     const MAX_WAITS: usize;
 
-    /// How far it is.
-    fn clock(&self) -> &Arc<Self::Clock>;
+    /// The clocks of its lanes.
+    fn clocks(&self) -> &[Arc<Self::Clock>; LANES];
+
+    /// The agent that it is of, by a number that no other one has.
+    fn agent(&self) -> u64;
 
     /// Whether packets can wait for the other queue.
     fn can_wait_for(&self, other: &Self::Clock) -> bool;
@@ -127,11 +145,11 @@ pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
     /// From here on, [`Self::wake`] ends the next wait.
     fn rearm(&self);
 
-    /// Blocks the completion thread until the queue has completed the part `epoch`, is woken, or the time has come.
-    fn wait(&self, epoch: Option<u64>, until: Option<Instant>);
+    /// Blocks the completion thread until a lane has completed more parts than `seen`, the queue is woken, or the time has come.
+    fn wait(&self, seen: Option<&[u64; LANES]>, until: Option<Instant>);
 
-    /// Called by the completion thread before anybody learns of what has completed.
-    fn report(&self, completed: u64);
+    /// Called by the completion thread, with how far the lanes are, before anybody learns of what has completed.
+    fn report(&self, completed: &[u64; LANES]);
 
     /// Whether [`Self::stop`] ends what runs.
     fn can_stop(&self) -> bool;
@@ -151,23 +169,26 @@ pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
 
 /// A submission that a timeline will be advanced by.
 pub struct SubmissionPoint<C> {
-    /// The queue, of which a waiter owns the clock and nothing else.
+    /// The lane of its queue, of which a waiter owns the clock and nothing else.
     pub clock: Arc<C>,
-    /// How many parts the queue has completed once it has.
+    /// How many parts the lane has completed once it has.
     pub epoch: u64,
+    /// Its number among the submissions of its queue.
+    sequence: u64,
     /// The submissions that have completed before it.
     frontier: Frontier,
 }
 
 impl<C> Clone for SubmissionPoint<C> {
     fn clone(&self) -> Self {
-        SubmissionPoint { clock: self.clock.clone(), epoch: self.epoch, frontier: self.frontier }
+        let SubmissionPoint { clock, epoch, sequence, frontier } = self;
+        SubmissionPoint { clock: clock.clone(), epoch: *epoch, sequence: *sequence, frontier: *frontier }
     }
 }
 
 impl<C: Clock> fmt::Debug for SubmissionPoint<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "submission {} of queue {}", self.epoch, self.clock.queue())
+        write!(f, "submission {} of {:?}", self.epoch, self.clock)
     }
 }
 
@@ -192,6 +213,8 @@ pub struct Submission<H: Hardware> {
     waits: Vec<Timepoint>,
     /// The submissions that its packets wait for. They poll the clocks of these, which stay until the packets have run.
     device: Vec<SubmissionPoint<H::Clock>>,
+    /// One more than the number of the last submission of its own queue that it begins after; zero if there is none.
+    after: u64,
     work: H::Work,
     /// A function that runs once it has completed without a failure, before the points are signaled.
     reclaim: Option<Reclaim>,
@@ -207,6 +230,7 @@ impl<H: Hardware> Default for Submission<H> {
             signal: Vec::new(),
             waits: Vec::new(),
             device: Vec::new(),
+            after: 0,
             work: H::Work::default(),
             reclaim: None,
             failure: None,
@@ -237,7 +261,7 @@ impl<H: Hardware> Submission<H> {
         self.signal.clear();
         self.waits.clear();
         self.release();
-        (self.reclaim, self.failure) = (None, None);
+        (self.after, self.reclaim, self.failure) = (0, None, None);
         self.scope = Scope::default();
     }
 
@@ -255,7 +279,11 @@ impl<H: Hardware> Submission<H> {
 
 /// A part of a submission that has not completed.
 struct Entry<H: Hardware> {
+    lane: usize,
     epoch: u64,
+    /// Its number among the parts of the queue, and the number of the first part that may not have ended when it begins.
+    sequence: u64,
+    after: u64,
     /// None for all parts but the last one, which holds what the submission holds.
     submission: Option<Box<Submission<H>>>,
 }
@@ -275,7 +303,7 @@ pub struct Core<H: Hardware> {
     /// The first field, so it is dropped first: the hardware ends before anything that packets use is freed.
     pub hardware: H,
     admission: Mutex<Admission<H>>,
-    /// In the order of epochs. Locked after the admission, if both are.
+    /// In the order in which they were published. Locked after the admission, if both are.
     entries: Mutex<VecDeque<Entry<H>>>,
     /// Memory of submissions that completed, to use again.
     spare: Mutex<Vec<Box<Submission<H>>>>,

@@ -174,9 +174,12 @@ impl<H: Hardware> Core<H> {
                 continue;
             }
             match own::<SubmissionPoint<H::Clock>>(point).and_then(|own| own.pending(point.value)) {
-                // A later submission of a queue begins after all earlier ones.
-                Some(other) if Arc::ptr_eq(&other.clock, self.hardware.clock()) => submission.waits.push(point.clone()),
                 Some(other) if other.is_reached() => submission.waits.push(point.clone()),
+                Some(other) if self.is_own(&other.clock) => {
+                    // It was begun before, and this one begins after it.
+                    submission.after = submission.after.max(other.sequence + 1);
+                    submission.waits.push(point.clone());
+                }
                 Some(other) if self.hardware.can_wait_for(&other.clock) => {
                     submission.waits.push(point.clone());
                     submission.device.push(other);
