@@ -54,7 +54,9 @@ impl<J> fmt::Debug for Request<J> {
 impl<J> Request<J> {
     /// Ends it without running it.
     pub(super) fn end<H: Hardware>(self, outcome: Result<()>) {
-        let Request { signal, reclaim, .. } = self;
+        let Request { signal, reclaim, payload, wait } = self;
+        // Who sees the points signalled finds that their memory is no longer charged.
+        drop((payload, wait));
         complete(Box::new(Submission::<H> { signal, reclaim, ..Submission::default() }), outcome);
     }
 }
@@ -108,12 +110,15 @@ impl<H: Hardware> Core<H> {
     /// Submits within the limits of a call. Failures go to the points that the request signals. `waits` says whether the caller waits for
     /// room.
     pub fn submit(self: &Arc<Self>, request: Request<H::Job>, scope: Scope, waits: bool) {
+        if let Err(failure) = scope.check() {
+            return request.end::<H>(Err(failure));
+        }
         let Request { wait, signal, payload, reclaim } = request;
         match payload {
             Payload::Barrier => self.submit_job((&wait, &signal), None, reclaim, scope, waits),
             Payload::Job(job) => self.submit_job((&wait, &signal), Some(job.borrow()), reclaim, scope, waits),
             Payload::Host(action, workers) => {
-                let points = match scope.check().and_then(|()| unreached(&wait)) {
+                let points = match unreached(&wait) {
                     Ok(points) => points,
                     Err(failure) => {
                         let payload = Payload::Barrier;
