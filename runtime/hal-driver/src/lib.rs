@@ -12,9 +12,11 @@ pub mod device_queue;
 pub mod device_slabs;
 pub mod device_timeline;
 pub mod host_file;
+pub mod known;
 pub mod memory_source;
 pub mod pool;
 pub mod queue;
+pub mod references;
 pub mod staging;
 
 use vireo_core::{limits, status};

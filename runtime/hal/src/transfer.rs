@@ -126,11 +126,7 @@ pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()
 pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]) -> Result<()> {
     let step = check_pattern(pattern)?;
     let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, length)?;
-    if !offset.is_multiple_of(step) || !(length as u64).is_multiple_of(step) {
-        let message =
-            format!("fill at offset {offset} of length {length}: expected multiples of the pattern's {step} bytes");
-        return Err(Status::invalid_argument(message));
-    }
+    check_fill(step, offset, length as u64)?;
     let data = mapping.data.as_ptr();
     if pattern.iter().all(|byte| *byte == pattern[0]) {
         work::in_parts(length, |part| {
@@ -161,6 +157,30 @@ pub fn check_pattern(pattern: &[u8]) -> Result<u64> {
         1 | 2 | 4 | 8 => Ok(pattern.len() as u64),
         length => Err(Status::invalid_argument(format!("fill pattern of {length} bytes: expected 1, 2, 4 or 8"))),
     }
+}
+
+/// Checks the range of a fill with a pattern of `step` bytes, as far as it is known.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` unless offset and length are multiples of them.
+pub fn check_fill(step: u64, offset: u64, length: u64) -> Result<()> {
+    if offset.is_multiple_of(step) && (length == WHOLE_BUFFER || length.is_multiple_of(step)) {
+        return Ok(());
+    }
+    Err(Status::invalid_argument(format!(
+        "fill at offset {offset} of length {length}: expected multiples of the pattern's {step} bytes"
+    )))
+}
+
+/// Checks the lengths of both ends of a copy.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if they differ.
+pub fn check_copy(source: u64, target: u64) -> Result<()> {
+    if source == target {
+        return Ok(());
+    }
+    Err(Status::invalid_argument(format!("copy of a range of {source} bytes to one of {target}")))
 }
 
 /// Copies a range. Overlapping ranges are copied as if through a temporary buffer (`memmove`).

@@ -16,14 +16,14 @@ use vireo_hsa::packet::{FenceScope, KernelDispatchPacket, PacketHeader, PacketTy
 use vireo_hsa::packets::Order;
 
 use super::arguments::{IMPLICIT_SIZE, implicit_arguments, reserved_size};
-use super::known::Known;
 use super::recorder::{DispatchTarget, Recorder};
-use super::references::{Base, Place};
 use super::template::{MAX_ARGUMENTS, Template};
 use crate::agent::DispatchLimits;
 use crate::executable::LoadedKernel;
 use crate::hal::{BufferRef, BufferUsage, DispatchFlags, ExecutableFunction};
 use crate::hal_driver::deferred::DispatchRequest;
+use crate::hal_driver::known::Known;
+use crate::hal_driver::references::{Base, Place};
 use crate::status::{Result, Status};
 
 /// Bytes of arguments of the kernel that patches the size of a grid.

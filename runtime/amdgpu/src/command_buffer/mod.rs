@@ -2,7 +2,7 @@
 //!
 //! A program is divided into blocks, for each of which a queue reserves slots and memory at once. `recorder` checks commands, with `dispatch` for those
 //! that run kernels of executables, and writes them to the `template` of a block: packets and arguments as an execution has them, and the list of what
-//! it patches. `references` are the buffers, executables and slots that commands name, and `transfer` chooses kernels of the driver by the addresses
+//! it patches. What commands name is [`crate::hal_driver::references`], and `transfer` chooses kernels of the driver by the addresses
 //! of an execution. `program` is the result, and `published` the memory for arguments that stays with it; `by_agent` records for several agents at
 //! once. The object that programs record into is that of [`crate::hal_driver::deferred`].
 //!
@@ -12,11 +12,9 @@
 mod arguments;
 mod by_agent;
 mod dispatch;
-mod known;
 mod program;
 mod published;
 mod recorder;
-mod references;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -24,7 +22,7 @@ mod transfer;
 
 pub use arguments::{ArgumentMemory, ArgumentRange};
 pub use by_agent::{AgentsCommandBuffer, AgentsProgram, AgentsRecorder};
-pub use program::{Program, Resolved, ResolvedSlot, StaticBuffer};
+pub use program::{Program, Resolved};
 pub use published::{PublishedMemory, PublishedPool};
 pub use recorder::{AmdCommandBuffer, DispatchTarget, KernelSource, Recorder};
 pub use template::{PacketBytes, RingPlace, Template};

@@ -11,15 +11,15 @@ use super::arguments::reserved_size;
 use super::dispatch::Targets;
 use super::program::Program;
 use super::published::{PublishedArguments, PublishedMemory};
-use super::references::{Base, Place, References};
 use super::template::{MAX_ARGUMENTS, Template};
-use super::transfer::{Operation, TRANSFER_ARGUMENTS, TransferKernels, check_copy, check_fill};
+use super::transfer::{Operation, TRANSFER_ARGUMENTS, TransferKernels};
 use crate::agent::DispatchLimits;
 use crate::executable::{Export, LoadedKernel};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
-use crate::hal::transfer::check_pattern;
+use crate::hal::transfer::{check_copy, check_fill, check_pattern};
 use crate::hal::{BufferRef, BufferUsage, Executable, ExecutableFunction};
 use crate::hal_driver::deferred::{self, DeferredCommandBuffer, DispatchRequest};
+use crate::hal_driver::references::{Base, Place, References};
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::memory::AgentMask;
 use crate::status::{Result, Status};
@@ -86,7 +86,7 @@ pub struct Recorder {
 /// What a recorder works with, to be used again by the next one of the thread.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    pub(super) references: References,
+    pub(super) references: References<AgentMask>,
     pub(super) targets: Targets,
     /// The bindings of a dispatch.
     pub(super) places: Vec<Place>,
@@ -199,28 +199,13 @@ impl deferred::Recorder for Recorder {
         self.end_block()?;
         self.published.publish();
         let Recorder { templates, published, commands, kernels, charge, mut work, .. } = self;
-        let (buffers, executables, slots) = work.references.take();
+        let held = work.references.take();
         work.targets.clear();
         WORK.push(0, work);
-        // There are fewer than 2^32 of both, which recording has checked.
+        // There are fewer than 2^32, which recording has checked.
         let ordinals = (0..).zip(&templates).filter(|(_, template)| template.depends_on_lengths());
         let unchecked = ordinals.map(|(ordinal, _)| ordinal).collect();
-        let transient = (0..).zip(&buffers).filter(|(_, buffer)| buffer.fixed.is_none());
-        let transient = transient.map(|(ordinal, _)| ordinal).collect();
-        let reached_by = buffers.iter().fold(AgentMask::ALL, |mask, buffer| mask & buffer.reached_by);
-        Ok(Arc::new(Program {
-            templates,
-            buffers,
-            transient,
-            reached_by,
-            _executables: executables,
-            slots,
-            unchecked,
-            _published: published,
-            kernels,
-            commands,
-            _charge: charge,
-        }))
+        Ok(Arc::new(Program { templates, held, unchecked, _published: published, kernels, commands, _charge: charge }))
     }
 }
 

@@ -5,9 +5,9 @@ use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE};
 
 use super::arguments::{ArgumentRange, reserved_size};
 use super::program::Resolved;
-use super::references::{Base, Place};
 use super::transfer::{Operation, TRANSFER_ARGUMENTS, Transfer, TransferKernels};
 use crate::hal::recycle::free_list;
+use crate::hal_driver::references::{Base, Place};
 use crate::status::{Result, Status};
 
 /// Bytes of a packet.

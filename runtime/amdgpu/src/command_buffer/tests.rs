@@ -464,7 +464,7 @@ fn a_command_that_is_refused_leaves_nothing_behind() {
     let program = recorder.finish(&source()).expect("records");
     // No slot is needed, and memory only of what is used: the transient buffer has none.
     assert_eq!(execute(&program, &[]).expect("executes").packets.len(), 2);
-    assert_eq!(program.buffers.len(), 1);
+    assert_eq!(program.held.buffers().len(), 1);
 }
 
 #[test]
@@ -505,7 +505,7 @@ fn programs_of_many_buffers_slots_and_functions_name_the_right_ones() {
         }
     }
     let program = recorder.finish(&source()).expect("records");
-    assert_eq!(program.buffers.len(), COUNT, "parts of a buffer are of one allocation");
+    assert_eq!(program.held.buffers().len(), COUNT, "parts of a buffer are of one allocation");
     let executed = execute(&program, &table).expect("executes");
     for (place, packet) in executed.packets.iter().enumerate() {
         let (round, index) = (place / COUNT, place % COUNT);

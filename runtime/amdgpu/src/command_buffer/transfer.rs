@@ -5,11 +5,12 @@ use vireo_hsa::packet::KernelDispatchPacket;
 
 use super::arguments::ArgumentRange;
 use super::program::Resolved;
-use super::references::Place;
 use super::template::PacketBytes;
 use crate::executable::LoadedKernel;
 use crate::hal::WHOLE_BUFFER;
-use crate::status::{Result, Status};
+use crate::hal::transfer::{check_copy, check_fill};
+use crate::hal_driver::references::Place;
+use crate::status::Result;
 
 /// Bytes of arguments of the kernels for transfers.
 pub(super) const TRANSFER_ARGUMENTS: usize = 32;
@@ -163,28 +164,4 @@ impl Transfer {
         *packet = whole.to_bytes();
         Ok(())
     }
-}
-
-/// Checks the range of a fill with a pattern of `step` bytes, as far as it is known.
-///
-/// # Errors
-/// INVALID_ARGUMENT unless offset and length are multiples of them.
-pub(super) fn check_fill(step: u64, offset: u64, length: u64) -> Result<()> {
-    if offset.is_multiple_of(step) && (length == WHOLE_BUFFER || length.is_multiple_of(step)) {
-        return Ok(());
-    }
-    Err(Status::invalid_argument(format!(
-        "fill at offset {offset} of length {length}: expected multiples of the pattern's {step} bytes"
-    )))
-}
-
-/// Checks the lengths of both ends of a copy.
-///
-/// # Errors
-/// INVALID_ARGUMENT if they differ.
-pub(super) fn check_copy(source: u64, target: u64) -> Result<()> {
-    if source == target {
-        return Ok(());
-    }
-    Err(Status::invalid_argument(format!("copy of a range of {source} bytes to one of {target}")))
 }

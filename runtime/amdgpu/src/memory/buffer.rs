@@ -13,6 +13,7 @@ use crate::hal::{
 };
 use crate::hal_driver::device_blocks::BlockMemory;
 use crate::hal_driver::device_slabs::SlabMemory;
+use crate::hal_driver::references::{AddressRange, Reach};
 use crate::status::{Result, Status};
 
 /// How writes of the host become visible to a device before it is told of them. It is a property of the memory: coherent memory needs nothing.
@@ -220,21 +221,15 @@ impl Buffer for DeviceBuffer {
 }
 
 /// A range of memory as kernels reach it.
-#[derive(Clone)]
-pub struct DeviceRange {
-    /// Address of the first byte.
-    pub address: u64,
-    /// Bytes.
-    pub length: u64,
-    /// The GPUs that may access it.
-    pub reached_by: AgentMask,
-    /// Keeps it allocated.
-    pub owner: Arc<dyn Any + Send + Sync>,
-}
+pub type DeviceRange = AddressRange<AgentMask>;
 
-impl fmt::Debug for DeviceRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes at {:#x}", self.length, self.address)
+impl Reach for AgentMask {
+    fn fixed_memory(allocation: &dyn Buffer) -> Option<(u64, AgentMask)> {
+        fixed_memory(allocation)
+    }
+
+    fn range(buffer: &dyn Buffer) -> Result<DeviceRange> {
+        device_range(buffer)
     }
 }
 

@@ -12,7 +12,7 @@ use super::command_buffer::DeferredCommandBuffer;
 use super::recorder::Recorder;
 use crate::hal::host_kernels::Grid;
 use crate::hal::recycle::{FreeList, Uninit, Unshared};
-use crate::hal::transfer::{check_pattern, check_range};
+use crate::hal::transfer::{check_copy, check_fill, check_pattern, check_range};
 use crate::hal::{
     Buffer, BufferBinding, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable, ExecutableFunction,
     require_usage,
@@ -221,11 +221,9 @@ impl<D: Deferred> CommandProgram<D> {
     fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
         let step = check_pattern(pattern)?;
         let target = self.check_reference(target, BufferUsage::TRANSFER_TARGET)?;
-        if target.buffer.is_some() && !(target.offset.is_multiple_of(step) && target.length.is_multiple_of(step)) {
-            return Err(Status::invalid_argument(format!(
-                "fill at offset {} of length {}: expected multiples of the pattern's {step} bytes",
-                target.offset, target.length
-            )));
+        // The binding of a slot may begin anywhere, so executions check it.
+        if target.buffer.is_some() {
+            check_fill(step, target.offset, target.length)?;
         }
         self.charge_memory(pattern.len(), 0)?;
         self.note(&target);
@@ -250,10 +248,7 @@ impl<D: Deferred> CommandProgram<D> {
     fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
         let source = self.check_reference(source, BufferUsage::TRANSFER_SOURCE)?;
         let target = self.check_reference(target, BufferUsage::TRANSFER_TARGET)?;
-        if source.length != target.length {
-            let message = format!("copy of a range of {} bytes to one of {}", source.length, target.length);
-            return Err(Status::invalid_argument(message));
-        }
+        check_copy(source.length, target.length)?;
         self.charge_memory(0, 1)?;
         self.note(&source);
         self.note(&target);

@@ -5,7 +5,7 @@ const MAX_KNOWN: usize = 64;
 
 /// What is known of objects, by a number of each.
 #[derive(Debug)]
-pub(super) struct Known<T> {
+pub struct Known<T> {
     /// One more than the place among the entries, by a part of the number.
     table: [u8; MAX_KNOWN],
     entries: Vec<T>,
@@ -26,13 +26,13 @@ impl<T> Known<T> {
 
     /// What is known of an object with a number, which `is_it` tells from others with that.
     #[inline]
-    pub(super) fn get(&self, number: u64, is_it: impl FnOnce(&T) -> bool) -> Option<&T> {
+    pub fn get(&self, number: u64, is_it: impl FnOnce(&T) -> bool) -> Option<&T> {
         let place = usize::from(self.table[Known::<T>::index(number)]);
         self.entries.get(place.wrapping_sub(1)).filter(|entry| is_it(entry))
     }
 
     /// Adds an object.
-    pub(super) fn add(&mut self, number: u64, entry: T) -> &T {
+    pub fn add(&mut self, number: u64, entry: T) -> &T {
         if self.entries.len() == MAX_KNOWN {
             self.clear();
         }
@@ -44,7 +44,7 @@ impl<T> Known<T> {
     }
 
     /// Forgets all, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.table = [0; MAX_KNOWN];
         self.entries.clear();
     }
