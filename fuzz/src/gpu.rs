@@ -19,7 +19,7 @@ use vireo_hsa::signal::AmdSignal;
 use vireo_simt::{Memory, Pool, Region, Stop};
 
 #[macro_use]
-#[path = "../../runtime/softhsa/tests/suite/support.rs"]
+#[path = "../../runtime/gpu/amd/softhsa/tests/suite/support.rs"]
 #[expect(dead_code, reason = "the tests of the software agent use more of it")]
 mod agent;
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 const RUNTIME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A row of a table: a crate or a folder, the crates that it depends on, and its layers lowest first; those of one list use each other.
+/// A row of a table: the folder of a crate, or a folder in one, the crates that it depends on, and its layers lowest first;
+/// those of one list use each other.
 struct Row {
     name: String,
     depends_on: Vec<String>,
@@ -80,15 +81,24 @@ fn exported(root: &str, layers: &BTreeSet<String>) -> BTreeMap<String, String> {
 fn crates_depend_on_those_that_the_table_names() {
     let rows = crates();
     assert!(rows.len() >= 11, "{} crates", rows.len());
-    for row in &rows {
+    let manifest = |row: &Row| {
         let path = Path::new(RUNTIME).join(&row.name).join("Cargo.toml");
-        let manifest = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let package = |row: &Row| {
+        let manifest = manifest(row);
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"vireo-")).expect("a package of Vireo");
+        name.trim_end_matches('"').to_string()
+    };
+    let packages: BTreeSet<String> = rows.iter().map(package).collect();
+    for row in &rows {
+        let manifest = manifest(row);
         let of_tests =
             |section: &&str| !section.contains("dev-dependencies]") && !section.contains("build-dependencies]");
         let sections = manifest.split("\n[").filter(of_tests).collect::<Vec<_>>().join("\n");
-        let known: BTreeSet<&str> = rows
+        let known: BTreeSet<&str> = packages
             .iter()
-            .map(|other| other.name.as_str())
+            .map(String::as_str)
             .filter(|other| {
                 sections.lines().any(|line| line.starts_with(&format!("vireo-{other}")) && line.contains("workspace"))
             })

@@ -70,7 +70,7 @@ fn roots() -> Vec<PathBuf> {
         let entries = fs::read_dir(below).into_iter().flatten().filter_map(Result::ok);
         entries.map(|entry| entry.path().join("src")).collect::<Vec<_>>()
     };
-    let mut roots = folders(&workspace().join("runtime"));
+    let mut roots = ["runtime", "runtime/gpu", "runtime/gpu/amd"].map(|name| folders(&workspace().join(name))).concat();
     roots.extend(
         ["runtime", "codegen", "macros", "macros/bind", "cli", "xtask"].map(|name| workspace().join(name).join("src")),
     );

@@ -126,7 +126,7 @@ fn images_fail_with_the_status_of_the_specification() {
 }
 
 /// The code object of `fixtures/softhsa/kernels.cl`, as clang makes it in its default mode.
-const CLANG_KERNELS: &[u8] = include_bytes!("../../../../fixtures/softhsa/kernels.co");
+const CLANG_KERNELS: &[u8] = include_bytes!("../../../../../../fixtures/softhsa/kernels.co");
 
 const GROUP: usize = 64;
 const ITEMS: usize = 4 * GROUP;

@@ -5,9 +5,9 @@ use vireo_hal::{Driver, ExecutableCachingMode, MemoryType, QueueAffinity, String
 
 use super::support::{Machine, TestDevice, at, wait};
 
-const GFX1100: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
-const GFX942: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx942.amd1");
-const CODE_OBJECT: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.hsaco");
+const GFX1100: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
+const GFX942: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx942.amd1");
+const CODE_OBJECT: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx1100.hsaco");
 
 /// The places of `part` in `bytes`.
 fn places(bytes: &[u8], part: &[u8]) -> Vec<usize> {

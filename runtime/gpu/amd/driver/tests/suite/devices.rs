@@ -52,7 +52,7 @@ fn programs_find_the_device_and_its_target() {
     let format = |key: &str| query("hal.executable.format", key);
     assert_eq!((format("gfx1100"), format("gfx11-generic"), format("gfx942"), format("vmvx")), (1, 1, 0, 0));
     let cache = device.create_executable_cache("").expect("there are caches");
-    let other = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx942.amd1");
+    let other = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx942.amd1");
     let mode = vireo_hal::ExecutableCachingMode::empty();
     assert_eq!(cache.infer_format(mode, other).expect("well-formed"), "gfx942");
     let prepared = cache.prepare_executable(QueueAffinity::ANY, mode, "gfx1100", other, &[]);

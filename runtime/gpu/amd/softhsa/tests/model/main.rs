@@ -19,7 +19,7 @@ mod bell;
 #[path = "../../src/doorbell.rs"]
 #[expect(dead_code, reason = "what the agent uses, and the model does not")]
 mod doorbell;
-#[path = "../../../tests/support/model.rs"]
+#[path = "../../../../../tests/support/model.rs"]
 mod harness;
 #[path = "../../src/lifecycle.rs"]
 mod lifecycle;

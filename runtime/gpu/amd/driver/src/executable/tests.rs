@@ -2,9 +2,9 @@
 
 use super::{CodeObject, CodeObjectError, Container, ContainerError, MetadataError, metadata};
 
-const GFX1100: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
-const GFX942: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx942.amd1");
-const CODE_OBJECT: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.hsaco");
+const GFX1100: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
+const GFX942: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx942.amd1");
+const CODE_OBJECT: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx1100.hsaco");
 
 fn read(bytes: &[u8]) -> Container<'_> {
     Container::read(bytes).unwrap_or_else(|error| panic!("{error}"))

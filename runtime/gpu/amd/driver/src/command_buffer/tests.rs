@@ -24,7 +24,7 @@ use crate::limits::{Limits, MemoryBudget};
 use crate::memory::{AgentMask, DeviceBuffer, DeviceMemory, Publication};
 use crate::status::{Result, Status, StatusCode};
 
-const KERNELS: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
+const KERNELS: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
 
 /// Ordinals in that executable.
 const ADD: u64 = 0;

@@ -349,7 +349,7 @@ def vec(n,a,ty):
         return dict(d=r&m)
     return None
 
-OPS = pathlib.Path(__file__).parent / "../../../../spec/gfx11/ops"
+OPS = pathlib.Path(__file__).parent / "../../../../../../spec/gfx11/ops"
 wrong = count = 0
 for path in sorted(OPS.glob("*.yaml")):
     for entry in yaml.safe_load(path.read_text()):

@@ -12,8 +12,8 @@ use vireo_softhsa::{check_result, take_reports};
 
 use crate::support::*;
 
-const SOURCE: &str = include_str!("../../../../fixtures/sanitizer/seeds.s");
-const SEEDS: &[u8] = include_bytes!("../../../../fixtures/sanitizer/seeds.co");
+const SOURCE: &str = include_str!("../../../../../../fixtures/sanitizer/seeds.s");
+const SEEDS: &[u8] = include_bytes!("../../../../../../fixtures/sanitizer/seeds.co");
 
 /// Work-items of a grid: two work-groups of two waves.
 const ITEMS: u32 = 128;

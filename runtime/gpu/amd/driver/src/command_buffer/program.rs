@@ -67,8 +67,9 @@ impl Program {
     /// Finds the memory of everything that commands refer to, and checks the binding table. `resolved` is empty.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT for fewer bindings than there are slots, or memory of another kind of device, OUT_OF_RANGE for a binding that is too
-    /// short, FAILED_PRECONDITION for an empty one or a buffer without memory, PERMISSION_DENIED for a usage that the buffer does not allow.
+    /// INVALID_ARGUMENT for fewer bindings than there are slots, or memory of another kind of device, OUT_OF_RANGE for a
+    /// binding that is too short, FAILED_PRECONDITION for an empty one or a buffer without memory, PERMISSION_DENIED for a
+    /// usage that the buffer does not allow.
     pub fn resolve(&self, table: &[BufferBinding], resolved: &mut Resolved) -> Result<()> {
         self.held.resolve(table, resolved)?;
         for index in &self.unchecked {

@@ -23,7 +23,7 @@ use vireo_simt::{Fault, Port, Trap, TrapKind};
 use vireo_softhsa::{KernelDispatch, KernelRunner, PacketObserver, Topology};
 
 /// The executable of `fixtures/amdgpu/kernels.mlir`.
-pub const KERNELS: &[u8] = include_bytes!("../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
+pub const KERNELS: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
 
 /// Ordinals of its functions.
 pub const ADD: u64 = 0;

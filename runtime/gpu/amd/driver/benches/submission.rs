@@ -29,7 +29,7 @@ use vireo_hsa::queue::{AmdQueue, HsaQueue, QueueType};
 use vireo_hsa::ring::{Ring, Slot};
 use vireo_hsa::signal::{AmdSignal, Signal};
 
-const KERNELS: &[u8] = include_bytes!("../../../fixtures/amdgpu/kernels_gfx1100.amd1");
+const KERNELS: &[u8] = include_bytes!("../../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
 
 /// Functions of the executable: three bindings and four constants, and two bindings.
 const ADD: ExecutableFunction = ExecutableFunction(0);
