@@ -1,5 +1,5 @@
-//! Benchmarks of packets for AMD GPU queues: building them, publishing them into a ring in host memory, and reading them back as a packet
-//! processor would.
+//! Benchmarks of packets for AMD GPU queues: building them, publishing them into a ring in host memory, and reading
+//! them back as a packet processor would.
 //!
 //! `cargo bench -p vireo-benches --bench aql`. No GPU is used: the benchmark measures the host's work.
 

@@ -1,5 +1,5 @@
-//! The benchmark of the JIT's compile time: nanoseconds per op of bytecode, for the functions of all fixtures and the kernels in portable
-//! bytecode inside them.
+//! The benchmark of the JIT's compile time: nanoseconds per op of bytecode, for the functions of all fixtures and the
+//! kernels in portable bytecode inside them.
 //!
 //! `cargo bench -p vireo-benches --bench compile`, with module files after `--` instead of the fixtures.
 

@@ -1,8 +1,8 @@
-//! The benchmark of the interpreter of GPU code: instructions of waves per second of one core, for each kernel of the programs in
-//! `fixtures/gpu`, the slowest first.
+//! The benchmark of the interpreter of GPU code: instructions of waves per second of one core, for each kernel of the
+//! programs in `fixtures/gpu`, the slowest first.
 //!
-//! `cargo bench -p vireo-benches --bench gpu`, with parts of names of programs after `--` to choose some. The software agent runs the
-//! kernels on one thread, whose own time counts; the best of several runs.
+//! `cargo bench -p vireo-benches --bench gpu`, with parts of names of programs after `--` to choose some. The software
+//! agent runs the kernels on one thread, whose own time counts; the best of several runs.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -21,7 +21,8 @@ use vireo_softhsa::{Interpreter, KernelDispatch, KernelRunner, Topology};
 /// Runs of each program: the fastest dispatch of each kernel counts.
 const RUNS: usize = 5;
 
-/// A kernel: the segment of its code object and the address in it, which are in the order in which programs load their kernels.
+/// A kernel: the segment of its code object and the address in it, which are in the order in which programs load their
+/// kernels.
 type Key = (u64, u64);
 
 /// A measurement of a kernel.

@@ -1,7 +1,9 @@
-//! Benchmarks of the two tiers, interpreter and machine code, on the programs of `fixtures/bench` and on whole calls of small networks,
-//! without limits and with fuel: a group for each workload, with plots in `target/criterion/report/index.html`.
+//! Benchmarks of the two tiers, interpreter and machine code, on the programs of `fixtures/bench` and on whole calls of
+//! small networks, without limits and with fuel: a group for each workload, with plots in
+//! `target/criterion/report/index.html`.
 //!
-//! `cargo bench -p vireo-benches --bench tiers`, or one of them by name: `cargo bench -p vireo-benches --bench tiers -- fib`.
+//! `cargo bench -p vireo-benches --bench tiers`, or one of them by name:
+//! `cargo bench -p vireo-benches --bench tiers -- fib`.
 
 use std::hint::black_box;
 use std::path::PathBuf;

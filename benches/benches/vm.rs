@@ -1,5 +1,5 @@
-//! Benchmarks of the VM, from file to result: decoding and verification by themselves, module load (which does both), context creation, the
-//! programs of `fixtures/bench`, and calls of imports.
+//! Benchmarks of the VM, from file to result: decoding and verification by themselves, module load (which does both),
+//! context creation, the programs of `fixtures/bench`, and calls of imports.
 //!
 //! `cargo bench -p vireo-benches`, or one of them by name: `cargo bench -p vireo-benches -- fib`.
 

@@ -1,4 +1,5 @@
-//! Allocators over those of devices, for `--device_allocator`. `engine` puts them on the devices of a program, and `main` reports what they found.
+//! Allocators over those of devices, for `--device_allocator`. `engine` puts them on the devices of a program, and
+//! `main` reports what they found.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ pub fn wrap(devices: &[Arc<dyn Device>], program: &ProgramArguments) -> Result<(
     Ok(())
 }
 
-/// The buffers that were never freed, as debug allocators know them; none if all were. Called when the program and its devices are gone.
+/// The buffers that were never freed, as debug allocators know them; none if all were. Called when the program and its
+/// devices are gone.
 pub fn leaks(specs: &[AllocatorSpec]) -> Option<String> {
     let mut text = String::new();
     for spec in specs {

@@ -1,10 +1,11 @@
-//! The second barrier of `--untrusted`: on Linux the process gives up what its program has no business with, after everything was loaded and before
-//! the program runs. So a hole in the runtime is not yet an escape.
+//! The second barrier of `--untrusted`: on Linux the process gives up what its program has no business with, after
+//! everything was loaded and before the program runs. So a hole in the runtime is not yet an escape.
 //!
-//! Landlock refuses files, TCP, abstract sockets and signals to other processes. It is for the thread that runs programs and those that it starts.
-//! seccomp refuses system calls, to all threads: whatever is not on the list fails with `EPERM`. It fails instead of killing the process because libraries
-//! ask for things that they can do without (the number of processors, for one), because an exit code stays one of [`Exit`], and because nothing is
-//! won by a kill: neither the list nor what Landlock allows grows while the process lives.
+//! Landlock refuses files, TCP, abstract sockets and signals to other processes. It is for the thread that runs
+//! programs and those that it starts. seccomp refuses system calls, to all threads: whatever is not on the list fails
+//! with `EPERM`. It fails instead of killing the process because libraries ask for things that they can do without (the
+//! number of processors, for one), because an exit code stays one of [`Exit`], and because nothing is won by a kill:
+//! neither the list nor what Landlock allows grows while the process lives.
 //!
 //! `run`, `benchmark` and `check` call this. Files that they write later are open by then.
 
@@ -95,8 +96,8 @@ mod linux {
 
     type Anything = Box<dyn Error>;
 
-    /// Takes all files, TCP ports and other processes away from this thread and those that it starts, as far as the kernel knows how to. Files that
-    /// are open stay so.
+    /// Takes all files, TCP ports and other processes away from this thread and those that it starts, as far as the
+    /// kernel knows how to. Files that are open stay so.
     pub fn restrict_files() -> Result<(), Anything> {
         // The version in which abstract sockets and signals came. Of older kernels less is asked.
         const VERSION: ABI = ABI::V6;
@@ -115,8 +116,9 @@ mod linux {
     pub fn restrict_system_calls() -> Result<(), Anything> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
         let refuse = |error: i32| SeccompAction::Errno(error as u32);
-        // The C library starts threads with `clone3`, the flags of which are in memory, where no filter can see them. Where that call does not
-        // exist it uses `clone`. Of two filters that refuse, the one that was installed last names the error, so `clone3` is on its list.
+        // The C library starts threads with `clone3`, the flags of which are in memory, where no filter can see them.
+        // Where that call does not exist it uses `clone`. Of two filters that refuse, the one that was installed last
+        // names the error, so `clone3` is on its list.
         let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
         let without_clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, refuse(libc::ENOSYS), arch)?;
         let listed = SeccompFilter::new(allowed()?, refuse(libc::EPERM), SeccompAction::Allow, arch)?;

@@ -8,7 +8,8 @@ use vireo::hal::local::feature;
 
 use crate::arguments::Format;
 
-/// The features that programs can query on this processor. As text, a line for each: its name, and 1 if the processor has it.
+/// The features that programs can query on this processor. As text, a line for each: its name, and 1 if the processor
+/// has it.
 pub fn cpu_info(format: Format) -> String {
     let known = CPU_FEATURES.iter().filter_map(|known| Some((known.name, feature(known.name)?)));
     match format {

@@ -33,7 +33,8 @@ pub struct Drivers {
 }
 
 impl Drivers {
-    /// Loads the driver libraries and the executable plugins, if `policy` allows them. Programs on the devices are held to it.
+    /// Loads the driver libraries and the executable plugins, if `policy` allows them. Programs on the devices are held
+    /// to it.
     #[expect(unsafe_code, reason = "libraries are native code, which only the user can vouch for")]
     pub fn load(arguments: &DeviceArguments, policy: SecurityPolicy) -> Result<Drivers, Failure> {
         let kernel_progress = Bar::on_terminal("loading kernels").map(|bar| Arc::new(bar) as Arc<dyn Progress>);
@@ -296,8 +297,8 @@ fn memory(heap: &MemoryHeap) -> String {
     format!("{}; buffers {largest}, aligned to {} bytes", kinds(heap).join(" "), heap.min_alignment)
 }
 
-/// Writes out what plugins in C have printed, so that it comes before what the command prints next: when stdout is no terminal, C keeps it otherwise until the
-/// process ends.
+/// Writes out what plugins in C have printed, so that it comes before what the command prints next: when stdout is no
+/// terminal, C keeps it otherwise until the process ends.
 #[expect(unsafe_code, reason = "the streams are those of the C library")]
 pub fn flush_c_streams() {
     #[cfg(any(unix, windows))]
@@ -305,7 +306,8 @@ pub fn flush_c_streams() {
         unsafe extern "C" {
             fn fflush(stream: *mut std::ffi::c_void) -> std::ffi::c_int;
         }
-        // SAFETY: a null stream stands for all that are open, and the function locks each of them. That one cannot be written is no failure of the program.
+        // SAFETY: a null stream stands for all that are open, and the function locks each of them. That one cannot be
+        // written is no failure of the program.
         let _ = unsafe { fflush(std::ptr::null_mut()) };
     }
 }

@@ -34,7 +34,8 @@ Exit codes:
 /// The code of a process after a panic, which is that of all programs in Rust.
 const PANIC: i32 = 101;
 
-/// The exit code of a process that does nothing but `main`. A panic, whose message has been written, does not go further.
+/// The exit code of a process that does nothing but `main`. A panic, whose message has been written, does not go
+/// further.
 pub fn exit_code(main: impl FnOnce() -> Exit + UnwindSafe) -> i32 {
     catch_unwind(main).map_or(PANIC, |exit| exit as i32)
 }

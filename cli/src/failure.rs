@@ -1,4 +1,5 @@
-//! Failures of commands: an exit code, a message, its chain of causes and a hint. Commands return them and `main` prints them.
+//! Failures of commands: an exit code, a message, its chain of causes and a hint. Commands return them and `main`
+//! prints them.
 
 use std::error::Error;
 use std::fmt;

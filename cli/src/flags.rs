@@ -1,4 +1,5 @@
-//! The command line before it is parsed: flag names with underscores, as the reference tools spell them, and flag files.
+//! The command line before it is parsed: flag names with underscores, as the reference tools spell them, and flag
+//! files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,8 +20,8 @@ const MAX_DEPTH: usize = 8;
 /// Largest flag file.
 const MAX_FILE: u64 = 64 << 20;
 
-/// Rewrites `--some_flag` to `--some-flag` and replaces `--flagfile=path` by the flags in the file, one per line; lines that begin
-/// with `#` are comments. Everything after `--` is left alone.
+/// Rewrites `--some_flag` to `--some-flag` and replaces `--flagfile=path` by the flags in the file, one per line; lines
+/// that begin with `#` are comments. Everything after `--` is left alone.
 pub fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, Failure> {
     let mut expanded = Vec::new();
     let mut arguments = arguments.into_iter();
@@ -43,7 +44,8 @@ pub fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Vec<OsStr
     Ok(expanded)
 }
 
-/// Adds the command that was probably meant to the error about an unknown one, where the parser finds none: it does for longer names only.
+/// Adds the command that was probably meant to the error about an unknown one, where the parser finds none: it does for
+/// longer names only.
 pub fn suggest(error: &mut clap::Error) {
     if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
         return;
@@ -73,8 +75,8 @@ pub fn has_flag(command: &str, flag: &str) -> bool {
     dashed == "help" || command.get_arguments().any(names)
 }
 
-/// Omits flags of the command's counterpart among the reference's tools that the command lacks, where the value is the default: with it
-/// they change nothing. The tools print such a list of flags, which people keep as a flag file.
+/// Omits flags of the command's counterpart among the reference's tools that the command lacks, where the value is the
+/// default: with it they change nothing. The tools print such a list of flags, which people keep as a flag file.
 pub fn without_defaults(arguments: Vec<OsString>) -> Vec<OsString> {
     let Some(command) = command_of(&arguments).map(str::to_string) else { return arguments };
     let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
@@ -90,7 +92,8 @@ pub fn without_defaults(arguments: Vec<OsString>) -> Vec<OsString> {
     arguments.into_iter().enumerate().filter(keep).map(|(_, argument)| argument).collect()
 }
 
-/// The failure to report in place of `error` if it is about a flag that only the reference's counterpart of the command has.
+/// The failure to report in place of `error` if it is about a flag that only the reference's counterpart of the command
+/// has.
 pub fn not_supported(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let name = flag.trim_start_matches('-');

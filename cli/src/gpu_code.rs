@@ -1,4 +1,5 @@
-//! The code of GPUs as text, for `vireo disasm --gfx`: of a code object, or of the executables in the read-only data of a module.
+//! The code of GPUs as text, for `vireo disasm --gfx`: of a code object, or of the executables in the read-only data of
+//! a module.
 
 use std::path::Path;
 

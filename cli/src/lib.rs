@@ -1,8 +1,8 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
-//! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only modules that use the
-//! runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`], [`params`] and [`devices`] are the commands. Every failure
-//! is a [`failure::Failure`], and ends the process with a code of [`exit`].
+//! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only
+//! modules that use the runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`], [`params`] and
+//! [`devices`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
 #![deny(unsafe_code)]
 
 mod allocators;

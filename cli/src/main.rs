@@ -1,12 +1,14 @@
-//! The command `vireo`. All of it is in the library of this package, since what links decides how all crates are optimised together.
+//! The command `vireo`. All of it is in the library of this package, since what links decides how all crates are
+//! optimised together.
 #![cfg_attr(all(target_os = "linux", target_env = "gnu"), no_main)]
 #![deny(unsafe_code)]
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod start;
 
-/// What dependencies call of the system's library of mathematics: a progress bar and the reader of `npy` headers, for estimates. A start is a
-/// twentieth shorter without loading that library. The runtime has functions of its own anyway, which give the same results everywhere.
+/// What dependencies call of the system's library of mathematics: a progress bar and the reader of `npy` headers, for
+/// estimates. A start is a twentieth shorter without loading that library. The runtime has functions of its own anyway,
+/// which give the same results everywhere.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod mathematics {
     #![expect(unsafe_code, reason = "the linker finds functions of C by their names")]

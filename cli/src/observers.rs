@@ -1,4 +1,5 @@
-//! Observers of devices, for `--device_validate` and `--device_trace`. `engine` wraps the devices of a program with them.
+//! Observers of devices, for `--device_validate` and `--device_trace`. `engine` wraps the devices of a program with
+//! them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,7 +15,8 @@ use crate::failure::Failure;
 use crate::print::print_aside;
 use vireo::visible_text::visible;
 
-/// The devices with the observers that the flags ask for. A trace has what the program asked for, and what validation made of it.
+/// The devices with the observers that the flags ask for. A trace has what the program asked for, and what validation
+/// made of it.
 pub fn observed(devices: Vec<Arc<dyn Device>>, program: &ProgramArguments) -> Result<Vec<Arc<dyn Device>>, Failure> {
     let devices = if program.device_validate { wrapped(&devices, Observation::new(Validate::new())) } else { devices };
     let Some(file) = &program.device_trace else { return Ok(devices) };

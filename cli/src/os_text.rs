@@ -1,10 +1,11 @@
-//! Arguments that name files among other things, as text: names of files need not be UTF-8. A byte that is not becomes a character that stands for it, and
-//! the bytes again where the file is opened.
+//! Arguments that name files among other things, as text: names of files need not be UTF-8. A byte that is not becomes
+//! a character that stands for it, and the bytes again where the file is opened.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The character for the byte 0, at the end of the last area for private use. Characters of an argument that are in it are taken as bytes, too.
+/// The character for the byte 0, at the end of the last area for private use. Characters of an argument that are in it
+/// are taken as bytes, too.
 const FIRST: u32 = 0x10_FF00;
 
 fn byte_of(c: char) -> Option<u8> {

@@ -1,4 +1,5 @@
-//! The parameter archives of `--parameters=[SCOPE=]FILE`: opens them for programs and for their own commands. Called by `engine` and `params`.
+//! The parameter archives of `--parameters=[SCOPE=]FILE`: opens them for programs and for their own commands. Called by
+//! `engine` and `params`.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ pub struct Scope {
     pub index: ParameterIndex,
 }
 
-/// Opens the archives that the flags name. Archives of one scope are put together; of parameters with one name the first counts.
+/// Opens the archives that the flags name. Archives of one scope are put together; of parameters with one name the
+/// first counts.
 pub fn open(arguments: &ParameterArguments) -> Result<Vec<Scope>, Failure> {
     open_all(&arguments.parameters, arguments.parameter_mode)
 }

@@ -9,8 +9,8 @@ use vireo::visible_text::{visible_json, visible_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Writes `text` and flushes, so that output and messages keep their order. What comes from files has no lines of its own by now; no other
-/// character of theirs reaches the terminal either.
+/// Writes `text` and flushes, so that output and messages keep their order. What comes from files has no lines of its
+/// own by now; no other character of theirs reaches the terminal either.
 pub fn print(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
     print_styled(out, &visible_lines(text))
 }
@@ -18,7 +18,8 @@ pub fn print(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
 /// Whether stdout has a document already: there is one at most, so a later failure is told on stderr alone.
 static HAS_DOCUMENT: AtomicBool = AtomicBool::new(false);
 
-/// Writes a failure as a document, if there is none yet. The message on stderr is for people; that stdout is closed is not told twice.
+/// Writes a failure as a document, if there is none yet. The message on stderr is for people; that stdout is closed is
+/// not told twice.
 pub fn print_failure_as_json(failure: &Failure) {
     if !HAS_DOCUMENT.load(Ordering::Relaxed) {
         let _ = print_json(&mut io::stdout(), &format!("{:#}\n", json!({"error": failure.to_json()})));

@@ -1,5 +1,5 @@
-//! Progress of what can take long, as a bar on the terminal: loading and writing parameters, verifying modules, loading kernels, compiling
-//! functions. Called by `parameters`, `params`, `engine`, `devices` and `dump`.
+//! Progress of what can take long, as a bar on the terminal: loading and writing parameters, verifying modules, loading
+//! kernels, compiling functions. Called by `parameters`, `params`, `engine`, `devices` and `dump`.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Flags of IREE's tools, with the reason why a command lacks one. `flags` uses it to refuse such a flag by name, or to accept its default, and
-//! `support_matrix` to list them.
+//! Flags of IREE's tools, with the reason why a command lacks one. `flags` uses it to refuse such a flag by name, or to
+//! accept its default, and `support_matrix` to list them.
 
 use std::cmp::Ordering;
 
@@ -38,7 +38,8 @@ pub fn reference_flags() -> impl Iterator<Item = ReferenceFlag> {
     LIST.lines().filter_map(parse)
 }
 
-/// The flag called `name`, with underscores. A start asks for each flag of the command line, so few lines of the list are looked at.
+/// The flag called `name`, with underscores. A start asks for each flag of the command line, so few lines of the list
+/// are looked at.
 pub fn reference_flag(name: &str) -> Option<ReferenceFlag> {
     let mut lines = LIST;
     loop {

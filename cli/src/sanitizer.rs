@@ -26,8 +26,9 @@ pub fn leaves(buffer: &dyn Buffer, name: Option<&str>) {
     let _ = (buffer, name);
 }
 
-/// Writes what was found to stderr, and to the file that the flags name. The exit code for that; none if there is nothing. That the
-/// sanitizer reached a limit is a warning, which changes no exit code: the program is not to blame. Neither do races that change nothing.
+/// Writes what was found to stderr, and to the file that the flags name. The exit code for that; none if there is
+/// nothing. That the sanitizer reached a limit is a warning, which changes no exit code: the program is not to blame.
+/// Neither do races that change nothing.
 #[cfg(feature = "software-agents")]
 pub fn finish(program: Option<&ProgramArguments>) -> Option<Exit> {
     use std::fmt::Write as _;

@@ -1,5 +1,6 @@
-//! The start of the process, in place of that of Rust's standard library: it reads the memory map of the process to find the end of the stack,
-//! for a message when that overflows, which takes a twentieth of the time in which a small model is loaded and run. What else it does is here.
+//! The start of the process, in place of that of Rust's standard library: it reads the memory map of the process to
+//! find the end of the stack, for a message when that overflows, which takes a twentieth of the time in which a small
+//! model is loaded and run. What else it does is here.
 #![expect(unsafe_code, reason = "the C library calls `main` by its name, and has what it does")]
 
 use std::ffi::{c_char, c_int};
@@ -9,9 +10,10 @@ use std::io::{self, Write};
 /// arguments are parsed.
 const HEAP_STEP: c_int = 384 << 10;
 
-/// Blocks of at least so many bytes are mapped by the system, and unmapped when they are freed. To a program that allocates a buffer at each call,
-/// the system would hand zeroed pages each time, one fault a page; from the heap, it gets the same memory again. The C library raises its
-/// limit to this one when such blocks are freed, but no longer does so once any of these settings is given.
+/// Blocks of at least so many bytes are mapped by the system, and unmapped when they are freed. To a program that
+/// allocates a buffer at each call, the system would hand zeroed pages each time, one fault a page; from the heap, it
+/// gets the same memory again. The C library raises its limit to this one when such blocks are freed, but no longer
+/// does so once any of these settings is given.
 const MAPPED_BLOCK: c_int = 32 << 20;
 
 /// As the C library has it for that limit: the heap keeps so many free bytes at its end.
@@ -21,8 +23,8 @@ const HEAP_SLACK: c_int = 2 * MAPPED_BLOCK;
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
     open_standard_streams();
-    // SAFETY: nothing runs yet that the heap or a signal handler could belong to. Whoever writes to a pipe that nobody reads gets an error
-    // instead of a signal, as in all programs in Rust.
+    // SAFETY: nothing runs yet that the heap or a signal handler could belong to. Whoever writes to a pipe that nobody
+    // reads gets an error instead of a signal, as in all programs in Rust.
     unsafe {
         libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BLOCK);
@@ -36,7 +38,8 @@ extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
     exit
 }
 
-/// Opens `/dev/null` where the process was started without standard input, output or error. A file that is opened would take its place.
+/// Opens `/dev/null` where the process was started without standard input, output or error. A file that is opened would
+/// take its place.
 fn open_standard_streams() {
     let mut streams = [0, 1, 2].map(|fd| libc::pollfd { fd, events: 0, revents: 0 });
     // SAFETY: the array has three entries.
@@ -44,7 +47,8 @@ fn open_standard_streams() {
         return;
     }
     for _ in streams.iter().filter(|stream| stream.revents & libc::POLLNVAL != 0) {
-        // SAFETY: the path is a string of C. The system takes the lowest number that is free, and the streams are in their order.
+        // SAFETY: the path is a string of C. The system takes the lowest number that is free, and the streams are in
+        // their order.
         unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
     }
 }

@@ -1,5 +1,6 @@
-//! Colours of what commands print for people. They go through a stream that strips them where there is no terminal and where `NO_COLOR` or
-//! `--color=never` asks for none. Texts are escaped before, so that none of a file brings colours of its own.
+//! Colours of what commands print for people. They go through a stream that strips them where there is no terminal and
+//! where `NO_COLOR` or `--color=never` asks for none. Texts are escaped before, so that none of a file brings colours
+//! of its own.
 
 use anstyle::{AnsiColor, Style};
 
@@ -17,7 +18,8 @@ pub fn bold(text: &str) -> String {
     text.lines().map(|line| paint(HEADING, line) + "\n").collect()
 }
 
-/// A list with sections: the words before the colon at the begin of a line are headings, and what is missing stands out.
+/// A list with sections: the words before the colon at the begin of a line are headings, and what is missing stands
+/// out.
 pub fn sections(text: &str) -> String {
     text.lines().map(|line| section_line(line) + "\n").collect()
 }

@@ -1,6 +1,6 @@
-//! The generator of `docs/support.md`, the page of supported ops, devices, files and flags. It queries the specs, the devices and the command
-//! line parser; tests compare the page, and the generated tables of `docs/devices.md` and `docs/cli.md`, with the result.
-//! `INSTA_UPDATE=always` writes them anew.
+//! The generator of `docs/support.md`, the page of supported ops, devices, files and flags. It queries the specs, the
+//! devices and the command line parser; tests compare the page, and the generated tables of `docs/devices.md` and
+//! `docs/cli.md`, with the result. `INSTA_UPDATE=always` writes them anew.
 
 use std::fmt::Write;
 use std::path::Path;

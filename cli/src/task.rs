@@ -1,5 +1,5 @@
-//! The flags of `local-task` workers, one for each option of `spec/hal/local_task.yaml`. The runtime parses and checks the values, and `devices`
-//! passes them to the driver.
+//! The flags of `local-task` workers, one for each option of `spec/hal/local_task.yaml`. The runtime parses and checks
+//! the values, and `devices` passes them to the driver.
 
 use std::ffi::OsString;
 

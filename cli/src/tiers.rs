@@ -1,4 +1,5 @@
-//! `--tier=`: the choice of interpreter or machine code, and the comparison of the two for `--tier=both`. Called by `run`, `check` and `benchmark`.
+//! `--tier=`: the choice of interpreter or machine code, and the comparison of the two for `--tier=both`. Called by
+//! `run`, `check` and `benchmark`.
 
 use vireo::hal::ElementValue;
 use vireo::inference::{Function, HostTensor};
@@ -99,8 +100,8 @@ impl Difference {
     }
 }
 
-/// The failure of a function that does not do the same on both tiers. `runs` is how another run of the interpreter differs from the
-/// first one: then the program depends on more than its arguments, and nothing is known of the tiers.
+/// The failure of a function that does not do the same on both tiers. `runs` is how another run of the interpreter
+/// differs from the first one: then the program depends on more than its arguments, and nothing is known of the tiers.
 pub fn differ(name: &str, tiers: &Difference, runs: Option<&Difference>) -> Failure {
     let (message, text) = match runs {
         None => ("the interpreter and machine code differ", tiers.between(["interpreter", "machine code"])),

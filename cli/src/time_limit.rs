@@ -1,6 +1,8 @@
-//! The limit of time of commands that look at a module and run nothing of it that has limits of its own: `dump` and `explain`.
+//! The limit of time of commands that look at a module and run nothing of it that has limits of its own: `dump` and
+//! `explain`.
 //!
-//! Reading, verifying, compiling and printing take time that grows with the file, in places that look at no deadline. The process ends instead.
+//! Reading, verifying, compiling and printing take time that grows with the file, in places that look at no deadline.
+//! The process ends instead.
 
 use std::process::exit;
 use std::thread;

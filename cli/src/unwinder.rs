@@ -1,6 +1,7 @@
-//! The unwinder of a command without unwind tables (`cargo xtask dist`): whoever walks the stack is at its end. Nothing unwinds where panics
-//! abort, and the stack cannot be walked without tables, but the standard library refers to both, and prints backtraces with a reader of
-//! debug information. Since the walk is known to be empty when the command is linked, all of that is left out, as is the unwinder of the system.
+//! The unwinder of a command without unwind tables (`cargo xtask dist`): whoever walks the stack is at its end. Nothing
+//! unwinds where panics abort, and the stack cannot be walked without tables, but the standard library refers to both,
+//! and prints backtraces with a reader of debug information. Since the walk is known to be empty when the command is
+//! linked, all of that is left out, as is the unwinder of the system.
 #![expect(unsafe_code, reason = "the standard library calls the unwinder by the names of C")]
 
 use std::ffi::{c_int, c_void};

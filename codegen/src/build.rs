@@ -6,8 +6,8 @@ use std::{env, fs};
 use crate::emit::generate_below;
 use crate::load::load;
 
-/// Generates the files whose paths begin with one of `prefixes` from the texts `files` of `spec/` into `OUT_DIR`. Errors of
-/// specs become errors of the build.
+/// Generates the files whose paths begin with one of `prefixes` from the texts `files` of `spec/` into `OUT_DIR`.
+/// Errors of specs become errors of the build.
 ///
 /// # Panics
 /// If it is not called by a build script, or `OUT_DIR` cannot be written.
@@ -17,7 +17,8 @@ pub fn generate(files: &[(&str, &str)], prefixes: &[&str]) {
     let spec = match load(files) {
         Ok(spec) => spec,
         Err(diagnostics) => {
-            // Cargo prints these alone, and the build fails. Of a script that fails it would print all output, and theirs last.
+            // Cargo prints these alone, and the build fails. Of a script that fails it would print all output, and
+            // theirs last.
             diagnostics.report().lines().for_each(|line| println!("cargo::error={line}"));
             return;
         }

@@ -1,4 +1,5 @@
-//! The name of a Rust type or variant for a name in the specs. Models, semantics and emitters all need it, so this module uses none of them.
+//! The name of a Rust type or variant for a name in the specs. Models, semantics and emitters all need it, so this
+//! module uses none of them.
 
 /// `cmp.eq.i32` and `ext_f32` as the name of a Rust variant: `CmpEqI32`, `ExtF32`.
 pub fn camel_case(mnemonic: &str) -> String {

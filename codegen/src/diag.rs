@@ -1,7 +1,9 @@
-//! Diagnostics: messages about specs with their places. Readers and checks collect all of them before `load` returns any.
+//! Diagnostics: messages about specs with their places. Readers and checks collect all of them before `load` returns
+//! any.
 //!
-//! A message has the line that it is about. Readers that know the column give it. For all others `load` finds the first name in quotes of
-//! the message that the line has; so a place is also known of entries whose values have lost theirs to serde.
+//! A message has the line that it is about. Readers that know the column give it. For all others `load` finds the first
+//! name in quotes of the message that the line has; so a place is also known of entries whose values have lost theirs
+//! to serde.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,7 +46,8 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// The message with file, line and column, and the line of the file with a mark below the column, as the assembler shows its errors.
+    /// The message with file, line and column, and the line of the file with a mark below the column, as the assembler
+    /// shows its errors.
     pub fn report(&self) -> String {
         let Origin { file, line } = &self.origin;
         let (Some(column), Some(text)) = (self.column, &self.line) else { return format!("{self}\n") };
@@ -118,8 +121,8 @@ impl Diagnostics {
         self.0.push(Diagnostic { origin: origin.clone(), column, message, missing, line: None });
     }
 
-    /// Records that `name` is unknown, with the most similar known names. If an entry of this name is wrong itself, that is the
-    /// error, and this one is left out.
+    /// Records that `name` is unknown, with the most similar known names. If an entry of this name is wrong itself,
+    /// that is the error, and this one is left out.
     pub fn unknown<'a>(
         &mut self,
         origin: &Origin,
@@ -131,7 +134,8 @@ impl Diagnostics {
         self.push(origin, None, message, Some(name));
     }
 
-    /// Removes diagnostics that follow from errors in other entries. Each entry is given as its name, its place and its number of lines.
+    /// Removes diagnostics that follow from errors in other entries. Each entry is given as its name, its place and its
+    /// number of lines.
     pub(crate) fn without_follow_ups<'a>(&mut self, entries: impl IntoIterator<Item = (&'a str, &'a Origin, usize)>) {
         let wrong: BTreeSet<&str> = entries
             .into_iter()

@@ -1,5 +1,5 @@
-//! The loader: reads and checks the texts of all spec files, and returns one [`Spec`] or all diagnostics. The path of a file decides which model
-//! reads its entries. Called by build scripts, macros and `xtask`.
+//! The loader: reads and checks the texts of all spec files, and returns one [`Spec`] or all diagnostics. The path of a
+//! file decides which model reads its entries. Called by build scripts, macros and `xtask`.
 
 use crate::check;
 use crate::diag::{Diagnostics, Origin};

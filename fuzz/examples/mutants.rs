@@ -4,8 +4,8 @@
 //! cargo run --release -p vireo-fuzz --example mutants -- TARGET [SECONDS [FIRST]]
 //! ```
 //!
-//! Mutants are numbered, and a number always means the same one, so a run that begins with the number `FIRST` of one that failed repeats
-//! it. An input that makes the target panic is kept in `fuzz/artifacts`.
+//! Mutants are numbered, and a number always means the same one, so a run that begins with the number `FIRST` of one
+//! that failed repeats it. An input that makes the target panic is kept in `fuzz/artifacts`.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! The targets for GPUs: readers of the driver `amdgpu`, the loader and the packet processors of the software agent, and the
-//! interpreter of gfx11 code.
+//! The targets for GPUs: readers of the driver `amdgpu`, the loader and the packet processors of the software agent,
+//! and the interpreter of gfx11 code.
 //!
-//! Addresses differ from run to run, so inputs of `gpu_packets` name them: a number whose high 16 bits are [`PLACE`] is one of memory, of a
-//! signal or of a kernel, as the next 16 bits say.
+//! Addresses differ from run to run, so inputs of `gpu_packets` name them: a number whose high 16 bits are [`PLACE`] is
+//! one of memory, of a signal or of a kernel, as the next 16 bits say.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,7 +83,8 @@ pub(super) fn object(bytes: &[u8]) {
     }
 }
 
-/// Code of kernels: what is decoded is encoded to the same words and has a text, and a short run of it ends with a trap or in order.
+/// Code of kernels: what is decoded is encoded to the same words and has a text, and a short run of it ends with a trap
+/// or in order.
 pub(super) fn code(bytes: &[u8]) {
     let Some((descriptor, code)) = bytes.split_first_chunk() else { return };
     let descriptor = KernelDescriptor::read(descriptor);
@@ -157,7 +158,8 @@ fn interpret(descriptor: &KernelDescriptor, code: &[u32]) {
     });
 }
 
-/// Packets to a queue of the software agent, whose processor completes them, waits, or stops with an error; and their decoders.
+/// Packets to a queue of the software agent, whose processor completes them, waits, or stops with an error; and their
+/// decoders.
 pub(super) fn packets(bytes: &[u8]) {
     decode(bytes);
     let Some((memory, packets)) = bytes.split_at_checked(MEMORY) else { return };

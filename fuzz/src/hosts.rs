@@ -1,5 +1,5 @@
-//! The modules whose code the target `function` replaces: a few functions each, so that loading them takes little time, together with
-//! every op. The first byte of an input chooses one.
+//! The modules whose code the target `function` replaces: a few functions each, so that loading them takes little time,
+//! together with every op. The first byte of an input chooses one.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,5 @@
-//! Mutants of seeds, for runs without a fuzzer: the kinds of damage that find bugs in readers of binary formats, and numbers in texts.
+//! Mutants of seeds, for runs without a fuzzer: the kinds of damage that find bugs in readers of binary formats, and
+//! numbers in texts.
 
 use std::ops::Range;
 
@@ -50,7 +51,8 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Rng) {
         bytes.extend(std::iter::repeat_with(|| random.u8(..)).take(MAX_PIECE));
         return;
     }
-    // Headers and tables, which decide what becomes of the rest, are at the beginning of most formats, and at the end of zip archives.
+    // Headers and tables, which decide what becomes of the rest, are at the beginning of most formats, and at the end
+    // of zip archives.
     let end = bytes.len();
     let region = match random.u8(..4) {
         0 => 0..end,
@@ -90,8 +92,8 @@ fn piece(length: usize, random: &mut Rng) -> Range<usize> {
     start..start + random.usize(1..=(length - start).min(MAX_PIECE))
 }
 
-/// Sets a little-endian number of one to eight bytes to a telling value, to a length or an offset in the file, or to one a little greater
-/// or smaller.
+/// Sets a little-endian number of one to eight bytes to a telling value, to a length or an offset in the file, or to
+/// one a little greater or smaller.
 fn set_number(bytes: &mut [u8], at: usize, random: &mut Rng) {
     let width = 1 << random.u32(..4);
     // Most formats align numbers.

@@ -1,5 +1,5 @@
-//! The seeds of the targets, from `fixtures/`: module files and what is in them, parameter archives, arrays, texts of the assembler; and
-//! pseudorandom bytes for the generator of programs.
+//! The seeds of the targets, from `fixtures/`: module files and what is in them, parameter archives, arrays, texts of
+//! the assembler; and pseudorandom bytes for the generator of programs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -66,8 +66,8 @@ pub(super) fn archives() -> Vec<Seed> {
     seeds
 }
 
-/// Texts of the assembler: those of `fixtures/`, modules as the disassembler writes them, and short ones, which one wrong line does not end
-/// early.
+/// Texts of the assembler: those of `fixtures/`, modules as the disassembler writes them, and short ones, which one
+/// wrong line does not end early.
 pub(super) fn texts() -> Vec<Seed> {
     let mut seeds = fixtures("vmasm");
     for Seed { name, bytes } in modules() {
@@ -208,7 +208,8 @@ pub(super) fn inside(is_one: impl Fn(&[u8]) -> bool) -> Vec<Seed> {
     seeds
 }
 
-/// The files of `fixtures/` with this extension, by path. Names have the folder, since files of one name are in several.
+/// The files of `fixtures/` with this extension, by path. Names have the folder, since files of one name are in
+/// several.
 pub(super) fn fixtures(extension: &str) -> Vec<Seed> {
     let mut paths = Vec::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures"), OsStr::new(extension), &mut paths);

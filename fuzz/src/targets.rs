@@ -52,7 +52,8 @@ pub(super) fn archive(bytes: &[u8]) {
     assert!(names <= (bytes.len() * 16).max(1 << 16), "{names} bytes of names in {} bytes", bytes.len());
 }
 
-/// The assembler: it refuses a text or writes a well-formed file, and a module that verifies is the same after a round trip through text.
+/// The assembler: it refuses a text or writes a well-formed file, and a module that verifies is the same after a round
+/// trip through text.
 pub(super) fn assembler(bytes: &[u8]) {
     texts::round_trip(&String::from_utf8_lossy(bytes));
 }
@@ -75,8 +76,8 @@ pub(super) fn collection(bytes: &[u8]) {
     });
 }
 
-/// Libraries of kernels: parsing and relocating them, on any host for each machine that the loader knows, and on x86-64 what is done with
-/// one for the host before any code of it runs.
+/// Libraries of kernels: parsing and relocating them, on any host for each machine that the loader knows, and on x86-64
+/// what is done with one for the host before any code of it runs.
 pub(super) fn elf(bytes: &[u8]) {
     let anywhere = elf::relocated(bytes).map(drop);
     assert!(anywhere.is_err() || elf::infer_format(bytes).is_ok(), "what is relocated has a format");
@@ -84,8 +85,9 @@ pub(super) fn elf(bytes: &[u8]) {
     assert!(loaded.is_err() || anywhere.is_ok(), "what is loaded can be relocated anywhere");
 }
 
-/// Function bodies: the input replaces the code of a module that has globals, rodata, types and imports of every kind, so that every
-/// mutation reaches the reader, the verifier and, where they accept it, the interpreter. The first byte chooses the module.
+/// Function bodies: the input replaces the code of a module that has globals, rodata, types and imports of every kind,
+/// so that every mutation reaches the reader, the verifier and, where they accept it, the interpreter. The first byte
+/// chooses the module.
 pub(super) fn function(bytes: &[u8]) {
     let Some((host, code)) = bytes.split_first() else { return };
     let mut file = HOSTS[usize::from(*host) % HOSTS.len()].clone();
@@ -116,8 +118,8 @@ pub(super) fn npy(bytes: &[u8]) {
     assert!(parts[0] == parts[1], "{:?} {} is not {:?} {}", parts[0].0, parts[0].1, parts[1].0, parts[1].1);
 }
 
-/// The JIT: the input is the sequence of decisions of the generator of random programs, so every input is a valid program, and mutations
-/// change its behaviour. Both dispatchers of the interpreter and machine code must do the same.
+/// The JIT: the input is the sequence of decisions of the generator of random programs, so every input is a valid
+/// program, and mutations change its behaviour. Both dispatchers of the interpreter and machine code must do the same.
 pub(super) fn program(bytes: &[u8]) {
     let text = programs::program(&mut programs::Bytes(bytes), None);
     let module = assemble(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));

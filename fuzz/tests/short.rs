@@ -1,4 +1,5 @@
-//! A short run of each fuzz target, without a fuzzer: all of its seeds, and the first mutants of each. Inputs are the same in every run.
+//! A short run of each fuzz target, without a fuzzer: all of its seeds, and the first mutants of each. Inputs are the
+//! same in every run.
 
 use std::collections::BTreeSet;
 use std::path::Path;

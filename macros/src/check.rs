@@ -1,4 +1,5 @@
-//! The check of a `#[vm_module]` against its spec: every export has a method with the signature of the spec. Called by `expand`.
+//! The check of a `#[vm_module]` against its spec: every export has a method with the signature of the spec. Called by
+//! `expand`.
 
 use proc_macro2::Span;
 use syn::LitStr;

@@ -1,4 +1,5 @@
-//! The expansion of `#[vm_module]`: the implementation of `NativeModule`, with a shim for each export. Called by the macro in `lib`.
+//! The expansion of `#[vm_module]`: the implementation of `NativeModule`, with a shim for each export. Called by the
+//! macro in `lib`.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -201,9 +202,9 @@ fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &
     }
 }
 
-/// One call of a shim with a closure that calls the method. References are checked first, in their order, then what the spec says that
-/// the values are. The shim of an earlier form passes its arguments, of which those of the method are made before anything else. Only a
-/// method that takes the state of the module has its type checked.
+/// One call of a shim with a closure that calls the method. References are checked first, in their order, then what the
+/// spec says that the values are. The shim of an earlier form passes its arguments, of which those of the method are
+/// made before anything else. Only a method that takes the state of the module has its type checked.
 fn call(export: &Export, shim: &TokenStream, adaptor: Option<&abi::Adaptor>, state: &TokenStream) -> TokenStream {
     let signature = &export.signature;
     let names: Vec<_> = (0..signature.args.len()).map(|index| format_ident!("a{index}")).collect();
@@ -354,8 +355,8 @@ fn adapt(adapted: &abi::Adapted, name: &Ident, text: &str) -> TokenStream {
     }
 }
 
-/// How the value of the shim called `name` becomes the argument of the method: a statement for a reference, and the expression that is
-/// passed.
+/// How the value of the shim called `name` becomes the argument of the method: a statement for a reference, and the
+/// expression that is passed.
 fn convert(argument: &Argument, name: &Ident) -> (TokenStream, TokenStream) {
     let text = &argument.name;
     let span = argument.span;

@@ -1,8 +1,9 @@
 //! `#[vm_module]` and `#[vm_export]`: modules in Rust that programs import from.
 //!
-//! A module is an `impl` block. The macro implements `vireo::vm::NativeModule` for its type; the methods stay as they are. The crate has no
-//! facts of its own: it looks modules up in the model of `vireo-codegen`, from the texts of `vireo-spec`. `vireo-modules` and `vireo-vmvx`
-//! use it for the built-in modules, and hosts for theirs, through the crate `vireo`.
+//! A module is an `impl` block. The macro implements `vireo::vm::NativeModule` for its type; the methods stay as they
+//! are. The crate has no facts of its own: it looks modules up in the model of `vireo-codegen`, from the texts of
+//! `vireo-spec`. `vireo-modules` and `vireo-vmvx` use it for the built-in modules, and hosts for theirs, through the
+//! crate `vireo`.
 //!
 //! # A module that a spec lists
 //!
@@ -25,12 +26,14 @@
 //! }
 //! ```
 //!
-//! Each method is compared with `spec/abi/modules/hal.yaml` at compile time. A missing export, a name that the spec does not have, and an
-//! argument or result of another type are errors at the place that is wrong, with the signature that was expected. Exports that are
-//! deliberately absent are listed in `unimplemented(...)`; a call of one fails with `UNIMPLEMENTED` and its name.
+//! Each method is compared with `spec/abi/modules/hal.yaml` at compile time. A missing export, a name that the spec
+//! does not have, and an argument or result of another type are errors at the place that is wrong, with the signature
+//! that was expected. Exports that are deliberately absent are listed in `unimplemented(...)`; a call of one fails with
+//! `UNIMPLEMENTED` and its name.
 //!
-//! A large module may be spread over several blocks. What comes before the first dot of an export's name is its group: the block that
-//! implements the module names the groups that others have, and each of those says which it has and what state its methods take.
+//! A large module may be spread over several blocks. What comes before the first dot of an export's name is its group:
+//! the block that implements the module names the groups that others have, and each of those says which it has and what
+//! state its methods take.
 //!
 //! ```ignore
 //! #[vm_module(spec = "hal", parts("buffer", "fence"))]
@@ -69,12 +72,12 @@
 //! | `Span<X>`, `Vec<X>`, `&[X]` | `C x D` | span; arguments only. `Span` and `&[u64]` read the call in place, the others allocate |
 //! | `Span<(X, Y)>`, `Vec<(X, Y)>`, `&[(X, Y)]` | `C x y D` | span of tuples; arguments only |
 //!
-//! A method takes `&self`, then, if it wants it, the state of the context as `&mut S`, then its arguments. It returns `Result<R>` where
-//! `R` is `()`, one type of the table or a tuple of them; or `Result<Step<R>>` if it may have to wait. After `Step::Wait` the method is
-//! called again with the same arguments once the wait is over.
+//! A method takes `&self`, then, if it wants it, the state of the context as `&mut S`, then its arguments. It returns
+//! `Result<R>` where `R` is `()`, one type of the table or a tuple of them; or `Result<Step<R>>` if it may have to
+//! wait. After `Step::Wait` the method is called again with the same arguments once the wait is over.
 //!
-//! `#[vm_state]` marks the method that makes the state of a context: `fn(&self) -> Result<S>`, with `S: Send + 'static`. Without it
-//! the state is `()`.
+//! `#[vm_state]` marks the method that makes the state of a context: `fn(&self) -> Result<S>`, with
+//! `S: Send + 'static`. Without it the state is `()`.
 #![forbid(unsafe_code)]
 
 mod check;

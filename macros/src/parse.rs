@@ -26,9 +26,11 @@ pub enum Kind {
     },
 }
 
-/// How the exports of a module are spread over `impl` blocks. What comes before the first dot of an export's name is its group.
+/// How the exports of a module are spread over `impl` blocks. What comes before the first dot of an export's name is
+/// its group.
 pub enum Part {
-    /// `parts("buffer", "fence")`: the block that implements the module, without these groups, which other blocks have. Mostly none.
+    /// `parts("buffer", "fence")`: the block that implements the module, without these groups, which other blocks have.
+    /// Mostly none.
     Main(Vec<LitStr>),
     /// `part("buffer"), state = State`: a block with these groups only, whose methods may take such a state.
     Groups(Vec<LitStr>, Option<Box<syn::Type>>),

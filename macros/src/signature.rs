@@ -1,5 +1,5 @@
-//! Signatures: derives the kinds of a calling convention from the Rust types of a method. `check` compares them and `expand` converts
-//! values.
+//! Signatures: derives the kinds of a calling convention from the Rust types of a method. `check` compares them and
+//! `expand` converts values.
 
 use proc_macro2::Span;
 use quote::ToTokens;

@@ -1,4 +1,5 @@
-//! The build script: generates the code that `src/generated.rs` includes from `spec/`, and sets `cfg(jit)` if the build has the JIT.
+//! The build script: generates the code that `src/generated.rs` includes from `spec/`, and sets `cfg(jit)` if the build
+//! has the JIT.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(jit)");

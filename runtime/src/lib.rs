@@ -1,7 +1,7 @@
 //! Vireo: a runtime for IREE programs.
 //!
-//! It loads the `.vmfb` modules that `iree-compile` writes, verifies every byte of them, and runs them: host code on a register
-//! virtual machine, device code on HAL devices.
+//! It loads the `.vmfb` modules that `iree-compile` writes, verifies every byte of them, and runs them: host code on a
+//! register virtual machine, device code on HAL devices.
 //!
 //! ```
 //! use vireo::{Session, inputs};
@@ -16,12 +16,12 @@
 //! # }
 //! ```
 //!
-//! A [`Session`] is a model with state on its devices; many can share one [`Model`]. [`inference`] has both, with what calls take and
-//! return. Below it are the [virtual machine](vm), [devices](hal) and [parameters](io), for hosts that want to say themselves what a
-//! program gets.
+//! A [`Session`] is a model with state on its devices; many can share one [`Model`]. [`inference`] has both, with what
+//! calls take and return. Below it are the [virtual machine](vm), [devices](hal) and [parameters](io), for hosts that
+//! want to say themselves what a program gets.
 //!
-//! Everything is `Send + Sync`, and functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
-//! frames of the program that were active.
+//! Everything is `Send + Sync`, and functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and
+//! the frames of the program that were active.
 //!
 //! | feature | by default | what it adds |
 //! |---|---|---|
@@ -41,7 +41,8 @@
 //! | `ndarray` | no | arrays of the crate `ndarray` as arguments and results of calls, with `hal` |
 //! | `bind` | no | `bind!`: a type with a function for each export of a compiled model, with `local` |
 //!
-//! The crate is a facade: it exports the public part of the crates `vireo-*` and chooses the drivers and loaders of a build.
+//! The crate is a facade: it exports the public part of the crates `vireo-*` and chooses the drivers and loaders of a
+//! build.
 //!
 //! The package of this crate is `vireo-runtime`. A program that only runs bytecode depends on it with
 //! `default-features = false, features = ["vm"]`.
@@ -72,8 +73,9 @@ mod guides {
 #[cfg(feature = "hal")]
 pub use vireo_inference::{Input, Model, Session, inputs};
 
-/// Makes a type for a compiled model: `Bound`, with a method for each function that the model declares. The path is relative to the
-/// `Cargo.toml` of the crate. A build follows when the file changes, and the file becomes part of the program.
+/// Makes a type for a compiled model: `Bound`, with a method for each function that the model declares. The path is
+/// relative to the `Cargo.toml` of the crate. A build follows when the file changes, and the file becomes part of the
+/// program.
 ///
 /// ```
 /// mod mlp {
@@ -88,9 +90,9 @@ pub use vireo_inference::{Input, Model, Session, inputs};
 /// # }
 /// ```
 ///
-/// Arguments are numbers, arrays of arrays of the shape of a tensor, slices for tensors of one dimension of any size, tensors of the host
-/// or the device, and with the feature `ndarray` arrays. An argument of another type is an error of the Rust compiler that names argument,
-/// expected and found:
+/// Arguments are numbers, arrays of arrays of the shape of a tensor, slices for tensors of one dimension of any size,
+/// tensors of the host or the device, and with the feature `ndarray` arrays. An argument of another type is an error of
+/// the Rust compiler that names argument, expected and found:
 ///
 /// ```compile_fail
 /// # mod mlp {
@@ -142,8 +144,8 @@ pub mod asm {
 
 /// Bytecode: functions that the verifier has accepted.
 pub mod bytecode {
-    // The decoded form of functions, which changes with the ops: for the command line, tests and benchmarks. Texts of whole modules are
-    // stable: `asm::disassemble` writes them.
+    // The decoded form of functions, which changes with the ops: for the command line, tests and benchmarks. Texts of
+    // whole modules are stable: `asm::disassemble` writes them.
     #[doc(hidden)]
     pub use vireo_module::bytecode::{
         AnyReg, Block, BlockId, CallForm, CallId, CallSite, Callee, CasesId, Decoded, Edge, EdgeId, F32Bits, F64Bits,
@@ -154,7 +156,8 @@ pub mod bytecode {
     pub use vireo_module::bytecode::{VerifiedFunction, VerifyError};
 }
 
-/// The boundary between programs and functions in Rust: reading the arguments of a call, checking them, writing the results.
+/// The boundary between programs and functions in Rust: reading the arguments of a call, checking them, writing the
+/// results.
 pub mod abi {
     pub use vireo_vm::abi::{
         Arguments, FromNumber, FromRef, FromSpan, IntoNumber, IntoRef, RawSpan, Span, Step, Tuple, Tuples,
@@ -170,8 +173,8 @@ pub mod abi {
 
 /// The execution of programs: limits of calls, the tiers, what programs print and trace.
 pub mod interp {
-    // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier. What is compiled in the
-    // background, for tests and for what measures.
+    // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier. What is
+    // compiled in the background, for tests and for what measures.
     #[doc(hidden)]
     pub use vireo_core::background;
     #[doc(hidden)]
@@ -259,7 +262,8 @@ pub mod hal {
     #[cfg(feature = "software-agents")]
     pub use vireo_inference::{PacketTrace, PacketTraceFormat};
 
-    /// Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
+    /// Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with
+    /// workers.
     #[cfg(feature = "local")]
     pub mod local {
         pub use vireo_hal::host_kernels::{
@@ -328,8 +332,8 @@ pub mod vmfb {
 
 /// Modules in Rust that programs import from.
 ///
-/// A module of your own derives its calling conventions from its methods; a module that `spec/abi/modules` lists is checked against
-/// it at compile time. The documentation of [`vireo_macros`] has all the rules.
+/// A module of your own derives its calling conventions from its methods; a module that `spec/abi/modules` lists is
+/// checked against it at compile time. The documentation of [`vireo_macros`] has all the rules.
 ///
 /// ```
 /// use vireo::vm::{Context, Module, Value};

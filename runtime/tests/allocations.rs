@@ -1,4 +1,5 @@
-//! Counts what calls allocate. A program of its own, because it replaces the allocator of the process: all threads are counted.
+//! Counts what calls allocate. A program of its own, because it replaces the allocator of the process: all threads are
+//! counted.
 
 #[path = "support/counting.rs"]
 mod counting;
@@ -106,7 +107,8 @@ fn device(name: &str) -> Arc<dyn Device> {
     create_device(name).expect("a device that is always there")
 }
 
-/// A device whose workers run all work that a host does not wait for, and share all workgroups, however little there is to do.
+/// A device whose workers run all work that a host does not wait for, and share all workgroups, however little there is
+/// to do.
 fn eager_task() -> Arc<dyn Device> {
     let topologies = vec![Topology::unpinned(3, Caches::default())];
     let (handover_threshold, sharing_threshold) = (Duration::ZERO, Duration::ZERO);
@@ -125,7 +127,8 @@ enum How {
     Polled,
 }
 
-/// Calls as a host does that has other things to do meanwhile: nobody waits, so work that takes long is handed to workers.
+/// Calls as a host does that has other things to do meanwhile: nobody waits, so work that takes long is handed to
+/// workers.
 fn call_polled(function: &Function, arguments: &[Value]) -> Vec<Value> {
     let mut call = function.start(arguments, Limits::default()).expect("starts");
     loop {
@@ -214,7 +217,8 @@ fn check(name: &str, device: &Arc<dyn Device>, how: How, allowed: u64) {
     }
     let count = |case| {
         let count = count_calls(device, case, how);
-        // After a minute, as in an emulator, the test harness says that the test is still running, and allocates for that. It does so once.
+        // After a minute, as in an emulator, the test harness says that the test is still running, and allocates for
+        // that. It does so once.
         if count > allowed { count.min(count_calls(device, case, how)) } else { count }
     };
     let counts: Vec<_> = CASES.iter().map(|case| (case, count(case))).collect();
@@ -231,8 +235,8 @@ fn check(name: &str, device: &Arc<dyn Device>, how: How, allowed: u64) {
 fn calls_with_static_shapes_allocate_nothing() {
     /// The host gets the results of a polled call in a new list.
     const LISTS: u64 = COUNTED as u64;
-    /// If two threads let go of the same object in the same moment, neither of them can keep it. Mostly that happens to none or a few of
-    /// the calls, but when another process takes a processor away it may be a quarter.
+    /// If two threads let go of the same object in the same moment, neither of them can keep it. Mostly that happens to
+    /// none or a few of the calls, but when another process takes a processor away it may be a quarter.
     const NOW_AND_THEN: u64 = COUNTED as u64 / 2;
     let (sync, task, eager) = (device("local-sync"), device("local-task"), eager_task());
     check("local-sync", &sync, How::Into, 0);

@@ -1,8 +1,9 @@
-//! Random programs do the same under all dispatchers, of which one is machine code. `VIREO_PROGRAMS` sets how many there are, and
-//! `VIREO_FIRST` the number of the first one. A program that does not is made smaller before it is shown.
+//! Random programs do the same under all dispatchers, of which one is machine code. `VIREO_PROGRAMS` sets how many
+//! there are, and `VIREO_FIRST` the number of the first one. A program that does not is made smaller before it is
+//! shown.
 //!
-//! With `VIREO_REFERENCE_TOOLS=FOLDER`, the bin folder of an environment with IREE's tools and their Python bindings, programs are
-//! compared with the reference runtime, IREE's own, as well.
+//! With `VIREO_REFERENCE_TOOLS=FOLDER`, the bin folder of an environment with IREE's tools and their Python bindings,
+//! programs are compared with the reference runtime, IREE's own, as well.
 
 #[path = "support/programs.rs"]
 mod programs;
@@ -47,7 +48,8 @@ impl Choices for Random {
     }
 }
 
-/// The difference between the ways, if there is one, or where one of them panics. Texts that are no program do not differ.
+/// The difference between the ways, if there is one, or where one of them panics. Texts that are no program do not
+/// differ.
 fn difference(text: &str) -> Option<String> {
     let bytes = assemble(text).ok()?;
     run_or_panic(&bytes).ok()?.err()
@@ -192,7 +194,8 @@ fn any_bytes_are_a_program() {
     }
 }
 
-/// How a call ended by which both can be compared: the result, or the name of the status. None if only we have such limits.
+/// How a call ended by which both can be compared: the result, or the name of the status. None if only we have such
+/// limits.
 fn comparable(bytes: &[u8], args: [i32; 2]) -> vireo::Result<Option<String>> {
     // Both begin with the module as it was loaded.
     let function = Context::new([Module::from_bytes(bytes)?])?.function("f0")?;
@@ -241,7 +244,8 @@ fn the_reference_agrees() {
     println!("{compared} calls of {} programs are those of the reference", numbers.end - numbers.start);
 }
 
-/// A loop of `i1` iterations, so that for one of the arguments the interpreter checks the limits at the call and makes it itself.
+/// A loop of `i1` iterations, so that for one of the arguments the interpreter checks the limits at the call and makes
+/// it itself.
 const BRANCHES_OF_THE_INTERPRETER: &str = "
 vm.module @m version 0
 vm.export @f0
@@ -287,8 +291,9 @@ fn branches_of_the_interpreter_bring_values_of_their_own() {
     }
 }
 
-/// A search for zeros in a buffer of as many bytes as the first argument says. If the second is 1 it goes on ten bytes after the end, and
-/// if that is 0 there is no buffer. The interpreter has a handler for such a loop, which is entered and left in many ways.
+/// A search for zeros in a buffer of as many bytes as the first argument says. If the second is 1 it goes on ten bytes
+/// after the end, and if that is 0 there is no buffer. The interpreter has a handler for such a loop, which is entered
+/// and left in many ways.
 const SEARCH: &str = r"
 vm.module @m version 0
 vm.export @f0

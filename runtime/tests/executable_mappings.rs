@@ -36,8 +36,8 @@ vm.func @sum(%i0: i32) -> (i32, i32) {
 }
 ";
 
-/// How many mappings may be executed. None may also be written, and those of code that was made have pages around them that no thread may
-/// access.
+/// How many mappings may be executed. None may also be written, and those of code that was made have pages around them
+/// that no thread may access.
 fn executable() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux says what is mapped");
     let lines: Vec<(&str, &str, bool)> = maps.lines().filter_map(parts).collect();

@@ -1,5 +1,6 @@
-//! Memory of programs is what they are charged: objects of every kind that a program can make and keep, of drawn sizes, against what the
-//! process has allocated for them. A program of its own, because it replaces the allocator of the process.
+//! Memory of programs is what they are charged: objects of every kind that a program can make and keep, of drawn sizes,
+//! against what the process has allocated for them. A program of its own, because it replaces the allocator of the
+//! process.
 //!
 //! `VIREO_MEMORY_SEED` draws other sizes, `VIREO_MEMORY_ROUNDS` more of them.
 
@@ -21,7 +22,8 @@ use vireo::modules::hal_inline::HalInlineModule;
 use vireo::vm::{Context, List, Module, Value};
 use vireo::{MemoryBudget, Result, SecurityPolicy};
 
-/// Bytes that are allocated now, as an allocator takes them from the system: a block has a header, and lies at a multiple of its alignment.
+/// Bytes that are allocated now, as an allocator takes them from the system: a block has a header, and lies at a
+/// multiple of its alignment.
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 
 fn taken(size: usize, align: usize) -> u64 {
@@ -50,9 +52,9 @@ struct Kind {
     largest: i64,
 }
 
-/// Registers that bodies use: `%i14:15` is the size, `%i2` the alignment, `%i16:17` zero, `%i18:19` -1, `%i20:21` one, `%i22` zero, `%i10`
-/// counts the iterations; `%r4` is a device, `%r5` its allocator, `%r6` a VM buffer of 64 KiB, `%r7` one of a device of 64 KiB, `%r8` null,
-/// `%r9` a fence that is never signalled.
+/// Registers that bodies use: `%i14:15` is the size, `%i2` the alignment, `%i16:17` zero, `%i18:19` -1, `%i20:21` one,
+/// `%i22` zero, `%i10` counts the iterations; `%r4` is a device, `%r5` its allocator, `%r6` a VM buffer of 64 KiB,
+/// `%r7` one of a device of 64 KiB, `%r8` null, `%r9` a fence that is never signalled.
 const KINDS: &[Kind] = &[
     Kind { name: "buffers", body: "%r2 = vm.buffer.alloc %i14:15, %i2", largest: 1 << 22 },
     Kind { name: "clones", body: "%r2 = vm.buffer.clone %r6, %i16:17, %i14:15, %i2", largest: 1 << 16 },
@@ -266,7 +268,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A module with a function for each kind, which makes so many objects of a size and an alignment, and returns a list of them.
+/// A module with a function for each kind, which makes so many objects of a size and an alignment, and returns a list
+/// of them.
 fn program() -> Vec<u8> {
     let mut text = String::from(
         "vm.module @memory version 0
@@ -424,7 +427,8 @@ fn programs_have_no_more_memory_than_they_are_charged() -> Result<()> {
     Ok(())
 }
 
-/// Results of these sizes, which a host keeps: just above powers of two, which are the worst for size classes, and of all residues.
+/// Results of these sizes, which a host keeps: just above powers of two, which are the worst for size classes, and of
+/// all residues.
 fn sizes_of_results(seed: u64) -> Vec<(String, Vec<u64>)> {
     let mut random = Random(seed);
     let drawn = |random: &mut Random, largest| (0..2000).map(|_| random.size(largest)).collect::<Vec<u64>>();
@@ -436,8 +440,9 @@ fn sizes_of_results(seed: u64) -> Vec<(String, Vec<u64>)> {
     sizes
 }
 
-/// Results that a host keeps cost their size and little more, however often others of other sizes were made and dropped before; and when
-/// they are dropped, what stays is what the free lists hold (`docs/devices.md`), until the device is trimmed.
+/// Results that a host keeps cost their size and little more, however often others of other sizes were made and dropped
+/// before; and when they are dropped, what stays is what the free lists hold (`docs/devices.md`), until the device is
+/// trimmed.
 #[test]
 fn results_that_are_kept_cost_their_size() -> Result<()> {
     /// Bytes of the object itself and what the system's allocator needs for it.

@@ -1,14 +1,14 @@
-//! A thousand damaged module files (250 in builds without optimisation): each is refused or loads, and what loads runs to an end. Nothing
-//! crashes, hangs or panics.
+//! A thousand damaged module files (250 in builds without optimisation): each is refused or loads, and what loads runs
+//! to an end. Nothing crashes, hangs or panics.
 //!
-//! The damage is deterministic: bit flips, bytes and words set to telling values, cuts, shifts, and pieces of other modules, aimed at
-//! the FlatBuffer and at the code most of the time. `VIREO_MUTANT=17` runs one mutant alone and tells about it,
-//! `VIREO_MUTANTS=100000` runs that many, `VIREO_FIRST=5000` begins at that number.
+//! The damage is deterministic: bit flips, bytes and words set to telling values, cuts, shifts, and pieces of other
+//! modules, aimed at the FlatBuffer and at the code most of the time. `VIREO_MUTANT=17` runs one mutant alone and tells
+//! about it, `VIREO_MUTANTS=100000` runs that many, `VIREO_FIRST=5000` begins at that number.
 //!
-//! Files run under `SecurityPolicy::untrusted` with less of everything; one that takes much longer than its limits fails the test.
-//! `VIREO_MUTANTS=1000000 cargo test --release -p vireo-runtime --test mutants` takes a while.
-//! Executables in portable bytecode are damaged by themselves as well, and their kernels run. Native kernels never run here;
-//! `support/exercise.rs` says how and why. Damaged texts go through the assembler in the same way.
+//! Files run under `SecurityPolicy::untrusted` with less of everything; one that takes much longer than its limits
+//! fails the test. `VIREO_MUTANTS=1000000 cargo test --release -p vireo-runtime --test mutants` takes a while.
+//! Executables in portable bytecode are damaged by themselves as well, and their kernels run. Native kernels never run
+//! here; `support/exercise.rs` says how and why. Damaged texts go through the assembler in the same way.
 
 #[path = "support/exercise.rs"]
 mod exercise;
@@ -28,7 +28,8 @@ use vireo::vmfb::Archive;
 /// Fewer in builds without optimisation, which take fifteen times as long; `.ci/run` runs the tests in both.
 const MUTANTS: u64 = if cfg!(debug_assertions) { 250 } else { 1000 };
 
-/// Every call ends at its limits, and there are some for each mutant. This is no measure of speed: what takes longer does not end.
+/// Every call ends at its limits, and there are some for each mutant. This is no measure of speed: what takes longer
+/// does not end.
 const MOST_TIME: Duration = Duration::from_secs(120);
 
 /// xorshift64*: the same numbers everywhere.

@@ -1,5 +1,6 @@
-//! Programs use the stack of the virtual machine, not that of the host: long loops, deep recursions, their failures, and long chains
-//! of references run on threads whose native stack has 64 KiB, under both dispatchers and in every kind of build.
+//! Programs use the stack of the virtual machine, not that of the host: long loops, deep recursions, their failures,
+//! and long chains of references run on threads whose native stack has 64 KiB, under both dispatchers and in every kind
+//! of build.
 
 use std::thread;
 
@@ -17,8 +18,8 @@ const NATIVE_STACK: usize = 64 << 10;
 const LOOP: i32 = 1_000_000;
 const DEPTH: i32 = 10_000;
 
-/// `sum` counts in a loop; `depth` calls itself; `keep` calls itself and holds a reference in each frame; `fails` fails at the bottom
-/// of a recursion; `nest` puts a list into a list into a list and so on, and drops it.
+/// `sum` counts in a loop; `depth` calls itself; `keep` calls itself and holds a reference in each frame; `fails` fails
+/// at the bottom of a recursion; `nest` puts a list into a list into a list and so on, and drops it.
 const BELOW: &str = "
 vm.module @below version 0
 vm.type i32
@@ -174,9 +175,9 @@ fn a_list_in_a_list_and_so_on() {
     assert_returns("below.nest", &[links()], links());
 }
 
-/// `storages` wraps the storage of what it has wrapped before, again and again; `barriers` lets each of many barriers wait for the one
-/// before it, and `kept` puts each fence and each buffer into a list with what was before. All drop it at the end, and `signals` lets the
-/// barriers run first.
+/// `storages` wraps the storage of what it has wrapped before, again and again; `barriers` lets each of many barriers
+/// wait for the one before it, and `kept` puts each fence and each buffer into a list with what was before. All drop it
+/// at the end, and `signals` lets the barriers run first.
 const OWNERS: &str = "
 vm.module @owners version 0
 vm.type !vm.buffer

@@ -1,7 +1,7 @@
 //! A small model is called many times: nothing is left behind by a call.
 //!
-//! A program of its own, because what other tests allocate would be counted too. `VIREO_SOAK_CALLS=1000000` calls it so often on each
-//! device.
+//! A program of its own, because what other tests allocate would be counted too. `VIREO_SOAK_CALLS=1000000` calls it so
+//! often on each device.
 #![cfg(all(target_arch = "x86_64", unix))]
 
 #[path = "support/counting.rs"]
@@ -20,8 +20,8 @@ use vireo::vm::{Context, Function, Module, Value};
 const CALLS: u64 = 3000;
 /// Calls after which everything that grows once has grown.
 const WARM_UP: u64 = 1000;
-/// Bytes of the heap that may be in use after the last call and were not after the warm-up: what threads happen to do at that moment.
-/// A call that leaves 32 bytes behind exceeds it in any case.
+/// Bytes of the heap that may be in use after the last call and were not after the warm-up: what threads happen to do
+/// at that moment. A call that leaves 32 bytes behind exceeds it in any case.
 const SLACK: i64 = 16 << 10;
 /// Pages of the process that may come meanwhile. The heap of the system is never quite the same.
 const SLACK_PAGES: i64 = 1024;

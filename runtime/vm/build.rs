@@ -1,4 +1,5 @@
-//! The build script: generates the code that `src/generated.rs` includes from `spec/`, and sets `cfg(sibling_calls)` where handlers jump.
+//! The build script: generates the code that `src/generated.rs` includes from `spec/`, and sets `cfg(sibling_calls)`
+//! where handlers jump.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(optimised, sibling_calls, thread_sanitizer)");
@@ -25,8 +26,8 @@ fn main() {
     );
 }
 
-/// Whether the optimiser makes a call at the end of a function a jump (a sibling call). That is checked on x86-64 with the System V
-/// convention only. Instrumentation of sanitizers and fuzzers prevents it in some functions.
+/// Whether the optimiser makes a call at the end of a function a jump (a sibling call). That is checked on x86-64 with
+/// the System V convention only. Instrumentation of sanitizers and fuzzers prevents it in some functions.
 fn has_sibling_calls() -> bool {
     let variable = |name| std::env::var(name).unwrap_or_default();
     let instrumented = ["CARGO_CFG_FUZZING", "CARGO_CFG_SANITIZE"].iter().any(|name| std::env::var_os(name).is_some());

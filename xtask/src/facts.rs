@@ -1,9 +1,9 @@
 //! `cargo xtask facts`: finds literals in hand-written Rust that repeat a fact of `spec/`.
 //!
-//! It looks at the sources of the runtime, the command and the macros, without tests, attributes and comments. Of texts it knows those of
-//! the specs that are not written by chance: of four characters at least, with a character that is no letter (`hal.device.id`,
-//! `embedded-elf-`, `__set_constants`). Of numbers it knows those that are written in hexadecimal with five digits at least and are
-//! no mask. A line with a comment `fact: WHY` may repeat one.
+//! It looks at the sources of the runtime, the command and the macros, without tests, attributes and comments. Of texts
+//! it knows those of the specs that are not written by chance: of four characters at least, with a character that is no
+//! letter (`hal.device.id`, `embedded-elf-`, `__set_constants`). Of numbers it knows those that are written in
+//! hexadecimal with five digits at least and are no mask. A line with a comment `fact: WHY` may repeat one.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
-//! `cargo xtask features`: checks that the documented commands compile each dependency only once, and that a program which only runs
-//! bytecode compiles only the crates that it needs.
+//! `cargo xtask features`: checks that the documented commands compile each dependency only once, and that a program
+//! which only runs bytecode compiles only the crates that it needs.
 //!
-//! Cargo takes the features that the packages it was asked for need together, so `-p vireo-runtime` and `--workspace` may differ in some of
-//! them, and then everything above is compiled again. `xtask/workspace-hack` keeps them the same.
+//! Cargo takes the features that the packages it was asked for need together, so `-p vireo-runtime` and `--workspace`
+//! may differ in some of them, and then everything above is compiled again. `xtask/workspace-hack` keeps them the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

@@ -1,8 +1,10 @@
-//! `cargo xtask figures`: quotes the figures of `benches/figures.json` in the section of README.md that says how fast Vireo is.
+//! `cargo xtask figures`: quotes the figures of `benches/figures.json` in the section of README.md that says how fast
+//! Vireo is.
 //!
-//! The section is `benches/how_fast.md`, whose placeholders name figures: `{faster NAME}` is how many times as fast Vireo is, `{ratio
-//! NAME}` the time of Vireo as a multiple of that of the other, `{percent NAME}` a share, and `{measured}` when and where the quoted
-//! figures were measured. A test of this crate holds the section to it, so that no figure is quoted that was not measured.
+//! The section is `benches/how_fast.md`, whose placeholders name figures: `{faster NAME}` is how many times as fast
+//! Vireo is, `{ratio NAME}` the time of Vireo as a multiple of that of the other, `{percent NAME}` a share, and
+//! `{measured}` when and where the quoted figures were measured. A test of this crate holds the section to it, so that
+//! no figure is quoted that was not measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,12 +1,13 @@
 //! Commands for developers of the workspace, which are not part of a build. Run as `cargo xtask NAME`; the alias is in
 //! `.cargo/config.toml`.
 //!
-//! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
-//! in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at what the optimiser made of the threaded
-//! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, `facts` at literals that repeat the specs,
-//! `semver` at what users see of the library, `growth` at the work that hostile modules make. `opcodes` writes the table of the instruction
-//! decoder. `dist` builds what is shipped, `cross` builds and runs for other machines, `package` what is published, `soft` the software
-//! libraries of GPUs. Specs are read from disk, so that an edit of one does not build this crate again.
+//! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the
+//! specs, with the guides in Markdown. `outside` runs the README's program in a crate of its own. `handlers` looks at
+//! what the optimiser made of the threaded dispatcher, `skipped` at tests that did not run, `features` at the features
+//! of dependencies, `facts` at literals that repeat the specs, `semver` at what users see of the library, `growth` at
+//! the work that hostile modules make. `opcodes` writes the table of the instruction decoder. `dist` builds what is
+//! shipped, `cross` builds and runs for other machines, `package` what is published, `soft` the software libraries of
+//! GPUs. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod chore;

@@ -1,12 +1,13 @@
-//! `cargo xtask outside`: the program of the README in a crate of its own, outside of the workspace, as a user of the library has it.
+//! `cargo xtask outside`: the program of the README in a crate of its own, outside of the workspace, as a user of the
+//! library has it.
 
 use std::fs;
 use std::process::Command;
 
 use crate::chore::{target, workspace};
 
-/// The features of the library in tests of the workspace. With these, the same profiles and the dependencies of `workspace-hack`, what was
-/// built for those is used again.
+/// The features of the library in tests of the workspace. With these, the same profiles and the dependencies of
+/// `workspace-hack`, what was built for those is used again.
 const FEATURES: &str = r#""bind", "files", "half", "ndarray", "software-agents""#;
 
 /// Builds and runs the program.

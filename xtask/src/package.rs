@@ -1,4 +1,5 @@
-//! `cargo xtask package`: packages all crates that are published, and builds each from its package, as a user of the registry would.
+//! `cargo xtask package`: packages all crates that are published, and builds each from its package, as a user of the
+//! registry would.
 
 use std::env;
 use std::process::Command;

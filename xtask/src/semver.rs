@@ -1,8 +1,9 @@
-//! `cargo xtask semver`: compares what users see of the library `vireo` with `snapshots/api/`, so that a change of it is seen in review.
+//! `cargo xtask semver`: compares what users see of the library `vireo` with `snapshots/api/`, so that a change of it
+//! is seen in review.
 //!
-//! The library is a facade: it exports items of other crates, and rustdoc's JSON of a crate has the items of that crate alone. So the names
-//! come from the JSON of `vireo`, and the signatures of each from that of the crate that defines it, as `public-api` renders them. Items
-//! that are hidden from the documentation are no part of it.
+//! The library is a facade: it exports items of other crates, and rustdoc's JSON of a crate has the items of that crate
+//! alone. So the names come from the JSON of `vireo`, and the signatures of each from that of the crate that defines
+//! it, as `public-api` renders them. Items that are hidden from the documentation are no part of it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::env;
@@ -34,7 +35,8 @@ const FACADE: &str = "vireo-runtime";
 
 /// Runs rustdoc if this program is to be it, and returns how that ended.
 ///
-/// The option for JSON is unstable, and the variable that allows it for everything would compile all dependencies again.
+/// The option for JSON is unstable, and the variable that allows it for everything would compile all dependencies
+/// again.
 pub fn as_rustdoc() -> Option<i32> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut run = Command::new(rustdoc);
@@ -312,7 +314,8 @@ impl Defining {
         Ok(Defining { json, by_path, lines, parents })
     }
 
-    /// The lines of an item and of what is in it. Each is there once for each way to name the item; one of them will do.
+    /// The lines of an item and of what is in it. Each is there once for each way to name the item; one of them will
+    /// do.
     fn of(&self, id: u32) -> Vec<&str> {
         let belongs = |line: &&Line| {
             let mut at = line.id;

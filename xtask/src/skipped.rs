@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Prints what was skipped, and fails if something could have run here. A file that does not exist says that nothing was skipped.
+/// Prints what was skipped, and fails if something could have run here. A file that does not exist says that nothing
+/// was skipped.
 pub fn skipped(file: &Path) -> Result<(), String> {
     let text = read(file)?;
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

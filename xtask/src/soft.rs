@@ -1,7 +1,8 @@
-//! `cargo xtask soft DIR`: builds the software libraries of GPUs into a folder, under the names that programs load them by.
+//! `cargo xtask soft DIR`: builds the software libraries of GPUs into a folder, under the names that programs load them
+//! by.
 //!
-//! The library is linked here, and not by `cargo`: its symbols have the version that programs were linked with, which the linker takes from
-//! a script of versions, and `rustc` passes one of its own.
+//! The library is linked here, and not by `cargo`: its symbols have the version that programs were linked with, which
+//! the linker takes from a script of versions, and `rustc` passes one of its own.
 
 use std::path::Path;
 use std::process::Command;

@@ -18,18 +18,20 @@ pub struct BenchmarkArguments {
     /// The module to measure, after those of --module: a .vmfb file, or `-` for stdin.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// An exported function to measure. May be repeated; without it, all that take no arguments and all that were compiled as benchmarks.
+    /// An exported function to measure. May be repeated; without it, all that take no arguments and all that were
+    /// compiled as benchmarks.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
     /// An argument of the function, as for `vireo run`. Repeat it for each argument, in order.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
     pub input: Vec<String>,
-    /// Calls that are made one after the other before the benchmark waits for results. Times are those of one call. Benchmarks of single
-    /// dispatches take the count that --iree-hal-benchmark-dispatch-repeat-count had when they were compiled.
+    /// Calls that are made one after the other before the benchmark waits for results. Times are those of one call.
+    /// Benchmarks of single dispatches take the count that --iree-hal-benchmark-dispatch-repeat-count had when they
+    /// were compiled.
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub batch_size: u32,
-    /// Calls of a batch that may be under way at a time. For functions that take fences; the others return when they are done. The batch
-    /// is rounded up to a multiple.
+    /// Calls of a batch that may be under way at a time. For functions that take fences; the others return when they
+    /// are done. The batch is rounded up to a multiple.
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub batch_concurrency: u32,
     /// Only benchmarks whose names this regular expression matches; with a leading dash, those it does not match.
@@ -59,12 +61,12 @@ pub struct BenchmarkArguments {
     /// How results are written to the file.
     #[arg(long, value_enum, default_value_t = BenchmarkFormat::Json, value_name = "FORMAT")]
     pub benchmark_out_format: BenchmarkFormat,
-    /// The unit of times. Without it the table has for each time the unit that fits; JSON and CSV have `ms`, and `us` for benchmarks of
-    /// single dispatches.
+    /// The unit of times. Without it the table has for each time the unit that fits; JSON and CSV have `ms`, and `us`
+    /// for benchmarks of single dispatches.
     #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
     pub benchmark_time_unit: Option<TimeUnit>,
-    /// Compare the times with those of an earlier run, a report in JSON as --benchmark_out writes it, or with those of another module,
-    /// whose repetitions alternate with those of the program. Of several repetitions the median counts.
+    /// Compare the times with those of an earlier run, a report in JSON as --benchmark_out writes it, or with those of
+    /// another module, whose repetitions alternate with those of the program. Of several repetitions the median counts.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// What to add to the context of the report in JSON: `key=value,key=value`.
@@ -76,8 +78,8 @@ pub struct BenchmarkArguments {
     /// Destination of a result, as for `vireo run`, once before the measurement. Repeat it for each result, in order.
     #[arg(long, value_name = "WHERE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
     pub output: Vec<String>,
-    /// An expected result, as for `vireo run`. A call is checked before the measurement; if it differs, nothing is measured. Repeat it for
-    /// each result, in order.
+    /// An expected result, as for `vireo run`. A call is checked before the measurement; if it differs, nothing is
+    /// measured. Repeat it for each result, in order.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
     #[arg(conflicts_with = "output")]
     pub expected_output: Vec<String>,
@@ -87,8 +89,8 @@ pub struct BenchmarkArguments {
     /// How results are compared with expected ones.
     #[command(flatten)]
     pub comparison: Comparison,
-    /// Add rows with percentiles of the time of a call, p50, p90 and p99. They come from a pass of its own after the measurement, in
-    /// which calls are timed one by one.
+    /// Add rows with percentiles of the time of a call, p50, p90 and p99. They come from a pass of its own after the
+    /// measurement, in which calls are timed one by one.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub percentiles: bool,
     /// Omit single repetitions from the report if there are several.
@@ -100,11 +102,12 @@ pub struct BenchmarkArguments {
     /// Print how much device memory was used, and how much machine code there is, to stderr, at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
-    /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the end.
+    /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the
+    /// end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_device_statistics: bool,
-    /// Add a row for each kernel below those of a benchmark: the time that its workgroups took for an iteration, in a pass of its own after the
-    /// measurement.
+    /// Add a row for each kernel below those of a benchmark: the time that its workgroups took for an iteration, in a
+    /// pass of its own after the measurement.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub dispatch_statistics: bool,
     /// Lists instead of measurements.

@@ -12,11 +12,12 @@ use super::{Format, ProgramArguments, examples};
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::CHECK))]
 pub struct CheckArguments {
-    /// Test modules, each run on its own after the modules of --module. Without any, the last --module is the test module.
+    /// Test modules, each run on its own after the modules of --module. Without any, the last --module is the test
+    /// module.
     #[arg(value_name = "FILE")]
     pub tests: Vec<PathBuf>,
-    /// Only tests that a pattern matches: `PATTERN:PATTERN-PATTERN:PATTERN`, without those after the dash. `*` is any text, `?` any
-    /// character. A test is called `function` or `module.function`.
+    /// Only tests that a pattern matches: `PATTERN:PATTERN-PATTERN:PATTERN`, without those after the dash. `*` is any
+    /// text, `?` any character. A test is called `function` or `module.function`.
     #[arg(long, value_name = "PATTERNS", alias = "gtest-filter", allow_hyphen_values = true)]
     pub filter: Option<String>,
     /// List the names of the tests and exit.

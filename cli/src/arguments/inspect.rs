@@ -20,8 +20,8 @@ pub struct DumpArguments {
     /// How to show it. JSON has the metadata only.
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub format: Format,
-    /// Only this function: an exported name, or an ordinal as the function table shows it; with `--jit` the name of a kernel, too. May be
-    /// repeated.
+    /// Only this function: an exported name, or an ordinal as the function table shows it; with `--jit` the name of a
+    /// kernel, too. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
     /// Write the offset of each block and op in its function before it.
@@ -84,7 +84,8 @@ pub struct DisasmArguments {
     /// The file to write the text to, instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Disassemble the code of GPUs instead: of a code object, or of the executables in a module. `asm` does not read this.
+    /// Disassemble the code of GPUs instead: of a code object, or of the executables in a module. `asm` does not read
+    /// this.
     #[arg(long)]
     pub gfx: bool,
     /// How to write the code of GPUs. The text of a module is for `asm`, and has no other form.

@@ -1,4 +1,5 @@
-//! The command line: every command with its flags and their types, as `clap` parses it. `main` parses it, and each command gets its part.
+//! The command line: every command with its flags and their types, as `clap` parses it. `main` parses it, and each
+//! command gets its part.
 
 mod benchmark;
 mod check;
@@ -103,7 +104,8 @@ pub enum Command {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Program")]
 pub struct ProgramArguments {
-    /// A module to load: a .vmfb file, or `-` for stdin. Repeat it for several modules, dependencies first. The last one is run, or FILE.
+    /// A module to load: a .vmfb file, or `-` for stdin. Repeat it for several modules, dependencies first. The last
+    /// one is run, or FILE.
     #[arg(long, value_name = "FILE")]
     pub module: Vec<PathBuf>,
     /// How module files are read.
@@ -112,16 +114,16 @@ pub struct ProgramArguments {
     /// The device to run on: `driver`, or `driver://path?key=value`. Repeat it for several; see `vireo devices`.
     #[arg(long, default_value = "local-sync", value_name = "DEVICE", value_hint = ValueHint::Other)]
     pub device: Vec<String>,
-    /// An allocator to put over that of each device: `caching` keeps freed memory for buffers of the same size and type,
-    /// `caching:HEAP=SIZE;CAPACITY;COUNT,...` in bounds (`device_local=1gib;*;16`), and `debug` fills new and freed memory with patterns
-    /// and lists the buffers that were never freed. Repeat it to put one over the other.
+    /// An allocator to put over that of each device: `caching` keeps freed memory for buffers of the same size and
+    /// type, `caching:HEAP=SIZE;CAPACITY;COUNT,...` in bounds (`device_local=1gib;*;16`), and `debug` fills new and
+    /// freed memory with patterns and lists the buffers that were never freed. Repeat it to put one over the other.
     #[arg(long, value_name = "ALLOCATOR")]
     pub device_allocator: Vec<AllocatorSpec>,
     /// How bytecode runs, kernels in portable bytecode included.
     #[arg(long, value_enum, default_value_t = TierChoice::Auto, value_name = "TIER")]
     pub tier: TierChoice,
-    /// Write each op that the program executes to stderr, with the values of its operands: `[module.f+0000000B]    %i2 = vm.add.i32
-    /// %i0(5), %i1(6)`. The interpreter runs the program then.
+    /// Write each op that the program executes to stderr, with the values of its operands:
+    /// `[module.f+0000000B]    %i2 = vm.add.i32 %i0(5), %i1(6)`. The interpreter runs the program then.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub trace_execution: bool,
     /// Write a line for each call of a device, and of the objects it creates, to stderr or to a file.
@@ -185,8 +187,8 @@ pub struct DeviceArguments {
     /// A shared library with drivers to load. Its code runs with all rights of this process. May be repeated.
     #[arg(long, value_name = "FILE")]
     pub driver_plugin: Vec<PathBuf>,
-    /// A library with functions that kernels of local devices import: a shared library, or an embedded one (`.sos`). Its code runs with
-    /// all rights of this process. May be repeated; the first that has a function provides it.
+    /// A library with functions that kernels of local devices import: a shared library, or an embedded one (`.sos`).
+    /// Its code runs with all rights of this process. May be repeated; the first that has a function provides it.
     #[arg(long, value_name = "FILE")]
     pub executable_plugin: Vec<PathBuf>,
     /// The workers of `local-task` devices.
@@ -210,15 +212,18 @@ pub enum AmdgpuAgentName {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Devices of amdgpu")]
 pub struct AmdgpuArguments {
-    /// Where the agents of `amdgpu` devices are: GPUs, or the software agent, which interprets their code on the processor.
+    /// Where the agents of `amdgpu` devices are: GPUs, or the software agent, which interprets their code on the
+    /// processor.
     #[arg(long, value_name = "AGENT", value_enum, default_value_t = AmdgpuAgentName::Library)]
     pub amdgpu_agent: AmdgpuAgentName,
-    /// A folder with the HSA library of `amdgpu` devices, or the file. May be repeated; the first that can be loaded is used.
+    /// A folder with the HSA library of `amdgpu` devices, or the file. May be repeated; the first that can be loaded is
+    /// used.
     #[arg(long, value_name = "PATH")]
     pub amdgpu_libhsa_search_path: Vec<PathBuf>,
-    /// Check the accesses of kernels on the software agent: `memory` finds those out of bounds and of freed memory, `race` data races of
-    /// waves, work-groups and queues, `race-same-value` also those that change nothing, since all stores leave the same bytes, `init`
-    /// loads of what was never written. What is found is written to stderr at the end.
+    /// Check the accesses of kernels on the software agent: `memory` finds those out of bounds and of freed memory,
+    /// `race` data races of waves, work-groups and queues, `race-same-value` also those that change nothing, since all
+    /// stores leave the same bytes, `init` loads of what was never written. What is found is written to stderr at the
+    /// end.
     #[arg(long, value_name = "CHECK,...", value_enum, value_delimiter = ',')]
     pub sanitize: Vec<SanitizerCheck>,
     /// Write what the sanitizer found to this file, too, as JSON.

@@ -12,8 +12,8 @@ use crate::os_text::text_of;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Parameters")]
 pub struct ParameterArguments {
-    /// An archive with parameters of programs: a .irpa, .gguf or .safetensors file, prefixed with the name of their scope if they
-    /// have one. May be repeated.
+    /// An archive with parameters of programs: a .irpa, .gguf or .safetensors file, prefixed with the name of their
+    /// scope if they have one. May be repeated.
     #[arg(long, value_name = "[SCOPE=]FILE", value_parser = OsStringValueParser::new().map(text_of))]
     pub parameters: Vec<String>,
     /// How parameter archives are read.
@@ -36,7 +36,8 @@ pub enum ParameterMode {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum ParamsCommand {
-    /// Merge parameters of any archives into one .irpa file; omit some, rename them, or replace them by repeated values.
+    /// Merge parameters of any archives into one .irpa file; omit some, rename them, or replace them by repeated
+    /// values.
     Convert(ConvertArguments),
     /// Create a .irpa file from values on the command line.
     Create(CreateArguments),
@@ -70,8 +71,8 @@ pub struct ConvertArguments {
     /// A parameter to rename. May be repeated.
     #[arg(long, value_name = "OLD=NEW")]
     pub rename: Vec<String>,
-    /// A parameter to replace by zeros, or by a value that is repeated: `name`, `name=i8=123`, `name=f32=4.5`, `name=x32=CAFEF00D`.
-    /// May be repeated.
+    /// A parameter to replace by zeros, or by a value that is repeated: `name`, `name=i8=123`, `name=f32=4.5`,
+    /// `name=x32=CAFEF00D`. May be repeated.
     #[arg(long, value_name = "NAME[=TYPE=VALUE]")]
     pub splat: Vec<String>,
     /// Replace all other parameters by zeros that take no space in the file.
@@ -100,8 +101,8 @@ pub struct CreateArguments {
     /// A parameter that takes no space in the file: `name=2x3xf32` of zeros, or `name=2x3xf32=1.5`. May be repeated.
     #[arg(long, value_name = "NAME=TYPE[=VALUE]")]
     pub splat: Vec<String>,
-    /// A parameter with contents in the file: zeros, a repeated value, or any tensor as for `vireo run --input`, such as
-    /// `name=2x2xf32=1,2,3,4`, `name=2x2xf32=@file.bin` or `name=@file.npy`. May be repeated.
+    /// A parameter with contents in the file: zeros, a repeated value, or any tensor as for `vireo run --input`, such
+    /// as `name=2x2xf32=1,2,3,4`, `name=2x2xf32=@file.bin` or `name=@file.npy`. May be repeated.
     #[arg(long, value_name = "NAME=TENSOR")]
     pub data: Vec<String>,
     /// Contents begin at multiples of this many bytes.

@@ -11,20 +11,20 @@ use vireo::{MemoryBudget, SecurityPolicy};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub struct PolicyArguments {
-    /// Trust the program with nothing: only bytecode and kernels in portable bytecode run, plugins are refused, parameters cannot be
-    /// written, and time and memory are limited.
+    /// Trust the program with nothing: only bytecode and kernels in portable bytecode run, plugins are refused,
+    /// parameters cannot be written, and time and memory are limited.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub untrusted: bool,
-    /// Do not confine the process under --untrusted. On Linux it gives up files, the network and other processes before the program runs, by
-    /// Landlock and seccomp; this is for kernels without them.
+    /// Do not confine the process under --untrusted. On Linux it gives up files, the network and other processes before
+    /// the program runs, by Landlock and seccomp; this is for kernels without them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub no_confine: bool,
-    /// Most time that a call may take, in seconds, until its results are there. Without it there is no limit, or with --untrusted ten
-    /// seconds.
+    /// Most time that a call may take, in seconds, until its results are there. Without it there is no limit, or with
+    /// --untrusted ten seconds.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<Seconds>,
-    /// Most memory that programs, with their buffers on devices, may use at a time. Without it there is no limit, or with --untrusted
-    /// 1 GiB.
+    /// Most memory that programs, with their buffers on devices, may use at a time. Without it there is no limit, or
+    /// with --untrusted 1 GiB.
     #[arg(long, value_name = "BYTES")]
     pub max_memory_bytes: Option<u64>,
     /// Bytes of the stack of a call. Without it 8 MiB.

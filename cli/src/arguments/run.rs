@@ -58,9 +58,9 @@ pub struct RunArguments {
     /// An argument of the function. Repeat it for each argument, in order.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of), value_hint = ValueHint::Other)]
     pub input: Vec<String>,
-    /// Destination of a result: none if empty, `-` to print it, `@file` to write it, `+file` to append it to a file. Files
-    /// that end in .npy become NumPy arrays, those in .npz and .safetensors hold all results that name them, by the names that follow
-    /// a colon (`@file.npz:name`), and others raw bytes. Repeat it for each result, in order.
+    /// Destination of a result: none if empty, `-` to print it, `@file` to write it, `+file` to append it to a file.
+    /// Files that end in .npy become NumPy arrays, those in .npz and .safetensors hold all results that name them, by
+    /// the names that follow a colon (`@file.npz:name`), and others raw bytes. Repeat it for each result, in order.
     #[arg(long, value_name = "WHERE", allow_hyphen_values = true, value_parser = OsStringValueParser::new().map(text_of))]
     pub output: Vec<String>,
     /// An expected result, written as an --input. Repeat it for each result, in order.
@@ -72,10 +72,12 @@ pub struct RunArguments {
     /// Print memory statistics of the device, and how much machine code there is, to stderr at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
-    /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the end.
+    /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the
+    /// end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_device_statistics: bool,
-    /// Write when each kernel ran on the devices to this file, as trace events in JSON, which https://ui.perfetto.dev and chrome://tracing open.
+    /// Write when each kernel ran on the devices to this file, as trace events in JSON, which https://ui.perfetto.dev
+    /// and chrome://tracing open.
     #[arg(long, value_name = "FILE")]
     pub dispatch_trace: Option<PathBuf>,
     /// How results are compared with expected ones.

@@ -14,8 +14,8 @@ use super::{RunArguments, examples};
 #[command(mut_arg("device", |flag| flag.default_value("amdgpu")))]
 #[command(mut_arg("amdgpu_agent", |flag| flag.default_value("software")))]
 pub struct TraceArguments {
-    /// Trace the packets of queues (AQL), the signals they wait for and complete, and doorbells. There is no other trace, so it is always
-    /// done.
+    /// Trace the packets of queues (AQL), the signals they wait for and complete, and doorbells. There is no other
+    /// trace, so it is always done.
     #[arg(long)]
     pub aql: bool,
     /// How the trace is written.

@@ -1,5 +1,5 @@
-//! Comparison with an earlier run or another module, `--baseline=FILE`: reads a report in the JSON of Google Benchmark, or takes the
-//! times of the module, and prints how times have changed.
+//! Comparison with an earlier run or another module, `--baseline=FILE`: reads a report in the JSON of Google Benchmark,
+//! or takes the times of the module, and prints how times have changed.
 
 use std::path::Path;
 
@@ -70,7 +70,8 @@ impl Baseline {
     }
 }
 
-/// The seconds of a call of each benchmark of a report: the median of its repetitions, or else the mean of those that are there.
+/// The seconds of a call of each benchmark of a report: the median of its repetitions, or else the mean of those that
+/// are there.
 pub fn times(benchmarks: &[Value]) -> Vec<(String, f64)> {
     /// Repetitions, their sum, and their median.
     type Times = (String, Vec<f64>, Option<f64>);

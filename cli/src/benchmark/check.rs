@@ -1,4 +1,5 @@
-//! Results of benchmarks, of one call before the measurement: compared with `--expected_output`, or printed and written as `--output` says.
+//! Results of benchmarks, of one call before the measurement: compared with `--expected_output`, or printed and written
+//! as `--output` says.
 
 use std::io::Write;
 
@@ -24,7 +25,8 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Reads the expected results and opens the files of outputs, before the program runs. None if the flags ask for nothing.
+    /// Reads the expected results and opens the files of outputs, before the program runs. None if the flags ask for
+    /// nothing.
     pub fn read(arguments: &BenchmarkArguments, program: &Linked) -> Result<Option<Checked>, Failure> {
         let BenchmarkArguments { output, expected_output, function, .. } = arguments;
         if output.is_empty() && expected_output.is_empty() {

@@ -1,4 +1,5 @@
-//! The load of the machine, which disturbs measurements: `benchmark` warns of it, and reports have it as those of Google Benchmark do.
+//! The load of the machine, which disturbs measurements: `benchmark` warns of it, and reports have it as those of
+//! Google Benchmark do.
 
 /// The load averages of the last one, five and fifteen minutes; empty where the system does not tell.
 pub fn averages() -> Vec<f64> {

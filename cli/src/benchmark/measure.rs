@@ -1,4 +1,5 @@
-//! Timing of benchmarks: chooses the number of iterations of a repetition, and measures wall and processor time. Called by `benchmark`.
+//! Timing of benchmarks: chooses the number of iterations of a repetition, and measures wall and processor time. Called
+//! by `benchmark`.
 
 use std::time::{Duration, Instant};
 
@@ -66,8 +67,8 @@ pub enum Stage {
     Repetition(u32, u64),
 }
 
-/// Runs `round`, which makes `calls` calls, as often as `plan` says. Times are those of one call. The first failure ends it. `tell` learns what comes next,
-/// while nothing is measured.
+/// Runs `round`, which makes `calls` calls, as often as `plan` says. Times are those of one call. The first failure
+/// ends it. `tell` learns what comes next, while nothing is measured.
 pub fn measure<E>(
     plan: &Plan,
     calls: u64,

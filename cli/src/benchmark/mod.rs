@@ -1,7 +1,7 @@
 //! `vireo benchmark`: measures how long calls of functions take.
 //!
-//! [`measure`] times, [`report`] writes. Names, units and the JSON are those of Google Benchmark, so that tools which read the
-//! results of `iree-benchmark-module` read ours.
+//! [`measure`] times, [`report`] writes. Names, units and the JSON are those of Google Benchmark, so that tools which
+//! read the results of `iree-benchmark-module` read ours.
 
 mod baseline;
 mod check;
@@ -198,8 +198,8 @@ pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, F
     Ok(Exit::Ok)
 }
 
-/// The inputs of the functions that the flags name, or of the only one, if there are some: they may be in files, which are read before the program
-/// runs.
+/// The inputs of the functions that the flags name, or of the only one, if there are some: they may be in files, which
+/// are read before the program runs.
 fn given_inputs(arguments: &BenchmarkArguments, program: &Linked) -> Result<Vec<(String, Vec<Datum>)>, Failure> {
     if arguments.input.is_empty() {
         return Ok(Vec::new());
@@ -273,8 +273,8 @@ struct Measured {
 /// Calls that are timed one by one at most.
 const MOST_SINGLE_CALLS: u64 = 10_000;
 
-/// Measures a function, and then once more, with its dispatches counted or calls timed one by one, if that is asked for. Repetitions
-/// alternate with those of the function `beside`, so that what disturbs the machine disturbs both.
+/// Measures a function, and then once more, with its dispatches counted or calls timed one by one, if that is asked
+/// for. Repetitions alternate with those of the function `beside`, so that what disturbs the machine disturbs both.
 fn measure(
     arguments: &BenchmarkArguments,
     session: &Session,

@@ -1,4 +1,5 @@
-//! Reports of benchmarks: a table for people, and the JSON and CSV of Google Benchmark. Called by `benchmark` with the measurements.
+//! Reports of benchmarks: a table for people, and the JSON and CSV of Google Benchmark. Called by `benchmark` with the
+//! measurements.
 
 use std::time::SystemTime;
 
@@ -88,7 +89,8 @@ impl Report {
         text
     }
 
-    /// Adds the percentiles of the times of single calls in seconds, below the lines of their function, and returns theirs.
+    /// Adds the percentiles of the times of single calls in seconds, below the lines of their function, and returns
+    /// theirs.
     pub fn add_percentiles(&mut self, function: &str, unit: TimeUnit, times: &[f64]) -> String {
         let name = benchmark_name(function);
         let mut sorted = times.to_vec();

@@ -1,6 +1,7 @@
 //! Test reports in JUnit's XML format, which continuous-integration services read. Called by `check`.
 //!
-//! Three elements and a function that escapes are written here. A crate for it brings a writer of XML, dates and unique ids.
+//! Three elements and a function that escapes are written here. A crate for it brings a writer of XML, dates and unique
+//! ids.
 
 use super::report::{Counts, problems};
 use super::{Outcome, Suite};

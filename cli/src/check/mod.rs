@@ -1,7 +1,8 @@
 //! `vireo check`: runs the test functions of modules.
 //!
-//! A test is an exported function that takes nothing and returns nothing; it checks its results itself, by calling the `check` module.
-//! Each test gets a context of its own, so none sees what another one left. [`filter`] picks tests, [`report`] and [`junit`] write.
+//! A test is an exported function that takes nothing and returns nothing; it checks its results itself, by calling the
+//! `check` module. Each test gets a context of its own, so none sees what another one left. [`filter`] picks tests,
+//! [`report`] and [`junit`] write.
 
 mod filter;
 mod junit;
@@ -110,7 +111,8 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     let mut out = AutoStream::new(io::stdout(), color.choice());
     let text = arguments.format == Format::Text;
     let start = Instant::now();
-    // A test that fails may take its device with it, which is no fault of those after it. A process that is confined can make no other one.
+    // A test that fails may take its device with it, which is no fault of those after it. A process that is confined
+    // can make no other one.
     let may_link_again = !confine::is_wanted(&arguments.program);
     let (mut again, mut links) = (None, 0);
     'all: for (runs, suite) in &mut programs {
@@ -203,7 +205,8 @@ impl Linked {
 /// A program, or nothing if it cannot be loaded, and its tests.
 type Loaded = (Option<Linked>, Suite);
 
-/// The modules, each with its tests. One of several files that cannot be loaded is a test that fails, so the others are run all the same.
+/// The modules, each with its tests. One of several files that cannot be loaded is a test that fails, so the others are
+/// run all the same.
 fn load(arguments: &CheckArguments) -> Result<Vec<Loaded>, Failure> {
     let loader = Loader::new(&arguments.program, None)?;
     let (tests, dependencies) = match (&arguments.tests[..], &arguments.program.module[..]) {

@@ -63,7 +63,8 @@ pub fn function(
     text
 }
 
-/// The code of a function with the offset of each block and op before it, as `iree-dump-module --bytecode_offsets` prints it.
+/// The code of a function with the offset of each block and op before it, as `iree-dump-module --bytecode_offsets`
+/// prints it.
 fn with_offsets(function: &VerifiedFunction, names: Names<'_>) -> String {
     let decoded = function.decoded();
     let mut text = String::new();

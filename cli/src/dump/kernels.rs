@@ -41,7 +41,8 @@ pub fn executables(archive: &Archive) -> Result<Vec<Executable>, Failure> {
 }
 
 impl Executable {
-    /// Whether `name` names a kernel of this executable: an exported name, or one prefixed with the name of the executable and a dot.
+    /// Whether `name` names a kernel of this executable: an exported name, or one prefixed with the name of the
+    /// executable and a dot.
     fn functions<'a>(&'a self, name: &'a str) -> impl Iterator<Item = usize> + 'a {
         let inside = name.strip_prefix(self.summary.name.as_str()).and_then(|rest| rest.strip_prefix('.'));
         let functions = self.summary.functions.iter().enumerate();
@@ -70,8 +71,8 @@ impl Executable {
             .map(|export| format!("@{}", export.name))
     }
 
-    /// The machine code of the kernels with these names, of all functions without names; none if there are none. In front stands which
-    /// executable it is.
+    /// The machine code of the kernels with these names, of all functions without names; none if there are none. In
+    /// front stands which executable it is.
     pub fn machine_code(&self, names: &[String]) -> vireo::Result<Option<String>> {
         let mut ordinals: Vec<usize> = names.iter().flat_map(|name| self.functions(name)).collect();
         if names.is_empty() {

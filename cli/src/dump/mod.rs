@@ -79,7 +79,8 @@ pub fn dump(arguments: &DumpArguments, color: Color) -> Result<Exit, Failure> {
     print(&mut out, &text::metadata(&summary))
 }
 
-/// The machine code of the functions of the module, then that of the kernels inside it; as far as they are named, if names are given.
+/// The machine code of the functions of the module, then that of the kernels inside it; as far as they are named, if
+/// names are given.
 fn machine_code(archive: &Archive, summary: &Summary, names: &[String]) -> Result<String, Failure> {
     let executables = kernels::executables(archive)?;
     let (kernels, others): (Vec<String>, Vec<String>) =
@@ -104,7 +105,8 @@ fn no_machine_code(status: Status) -> Failure {
     Failure::new(Exit::Usage, "cannot show machine code").because(status)
 }
 
-/// The ordinals of the functions that the flags name; all of them without a flag. Kernels of `executables` could have been named, too.
+/// The ordinals of the functions that the flags name; all of them without a flag. Kernels of `executables` could have
+/// been named, too.
 fn chosen(summary: &Summary, names: &[String], executables: &[kernels::Executable]) -> Result<Vec<usize>, Failure> {
     if names.is_empty() {
         return Ok((0..summary.functions.len()).collect());

@@ -1,4 +1,5 @@
-//! The overview of a module, for people who want to run it: signatures, devices, parameters and sizes. Called by `dump`.
+//! The overview of a module, for people who want to run it: signatures, devices, parameters and sizes. Called by
+//! `dump`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! Programs: the modules of the command line as a model of the library, with the devices, parameters and policy of the flags.
+//! Programs: the modules of the command line as a model of the library, with the devices, parameters and policy of the
+//! flags.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -83,8 +84,8 @@ impl Loader {
         verify(open_archive(path, self.mode)?)
     }
 
-    /// Links a program: `modules`, of which the last is run, after those of the host. With `--tier=both` it is linked a second time, for
-    /// machine code.
+    /// Links a program: `modules`, of which the last is run, after those of the host. With `--tier=both` it is linked a
+    /// second time, for machine code.
     pub fn link(&self, modules: &[Module]) -> Result<(Program, Option<Program>), Failure> {
         let recorder = || self.compiled.is_some().then(Arc::<Recorder>::default);
         // After the modules: what writes a module to stdin may write the archive before it ends.

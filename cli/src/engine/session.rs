@@ -51,7 +51,8 @@ pub struct Linked {
 }
 
 impl Linked {
-    /// Loads the modules of the flags, in order, and then `file`; and once more for machine code if both tiers are asked for.
+    /// Loads the modules of the flags, in order, and then `file`; and once more for machine code if both tiers are
+    /// asked for.
     pub fn load(
         arguments: &ProgramArguments,
         file: Option<&PathBuf>,
@@ -161,7 +162,8 @@ impl Session {
         self.session.function(chosen.name).map_err(|status| chosen.failure(status))
     }
 
-    /// The functions that a benchmark without a choice measures: those that were compiled as benchmarks, and those that take nothing.
+    /// The functions that a benchmark without a choice measures: those that were compiled as benchmarks, and those that
+    /// take nothing.
     pub fn benchmarks(&self) -> Result<Vec<Function>, Failure> {
         let signatures = self.session.model().signatures();
         let functions = signatures.iter().map(|signature| self.function(Some(&signature.name)));
@@ -220,7 +222,8 @@ impl Session {
         )
     }
 
-    /// How much machine code the modules of the program and its kernels in bytecode have, and why some of their functions have none.
+    /// How much machine code the modules of the program and its kernels in bytecode have, and why some of their
+    /// functions have none.
     fn machine_code(&self) -> String {
         let context = self.session.context();
         let mut text = String::new();

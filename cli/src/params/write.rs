@@ -1,4 +1,5 @@
-//! The writer of `.irpa` archives: writes to a temporary file, which replaces the old file when it is complete. Called by `convert` and `create`.
+//! The writer of `.irpa` archives: writes to a temporary file, which replaces the old file when it is complete. Called
+//! by `convert` and `create`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};

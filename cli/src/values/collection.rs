@@ -1,4 +1,5 @@
-//! Files with several named tensors as values: `file.npz`, or `file.npz:name` for one of its tensors. The library reads and writes them.
+//! Files with several named tensors as values: `file.npz`, or `file.npz:name` for one of its tensors. The library reads
+//! and writes them.
 
 use vireo::Status;
 use vireo::inference::HostTensor;

@@ -1,4 +1,5 @@
-//! Comparison of results with expected values, bit for bit or within tolerances. Called by `run` for `--expected_output=`.
+//! Comparison of results with expected values, bit for bit or within tolerances. Called by `run` for
+//! `--expected_output=`.
 
 use std::fmt::Write;
 
@@ -19,8 +20,8 @@ pub struct Mismatch {
     pub details: String,
 }
 
-/// Compares `actual` with `expected`. Returns what differs, as text for the user, with at most `max_elements` elements of a tensor; nothing if
-/// all is as expected.
+/// Compares `actual` with `expected`. Returns what differs, as text for the user, with at most `max_elements` elements
+/// of a tensor; nothing if all is as expected.
 pub fn compare(expected: &[Datum], actual: &[Datum], tolerance: Tolerance, max_elements: usize) -> Option<Mismatch> {
     let (mut report, mut details) = (String::new(), String::new());
     if expected.len() != actual.len() {

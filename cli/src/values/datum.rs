@@ -1,4 +1,5 @@
-//! A value of a call in host memory, independent of devices, and its printed form. `engine` converts it to and from values of the VM.
+//! A value of a call in host memory, independent of devices, and its printed form. `engine` converts it to and from
+//! values of the VM.
 
 use std::fmt::Write;
 

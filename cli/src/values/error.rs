@@ -1,4 +1,5 @@
-//! The errors of values on the command line and in files. The other modules of `values` return them, and commands print them.
+//! The errors of values on the command line and in files. The other modules of `values` return them, and commands print
+//! them.
 
 use std::io;
 
@@ -155,7 +156,8 @@ impl ValueError {
         )
     }
 
-    /// The failure of the library to read a tensor from a file: `other`, unless the tensor is larger than the flag allows.
+    /// The failure of the library to read a tensor from a file: `other`, unless the tensor is larger than the flag
+    /// allows.
     pub fn of_file(path: String, source: Status, other: impl FnOnce(String, Status) -> ValueError) -> ValueError {
         match source.code() {
             StatusCode::ResourceExhausted => ValueError::LargeFile { path, source },

@@ -6,8 +6,8 @@ use vireo::inference::HostTensor;
 
 use super::Datum;
 
-/// A value: its `type`, and what there is of it. Keys are added over time, never renamed. At most `max_elements` elements of a tensor and
-/// bytes of a buffer are there; `count` says how many there are in all.
+/// A value: its `type`, and what there is of it. Keys are added over time, never renamed. At most `max_elements`
+/// elements of a tensor and bytes of a buffer are there; `count` says how many there are in all.
 pub fn to_json(value: &Datum, max_elements: usize) -> Map<String, Value> {
     let object = match value {
         Datum::Null | Datum::Ignored => json!({"type": "null"}),

@@ -1,4 +1,5 @@
-//! Values as users write and read them: the syntax of inputs, the text of outputs, files, and comparison. Commands call it; it runs nothing.
+//! Values as users write and read them: the syntax of inputs, the text of outputs, files, and comparison. Commands call
+//! it; it runs nothing.
 
 pub mod collection;
 pub mod compare;

@@ -17,7 +17,8 @@ use crate::os_text::path_of;
 /// A result in a file with several tensors, and what it is called there.
 type Named<'a> = (String, Cow<'a, HostTensor<'static>>);
 
-/// Handles `results` as `specs` say, one for each. Printed text goes to `out`, and what is in no file of `opened` to one that is opened now.
+/// Handles `results` as `specs` say, one for each. Printed text goes to `out`, and what is in no file of `opened` to
+/// one that is opened now.
 pub fn write_outputs(
     results: &[Datum],
     specs: &[String],
@@ -90,7 +91,8 @@ pub fn check_outputs(specs: &[String], returned: usize) -> Result<(), ValueError
 pub struct OutputFiles(HashMap<String, File>);
 
 impl OutputFiles {
-    /// Opens the files that `specs` name, and creates those that do not exist. The contents of others stay until results are written.
+    /// Opens the files that `specs` name, and creates those that do not exist. The contents of others stay until
+    /// results are written.
     pub fn open(specs: &[String]) -> Result<OutputFiles, ValueError> {
         let mut files = HashMap::new();
         for path in specs.iter().filter_map(|spec| spec.strip_prefix(['@', '+'])) {
@@ -154,7 +156,8 @@ fn write_file(result: &Datum, path: &str, opened: &mut OutputFiles, append: bool
     })
 }
 
-/// A result as a tensor: numbers have rank 0, buffers are bytes, and null is an empty array that keeps the place of the result.
+/// A result as a tensor: numbers have rank 0, buffers are bytes, and null is an empty array that keeps the place of the
+/// result.
 fn as_tensor(result: &Datum) -> Result<Cow<'_, HostTensor<'static>>, ValueError> {
     Ok(Cow::Owned(match result {
         Datum::Null | Datum::Ignored => HostTensor::from_slice::<i8>(&[]),

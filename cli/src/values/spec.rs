@@ -28,9 +28,11 @@ pub struct ValueAt {
     pub source: ValueError,
 }
 
-/// Reads `specs`, the values of `flag`, for a function whose arguments (or results) are of these kinds. One spec gives one value, except `*file.npy`, which gives all arrays that are left in the file.
+/// Reads `specs`, the values of `flag`, for a function whose arguments (or results) are of these kinds. One spec gives
+/// one value, except `*file.npy`, which gives all arrays that are left in the file.
 ///
-/// A file without a header that has more than its values is refused: its length says nothing about the type, so it may be the wrong one.
+/// A file without a header that has more than its values is refused: its length says nothing about the type, so it may
+/// be the wrong one.
 pub fn parse_values(
     flag: &'static str,
     kinds: &[Kind],

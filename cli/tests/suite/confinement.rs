@@ -1,4 +1,5 @@
-//! The second barrier of `--untrusted`: what a confined process cannot do any more, and that all that programs need still works in one.
+//! The second barrier of `--untrusted`: what a confined process cannot do any more, and that all that programs need
+//! still works in one.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,10 +12,12 @@ use crate::common::{Outcome, folder, vireo};
 use crate::skip::{Need, skipped};
 use crate::tiers::every_tier;
 
-/// Set for the process that confines itself: the folder that it may not write to, and the port that it may not connect to.
+/// Set for the process that confines itself: the folder that it may not write to, and the port that it may not connect
+/// to.
 const CONFINED: &str = "VIREO_TEST_CONFINED";
 
-/// The flags of a program that is not trusted, where a confined process can be had: emulators of processors know neither barrier.
+/// The flags of a program that is not trusted, where a confined process can be had: emulators of processors know
+/// neither barrier.
 pub fn untrusted() -> Vec<&'static str> {
     if std::env::var_os("VIREO_RUNNER").is_some() { vec!["--untrusted", "--no-confine"] } else { vec!["--untrusted"] }
 }

@@ -1,5 +1,5 @@
-//! Programs that use several devices, several formats of executables, and operations that models seldom use, through the command: what is
-//! printed is what the tool of the reference runtime printed.
+//! Programs that use several devices, several formats of executables, and operations that models seldom use, through
+//! the command: what is printed is what the tool of the reference runtime printed.
 
 use crate::common::{folder, vireo};
 use crate::skip::{Need, skipped};

@@ -1,5 +1,5 @@
-//! The commands of the guides, as they stand there. Each `vireo` command is run in a folder that has the files of the repository, and must
-//! print the text that follows it; of other commands the packages, targets and files must exist.
+//! The commands of the guides, as they stand there. Each `vireo` command is run in a folder that has the files of the
+//! repository, and must print the text that follows it; of other commands the packages, targets and files must exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,8 +47,8 @@ fn blocks(guide: &str) -> Vec<(&str, &str)> {
     fenced.filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// The examples of a guide. A block `console` has commands after `$ ` with their output, a block `sh` a command in each line, with a remark
-/// after two blanks; if a block `text` follows one with a single command, that is its output.
+/// The examples of a guide. A block `console` has commands after `$ ` with their output, a block `sh` a command in each
+/// line, with a remark after two blanks; if a block `text` follows one with a single command, that is its output.
 fn examples(guide: &str) -> Vec<Example> {
     let blocks = blocks(guide);
     let mut found = Vec::new();

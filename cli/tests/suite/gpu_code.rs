@@ -29,7 +29,8 @@ fn the_race_of_a_compiled_program_is_found() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);
 }
 
-/// A tensor that was never written is found each time that the program makes one: its memory is not that of another one, and no zeros.
+/// A tensor that was never written is found each time that the program makes one: its memory is not that of another
+/// one, and no zeros.
 #[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
 #[test]
 fn loads_of_what_a_compiled_program_has_not_written_are_found() {
@@ -139,7 +140,8 @@ fn executables_of_modules_are_disassembled() {
     assert!(library.stderr.contains("it is not an ELF file for AMD GPUs"), "{}", library.stderr);
 }
 
-/// A kernel with an instruction that the software agent lacks is refused before anything runs, and `explain` and the listing name it.
+/// A kernel with an instruction that the software agent lacks is refused before anything runs, and `explain` and the
+/// listing name it.
 #[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
 #[test]
 fn an_instruction_that_the_agent_lacks_is_named_before_a_program_runs() {

@@ -1,11 +1,12 @@
-//! Programs for GPUs on the software agent, which interprets the code that the compiler wrote for a GPU: the results are those of the same
-//! program compiled for the processor, within the tolerances of `fixtures/gpu`.
+//! Programs for GPUs on the software agent, which interprets the code that the compiler wrote for a GPU: the results
+//! are those of the same program compiled for the processor, within the tolerances of `fixtures/gpu`.
 
 use crate::common::{Outcome, folder, vireo};
 
 use serde_json::Value;
 
-/// Runs all programs on the software agent with these flags, too. Each has to give the results that are recorded, and to say nothing.
+/// Runs all programs on the software agent with these flags, too. Each has to give the results that are recorded, and
+/// to say nothing.
 fn run_all(flags: &[&str]) {
     let programs = folder("../fixtures/gpu");
     let manifest = std::fs::read_to_string(programs.join("manifest.json")).unwrap();
@@ -104,7 +105,8 @@ fn a_trace_for_perfetto_is_json_with_ends_for_beginnings() {
     assert!(open.is_empty() && slices >= 4, "{slices} slices, {open:?} are open");
 }
 
-/// Runs a program of four kernels with a trace of its dispatches, and returns the names, numbers of workgroups and times of its slices.
+/// Runs a program of four kernels with a trace of its dispatches, and returns the names, numbers of workgroups and
+/// times of its slices.
 fn dispatches(flags: &[&str]) -> Vec<(String, i64, f64, f64)> {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("trace.json");

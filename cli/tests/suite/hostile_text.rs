@@ -1,5 +1,5 @@
-//! Nothing that a module, an archive or a text says can drive the terminal or pass for a line of the command: every string of a module has
-//! every character that could, and every command shows it.
+//! Nothing that a module, an archive or a text says can drive the terminal or pass for a line of the command: every
+//! string of a module has every character that could, and every command shows it.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Programs that are compiled in special ways: such that need no device, kernels that need an executable plugin, kernels for several
-//! machines. That this package depends on the example plugin makes cargo build its library.
+//! Programs that are compiled in special ways: such that need no device, kernels that need an executable plugin,
+//! kernels for several machines. That this package depends on the example plugin makes cargo build its library.
 
 use crate::common::{example_library, folder, vireo};
 use crate::skip::{Need, skipped};

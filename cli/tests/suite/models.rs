@@ -1,4 +1,5 @@
-//! The model fixtures through the command: stdout must be, byte for byte, what the tool of the reference runtime printed.
+//! The model fixtures through the command: stdout must be, byte for byte, what the tool of the reference runtime
+//! printed.
 
 use crate::common::{folder, vireo};
 use crate::skip::{Need, skipped};
@@ -23,7 +24,8 @@ fn runs(cpu: &str) -> bool {
     }
 }
 
-/// Whether the command printed what is expected. A new NaN has another sign on 64-bit Arm than on x86-64, where the answers were recorded.
+/// Whether the command printed what is expected. A new NaN has another sign on 64-bit Arm than on x86-64, where the
+/// answers were recorded.
 fn agrees(stdout: &str, expected: &str) -> bool {
     let unsigned = |text: &str| text.replace("-NAN", "NAN");
     stdout == expected || cfg!(target_arch = "aarch64") && unsigned(stdout) == unsigned(expected)

@@ -1,4 +1,5 @@
-//! Drivers from other libraries, with the example driver. That this package depends on it makes cargo build its library.
+//! Drivers from other libraries, with the example driver. That this package depends on it makes cargo build its
+//! library.
 
 use std::path::Path;
 

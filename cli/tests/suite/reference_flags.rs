@@ -9,7 +9,8 @@ use crate::skip::{Need, skipped};
 
 const LIST: &str = include_str!("../../src/reference_flags.txt");
 
-/// The flags that a tool of `folder` lists: lines such as `--name=value`, or `# --name=...` for those without a default.
+/// The flags that a tool of `folder` lists: lines such as `--name=value`, or `# --name=...` for those without a
+/// default.
 fn flags_of(folder: &Path, tool: &str) -> BTreeSet<String> {
     let output = Command::new(folder.join(tool)).arg("--help").output();
     let output = output.unwrap_or_else(|error| panic!("{tool}: {error}"));

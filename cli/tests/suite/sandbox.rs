@@ -1,5 +1,5 @@
-//! Modules that attack the sandbox (`fixtures/sandbox/`), each on every tier and both local devices: the process ends by itself, in time,
-//! with an error or the right result, and within the memory that it may use.
+//! Modules that attack the sandbox (`fixtures/sandbox/`), each on every tier and both local devices: the process ends
+//! by itself, in time, with an error or the right result, and within the memory that it may use.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,8 +14,8 @@ static DEVICES: [&str; 2] = ["--device=local-sync", "--device=local-task"];
 /// The limits of the programs.
 const TIMEOUT: &str = "--timeout=1";
 const MEMORY: u64 = 64 << 20;
-/// When a process is taken to hang. That is far more than the time limit, because builds and machines of tests may be slow: the attacks
-/// that were found took a multiple of it, or for ever.
+/// When a process is taken to hang. That is far more than the time limit, because builds and machines of tests may be
+/// slow: the attacks that were found took a multiple of it, or for ever.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The memory of a process without a program, for its code and threads, and for rounding by the system.
 const PROCESS: u64 = 64 << 20;
@@ -221,7 +221,8 @@ fn long_block(ops: u32) -> String {
     text + "  vm.return %i0\n}\n"
 }
 
-/// A loop that stores at an index whose operands are shared by `depth` ops one after the other: 2^depth ways lead to the first.
+/// A loop that stores at an index whose operands are shared by `depth` ops one after the other: 2^depth ways lead to
+/// the first.
 fn shared_operands(depth: u32, step: fn(&str, &str) -> String) -> String {
     let mut text =
         "vm.module @m version 0\nvm.type !vm.buffer\nvm.export @main\nvm.func @main(%i0:1: i64) -> (i32) {\n^bb0:

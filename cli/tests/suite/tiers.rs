@@ -1,4 +1,5 @@
-//! `--tier=` of the commands that run programs, `vireo dump --jit`, and `--perf_map`, on a small program and on kernels in bytecode.
+//! `--tier=` of the commands that run programs, `vireo dump --jit`, and `--perf_map`, on a small program and on kernels
+//! in bytecode.
 
 use std::path::Path;
 
@@ -255,8 +256,8 @@ fn kernels_inside_a_module_are_shown() {
     assert!(!dump("mlp.vmfb", &[]).stdout.contains("// executable"));
 }
 
-/// Guards that are not proved to cover the accesses that lean on them are left out, which makes code slower. So a pass that makes such
-/// guards for any program of the fixtures fails here.
+/// Guards that are not proved to cover the accesses that lean on them are left out, which makes code slower. So a pass
+/// that makes such guards for any program of the fixtures fails here.
 #[test]
 fn guards_of_all_fixtures_are_proved() {
     if !has_jit() {

@@ -1,4 +1,5 @@
-//! `--trace_execution`, `--device_trace` and `--device_validate`: stdout stays what it is, and the traces are those of what ran.
+//! `--trace_execution`, `--device_trace` and `--device_validate`: stdout stays what it is, and the traces are those of
+//! what ran.
 
 use crate::common::{Outcome, folder, model, vireo};
 

@@ -1,4 +1,5 @@
-//! Values as `vireo run` reads and prints them, against what the tools of the reference runtime printed (`fixtures/values.json`).
+//! Values as `vireo run` reads and prints them, against what the tools of the reference runtime printed
+//! (`fixtures/values.json`).
 
 use crate::common::{folder, vireo};
 use serde_json::Value;

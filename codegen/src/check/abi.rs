@@ -1,4 +1,5 @@
-//! The checks of exports that need `spec/hal` too: `as` names a number that exists and is no wider than the value. Called by `load`.
+//! The checks of exports that need `spec/hal` too: `as` names a number that exists and is no wider than the value.
+//! Called by `load`.
 
 use crate::diag::Diagnostics;
 use crate::model::abi::{Abi, Kind, Meaning, Type};

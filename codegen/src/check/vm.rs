@@ -1,4 +1,5 @@
-//! The checks of the instruction set: unique opcodes, mnemonics and names, and prefixes that introduce sets. Called by `load`.
+//! The checks of the instruction set: unique opcodes, mnemonics and names, and prefixes that introduce sets. Called by
+//! `load`.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +51,8 @@ pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
     ops(isa, &prefixes, diagnostics);
 }
 
-/// The constants that emitters and the runtime need, with their types. Bits distinguish kinds of registers and of ordinals.
+/// The constants that emitters and the runtime need, with their types. Bits distinguish kinds of registers and of
+/// ordinals.
 const REQUIRED: [(&str, Int, bool); 4] = [
     ("ref_bit", Int::U16, true),
     ("move_bit", Int::U16, true),

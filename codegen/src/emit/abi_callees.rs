@@ -1,5 +1,5 @@
-//! Emits argument types for functions of programs that the runtime calls on its own (`spec/abi/callees.yaml`): each type holds the arguments
-//! in order, with the calling convention of the function.
+//! Emits argument types for functions of programs that the runtime calls on its own (`spec/abi/callees.yaml`): each
+//! type holds the arguments in order, with the calling convention of the function.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};

@@ -1,5 +1,5 @@
-//! Emits the notation of calling conventions: its characters as constants, the kinds of values with their letters, and the names of
-//! reference types.
+//! Emits the notation of calling conventions: its characters as constants, the kinds of values with their letters, and
+//! the names of reference types.
 
 use proc_macro2::Literal;
 use quote::{format_ident, quote};

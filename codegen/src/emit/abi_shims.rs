@@ -1,5 +1,5 @@
-//! Emits one shim for each distinct calling convention of the spec'd modules: from the streams of a call to typed Rust arguments, and
-//! from typed results back. The macros emit the same shims for modules that no spec lists.
+//! Emits one shim for each distinct calling convention of the spec'd modules: from the streams of a call to typed Rust
+//! arguments, and from typed results back. The macros emit the same shims for modules that no spec lists.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     vec![source("abi/shims.rs", "spec/abi", quote!(#(#shims)*))]
 }
 
-/// The shim of `convention` as the function `name`, whose paths begin with `root`: `::vireo::`, or nothing in the runtime, which
-/// imports them.
+/// The shim of `convention` as the function `name`, whose paths begin with `root`: `::vireo::`, or nothing in the
+/// runtime, which imports them.
 pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str) -> TokenStream {
     let names: Vec<_> = (0..convention.args.len()).map(|index| format_ident!("a{index}")).collect();
     let types = convention.args.iter().map(|arg| slot_type(arg, root));

@@ -1,4 +1,5 @@
-//! Emits the data structures that AMD GPUs and their host share: one file for each file of `spec/amdgpu/` that describes bytes.
+//! Emits the data structures that AMD GPUs and their host share: one file for each file of `spec/amdgpu/` that
+//! describes bytes.
 
 use std::collections::BTreeSet;
 

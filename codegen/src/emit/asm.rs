@@ -1,7 +1,9 @@
-//! Emits the assembler of each op: `vm/asm.rs` holds the table of mnemonics, `vm/asm/<family>.rs` one function for each op.
+//! Emits the assembler of each op: `vm/asm.rs` holds the table of mnemonics, `vm/asm/<family>.rs` one function for each
+//! op.
 //!
-//! A function reads the operands in the order of the text form, which changes nothing, and then writes them in the order of the encoding.
-//! It reads exactly what the function of `vm/disasm.rs` writes, and the other forms that the spec lists.
+//! A function reads the operands in the order of the text form, which changes nothing, and then writes them in the
+//! order of the encoding. It reads exactly what the function of `vm/disasm.rs` writes, and the other forms that the
+//! spec lists.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

@@ -1,4 +1,5 @@
-//! Renders the tables of assembler directives in `docs/cli.md` from `spec/names/assembly.yaml`. A test of the command `vireo` compares them.
+//! Renders the tables of assembler directives in `docs/cli.md` from `spec/names/assembly.yaml`. A test of the command
+//! `vireo` compares them.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Emits C files that compare the specs of `spec/amdgpu/` with C headers: every size, offset, value and signature as a static assertion.
+//! Emits C files that compare the specs of `spec/amdgpu/` with C headers: every size, offset, value and signature as a
+//! static assertion.
 
 use std::fmt::Write as _;
 

@@ -91,7 +91,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             pub doc: &'static str,
             /// The word of the processor data and the bit in it.
             pub place: (usize, u32),
-            /// The word of the capabilities that Linux reports, 0 for `AT_HWCAP` and 1 for `AT_HWCAP2`, and the bit in it.
+            /// The word of the capabilities that Linux reports, 0 for `AT_HWCAP` and 1 for `AT_HWCAP2`, and the bit in
+            /// it.
             pub hwcap: (usize, u32),
         }
 

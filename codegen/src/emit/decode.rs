@@ -1,5 +1,5 @@
-//! Emits the decoded op and its decoder: `vm/decode.rs` holds the `Op` enum and the dispatch on opcodes, `vm/decode/<family>.rs`
-//! one function for each op.
+//! Emits the decoded op and its decoder: `vm/decode.rs` holds the `Op` enum and the dispatch on opcodes,
+//! `vm/decode/<family>.rs` one function for each op.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

@@ -1,9 +1,10 @@
-//! Emits the text form of each decoded op: `vm/disasm.rs` holds the dispatch, `vm/disasm/<family>.rs` one function for each op.
+//! Emits the text form of each decoded op: `vm/disasm.rs` holds the dispatch, `vm/disasm/<family>.rs` one function for
+//! each op.
 //!
 //! Operands may have their values after them, for traces; results are written by their registers alone.
 //!
-//! The grammar is that of IREE's disassembler. It is that of its assembler too, except for the operands of `trace` and `print` and for
-//! indirect globals.
+//! The grammar is that of IREE's disassembler. It is that of its assembler too, except for the operands of `trace` and
+//! `print` and for indirect globals.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

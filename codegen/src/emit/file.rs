@@ -1,7 +1,7 @@
 //! Generated files: token streams become formatted Rust with a banner and comments. Every emitter ends here.
 //!
-//! `prettyplease` formats tokens, but knows no comments, so a comment is written as a marker statement or item `comment!("text");` (see
-//! `comment`) which `source` turns into `// text`.
+//! `prettyplease` formats tokens, but knows no comments, so a comment is written as a marker statement or item
+//! `comment!("text");` (see `comment`) which `source` turns into `// text`.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,8 +1,9 @@
-//! Emits the handlers of gfx11 instructions: a function for each, in two variants, for any processor and for one with AVX2 and FMA; and the types
-//! of what accesses to memory do.
+//! Emits the handlers of gfx11 instructions: a function for each, in two variants, for any processor and for one with
+//! AVX2 and FMA; and the types of what accesses to memory do.
 //!
-//! A handler passes the lane expression of the instruction as a closure to a loop of the runtime, which fetches operands and writes results
-//! under the mask. The second variant inlines the same function where the compiler may use wider vectors.
+//! A handler passes the lane expression of the instruction as a closure to a loop of the runtime, which fetches
+//! operands and writes results under the mask. The second variant inlines the same function where the compiler may use
+//! wider vectors.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};

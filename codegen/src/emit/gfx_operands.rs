@@ -1,5 +1,5 @@
-//! Emits what source fields of gfx11 instructions stand for: the types of operands, the numbers of registers and constants, and the numbers that
-//! stand for a word after the instruction; and the limits of kernels.
+//! Emits what source fields of gfx11 instructions stand for: the types of operands, the numbers of registers and
+//! constants, and the numbers that stand for a word after the instruction; and the limits of kernels.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -99,7 +99,8 @@ fn operand_types() -> TokenStream {
     }
 }
 
-/// The number of a register, of a value of the wave, or of a word after the instruction as a constant. Numbered registers are in the table of all registers.
+/// The number of a register, of a value of the wave, or of a word after the instruction as a constant. Numbered
+/// registers are in the table of all registers.
 fn number(entry: &Source) -> Option<TokenStream> {
     match entry.kind {
         SourceKind::Registers { text: RegisterText::Halves | RegisterText::Single, .. }

@@ -1,5 +1,5 @@
-//! Emits the conversion of numbers of the HAL from arguments of programs and to their results, for those that an export names in `as`.
-//! Shims of native modules call it.
+//! Emits the conversion of numbers of the HAL from arguments of programs and to their results, for those that an export
+//! names in `as`. Shims of native modules call it.
 
 use std::collections::BTreeSet;
 

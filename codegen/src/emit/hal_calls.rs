@@ -1,5 +1,6 @@
-//! Emits calls of HAL methods as values, for observers of devices: `Call` has the arguments of a call, `Reply` its result, and both have
-//! a text. The text omits memory of the host, which must not be read, and values that differ between runs.
+//! Emits calls of HAL methods as values, for observers of devices: `Call` has the arguments of a call, `Reply` its
+//! result, and both have a text. The text omits memory of the host, which must not be read, and values that differ
+//! between runs.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,8 @@ use crate::emit::hal_types::{borrowed_argument_type, is_plain, method_variant, o
 use crate::load::Spec;
 use crate::model::hal::{Hal, Kind, Method, Object, Shape};
 
-/// Structs and objects whose text is shorter than the list of their fields or a number: `observe/text.rs` of the runtime has it.
+/// Structs and objects whose text is shorter than the list of their fields or a number: `observe/text.rs` of the
+/// runtime has it.
 const SHORT: [&str; 4] = ["buffer", "buffer_binding", "buffer_ref", "timepoint"];
 
 /// `hal/calls.rs`
@@ -69,8 +71,8 @@ fn calls(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
         })
     });
     quote! {
-        /// A call of a method of a device, of an object that it makes, or of one of the host, with its arguments as the caller passes them.
-        /// Callbacks are not here, since calling them uses them up.
+        /// A call of a method of a device, of an object that it makes, or of one of the host, with its arguments as the
+        /// caller passes them. Callbacks are not here, since calling them uses them up.
         #[derive(Clone, Copy, Debug)]
         #[non_exhaustive]
         pub enum Call<'a> { #(#variants,)* }

@@ -1,6 +1,6 @@
-//! Emits the checks of a validated device that are data in `spec/hal/`: of each call what its arguments must be, what a command buffer must
-//! hold to record it, and the points that it waits for and signals. `observe/validate` of the runtime says what the checks are made of, and
-//! has those that depend on what happened before.
+//! Emits the checks of a validated device that are data in `spec/hal/`: of each call what its arguments must be, what a
+//! command buffer must hold to record it, and the points that it waits for and signals. `observe/validate` of the
+//! runtime says what the checks are made of, and has those that depend on what happened before.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -153,7 +153,8 @@ fn counts(arg: &Field, rules: &Rules) -> Vec<TokenStream> {
 
 /// The check of a buffer, a file, or references to ranges.
 ///
-/// A length that stands for all there is becomes the number of bytes that the first buffer has, for what comes after it.
+/// A length that stands for all there is becomes the number of bytes that the first buffer has, for what comes after
+/// it.
 fn range(method: &Method, arg: &Field, rules: &Rules) -> TokenStream {
     let (text, name, needs) = (&arg.name, value_ident(&arg.name), needs(rules));
     match (&arg.shape.kind, &rules.range) {

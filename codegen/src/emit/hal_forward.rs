@@ -1,5 +1,6 @@
-//! Emits traits for wrappers of HAL objects: every method is provided and calls that of an inner object, so a wrapper implements only
-//! those that it overrides. `Forward` of the runtime makes an object of an implementation, and calls its `before` before each method.
+//! Emits traits for wrappers of HAL objects: every method is provided and calls that of an inner object, so a wrapper
+//! implements only those that it overrides. `Forward` of the runtime makes an object of an implementation, and calls
+//! its `before` before each method.
 //!
 //! An optional method is forwarded like any other: the inner object decides whether it has it. Objects without
 //! methods are not here, since there is nothing to override.
@@ -58,8 +59,8 @@ pub(crate) fn trait_ident(object: &str) -> Ident {
     format_ident!("Forward{}", type_ident(object))
 }
 
-/// The method that returns the inner object. A wrapper of an object that extends another has two of them, so the second one is called
-/// after its object.
+/// The method that returns the inner object. A wrapper of an object that extends another has two of them, so the second
+/// one is called after its object.
 pub(crate) fn inner_ident(object: &Object) -> Ident {
     match object.extends {
         None => format_ident!("inner"),

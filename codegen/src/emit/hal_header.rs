@@ -1,4 +1,5 @@
-//! Emits the interface between libraries as a C header, for drivers in other languages and for comparing layouts with a C compiler's.
+//! Emits the interface between libraries as a C header, for drivers in other languages and for comparing layouts with a
+//! C compiler's.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

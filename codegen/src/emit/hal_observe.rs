@@ -1,6 +1,6 @@
-//! Emits wrappers that notify an observer of each call of a device, and of the objects it creates, with arguments and result: for each object
-//! the methods of `Observed`, the tables that number objects, and the exchange of wrappers for inner objects in arguments and results, also
-//! inside structs and lists. `observe` of the runtime has the rest.
+//! Emits wrappers that notify an observer of each call of a device, and of the objects it creates, with arguments and
+//! result: for each object the methods of `Observed`, the tables that number objects, and the exchange of wrappers for
+//! inner objects in arguments and results, also inside structs and lists. `observe` of the runtime has the rest.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Emits the operations of queues as values: `QueueOperation`, one variant for each method of a device that has an `operation` in the spec.
-//! A driver implements `submit` with one `match`; the methods make the value and call it.
+//! Emits the operations of queues as values: `QueueOperation`, one variant for each method of a device that has an
+//! `operation` in the spec. A driver implements `submit` with one `match`; the methods make the value and call it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -90,7 +90,8 @@ fn operation(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
     });
     let [queue_affinity, wait, signal] = &points;
     quote! {
-        /// An operation of a queue, without the points that it waits for and signals. It borrows what the caller of the method passes.
+        /// An operation of a queue, without the points that it waits for and signals. It borrows what the caller of the
+        /// method passes.
         #[derive(Clone, Copy, Debug)]
         pub enum QueueOperation<'a> { #(#variants,)* }
 

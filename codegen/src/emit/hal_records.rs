@@ -1,6 +1,6 @@
-//! Emits calls of HAL methods, and what came of them, as values that own what they hold, for recordings: `RecordedCall` and `RecordedReply`.
-//! Objects are their numbers; what cannot be kept, callbacks and memory of the host, is marked as such. Each can be visited field by
-//! field, so that an encoder needs to know the kinds of values alone.
+//! Emits calls of HAL methods, and what came of them, as values that own what they hold, for recordings: `RecordedCall`
+//! and `RecordedReply`. Objects are their numbers; what cannot be kept, callbacks and memory of the host, is marked as
+//! such. Each can be visited field by field, so that an encoder needs to know the kinds of values alone.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use crate::load::Spec;
 use crate::model::hal::{Field, Form, Hal, Kind, Method, Numbers, Object, Shape, Struct};
 use crate::model::int::Int;
 
-/// The name of the object whose parts, its subspans, are objects that no recorded call makes: `observe/record` of the runtime says how it is
-/// kept.
+/// The name of the object whose parts, its subspans, are objects that no recorded call makes: `observe/record` of the
+/// runtime says how it is kept.
 const BUFFER: &str = "buffer";
 
 /// `hal/records.rs`

@@ -59,8 +59,8 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
     let submit = object.operations().next().map(|_| {
         let signature = submit_signature();
         quote! {
-            /// Submits an operation to a queue; the methods of operations call it. A device fails operations that it lacks with
-            /// UNIMPLEMENTED.
+            /// Submits an operation to a queue; the methods of operations call it. A device fails operations that it
+            /// lacks with UNIMPLEMENTED.
             ///
             /// # Errors
             /// Those of the method of the operation.

@@ -1,4 +1,5 @@
-//! Emits the `repr(C)` form of HAL objects: a vtable for each object, a mirror of each struct, and the conversion of values to their raw form.
+//! Emits the `repr(C)` form of HAL objects: a vtable for each object, a mirror of each struct, and the conversion of
+//! values to their raw form.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};

@@ -1,5 +1,5 @@
-//! Properties of the handler of an op: whether it works on any frame, the names of its operands, and how it ends. [`super::interp`], which
-//! emits handlers and the loop dispatcher, and [`super::threaded`] use them.
+//! Properties of the handler of an op: whether it works on any frame, the names of its operands, and how it ends.
+//! [`super::interp`], which emits handlers and the loop dispatcher, and [`super::threaded`] use them.
 
 use proc_macro2::Ident;
 

@@ -1,5 +1,6 @@
-//! Emits the other end of the HSA library, which the software agent is: the table of its functions, their exports under their C names, and the
-//! version script of the linker, since programs ask for the version of the symbols of the library that they were linked with.
+//! Emits the other end of the HSA library, which the software agent is: the table of its functions, their exports under
+//! their C names, and the version script of the linker, since programs ask for the version of the symbols of the
+//! library that they were linked with.
 
 use std::fmt::Write as _;
 

@@ -1,11 +1,13 @@
-//! Emits the interpreter: `vm/interp/<family>.rs` holds one inline function for each op, its handler; `vm/interp/dispatch.rs` the loop
-//! that calls the handlers; `vm/interp.rs` the trait of the helpers. The threaded dispatcher runs the same handlers, see `threaded`.
+//! Emits the interpreter: `vm/interp/<family>.rs` holds one inline function for each op, its handler;
+//! `vm/interp/dispatch.rs` the loop that calls the handlers; `vm/interp.rs` the trait of the helpers. The threaded
+//! dispatcher runs the same handlers, see `threaded`.
 //!
-//! Handlers are inlined where the optimiser then merges what they keep on the native stack. In other builds every arm of the loop would
-//! take stack of its own.
+//! Handlers are inlined where the optimiser then merges what they keep on the native stack. In other builds every arm
+//! of the loop would take stack of its own.
 //!
-//! The first argument of a handler is a `Frame`, if its op is made of primitives, or else the machine; the operands of the decoded op follow. A
-//! handler returns nothing if it cannot fail, `Result<()>` if it can, and `Result<Flow>` if it directs control.
+//! The first argument of a handler is a `Frame`, if its op is made of primitives, or else the machine; the operands of
+//! the decoded op follow. A handler returns nothing if it cannot fail, `Result<()>` if it can, and `Result<Flow>` if it
+//! directs control.
 
 use std::collections::BTreeSet;
 

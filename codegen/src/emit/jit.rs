@@ -1,9 +1,9 @@
-//! Emits the front end of the JIT: `vm/jit/<family>.rs` holds one builder for each op that compiled code executes, `vm/jit.rs` the
-//! dispatch on decoded ops.
+//! Emits the front end of the JIT: `vm/jit/<family>.rs` holds one builder for each op that compiled code executes,
+//! `vm/jit.rs` the dispatch on decoded ops.
 //!
-//! A builder is the `semantics` of its op, read a second time: each primitive becomes a node of the JIT's graph. Ops with a
-//! primitive that has no machine code, and those that are not made of primitives, are left to the interpreter, which compiled code
-//! enters for just that op.
+//! A builder is the `semantics` of its op, read a second time: each primitive becomes a node of the JIT's graph. Ops
+//! with a primitive that has no machine code, and those that are not made of primitives, are left to the interpreter,
+//! which compiled code enters for just that op.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -85,7 +85,8 @@ fn compiled(op: &Op) -> Option<&Expr> {
     all.then_some(expr)
 }
 
-/// Whether an op is only arithmetic in every function. Register lists are excluded: their contents belong to the function.
+/// Whether an op is only arithmetic in every function. Register lists are excluded: their contents belong to the
+/// function.
 fn is_simple(op: &Op) -> bool {
     let pure = |step: &Step| step.primitive.effect() == Effect::Pure && step.lowering != Lowering::Call;
     let has_list = op.fields.iter().any(|field| field.kind == FieldKind::Regs);
@@ -342,7 +343,8 @@ fn known_bits(primitive: &Primitive) -> Option<TokenStream> {
     }
 }
 
-/// The functions of a primitive that is called, with a convention that compiled code knows, and the arms that find them.
+/// The functions of a primitive that is called, with a convention that compiled code knows, and the arms that find
+/// them.
 fn library(primitive: &Primitive) -> Vec<(TokenStream, TokenStream)> {
     let variant = ident(primitive.variant());
     let functions = [Scalar::F32, Scalar::F64].into_iter().map(|of| {

@@ -1,6 +1,7 @@
 //! Renders binary layouts: `repr(C)` structs whose sizes and offsets are asserted when the runtime is compiled.
 //!
-//! Not an artifact of its own: [`super::elf`], [`super::executable_library`], [`super::executable_plugin`] and [`super::amdgpu`] call it.
+//! Not an artifact of its own: [`super::elf`], [`super::executable_library`], [`super::executable_plugin`] and
+//! [`super::amdgpu`] call it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -95,7 +96,8 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     let repr = if layout.over_aligned { quote!(C, align(#align)) } else { quote!(C) };
     let derives = if layout.readable { quote!(Clone, Copy, Debug, PartialEq, Eq) } else { quote!(Clone, Copy, Debug) };
     let origin = comment(&layout.origin.to_string());
-    // Interfaces of kernels have pointers of 64 bits. Where pointers are shorter there are no kernels in machine code to agree with.
+    // Interfaces of kernels have pointers of 64 bits. Where pointers are shorter there are no kernels in machine code
+    // to agree with.
     let has_pointers = layout.fields.iter().any(|field| !matches!(field.ty, LayoutType::Int(_)));
     let asserted = (has_pointers && matches!(scope, Scope::File)).then(|| quote!(#[cfg(target_pointer_width = "64")]));
     quote! {

@@ -1,5 +1,5 @@
-//! Emits the options of `local-task` devices: the struct that holds them, their parser, the list from which commands derive flags, and the
-//! table of `docs/devices.md`.
+//! Emits the options of `local-task` devices: the struct that holds them, their parser, the list from which commands
+//! derive flags, and the table of `docs/devices.md`.
 
 use std::fmt::Write;
 

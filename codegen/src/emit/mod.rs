@@ -1,7 +1,8 @@
 //! The emitters: one module for each artifact, and the list of all of them, which `build` and the snapshots run.
 //!
-//! Emitters build token streams, which [`mod@file`] formats. Generated Rust names the items of the crate that includes it without a path:
-//! `generated.rs` of that crate imports them, in the module of the `include!`. So a module of the runtime can be renamed without a change here.
+//! Emitters build token streams, which [`mod@file`] formats. Generated Rust names the items of the crate that includes
+//! it without a path: `generated.rs` of that crate imports them, in the module of the `include!`. So a module of the
+//! runtime can be renamed without a change here.
 
 use crate::load::Spec;
 use file::GeneratedFile;

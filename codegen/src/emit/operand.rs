@@ -13,7 +13,8 @@ pub(crate) struct Operand {
     pub ty: TokenStream,
 }
 
-/// The fields of the decoded op. The fields of a call are longer than an op; they are in a call site, and the op has its index.
+/// The fields of the decoded op. The fields of a call are longer than an op; they are in a call site, and the op has
+/// its index.
 pub(crate) fn operands(op: &Op) -> Vec<Operand> {
     if is_call(op) {
         return vec![Operand { name: format_ident!("call"), ty: quote!(CallId) }];
@@ -120,7 +121,8 @@ pub(crate) fn rust_type(field: &Field) -> TokenStream {
     }
 }
 
-/// The name of the methods that take a field as it is decoded: that of `Reader` reads it, that of `Printer` writes its text.
+/// The name of the methods that take a field as it is decoded: that of `Reader` reads it, that of `Printer` writes its
+/// text.
 pub(crate) fn accessor(field: &Field) -> Ident {
     let name = match field.kind {
         FieldKind::Reg | FieldKind::Result if is_ref(field) => "ref_reg",
@@ -158,8 +160,8 @@ pub(crate) fn call_form(control: ControlOp) -> Option<(bool, bool)> {
     }
 }
 
-/// Whether `value` is one of `ops`: one op per line, so that a new op changes one line. `matches!` would be formatted to as few lines as possible.
-/// The function around it has [`one_of_lint`].
+/// Whether `value` is one of `ops`: one op per line, so that a new op changes one line. `matches!` would be formatted
+/// to as few lines as possible. The function around it has [`one_of_lint`].
 pub(crate) fn one_of<'o>(value: &TokenStream, ops: impl Iterator<Item = &'o Op>) -> TokenStream {
     let ops = ops.map(variant);
     quote!(match #value { #(Op::#ops { .. } => true,)* _ => false })
@@ -170,7 +172,8 @@ pub(crate) fn one_of_lint() -> TokenStream {
     quote!(#[expect(clippy::match_like_matches_macro, reason = "one op a line keeps changes of this text small")])
 }
 
-/// `#[path = "decode/integer.rs"] mod integer;` for each family: generated files name each other, so a new family needs no edit.
+/// `#[path = "decode/integer.rs"] mod integer;` for each family: generated files name each other, so a new family needs
+/// no edit.
 pub(crate) fn family_modules(artifact: &str, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let modules = families.iter().map(|(family, _)| {
         let path = format!("{artifact}/{family}.rs");

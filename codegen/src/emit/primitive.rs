@@ -1,5 +1,5 @@
-//! Emits `vm/primitive.rs`: the primitives that compiled code executes, and traits with one method for the machine code of each. So
-//! a primitive without machine code does not compile, and all passes share one list of primitives.
+//! Emits `vm/primitive.rs`: the primitives that compiled code executes, and traits with one method for the machine code
+//! of each. So a primitive without machine code does not compile, and all passes share one list of primitives.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -162,7 +162,8 @@ fn lanes_method(primitive: &Primitive) -> Method {
     Method { declaration: quote!(#[doc = #doc] #declaration), arm }
 }
 
-/// The methods of a generated trait, one for each primitive, with the match arms that call them, by the form of the primitive.
+/// The methods of a generated trait, one for each primitive, with the match arms that call them, by the form of the
+/// primitive.
 struct Methods(Vec<(Form, Method)>);
 
 impl Methods {

@@ -1,5 +1,5 @@
-//! Emits the examples of primitives as tests of the interpreter's functions: `vm/tests/primitives.rs` holds one test for each primitive that
-//! has some.
+//! Emits the examples of primitives as tests of the interpreter's functions: `vm/tests/primitives.rs` holds one test
+//! for each primitive that has some.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,7 +1,8 @@
-//! Emits readers of the tables of `spec/schema`: for each file one module with typed accessors over the `flatbuffers` crate, verifiers
-//! for untrusted bytes, and the little-endian headers and constants around FlatBuffers.
+//! Emits readers of the tables of `spec/schema`: for each file one module with typed accessors over the `flatbuffers`
+//! crate, verifiers for untrusted bytes, and the little-endian headers and constants around FlatBuffers.
 //!
-//! An accessor is safe because a table can only be made by `root`, which verifies, or by an `unsafe` function whose caller did.
+//! An accessor is safe because a table can only be made by `root`, which verifies, or by an `unsafe` function whose
+//! caller did.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

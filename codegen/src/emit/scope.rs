@@ -1,4 +1,5 @@
-//! Name resolution in layouts: the declaration of the type that a name refers to, and the size of its values. Called by `layouts` and `words`.
+//! Name resolution in layouts: the declaration of the type that a name refers to, and the size of its values. Called by
+//! `layouts` and `words`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -40,8 +41,9 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The calling conventions of functions, each with the `cfg` of the targets that it is for. Kernels for x86-64 follow the System V
-    /// convention on every system; on other machines, as in all libraries, it is that of the platform's C compiler.
+    /// The calling conventions of functions, each with the `cfg` of the targets that it is for. Kernels for x86-64
+    /// follow the System V convention on every system; on other machines, as in all libraries, it is that of the
+    /// platform's C compiler.
     pub(crate) fn conventions(self) -> &'static [(Option<&'static str>, &'static str)] {
         match self {
             Scope::File => {

@@ -1,5 +1,5 @@
-//! The section of `docs/support.md` about ops, generated from the specs alone. `cargo xtask op` writes it for a new op; a test of the command
-//! `vireo` compares the whole page with the build.
+//! The section of `docs/support.md` about ops, generated from the specs alone. `cargo xtask op` writes it for a new op;
+//! a test of the command `vireo` compares the whole page with the build.
 
 use std::fmt::Write;
 

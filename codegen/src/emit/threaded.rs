@@ -1,5 +1,6 @@
-//! Emits what the threaded dispatcher needs to run the handlers of `interp`: `vm/interp/threaded/<family>.rs` names the body of each
-//! op that is made of primitives, or is executed by a helper, by a type; `vm/interp/threaded.rs` picks it for a decoded op.
+//! Emits what the threaded dispatcher needs to run the handlers of `interp`: `vm/interp/threaded/<family>.rs` names the
+//! body of each op that is made of primitives, or is executed by a helper, by a type; `vm/interp/threaded.rs` picks it
+//! for a decoded op.
 //!
 //! All that is unsafe about the dispatcher is written once, by hand, over these types.
 
@@ -172,12 +173,14 @@ fn step_list<'a>(steps: impl DoubleEndedIterator<Item = NumberedStep<'a>>) -> To
     steps.rev().reduce(|rest, first| quote!((#first, #rest))).unwrap_or_default()
 }
 
-/// Patterns of the instructions of a sequence: what the first one carries is bound to `carried`, and the kind of a branch to `branch`.
+/// Patterns of the instructions of a sequence: what the first one carries is bound to `carried`, and the kind of a
+/// branch to `branch`.
 fn patterns(steps: &[NumberedStep<'_>]) -> TokenStream {
     patterns_with(steps, Some(quote!(carried)), quote!(branch))
 }
 
-/// Patterns of the instructions of a sequence, with this one for what the first one carries, and this one for the kind of a branch.
+/// Patterns of the instructions of a sequence, with this one for what the first one carries, and this one for the kind
+/// of a branch.
 fn patterns_with(steps: &[NumberedStep<'_>], mut first: Option<TokenStream>, branch: TokenStream) -> TokenStream {
     let patterns = steps.iter().map(|(op, carried)| {
         let (variant, carried) = (variant(op), Literal::usize_unsuffixed(*carried));
@@ -188,7 +191,8 @@ fn patterns_with(steps: &[NumberedStep<'_>], mut first: Option<TokenStream>, bra
     quote!(#(#patterns),*)
 }
 
-/// The arm of a sequence in `sequence`: the handlers by the carried operand of its first op, and by the kind of branch at its end.
+/// The arm of a sequence in `sequence`: the handlers by the carried operand of its first op, and by the kind of branch
+/// at its end.
 fn sequence_arm(isa: &Isa, sequence: &Sequence) -> TokenStream {
     let steps = numbered(isa, sequence);
     let (Some((first, _)), Some((last, last_carried))) = (steps.first(), steps.last()) else { return quote!() };
@@ -225,7 +229,8 @@ fn starting_with<'a>(
     steps.iter().enumerate().map(move |(index, (op, other))| (*op, if index == 0 { carried } else { *other }))
 }
 
-/// The arm of a loop in `sequence_loop`. What the first op of the head has carried is what the sequence says, since the latch is before it.
+/// The arm of a loop in `sequence_loop`. What the first op of the head has carried is what the sequence says, since the
+/// latch is before it.
 fn loop_arm(isa: &Isa, sequence: &Sequence) -> Option<TokenStream> {
     let steps = numbered(isa, sequence);
     let (latch, head) = steps.split_at_checked(sequence.head?)?;
@@ -305,8 +310,8 @@ fn body(isa: &Isa, op: &Op) -> TokenStream {
     }
 }
 
-/// The requirement of a repeated sequence on an op that writes a value: its register, and whether that is the register of the first
-/// operand, if it can be.
+/// The requirement of a repeated sequence on an op that writes a value: its register, and whether that is the register
+/// of the first operand, if it can be.
 fn written(op: &Op) -> Option<TokenStream> {
     let position = |field: &Field| {
         let index = op.fields.iter().position(|other| other.name == field.name);

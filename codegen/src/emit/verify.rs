@@ -1,5 +1,5 @@
-//! Emits the checks of each decoded op as a walk over its operands: `vm/verify.rs` holds the dispatch, `vm/verify/<family>.rs` one
-//! function for each op. The verifier and the analyses of the runtime are the visitors.
+//! Emits the checks of each decoded op as a walk over its operands: `vm/verify.rs` holds the dispatch,
+//! `vm/verify/<family>.rs` one function for each op. The verifier and the analyses of the runtime are the visitors.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,4 +1,5 @@
-//! An entry as text, and the places in it: the lines of keys and of items of lists, and lines with the wrong indentation.
+//! An entry as text, and the places in it: the lines of keys and of items of lists, and lines with the wrong
+//! indentation.
 
 use std::ops::Range;
 
@@ -52,8 +53,8 @@ impl Entry {
         }
     }
 
-    /// The place of the byte `offset` of the text under the key `name`: white space between the two forms of the text may differ, since
-    /// YAML folds it.
+    /// The place of the byte `offset` of the text under the key `name`: white space between the two forms of the text
+    /// may differ, since YAML folds it.
     pub(crate) fn place_in(&self, name: &str, text: &str, offset: usize) -> (Origin, usize) {
         let key = self.origin_of(name);
         let first = key.line - self.origin.line;
@@ -86,7 +87,8 @@ impl Entry {
         (key, 1)
     }
 
-    /// The place in item `index` of the list under the key `name` of the first name in quotes of a message that is there.
+    /// The place in item `index` of the list under the key `name` of the first name in quotes of a message that is
+    /// there.
     pub(crate) fn place_in_item(&self, name: &str, index: usize, message: &str) -> Option<(Origin, usize)> {
         let (_, lines) = self.keys().into_iter().find(|(key, _)| *key == name)?;
         let item = self.items(lines).into_iter().nth(index)?;
@@ -156,7 +158,8 @@ impl Entry {
         keys
     }
 
-    /// The items of a list that is written one item a line or more, each with its lines; none if the value is no such list.
+    /// The items of a list that is written one item a line or more, each with its lines; none if the value is no such
+    /// list.
     pub(super) fn items(&self, key: Range<usize>) -> Vec<Range<usize>> {
         let mut items: Vec<Range<usize>> = Vec::new();
         let mut indent = None;

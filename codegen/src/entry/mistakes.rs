@@ -1,5 +1,6 @@
-//! Diagnosis of an entry that cannot be deserialised: finds all of its mistakes. Called by `Entry::parse`. serde stops at the first error, and a line
-//! with wrong indentation causes an error elsewhere, so the keys of the entry are examined one by one.
+//! Diagnosis of an entry that cannot be deserialised: finds all of its mistakes. Called by `Entry::parse`. serde stops
+//! at the first error, and a line with wrong indentation causes an error elsewhere, so the keys of the entry are
+//! examined one by one.
 
 use std::ops::Range;
 
@@ -32,7 +33,8 @@ pub(super) fn record<T: DeserializeOwned>(entry: &Entry, error: &serde_yaml::Err
         if entry.misplaced(known).is_some_and(|(origin, _)| lines.contains(&(origin.line - entry.origin.line))) {
             continue;
         }
-        // The key alone, at its place, and each item of its list alone: all but one error is then that others are missing.
+        // The key alone, at its place, and each item of its list alone: all but one error is then that others are
+        // missing.
         let mut parts = entry.items(lines.clone());
         if parts.is_empty() {
             parts.push(lines.clone());

@@ -1,8 +1,8 @@
 //! Splits a spec file into its entries and deserialises each with its place.
 //!
-//! YAML parsers for serde lose the line of a value once it is deserialised. Spec files are therefore lists whose entries
-//! start with `- ` in column 0: each entry is cut out as text and deserialised on its own. `lines` finds the lines of its keys in that text,
-//! `mistakes` what is wrong with an entry that cannot be deserialised.
+//! YAML parsers for serde lose the line of a value once it is deserialised. Spec files are therefore lists whose
+//! entries start with `- ` in column 0: each entry is cut out as text and deserialised on its own. `lines` finds the
+//! lines of its keys in that text, `mistakes` what is wrong with an entry that cannot be deserialised.
 
 use serde::de::DeserializeOwned;
 
@@ -42,7 +42,8 @@ impl Entry {
         serde_yaml::from_str(&self.text)
     }
 
-    /// Deserialises the entry without the keys that are wrong, and records those, so that the others can be checked too.
+    /// Deserialises the entry without the keys that are wrong, and records those, so that the others can be checked
+    /// too.
     pub fn parse_good_keys<T: DeserializeOwned>(&self, diagnostics: &mut Diagnostics) -> Option<(T, LeftOut)> {
         let before = diagnostics.len();
         if let Some(value) = self.parse(diagnostics) {

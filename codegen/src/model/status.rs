@@ -1,5 +1,5 @@
-//! The model of `spec/abi/status.yaml`: the codes that errors have. Examples of ops name them, and drivers in other languages use their
-//! numbers.
+//! The model of `spec/abi/status.yaml`: the codes that errors have. Examples of ops name them, and drivers in other
+//! languages use their numbers.
 
 use serde::Deserialize;
 

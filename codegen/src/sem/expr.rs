@@ -1,4 +1,5 @@
-//! Typed expressions: the tree that `infer` makes of a `semantics` text and emitters walk, and the properties that follow from it.
+//! Typed expressions: the tree that `infer` makes of a `semantics` text and emitters walk, and the properties that
+//! follow from it.
 
 use super::primitive::{Effect, Lowering, Primitive};
 use super::types::{Scalar, Ty};

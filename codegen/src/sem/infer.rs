@@ -22,8 +22,8 @@ pub struct Refusal {
     pub missing: Option<String>,
 }
 
-/// Parses `text`, which calls primitives of `vocabulary`, types it with `fields` (name and type of each readable field) and converts it to
-/// `result`.
+/// Parses `text`, which calls primitives of `vocabulary`, types it with `fields` (name and type of each readable field)
+/// and converts it to `result`.
 ///
 /// # Errors
 /// All that is wrong, or the first thing that is no syntax.
@@ -167,7 +167,8 @@ impl Typer<'_> {
         None
     }
 
-    /// `expr` as a value of `wanted`: a condition is any `i32`, a truth value is 0 or 1, a buffer or list is a reference.
+    /// `expr` as a value of `wanted`: a condition is any `i32`, a truth value is 0 or 1, a buffer or list is a
+    /// reference.
     fn convert(&self, expr: Expr, wanted: Ty, at: usize, what: &str) -> Option<Expr> {
         match (expr.ty, wanted, self.vocabulary.truth()) {
             (have, wanted, _) if have == wanted => Some(expr),

@@ -1,8 +1,8 @@
 //! The meaning of a VM op: `semantics` parsed by `syntax`, typed against the fields of the op's encoding.
 //!
-//! Only method calls of the vocabulary are accepted. Operators, `if`, `as`, closures and blocks are refused, because they would
-//! hide a choice (wrap or trap, which rounding) that a primitive states in its name. Properties of an op are read off its typed
-//! expression and not declared.
+//! Only method calls of the vocabulary are accepted. Operators, `if`, `as`, closures and blocks are refused, because
+//! they would hide a choice (wrap or trap, which rounding) that a primitive states in its name. Properties of an op are
+//! read off its typed expression and not declared.
 
 mod expr;
 mod infer;

@@ -1,7 +1,8 @@
-//! Primitives of `semantics`: signature, effects, and how compiled code executes one. The primitives themselves are entries of
-//! `spec/vm/primitives`, which `vocabulary` reads.
+//! Primitives of `semantics`: signature, effects, and how compiled code executes one. The primitives themselves are
+//! entries of `spec/vm/primitives`, which `vocabulary` reads.
 //!
-//! The doc of a primitive states its result; the interpreter's version is the definition that all tiers are compared with.
+//! The doc of a primitive states its result; the interpreter's version is the definition that all tiers are compared
+//! with.
 
 use std::fmt;
 use std::sync::Arc;
@@ -262,7 +263,8 @@ impl Primitive {
         self.0.lanes
     }
 
-    /// How compiled code executes it in several lanes where operands or results, or the elements that it accesses, have 64 bits, if it can.
+    /// How compiled code executes it in several lanes where operands or results, or the elements that it accesses, have
+    /// 64 bits, if it can.
     pub fn wide_lanes(&self) -> Option<Lanes> {
         self.0.wide_lanes
     }

@@ -1,5 +1,5 @@
-//! Examples of primitives: operands and what comes of them, such as `7, 2 -> 3`. The emitter of tests calls the interpreter's function with
-//! them, and the page of primitives shows them.
+//! Examples of primitives: operands and what comes of them, such as `7, 2 -> 3`. The emitter of tests calls the
+//! interpreter's function with them, and the page of primitives shows them.
 
 use std::fmt;
 
@@ -32,8 +32,8 @@ pub enum Value {
 }
 
 impl PrimitiveExample {
-    /// Reads `text` for a primitive with these operands and this result. `N` is `i32` and `F` is `f32`, unless the text begins with the
-    /// type: `i64: 1, 2 -> 3`.
+    /// Reads `text` for a primitive with these operands and this result. `N` is `i32` and `F` is `f32`, unless the text
+    /// begins with the type: `i64: 1, 2 -> 3`.
     pub(super) fn parse(text: &str, params: &[Sig], result: Sig) -> Result<PrimitiveExample, String> {
         let (of, values) = match text.split_once(':') {
             Some((name, values)) => {

@@ -1,5 +1,5 @@
-//! The syntax of `semantics`: names, numbers and method calls, each with its place. `infer` types the expressions of VM ops, and the
-//! model of GPU instructions those of lanes.
+//! The syntax of `semantics`: names, numbers and method calls, each with its place. `infer` types the expressions of VM
+//! ops, and the model of GPU instructions those of lanes.
 //!
 //! The text looks like Rust and is a small part of it. What Rust has besides is refused by name.
 

@@ -106,8 +106,8 @@ impl fmt::Display for Ty {
     }
 }
 
-/// A parameter or result type of a signature; `N`, `F` and `T` stand for one type per use of the primitive. Its `Display` is how specs
-/// write it.
+/// A parameter or result type of a signature; `N`, `F` and `T` stand for one type per use of the primitive. Its
+/// `Display` is how specs write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sig {
     /// This very type.

@@ -1,5 +1,5 @@
-//! The closed vocabulary of `semantics`, read from `spec/vm/primitives`. A primitive that an emitter cannot handle is refused
-//! here, so the generated code covers every primitive.
+//! The closed vocabulary of `semantics`, read from `spec/vm/primitives`. A primitive that an emitter cannot handle is
+//! refused here, so the generated code covers every primitive.
 
 use std::sync::Arc;
 
@@ -79,7 +79,8 @@ impl Vocabulary {
         self.0.is_empty()
     }
 
-    /// The primitives with the name `name` in `semantics`: none, one, or the direct and the indirect form of a global access.
+    /// The primitives with the name `name` in `semantics`: none, one, or the direct and the indirect form of a global
+    /// access.
     pub fn written(&self, name: &str) -> Vec<&Primitive> {
         self.iter().filter(|primitive| primitive.written() == name).collect()
     }

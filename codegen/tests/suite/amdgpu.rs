@@ -1,5 +1,5 @@
-//! The model of `spec/amdgpu` and what is generated from it: accepted mini-specs, rejected ones with their exact messages, and the
-//! comparison with C headers where a C compiler and the headers are installed.
+//! The model of `spec/amdgpu` and what is generated from it: accepted mini-specs, rejected ones with their exact
+//! messages, and the comparison with C headers where a C compiler and the headers are installed.
 
 use std::path::Path;
 use std::process::Command;

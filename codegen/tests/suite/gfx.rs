@@ -1,4 +1,5 @@
-//! The model of `spec/gfx11` and what is generated from it: an accepted mini-spec, and each rule with an entry that breaks it and the exact message.
+//! The model of `spec/gfx11` and what is generated from it: an accepted mini-spec, and each rule with an entry that
+//! breaks it and the exact message.
 
 use vireo_codegen::{generate, load};
 

@@ -1,5 +1,5 @@
-//! The model of `spec/hal` and what is generated from it: accepted mini-specs with their exact output, rejected ones with their exact
-//! messages.
+//! The model of `spec/hal` and what is generated from it: accepted mini-specs with their exact output, rejected ones
+//! with their exact messages.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

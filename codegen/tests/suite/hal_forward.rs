@@ -227,8 +227,9 @@ fn squeezed(block: &syn::Block) -> String {
     text.split_whitespace().collect::<String>().replace(",)", ")")
 }
 
-/// Methods with a default are no compile error where they are missing, so the generated text itself is looked at: each method of each
-/// trait calls the wrapper, and what wrappers do not override calls the inner object, with the arguments in their order.
+/// Methods with a default are no compile error where they are missing, so the generated text itself is looked at: each
+/// method of each trait calls the wrapper, and what wrappers do not override calls the inner object, with the arguments
+/// in their order.
 #[test]
 fn every_method_of_the_real_spec_reaches_the_inner_object() {
     let of = |path: &str| syn::parse_file(&generated(vireo_spec::FILES, path)).expect("generated text is Rust").items;

@@ -12,7 +12,8 @@ fn generate_from(files: &[(&str, &str)]) -> Vec<GeneratedFile> {
     generate(&load(files).unwrap_or_else(|diagnostics| panic!("{diagnostics}")))
 }
 
-/// The files that are generated from the specs as they are. To generate everything takes long enough for the tests to share it.
+/// The files that are generated from the specs as they are. To generate everything takes long enough for the tests to
+/// share it.
 static GENERATED: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| generate_from(vireo_spec::FILES));
 
 /// Compares file by file, so that a failure names the file instead of printing all of them.
@@ -36,7 +37,8 @@ fn the_order_of_files_does_not_matter() {
     same(&GENERATED, &generate_from(&reversed));
 }
 
-/// The crate that includes a file imports what it names, so that its modules can be renamed without a change of an emitter.
+/// The crate that includes a file imports what it names, so that its modules can be renamed without a change of an
+/// emitter.
 #[test]
 fn generated_rust_has_no_path_of_the_crate_that_includes_it() {
     let rust = GENERATED.iter().filter(|file| file.path.ends_with(".rs"));

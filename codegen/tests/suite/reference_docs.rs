@@ -1,4 +1,5 @@
-//! The manual of the real specs and a guide: deterministic, complete, well-formed, readable, and without a link that leads nowhere.
+//! The manual of the real specs and a guide: deterministic, complete, well-formed, readable, and without a link that
+//! leads nowhere.
 
 use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, Document, dead_links, reference};
 use vireo_codegen::{GeneratedFile, Spec, load};
@@ -128,8 +129,8 @@ fn every_entry_is_described() {
     }
 }
 
-/// The page of all names and the search know ops, primitives, objects, methods, exports, numbers and their values, packets and their fields,
-/// formats, status codes, conventions, words and flags.
+/// The page of all names and the search know ops, primitives, objects, methods, exports, numbers and their values,
+/// packets and their fields, formats, status codes, conventions, words and flags.
 #[test]
 fn every_name_is_listed_and_can_be_searched() {
     let (spec, files) = (spec(), manual());

@@ -1,5 +1,6 @@
-//! Mini-specs, accepted and rejected: each file below `tests/specs/` is loaded after `tests/specs/isa.yaml`, and what comes of it is
-//! compared with the snapshot beside it. A new file needs no line here; `INSTA_UPDATE=always cargo test -p vireo-codegen` accepts.
+//! Mini-specs, accepted and rejected: each file below `tests/specs/` is loaded after `tests/specs/isa.yaml`, and what
+//! comes of it is compared with the snapshot beside it. A new file needs no line here;
+//! `INSTA_UPDATE=always cargo test -p vireo-codegen` accepts.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

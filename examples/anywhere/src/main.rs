@@ -1,5 +1,6 @@
-//! A program that runs one function of a compiled model on `local-sync`, with the interpreter alone, and prints its results as
-//! `iree-run-module` does. `cargo xtask cross` builds it for other machines, for a static executable and for WebAssembly.
+//! A program that runs one function of a compiled model on `local-sync`, with the interpreter alone, and prints its
+//! results as `iree-run-module` does. `cargo xtask cross` builds it for other machines, for a static executable and for
+//! WebAssembly.
 //!
 //! ```text
 //! vireo-anywhere fixtures/models/vmvx_mlp.vmfb mlp 8x64xf32=0.25

@@ -25,8 +25,8 @@ const NAMES: [&str; 7] = ["alloca", "dealloca", "transfer", "dispatch", "execute
 
 /// A wrapper of a device that counts the operations it forwards; [`Forward`] makes it a device.
 ///
-/// Only the device is wrapped. Its buffers, timelines, executables and command buffers are those of the inner device, so it
-/// recognises them when they come back.
+/// Only the device is wrapped. Its buffers, timelines, executables and command buffers are those of the inner device,
+/// so it recognises them when they come back.
 #[derive(Debug)]
 pub struct CountingDevice {
     inner: Arc<dyn Device>,
@@ -74,8 +74,8 @@ impl ForwardDevice for CountingDevice {
         "counting"
     }
 
-    /// Answers queries of counters. Those of programs go to the inner device: whether it is the `local*` that they were compiled for, which
-    /// formats of executables it supports, and which features the processor has.
+    /// Answers queries of counters. Those of programs go to the inner device: whether it is the `local*` that they were
+    /// compiled for, which formats of executables it supports, and which features the processor has.
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
         if category != COUNTERS {
             return self.inner.query_i64(category, key);

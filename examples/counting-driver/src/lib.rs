@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! cargo build -p vireo-counting-driver
-//! vireo run --driver_plugin=target/debug/libvireo_counting_driver.so --device='counting://?log=1' --module=... --input=...
+//! vireo run --driver_plugin=target/debug/libvireo_counting_driver.so --device='counting://?log=1' \
+//!   --module=... --input=...
 //! ```
 //!
-//! It uses only public items: the traits of [`vireo::hal`], and [`vireo::export_driver!`], which makes a library a driver library.
-//! `examples/README.md` explains it.
+//! It uses only public items: the traits of [`vireo::hal`], and [`vireo::export_driver!`], which makes a library a
+//! driver library. `examples/README.md` explains it.
 
 mod device;
 

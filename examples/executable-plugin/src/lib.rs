@@ -1,7 +1,8 @@
 //! An executable plugin: a library with a function that kernels import.
 //!
-//! `vireo run --executable_plugin=FILE` loads it, and so do the tools of the reference runtime, whose interface it implements: see
-//! `spec/hal/executable_plugin.yaml`. It uses nothing of Vireo but the structs. `fixtures/plugin/program.mlir` is a program that needs it.
+//! `vireo run --executable_plugin=FILE` loads it, and so do the tools of the reference runtime, whose interface it
+//! implements: see `spec/hal/executable_plugin.yaml`. It uses nothing of Vireo but the structs.
+//! `fixtures/plugin/program.mlir` is a program that needs it.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -24,8 +25,8 @@ struct Instance {
     calls: AtomicU64,
 }
 
-/// The parameters that a kernel passes to [`scale`]: the results of the function, of which there are none, its arguments, then the fields
-/// that its declaration lists in `hal.import.fields`.
+/// The parameters that a kernel passes to [`scale`]: the results of the function, of which there are none, its
+/// arguments, then the fields that its declaration lists in `hal.import.fields`.
 #[repr(C)]
 struct ScaleParams {
     source: *const f32,
@@ -45,7 +46,8 @@ kernel_functions! {
     /// # Safety
     /// The parameters are those of the declaration in the program; the context is the one that `resolve` set.
     unsafe fn scale(params: *mut c_void, context: *mut c_void, _reserved: *mut c_void) -> i32 {
-        // SAFETY: the parameters are those of the declaration in the program; the context is the one that `resolve` set.
+        // SAFETY: the parameters are those of the declaration in the program; the context is the one that `resolve`
+        // set.
         let (params, instance) = unsafe { (&*params.cast::<ScaleParams>(), &*context.cast::<Instance>()) };
         instance.calls.fetch_add(1, Ordering::Relaxed);
         for index in params.first..params.first + params.count {
@@ -110,12 +112,13 @@ kernel_functions! {
         params: *const PluginResolveParams,
         out_resolution: *mut u32,
     ) -> u64 {
-        // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for the result.
+        // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for the
+        // result.
         let params = unsafe { &*params };
         let (mut status, mut resolution) = (0, PluginResolution::empty());
         for index in 0..params.count as usize {
-            // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for the result; names end
-            // with zeros.
+            // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for
+            // the result; names end with zeros.
             let (name, function, context) = unsafe {
                 let name = CStr::from_ptr((*params.symbol_names.add(index)).cast()).to_bytes();
                 (name, &mut *params.functions.add(index), &mut *params.contexts.add(index))
@@ -133,7 +136,8 @@ kernel_functions! {
                 status = StatusCode::NotFound as u64;
             }
         }
-        // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for the result.
+        // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for the
+        // result.
         unsafe { *out_resolution = resolution.bits() };
         status
     }

@@ -1,4 +1,5 @@
-//! A program that runs one function of a bytecode module with the virtual machine alone: no devices, no compiler, no archives.
+//! A program that runs one function of a bytecode module with the virtual machine alone: no devices, no compiler, no
+//! archives.
 //!
 //! ```text
 //! vireo-one-function fixtures/bench/vm.vmfb fib 20

@@ -1,7 +1,7 @@
 //! A host that runs Vireo as a WebAssembly module in Wasmtime: the build of `examples/anywhere` for `wasm32-wasip1`.
 //!
-//! The module is a sandbox around the whole runtime. It sees one folder of the host, read-only, as `/`, has a clock, and gets no more
-//! memory than [`MAX_MEMORY`]; what it prints is collected.
+//! The module is a sandbox around the whole runtime. It sees one folder of the host, read-only, as `/`, has a clock,
+//! and gets no more memory than [`MAX_MEMORY`]; what it prints is collected.
 
 use std::path::Path;
 
@@ -52,8 +52,8 @@ impl Program {
     /// Runs the program with these arguments. It sees `folder` as `/`.
     ///
     /// # Errors
-    /// The folder cannot be opened, the program imports what WASI does not have, or it traps. A program that ends with an exit code is no
-    /// error.
+    /// The folder cannot be opened, the program imports what WASI does not have, or it traps. A program that ends with
+    /// an exit code is no error.
     pub fn run(&self, folder: &Path, arguments: &[String]) -> Result<Outcome> {
         let (stdout, stderr) = (MemoryOutputPipe::new(MAX_OUTPUT), MemoryOutputPipe::new(MAX_OUTPUT));
         let mut builder = WasiCtxBuilder::new();

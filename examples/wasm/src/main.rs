@@ -1,4 +1,5 @@
-//! `vireo-wasm-host PROGRAM.wasm FOLDER ARGUMENT...`: runs a program in Wasmtime, as `examples/anywhere/run.mjs` does in Node.
+//! `vireo-wasm-host PROGRAM.wasm FOLDER ARGUMENT...`: runs a program in Wasmtime, as `examples/anywhere/run.mjs` does
+//! in Node.
 
 use std::io::Write;
 use std::path::Path;

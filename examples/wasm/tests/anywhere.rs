@@ -1,6 +1,7 @@
 //! A compiled model in WebAssembly answers as the reference runtime did, and sees nothing of the host but its folder.
 //!
-//! `cargo build --target wasm32-wasip1 --package vireo-anywhere` builds the program; `VIREO_ANYWHERE` names a file elsewhere.
+//! `cargo build --target wasm32-wasip1 --package vireo-anywhere` builds the program; `VIREO_ANYWHERE` names a file
+//! elsewhere.
 
 use std::path::{Path, PathBuf};
 

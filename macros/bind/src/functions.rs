@@ -1,4 +1,5 @@
-//! The functions of a model ([`Function`]), with names that Rust takes and with the types of their arguments and results.
+//! The functions of a model ([`Function`]), with names that Rust takes and with the types of their arguments and
+//! results.
 
 use std::collections::HashMap;
 
@@ -32,7 +33,8 @@ pub struct Value {
     pub declared: String,
 }
 
-/// The functions of a model that have a declaration. Those that compilers add have a `$` in their name or are reserved, and have none.
+/// The functions of a model that have a declaration. Those that compilers add have a `$` in their name or are reserved,
+/// and have none.
 pub fn of(archive: &Archive) -> Result<Vec<Function>, String> {
     let mut functions = Vec::new();
     let mut identifiers: HashMap<String, String> = HashMap::new();

@@ -1,5 +1,6 @@
-//! `bind!("model.vmfb")`: a type with a method for each function that a compiled model exports, whose arguments and results have the types
-//! of the model's source. What does not fit is an error of the Rust compiler. `vireo::bind` documents what it makes.
+//! `bind!("model.vmfb")`: a type with a method for each function that a compiled model exports, whose arguments and
+//! results have the types of the model's source. What does not fit is an error of the Rust compiler. `vireo::bind`
+//! documents what it makes.
 //!
 //! It stands on `vireo-module`, which reads the file, and knows the crate `vireo` by the paths that it writes.
 

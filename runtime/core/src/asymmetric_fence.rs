@@ -1,9 +1,10 @@
-//! Asymmetric fences: a thread that often passes one side pays nothing for it ([`light`]), and the thread that seldom needs the other side
-//! pays for both ([`heavy`]). Locks that mostly one thread takes use them.
+//! Asymmetric fences: a thread that often passes one side pays nothing for it ([`light`]), and the thread that seldom
+//! needs the other side pays for both ([`heavy`]). Locks that mostly one thread takes use them.
 //!
-//! Of two threads, one stores `a`, passes `light` and loads `b`; the other stores `b`, passes `heavy` and loads `a`. Then at least one of
-//! them loads what the other has stored, as if both had passed a sequentially consistent fence. The system makes it so: `heavy` lets each
-//! running thread of the process pass a full barrier (`membarrier` of Linux, since 4.14).
+//! Of two threads, one stores `a`, passes `light` and loads `b`; the other stores `b`, passes `heavy` and loads `a`.
+//! Then at least one of them loads what the other has stored, as if both had passed a sequentially consistent fence.
+//! The system makes it so: `heavy` lets each running thread of the process pass a full barrier (`membarrier` of Linux,
+//! since 4.14).
 
 use std::sync::atomic::{Ordering, compiler_fence};
 use std::sync::{Once, OnceLock};
@@ -19,8 +20,8 @@ pub fn light() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Whether the system is known to have what `heavy` needs. If it was not asked yet, a background job does that: the answer takes some
-/// milliseconds where other threads run.
+/// Whether the system is known to have what `heavy` needs. If it was not asked yet, a background job does that: the
+/// answer takes some milliseconds where other threads run.
 pub fn is_ready() -> bool {
     static ASK: Once = Once::new();
     if let Some(is_supported) = IS_SUPPORTED.get() {
@@ -58,8 +59,8 @@ fn ask() -> bool {
 /// Lets each thread of the process pass a full barrier before it returns.
 ///
 /// # Panics
-/// If the system does not support it, or has withdrawn it since it was asked: a filter of system calls, for instance, which was installed
-/// later.
+/// If the system does not support it, or has withdrawn it since it was asked: a filter of system calls, for instance,
+/// which was installed later.
 #[cold]
 pub fn heavy() {
     #[cfg(target_os = "linux")]

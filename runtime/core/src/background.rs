@@ -1,9 +1,9 @@
-//! Background jobs: work that one thread of the process does, at a low priority, while the threads that submit it go on. The JIT compiles
-//! functions in it, and asymmetric fences ask the system whether it supports them.
+//! Background jobs: work that one thread of the process does, at a low priority, while the threads that submit it go
+//! on. The JIT compiles functions in it, and asymmetric fences ask the system whether it supports them.
 //!
-//! The thread is started by a job that finds none, and ends when there has been none for a while. Jobs keep nothing alive and hold no lock
-//! of others, so no thread has to wait for them. A fork waits for the job that runs, so that the child finds no lock that a thread holds
-//! which it does not have; what is queued is done in both processes.
+//! The thread is started by a job that finds none, and ends when there has been none for a while. Jobs keep nothing
+//! alive and hold no lock of others, so no thread has to wait for them. A fork waits for the job that runs, so that the
+//! child finds no lock that a thread holds which it does not have; what is queued is done in both processes.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,7 +66,8 @@ fn lock() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether jobs are worthwhile: there are threads, and more than one processor. Otherwise the caller does the work itself.
+/// Whether jobs are worthwhile: there are threads, and more than one processor. Otherwise the caller does the work
+/// itself.
 pub fn is_available() -> bool {
     static HAS_PROCESSORS: OnceLock<bool> = OnceLock::new();
     let has_processors =
@@ -160,7 +161,8 @@ fn run() {
         };
         queue.is_running = true;
         drop(queue);
-        // The panic hook has reported it. What submits jobs that may panic notices that itself; the thread has others to do.
+        // The panic hook has reported it. What submits jobs that may panic notices that itself; the thread has others
+        // to do.
         let _ = catch_unwind(AssertUnwindSafe(job));
         queue = lock();
         queue.is_running = false;
@@ -168,8 +170,9 @@ fn run() {
     }
 }
 
-/// Lets threads that run programs take precedence, where a priority can be that of a thread. It is low enough that these lose little if
-/// there is no idle processor, and high enough that jobs come to an end then: until they do, programs run more slowly.
+/// Lets threads that run programs take precedence, where a priority can be that of a thread. It is low enough that
+/// these lose little if there is no idle processor, and high enough that jobs come to an end then: until they do,
+/// programs run more slowly.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
@@ -271,8 +274,8 @@ mod tests {
         wait();
         let hold = Hold::new();
         assert!(submit(Urgency::Needed, done(1)).is_ok());
-        // SAFETY: the child ends by `_exit`. The locks that it takes are those of this file, which no thread holds while another one forks,
-        // and those of the allocator, which sees to that itself.
+        // SAFETY: the child ends by `_exit`. The locks that it takes are those of this file, which no thread holds
+        // while another one forks, and those of the allocator, which sees to that itself.
         match unsafe { libc::fork() } {
             0 => {
                 // SAFETY: these only end the process, the former if it waits for ever.

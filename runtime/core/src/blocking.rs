@@ -1,14 +1,16 @@
-//! Blocking threads: thread-local flags by which devices find out that the calling thread waits for its results, and by which worker pools
-//! are notified that a worker blocks. Sessions set the first, semaphores of the HAL the second.
+//! Blocking threads: thread-local flags by which devices find out that the calling thread waits for its results, and by
+//! which worker pools are notified that a worker blocks. Sessions set the first, semaphores of the HAL the second.
 //!
-//! A thread that calls a function and waits for the results may run the work itself that the function submits to a device: that is faster
-//! than to wake a worker and wait for it, however long the work takes. A thread that does not wait must not be held up by work.
+//! A thread that calls a function and waits for the results may run the work itself that the function submits to a
+//! device: that is faster than to wake a worker and wait for it, however long the work takes. A thread that does not
+//! wait must not be held up by work.
 //!
-//! A worker that waits for a timeline, in a function of the host that the device calls, might wait for an operation that only a worker can
-//! run. So it notifies its pool, which lets another worker take its place until the wait is over.
+//! A worker that waits for a timeline, in a function of the host that the device calls, might wait for an operation
+//! that only a worker can run. So it notifies its pool, which lets another worker take its place until the wait is
+//! over.
 //!
-//! A wait on behalf of a call ends when the call is cancelled or its time is up. [`wait_within`] is such a wait for whatever can wake a
-//! task.
+//! A wait on behalf of a call ends when the call is cancelled or its time is up. [`wait_within`] is such a wait for
+//! whatever can wake a task.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -49,7 +51,8 @@ pub fn is_worker() -> bool {
     IS_WORKER.get()
 }
 
-/// Runs a blocking section of a worker: `wait`, which blocks until other threads have done something. On other threads it only calls it.
+/// Runs a blocking section of a worker: `wait`, which blocks until other threads have done something. On other threads
+/// it only calls it.
 pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
     /// Ends the section also if waiting panics.
     struct SectionGuard(Option<Arc<dyn WorkerPool>>);
@@ -70,11 +73,12 @@ pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
     wait()
 }
 
-/// Blocks the thread until `outcome` is something or `deadline` has passed; none then. `begin` lets a waker be woken when there may be an
-/// outcome, as long as its result lives.
+/// Blocks the thread until `outcome` is something or `deadline` has passed; none then. `begin` lets a waker be woken
+/// when there may be an outcome, as long as its result lives.
 ///
 /// # Errors
-/// `CANCELLED`, `DEADLINE_EXCEEDED` or `RESOURCE_EXHAUSTED` if one of the limits is reached before, and failures of `begin`.
+/// `CANCELLED`, `DEADLINE_EXCEEDED` or `RESOURCE_EXHAUSTED` if one of the limits is reached before, and failures of
+/// `begin`.
 pub fn wait_within<B, R>(
     limits: &Limits,
     deadline: Option<Instant>,

@@ -1,5 +1,5 @@
-//! Numbers of bytes as text: printing in the unit that fits, and parsing with or without a unit. The command and the summaries of the
-//! library print them; flags and specs of allocators are parsed.
+//! Numbers of bytes as text: printing in the unit that fits, and parsing with or without a unit. The command and the
+//! summaries of the library print them; flags and specs of allocators are parsed.
 
 /// The binary units, largest first.
 const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -25,8 +25,8 @@ pub fn text(bytes: u64) -> String {
     }
 }
 
-/// Reads a number of bytes with an optional unit, in any case: `4096`, `64kib`, `1 GiB`, `2mb`. `kib` is 1024 bytes, `kb` is 1000. None for
-/// anything else, and for more than there can be.
+/// Reads a number of bytes with an optional unit, in any case: `4096`, `64kib`, `1 GiB`, `2mb`. `kib` is 1024 bytes,
+/// `kb` is 1000. None for anything else, and for more than there can be.
 pub fn parse(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let unit = SUFFIXES.iter().find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?, *unit)));

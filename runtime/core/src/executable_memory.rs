@@ -1,7 +1,7 @@
 //! Executable memory: images of ELF kernels and code spaces of the JIT. No other code makes memory executable.
 //!
-//! Pages are written first and executed later: a page is never writable and executable at the same time, because [`Protection`] has
-//! no value for that and a mapping is writable only until it is sealed.
+//! Pages are written first and executed later: a page is never writable and executable at the same time, because
+//! [`Protection`] has no value for that and a mapping is writable only until it is sealed.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -27,8 +27,8 @@ pub struct SealedImage {
     ranges: Vec<(Range<usize>, Protection)>,
 }
 
-/// A code space: reserved address space to which code is added function by function, in one mapping as long as that is large enough. Guard
-/// pages at its ends, and pages without code, cannot be accessed.
+/// A code space: reserved address space to which code is added function by function, in one mapping as long as that is
+/// large enough. Guard pages at its ends, and pages without code, cannot be accessed.
 pub struct CodeSpace {
     /// Bytes of a mapping.
     length: usize,
@@ -37,12 +37,14 @@ pub struct CodeSpace {
 }
 
 impl CodeSpace {
-    /// A code space that reserves mappings of `length` bytes, and another one when a mapping is full. Nothing is mapped yet.
+    /// A code space that reserves mappings of `length` bytes, and another one when a mapping is full. Nothing is mapped
+    /// yet.
     pub fn new(length: usize) -> CodeSpace {
         CodeSpace { length, mappings: Mutex::new(Vec::new()) }
     }
 
-    /// Copies `code` into the space, makes it executable, and returns its address. It stays there as long as this value lives.
+    /// Copies `code` into the space, makes it executable, and returns its address. It stays there as long as this value
+    /// lives.
     pub fn add(&self, code: &[u8]) -> Result<usize> {
         let page = page_size();
         let exhausted = || Status::resource_exhausted(format!("cannot map {} bytes for native code", code.len()));
@@ -54,8 +56,8 @@ impl CodeSpace {
         }
         let (pages, used) = mappings.last_mut().ok_or_else(exhausted)?;
         let range = *used..*used + size;
-        // SAFETY: the range has been checked to be within the mapping and is unused: the used bytes end where it begins. While it is
-        // writable, only this function has its address.
+        // SAFETY: the range has been checked to be within the mapping and is unused: the used bytes end where it
+        // begins. While it is writable, only this function has its address.
         unsafe {
             pages.protect(range.clone(), Protection::ReadWrite)?;
             let target = pages.base().add(range.start);
@@ -80,7 +82,8 @@ impl WritableImage {
 
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is readable and `length` bytes long, and only `bytes_mut`, which needs `&mut`, writes to it.
+        // SAFETY: the mapping is readable and `length` bytes long, and only `bytes_mut`, which needs `&mut`, writes to
+        // it.
         unsafe { std::slice::from_raw_parts(self.pages.base().as_ptr(), self.pages.length()) }
     }
 
@@ -90,7 +93,8 @@ impl WritableImage {
         unsafe { std::slice::from_raw_parts_mut(self.pages.base().as_ptr(), self.pages.length()) }
     }
 
-    /// Gives ranges of whole pages their final protection; all other pages become inaccessible. Later ranges win over earlier ones.
+    /// Gives ranges of whole pages their final protection; all other pages become inaccessible. Later ranges win over
+    /// earlier ones.
     pub fn seal(self, ranges: Vec<(Range<usize>, Protection)>) -> Result<SealedImage> {
         let page = page_size();
         let whole = std::iter::once((0..self.pages.length(), Protection::None));
@@ -117,7 +121,8 @@ impl SealedImage {
         matching.next().map_or(Protection::None, |(_, protection)| *protection)
     }
 
-    /// The address of `length` readable bytes of the image at the absolute address `address`; none if they are not all part of it.
+    /// The address of `length` readable bytes of the image at the absolute address `address`; none if they are not all
+    /// part of it.
     pub fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
         let offset = usize::try_from(address.checked_sub(self.base())?).ok()?;
         let end = offset.checked_add(usize::try_from(length).ok()?)?;

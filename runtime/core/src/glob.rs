@@ -1,13 +1,14 @@
 //! Glob patterns with `*` and `?`: programs match ids of devices with them, and `vireo check` names of tests.
 //!
-//! Ids of devices are matched byte by byte, as in the reference runtime, and names of tests by characters. Crates for globs support only
-//! one of the two, or give brackets and slashes a meaning.
+//! Ids of devices are matched byte by byte, as in the reference runtime, and names of tests by characters. Crates for
+//! globs support only one of the two, or give brackets and slashes a meaning.
 
 /// True if `pattern` is all of `text`; `*` stands for any elements and `?` for one. Elements are bytes or characters.
 pub fn matches<T: Copy + PartialEq + From<u8>>(pattern: &[T], text: &[T]) -> bool {
     let (any, one) = (T::from(b'*'), T::from(b'?'));
     let (mut p, mut t) = (0, 0);
-    // The position of the last `*`, and the end of the text that it matches. Only the last one has to be tried with more text.
+    // The position of the last `*`, and the end of the text that it matches. Only the last one has to be tried with
+    // more text.
     let mut star = None;
     while t < text.len() {
         match pattern.get(p) {

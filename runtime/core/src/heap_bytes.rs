@@ -1,12 +1,13 @@
-//! [`HeapBytes`]: zeroed, aligned bytes on the heap of the host. Local devices and the reader of module files allocate with it.
+//! [`HeapBytes`]: zeroed, aligned bytes on the heap of the host. Local devices and the reader of module files allocate
+//! with it.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use crate::status::{Result, Status};
 
-/// Bytes on the host's heap. Owners share them by reference counts; a mapping is an owner, so the bytes outlive a buffer that is still
-/// mapped.
+/// Bytes on the host's heap. Owners share them by reference counts; a mapping is an owner, so the bytes outlive a
+/// buffer that is still mapped.
 pub struct HeapBytes {
     data: NonNull<u8>,
     block: NonNull<u8>,
@@ -15,14 +16,15 @@ pub struct HeapBytes {
 
 // SAFETY: the bytes are accessed only through raw pointers, and do not move until they are freed.
 unsafe impl Send for HeapBytes {}
-// SAFETY: the bytes are accessed only through raw pointers, and do not move until they are freed; no Rust reference to the bytes exists.
+// SAFETY: the bytes are accessed only through raw pointers, and do not move until they are freed; no Rust reference to
+// the bytes exists.
 unsafe impl Sync for HeapBytes {}
 
 /// The alignment of every allocation of the heap.
 const HEAP_ALIGNMENT: usize = 16;
 
-/// Up to this alignment, blocks are allocated with padding instead: the system's allocator is faster without an alignment, and only then
-/// knows which pages are zero already.
+/// Up to this alignment, blocks are allocated with padding instead: the system's allocator is faster without an
+/// alignment, and only then knows which pages are zero already.
 const MAX_PADDED_ALIGNMENT: usize = 64;
 
 /// Up to this size, filling with zeros is faster than `alloc_zeroed`.
@@ -52,8 +54,8 @@ impl HeapBytes {
             // SAFETY: the layout's size is at least one.
             NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?
         };
-        // SAFETY: a padded block is aligned to `HEAP_ALIGNMENT` and so much larger than `size` that the bytes fit after the next
-        // multiple of the alignment; otherwise the block is aligned, and nothing is added.
+        // SAFETY: a padded block is aligned to `HEAP_ALIGNMENT` and so much larger than `size` that the bytes fit after
+        // the next multiple of the alignment; otherwise the block is aligned, and nothing is added.
         let data = unsafe { block.add(block.align_offset(alignment)) };
         Ok(HeapBytes { data, block, layout })
     }
@@ -72,8 +74,8 @@ impl HeapBytes {
     }
 }
 
-/// Gives memory that is free back to the system, where the system's allocator keeps it. That of the GNU C library keeps all that is below
-/// the last allocation in use, which may be most of what a host has dropped.
+/// Gives memory that is free back to the system, where the system's allocator keeps it. That of the GNU C library keeps
+/// all that is below the last allocation in use, which may be most of what a host has dropped.
 pub fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it takes nothing but how much to leave, and moves no memory that is in use.

@@ -1,11 +1,11 @@
-//! Floats as text: printing in the form of C's `printf` with `%g`, and parsing of hexadecimal floats. The command, the assembler and the
-//! disassembler use it.
+//! Floats as text: printing in the form of C's `printf` with `%g`, and parsing of hexadecimal floats. The command, the
+//! assembler and the disassembler use it.
 //!
-//! The standard library parses decimal floats. The crate `hexf-parse` refuses hexadecimal digits that have to be rounded, which C's
-//! `strtof` accepts, so those are parsed here.
+//! The standard library parses decimal floats. The crate `hexf-parse` refuses hexadecimal digits that have to be
+//! rounded, which C's `strtof` accepts, so those are parsed here.
 
-/// `value` with at most `digits` significant digits (at least one): trailing zeros are dropped, and an exponent is written where it is
-/// below -4 or not below `digits`. NaN and infinity are `nan` and `inf`, with their sign.
+/// `value` with at most `digits` significant digits (at least one): trailing zeros are dropped, and an exponent is
+/// written where it is below -4 or not below `digits`. NaN and infinity are `nan` and `inf`, with their sign.
 pub fn general(value: f64, digits: usize) -> String {
     let sign = if value.is_sign_negative() { "-" } else { "" };
     if value.is_nan() {
@@ -33,8 +33,8 @@ fn strip_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// Parses the part of a hexadecimal float after `0x`, such as `1.8p-3`, rounded once to nearest, ties to even. A value that is too large is
-/// infinity. None if the text is not such a number.
+/// Parses the part of a hexadecimal float after `0x`, such as `1.8p-3`, rounded once to nearest, ties to even. A value
+/// that is too large is infinity. None if the text is not such a number.
 pub fn hexadecimal_f32(text: &str) -> Option<f32> {
     // The bits of the format, which are 32.
     hexadecimal(text, Format { precision: 24, max_exponent: 127 }).map(|bits| f32::from_bits(bits as u32))

@@ -1,8 +1,8 @@
-//! Pages of memory from the system ([`PageMapping`]): mapped, protected and unmapped. `executable_memory` keeps machine code in them, and
-//! the interpreter its stacks.
+//! Pages of memory from the system ([`PageMapping`]): mapped, protected and unmapped. `executable_memory` keeps machine
+//! code in them, and the interpreter its stacks.
 //!
-//! On systems that are neither Unix nor Windows the pages come from the heap: they can be read and written, and nothing in them can be
-//! executed. So such systems run programs and kernels in bytecode, and refuse machine code.
+//! On systems that are neither Unix nor Windows the pages come from the heap: they can be read and written, and nothing
+//! in them can be executed. So such systems run programs and kernels in bytecode, and refuse machine code.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -105,15 +105,16 @@ pub fn page_size() -> usize {
     system::page_size()
 }
 
-/// Makes the processor execute the bytes that were written. On x86-64 the caches of data and instructions agree by themselves.
+/// Makes the processor execute the bytes that were written. On x86-64 the caches of data and instructions agree by
+/// themselves.
 ///
 /// # Safety
 /// The range is mapped and readable.
 #[cfg(not(target_arch = "aarch64"))]
 unsafe fn synchronise_code(_first: NonNull<u8>, _length: usize) {}
 
-/// Makes the processor execute the bytes that were written. Systems of Apple have a function for this in the C library, and do not promise
-/// that programs may use the instructions.
+/// Makes the processor execute the bytes that were written. Systems of Apple have a function for this in the C library,
+/// and do not promise that programs may use the instructions.
 ///
 /// # Safety
 /// The range is mapped and readable.
@@ -122,7 +123,8 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
     unsafe extern "C" {
         fn sys_icache_invalidate(start: *mut std::ffi::c_void, length: usize);
     }
-    // SAFETY: the caller guarantees that the range is mapped and readable; the function has this type by its documentation.
+    // SAFETY: the caller guarantees that the range is mapped and readable; the function has this type by its
+    // documentation.
     unsafe { sys_icache_invalidate(first.as_ptr().cast(), length) };
 }
 
@@ -135,13 +137,14 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
     use windows_sys::Win32::System::Diagnostics::Debug::FlushInstructionCache;
     use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
-    // SAFETY: the caller guarantees that the range is mapped and readable. It fails only for another process, and this one is meant.
+    // SAFETY: the caller guarantees that the range is mapped and readable. It fails only for another process, and this
+    // one is meant.
     unsafe { FlushInstructionCache(GetCurrentProcess(), first.as_ptr().cast(), length) };
 }
 
-/// Makes the processor execute the bytes that were written: cleans the data cache to the point where instructions are fetched from, and
-/// then discards old instructions, in all processors. A thread that runs the code has got its address from this one through a lock or a
-/// channel.
+/// Makes the processor execute the bytes that were written: cleans the data cache to the point where instructions are
+/// fetched from, and then discards old instructions, in all processors. A thread that runs the code has got its address
+/// from this one through a lock or a channel.
 ///
 /// # Safety
 /// The range is mapped and readable.
@@ -151,8 +154,8 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
 
     let start = first.as_ptr() as usize;
     let cache_type: u64;
-    // SAFETY: the register can be read at any time. Its fields hold the binary logarithms of the lengths of cache lines, in words of 4
-    // bytes.
+    // SAFETY: the register can be read at any time. Its fields hold the binary logarithms of the lengths of cache
+    // lines, in words of 4 bytes.
     unsafe { asm!("mrs {}, ctr_el0", out(reg) cache_type, options(nomem, nostack, preserves_flags)) };
     let (data_line, code_line) = (4usize << (cache_type >> 16 & 0xf), 4usize << (cache_type & 0xf));
     let lines = |line: usize| (start & !(line - 1)..start + length).step_by(line);
@@ -166,7 +169,8 @@ unsafe fn synchronise_code(first: NonNull<u8>, length: usize) {
         // SAFETY: the line is in the range, which is mapped.
         unsafe { asm!("ic ivau, {}", in(reg) address, options(nostack, preserves_flags)) };
     }
-    // SAFETY: barriers: the instructions are discarded everywhere before this thread continues, and it fetches its own again.
+    // SAFETY: barriers: the instructions are discarded everywhere before this thread continues, and it fetches its own
+    // again.
     unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
 }
 
@@ -225,8 +229,8 @@ mod system {
     /// # Safety
     /// The range is exactly one mapping of `map`, and nothing refers to it any more.
     pub unsafe fn unmap(base: NonNull<u8>, length: usize) {
-        // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any more. Failure would
-        // mean that it is not mapped, which leaves nothing to do.
+        // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any
+        // more. Failure would mean that it is not mapped, which leaves nothing to do.
         let _ = unsafe { munmap(base.as_ptr().cast(), length) };
     }
 }
@@ -294,8 +298,8 @@ mod system {
     /// # Safety
     /// The range is exactly one mapping of `map`, and nothing refers to it any more.
     pub unsafe fn unmap(base: NonNull<u8>, _length: usize) {
-        // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any more. The length is
-        // that of the allocation, which is what zero stands for.
+        // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any
+        // more. The length is that of the allocation, which is what zero stands for.
         unsafe { VirtualFree(base.as_ptr().cast(), 0, MEM_RELEASE) };
     }
 }
@@ -345,8 +349,8 @@ mod system {
     /// The range is exactly one allocation of `map`, and nothing refers to it any more.
     pub unsafe fn unmap(base: NonNull<u8>, length: usize) {
         if let Ok(layout) = Layout::from_size_align(length, PAGE_SIZE) {
-            // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any more; this is the
-            // layout that it was allocated with.
+            // SAFETY: the caller guarantees that the range is exactly one mapping of `map`, to which nothing refers any
+            // more; this is the layout that it was allocated with.
             unsafe { dealloc(base.as_ptr(), layout) };
         }
     }

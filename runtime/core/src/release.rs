@@ -1,5 +1,6 @@
-//! Releasing what owns others. Programs let objects own objects to any depth, directly or through buffers of devices, so dropping one must
-//! not recurse: beyond a few levels, what is to be dropped waits in a queue that the outermost drop of the thread works off.
+//! Releasing what owns others. Programs let objects own objects to any depth, directly or through buffers of devices,
+//! so dropping one must not recurse: beyond a few levels, what is to be dropped waits in a queue that the outermost
+//! drop of the thread works off.
 //!
 //! Heap objects of the VM are dropped by [`release`], and owners of memory are kept as [`SharedOwner`].
 
@@ -10,8 +11,8 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Drops inside of each other that do not wait: about as many as there are in objects of programs that mean well, such as a view of a
-/// buffer in a list. More would take stack.
+/// Drops inside of each other that do not wait: about as many as there are in objects of programs that mean well, such
+/// as a view of a buffer in a list. More would take stack.
 const MAX_DEPTH: u32 = 8;
 
 /// Something to be dropped.
@@ -35,7 +36,8 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// Whether something waits. It is read often, so it is a flag of its own.
     static ANY_WAITS: Cell<bool> = const { Cell::new(false) };
-    /// The objects that wait. The queue has no destructor, so that other destructors can drop objects at the end of a thread.
+    /// The objects that wait. The queue has no destructor, so that other destructors can drop objects at the end of a
+    /// thread.
     static QUEUE: ManuallyDrop<RefCell<Vec<Pending>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 

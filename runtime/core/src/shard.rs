@@ -1,5 +1,5 @@
-//! Shards: what threads would share and wait for each other to change, each thread has in one of a few places. Statistics of allocators and
-//! free contexts of kernels in bytecode are kept so.
+//! Shards: what threads would share and wait for each other to change, each thread has in one of a few places.
+//! Statistics of allocators and free contexts of kernels in bytecode are kept so.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -57,9 +57,9 @@ struct Inner {
     trace: Backtrace,
 }
 
-/// The VM frames of a [`Status`], innermost first, as a link of its chain of sources: between the status and its cause. So reports that
-/// print the chain, such as those of `anyhow` and `eyre`, have them, although the text of the status is one line. It displays a frame a
-/// line.
+/// The VM frames of a [`Status`], innermost first, as a link of its chain of sources: between the status and its cause.
+/// So reports that print the chain, such as those of `anyhow` and `eyre`, have them, although the text of the status is
+/// one line. It displays a frame a line.
 #[derive(Clone)]
 pub struct Backtrace {
     frames: Vec<BacktraceFrame>,
@@ -182,7 +182,8 @@ constructors! {
     data_loss => DataLoss,
 }
 
-/// The code and the message. Characters of the message that change how others are shown are escaped, but for line ends and tabs.
+/// The code and the message. Characters of the message that change how others are shown are escaped, but for line ends
+/// and tabs.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.message.as_str() {

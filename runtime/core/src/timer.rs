@@ -1,5 +1,5 @@
-//! Timers of tasks: wake an asynchronous task at a point in time, for waits with a deadline. One thread serves all timers of the process;
-//! it is started by the first timer, and sleeps until the next one.
+//! Timers of tasks: wake an asynchronous task at a point in time, for waits with a deadline. One thread serves all
+//! timers of the process; it is started by the first timer, and sleeps until the next one.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

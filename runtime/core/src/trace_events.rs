@@ -1,9 +1,9 @@
-//! Trace events ([`TraceEvents`]): the JSON of Chrome's tracing tools, which Perfetto opens as well. Recorders of the times of devices
-//! write them with this: packets of the software agent, profiles of drivers.
+//! Trace events ([`TraceEvents`]): the JSON of Chrome's tracing tools, which Perfetto opens as well. Recorders of the
+//! times of devices write them with this: packets of the software agent, profiles of drivers.
 //!
-//! The format is "Trace Event Format" of the Chromium project: one object with a list of events. A *process* groups tracks, a *track* (a
-//! thread there) is a row with slices, of which one lies within the other or after it. Times are microseconds with three decimals, from
-//! nanoseconds.
+//! The format is "Trace Event Format" of the Chromium project: one object with a list of events. A *process* groups
+//! tracks, a *track* (a thread there) is a row with slices, of which one lies within the other or after it. Times are
+//! microseconds with three decimals, from nanoseconds.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -66,8 +66,8 @@ impl<W: Write> TraceEvents<W> {
         self.event('M', track, "thread_name", None, &[("name", Argument::Text(name))])
     }
 
-    /// A slice of a track from `begin` to `end` nanoseconds. Slices of a track lie within each other or one after the other, and are
-    /// written in the order of their ends; what overlaps otherwise has a track of its own.
+    /// A slice of a track from `begin` to `end` nanoseconds. Slices of a track lie within each other or one after the
+    /// other, and are written in the order of their ends; what overlaps otherwise has a track of its own.
     ///
     /// # Errors
     /// Those of the writer.

@@ -1,14 +1,14 @@
-//! Text of programs and files as terminals and people may see it: one function decides which characters are escaped, for errors, traces,
-//! listings and whatever else is printed.
+//! Text of programs and files as terminals and people may see it: one function decides which characters are escaped,
+//! for errors, traces, listings and whatever else is printed.
 //!
-//! Names, messages and texts of a module are its author's, who may want to move the cursor, hide a line, change the title of a terminal, or
-//! reverse the order of letters. So characters that do so are written as Rust writes them in literals, such as `\u{1b}`. Backslashes are
-//! left as they are.
+//! Names, messages and texts of a module are its author's, who may want to move the cursor, hide a line, change the
+//! title of a terminal, or reverse the order of letters. So characters that do so are written as Rust writes them in
+//! literals, such as `\u{1b}`. Backslashes are left as they are.
 
 use std::borrow::Cow;
 
-/// True for a character that changes how others are shown: control characters (C0, DEL and C1), marks and overrides of the direction of
-/// text, and separators of lines and paragraphs.
+/// True for a character that changes how others are shown: control characters (C0, DEL and C1), marks and overrides of
+/// the direction of text, and separators of lines and paragraphs.
 pub fn is_invisible(c: char) -> bool {
     matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
         || c.is_control()
@@ -24,7 +24,8 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_invisible(c) && !matches!(c, '\n' | '\t'), char::escape_default)
 }
 
-/// The lines of a text that a program prints, each after `prefix`, so that none passes for a line of somebody else. Tabs are kept.
+/// The lines of a text that a program prints, each after `prefix`, so that none passes for a line of somebody else.
+/// Tabs are kept.
 pub fn prefixed(prefix: &str, text: &str) -> String {
     visible_lines(text).split('\n').map(|line| format!("{prefix}{line}")).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,5 @@
-//! Sets of wakers ([`WakerSet`]): the threads and asynchronous tasks that wait for one thing. Cancellations wake theirs, and so do locks.
+//! Sets of wakers ([`WakerSet`]): the threads and asynchronous tasks that wait for one thing. Cancellations wake
+//! theirs, and so do locks.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Driver libraries: opens a shared library and registers a factory of its driver, for hosts. What crosses the boundary afterwards is in
-//! [`plugin`](crate::plugin).
+//! Driver libraries: opens a shared library and registers a factory of its driver, for hosts. What crosses the boundary
+//! afterwards is in [`plugin`](crate::plugin).
 
 use std::fmt;
 use std::mem;
@@ -16,21 +16,22 @@ use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
 
 /// Loads a driver library and registers its driver, which is created when it is first used.
 ///
-/// The library stays loaded until the process ends: its objects, their memory and the code that frees them may be in use for as long.
-/// Loading it again is allowed and changes nothing.
+/// The library stays loaded until the process ends: its objects, their memory and the code that frees them may be in
+/// use for as long. Loading it again is allowed and changes nothing.
 ///
 /// # Errors
-/// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no library that can be loaded or no driver library,
-/// `INCOMPATIBLE` if it is of another version of the driver interface, `PERMISSION_DENIED` if the policy of the registry allows no machine
-/// code.
+/// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no library that can be loaded or no driver
+/// library, `INCOMPATIBLE` if it is of another version of the driver interface, `PERMISSION_DENIED` if the policy of
+/// the registry allows no machine code.
 ///
 /// # Safety
-/// The code of the library runs with all rights of the process: its initialisers now, its driver later. The caller trusts it, in particular
-/// that its `vireo_driver_plugin` is a [`DriverQuery`] which follows the rules of [`plugin`](crate::plugin), and that the file does not
-/// change while it is loaded.
+/// The code of the library runs with all rights of the process: its initialisers now, its driver later. The caller
+/// trusts it, in particular that its `vireo_driver_plugin` is a [`DriverQuery`] which follows the rules of
+/// [`plugin`](crate::plugin), and that the file does not change while it is loaded.
 pub unsafe fn load_driver_library(registry: &DriverRegistry, path: &Path) -> Result<DriverInfo> {
     registry.policy().allow_native_code(|| format!("driver library `{}`", path.display()))?;
-    // SAFETY: the caller trusts the library, whose `vireo_driver_plugin` is a [`DriverQuery`] that follows the rules of the interface.
+    // SAFETY: the caller trusts the library, whose `vireo_driver_plugin` is a [`DriverQuery`] that follows the rules of
+    // the interface.
     let plugin =
         unsafe { open(path) }.map_err(|status| status.context(format!("driver library `{}`", path.display())))?;
     let file = path.file_name().unwrap_or(path.as_os_str());

@@ -1,9 +1,10 @@
-//! Queue allocations ([`Allocation`]): transient buffers get their memory when they are submitted, or when the operations before them have
-//! released some.
+//! Queue allocations ([`Allocation`]): transient buffers get their memory when they are submitted, or when the
+//! operations before them have released some.
 //!
-//! Memory of the device is free when nothing that was submitted uses it any more, so an allocation can have it at once, whatever it waits for;
-//! only its points wait. Where there is none left, or a pool of the host has to be asked in the order of the queue, the allocation is made
-//! once its waits are over. If the host allows it to wait for memory, it then waits until some is released.
+//! Memory of the device is free when nothing that was submitted uses it any more, so an allocation can have it at once,
+//! whatever it waits for; only its points wait. Where there is none left, or a pool of the host has to be asked in the
+//! order of the queue, the allocation is made once its waits are over. If the host allows it to wait for memory, it
+//! then waits until some is released.
 
 use std::any::Any;
 use std::fmt;
@@ -33,7 +34,8 @@ pub trait DeviceAllocator: Allocator {
     /// How often memory was released so far.
     fn releases(&self) -> u64;
 
-    /// Calls `waiter` when memory is released, on whatever thread that is, if none was since there were so many `releases`.
+    /// Calls `waiter` when memory is released, on whatever thread that is, if none was since there were so many
+    /// `releases`.
     fn notify(&self, releases: u64, waiter: Box<dyn FnOnce() + Send>) -> Notice;
 }
 

@@ -1,9 +1,10 @@
-//! Blocks of device memory ([`DeviceBlocks`]): allocations of a library with a cache of free ones, since each is a system call that maps memory
-//! on every GPU. The allocator of a device has one.
+//! Blocks of device memory ([`DeviceBlocks`]): allocations of a library with a cache of free ones, since each is a
+//! system call that maps memory on every GPU. The allocator of a device has one.
 //!
-//! A block is in use as long as a buffer, a mapping or a submission that has not completed holds its [`BlockLease`]. Then it is cached, and a
-//! request of about its size gets it. **Bounds**: cached blocks and those in use have at most as many bytes as were ever in use at once, an
-//! eighth of that, and [`SLACK`]; the oldest are freed first. So the cache hardly raises the memory that a process takes from a GPU.
+//! A block is in use as long as a buffer, a mapping or a submission that has not completed holds its [`BlockLease`].
+//! Then it is cached, and a request of about its size gets it. **Bounds**: cached blocks and those in use have at most
+//! as many bytes as were ever in use at once, an eighth of that, and [`SLACK`]; the oldest are freed first. So the
+//! cache hardly raises the memory that a process takes from a GPU.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -32,7 +33,8 @@ pub trait BlockMemory: Clone + Send + Sync + 'static {
     fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self;
 }
 
-/// What blocks are allocated from, such as a device and a kind of its memory: one serves requests for its own origin alone.
+/// What blocks are allocated from, such as a device and a kind of its memory: one serves requests for its own origin
+/// alone.
 pub trait Origin: Copy + PartialEq + Send + Sync + 'static {}
 
 impl<O: Copy + PartialEq + Send + Sync + 'static> Origin for O {}
@@ -158,8 +160,9 @@ impl<O: Origin, M: BlockMemory> DeviceBlocks<O, M> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block of at least `length` bytes with any contents: a cached one, or one that `allocate` makes. The memory that it returns keeps the
-    /// block in use, until its owner is dropped. Blocks that do not recycle come from no cache and go to none.
+    /// A block of at least `length` bytes with any contents: a cached one, or one that `allocate` makes. The memory
+    /// that it returns keeps the block in use, until its owner is dropped. Blocks that do not recycle come from no
+    /// cache and go to none.
     ///
     /// # Errors
     /// Those of `allocate`.
@@ -249,7 +252,8 @@ impl<O: Origin, M: BlockMemory> DeviceBlocks<O, M> {
         self.lock().releases
     }
 
-    /// Calls `waiter` when a block is released, on whatever thread that is, if none was since there were so many `releases`.
+    /// Calls `waiter` when a block is released, on whatever thread that is, if none was since there were so many
+    /// `releases`.
     pub fn notify(&self, releases: u64, waiter: impl FnOnce() + Send + 'static) -> Notice {
         let mut state = self.lock();
         if state.releases != releases {

@@ -1,4 +1,5 @@
-//! Slabs of device memory for pools of the host ([`DeviceSlabs`]). Pools divide them by offsets; the host does not see their addresses.
+//! Slabs of device memory for pools of the host ([`DeviceSlabs`]). Pools divide them by offsets; the host does not see
+//! their addresses.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -111,8 +112,8 @@ where
         let usage = if params.usage.is_empty() { BufferUsage::DEFAULT } else { params.usage };
         let always = BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT | BufferUsage::TRANSFER;
         let access = if params.access.is_empty() { MemoryAccess::ALL } else { params.access };
-        // SAFETY: the range was checked above. The caller's promise is that the owner keeps the slab, and a pool gives the range to one buffer at a
-        // time.
+        // SAFETY: the range was checked above. The caller's promise is that the owner keeps the slab, and a pool gives
+        // the range to one buffer at a time.
         let buffer = unsafe {
             let range = memory.part(slab_offset, length);
             let owner = Arc::new((owner, memory));

@@ -1,5 +1,6 @@
-//! Timelines of drivers whose devices wait for each other ([`DeviceTimeline`]): a timeline of the host that also knows which submissions of
-//! queues will advance it. So an operation on a queue can wait for another queue, without the host in between.
+//! Timelines of drivers whose devices wait for each other ([`DeviceTimeline`]): a timeline of the host that also knows
+//! which submissions of queues will advance it. So an operation on a queue can wait for another queue, without the host
+//! in between.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -65,8 +66,8 @@ impl<S: Clone + Send + Sync + 'static> DeviceTimeline<S> {
         pending.insert(index, PendingPoint { value, submission });
     }
 
-    /// The submission that will signal `value` itself. One that will reach more is no reason to wait for that: the host may signal what is
-    /// between.
+    /// The submission that will signal `value` itself. One that will reach more is no reason to wait for that: the host
+    /// may signal what is between.
     pub fn pending(&self, value: u64) -> Option<S> {
         let pending = self.lock();
         let least = pending.partition_point(|point| point.value < value);

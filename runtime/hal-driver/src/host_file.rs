@@ -13,8 +13,8 @@ use crate::status::{Result, Status};
 /// Makes a file over storage that the caller owns.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for storage that is not there, `PERMISSION_DENIED` for access that a descriptor does not allow, and those of the
-/// system.
+/// `INVALID_ARGUMENT` for storage that is not there, `PERMISSION_DENIED` for access that a descriptor does not allow,
+/// and those of the system.
 ///
 /// # Safety
 /// As `Device::import_file` requires.
@@ -136,7 +136,8 @@ mod descriptor {
     }
 
     impl DescriptorFile {
-        /// Calls `copy` for one chunk after the other, with its offset in the file, its offset in the buffer, and memory for its bytes.
+        /// Calls `copy` for one chunk after the other, with its offset in the file, its offset in the buffer, and
+        /// memory for its bytes.
         fn in_chunks(
             &self,
             (file_offset, buffer_offset): (u64, u64),

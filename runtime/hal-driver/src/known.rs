@@ -1,4 +1,5 @@
-//! A small table of what is known of objects ([`Known`]): a look-up is one comparison, and what has no place any more is asked for again.
+//! A small table of what is known of objects ([`Known`]): a look-up is one comparison, and what has no place any more
+//! is asked for again.
 
 /// Entries at most, a power of two that is less than 256.
 const MAX_KNOWN: usize = 64;

@@ -1,5 +1,6 @@
-//! The allocator of a device ([`DeviceMemory`]), which a host may replace until the device has allocated, and the source of memory for
-//! transient buffers ([`MemorySource`]): that allocator or a pool. Devices own the former, queue allocations use the latter.
+//! The allocator of a device ([`DeviceMemory`]), which a host may replace until the device has allocated, and the
+//! source of memory for transient buffers ([`MemorySource`]): that allocator or a pool. Devices own the former, queue
+//! allocations use the latter.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -41,7 +42,8 @@ impl DeviceMemory {
         }
     }
 
-    /// Whether there are slabs for pools of the host. Unlike [`DeviceMemory::source`] this leaves the allocator replaceable.
+    /// Whether there are slabs for pools of the host. Unlike [`DeviceMemory::source`] this leaves the allocator
+    /// replaceable.
     pub fn has_slabs(&self) -> bool {
         Origin::of_allocator(&self.allocator()).has_slabs()
     }
@@ -224,7 +226,8 @@ fn resolve_for_pool(pool: &dyn Pool, mut params: BufferParams) -> Result<BufferP
 /// Reserves memory of a pool. `params` are resolved.
 fn reserve_from_pool(pool: &dyn Pool, params: BufferParams, allocation_size: u64) -> Result<Memory> {
     let alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
-    // This runs when the operations before it have completed, so the requester frontier is empty and no wait is allowed.
+    // This runs when the operations before it have completed, so the requester frontier is empty and no wait is
+    // allowed.
     let answer = pool.acquire_reservation(allocation_size.max(1), alignment, &[], PoolReserveFlags::empty())?;
     let reservation = answer.reservation;
     match answer.result {

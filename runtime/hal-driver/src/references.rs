@@ -1,8 +1,9 @@
-//! What commands refer to ([`References`]): the buffers and executables that a program holds ([`Held`]), and what it needs of the slots of binding
-//! tables. A reference of a command becomes a [`Place`] when it is recorded, and a place an address when it is executed ([`Resolved`]).
+//! What commands refer to ([`References`]): the buffers and executables that a program holds ([`Held`]), and what it
+//! needs of the slots of binding tables. A reference of a command becomes a [`Place`] when it is recorded, and a place
+//! an address when it is executed ([`Resolved`]).
 //!
-//! Most commands refer to what others before them did. What is known of a buffer is looked up in a small table by its address, so that the buffer is
-//! asked once; the table holds the buffer, so nothing else can have that address.
+//! Most commands refer to what others before them did. What is known of a buffer is looked up in a small table by its
+//! address, so that the buffer is asked once; the table holds the buffer, so nothing else can have that address.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,14 +20,15 @@ use crate::status::{Result, Status};
 
 /// The devices that reach a piece of memory, as a driver names them, and where they find the memory of buffers.
 pub trait Reach: BitAnd<Output = Self> + Copy + fmt::Debug + Default + Send + Sync + 'static {
-    /// The address at which devices find an allocation, and which of them may access it, if it is of this driver and stays there as long as it
-    /// lives.
+    /// The address at which devices find an allocation, and which of them may access it, if it is of this driver and
+    /// stays there as long as it lives.
     fn fixed_memory(allocation: &dyn Buffer) -> Option<(u64, Self)>;
 
     /// The memory of a buffer as devices reach it now.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` if a transient buffer has no memory, `INVALID_ARGUMENT` if the buffer is of another kind of device.
+    /// `FAILED_PRECONDITION` if a transient buffer has no memory, `INVALID_ARGUMENT` if the buffer is of another kind
+    /// of device.
     fn range(buffer: &dyn Buffer) -> Result<AddressRange<Self>>;
 }
 
@@ -176,9 +178,9 @@ impl<R: Reach> Held<R> {
     /// Finds the memory of everything that commands refer to, and checks the binding table. `resolved` is empty.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for fewer bindings than there are slots, or memory of another kind of device, `OUT_OF_RANGE` for a binding that is too
-    /// short, `FAILED_PRECONDITION` for an empty one or a buffer without memory, `PERMISSION_DENIED` for a usage that the buffer does not
-    /// allow.
+    /// `INVALID_ARGUMENT` for fewer bindings than there are slots, or memory of another kind of device, `OUT_OF_RANGE`
+    /// for a binding that is too short, `FAILED_PRECONDITION` for an empty one or a buffer without memory,
+    /// `PERMISSION_DENIED` for a usage that the buffer does not allow.
     pub fn resolve(&self, table: &[BufferBinding], resolved: &mut Resolved<R>) -> Result<()> {
         resolved.reached_by = self.reached_by;
         if let Some(last) = self.transient.last() {
@@ -244,7 +246,8 @@ fn unresolved(what: &str, ordinal: u32) -> Status {
 /// Addresses that are compared one by one; others are in a map.
 const FEW_ADDRESSES: usize = 16;
 
-/// Slots with numbers below this are in a vector, others in a map: programs number them from 0, and a number may be anything.
+/// Slots with numbers below this are in a vector, others in a map: programs number them from 0, and a number may be
+/// anything.
 const FEW_SLOTS: usize = 256;
 
 /// What is known of a buffer.
@@ -336,10 +339,12 @@ impl<R: Reach> References<R> {
         self.capacity = capacity;
     }
 
-    /// Checks a reference as far as that does not depend on the binding table. What it needs of a slot is noted by [`References::note`].
+    /// Checks a reference as far as that does not depend on the binding table. What it needs of a slot is noted by
+    /// [`References::note`].
     ///
     /// # Errors
-    /// OUT_OF_RANGE for a range or slot that is not there, PERMISSION_DENIED for a usage that the buffer does not allow.
+    /// OUT_OF_RANGE for a range or slot that is not there, PERMISSION_DENIED for a usage that the buffer does not
+    /// allow.
     #[inline]
     pub fn place(&mut self, reference: &BufferRef, usage: BufferUsage) -> Result<Place> {
         let BufferRef { slot, offset, length, .. } = *reference;
@@ -468,8 +473,8 @@ impl<R: Reach> References<R> {
         self.buffers.len()
     }
 
-    /// Lets go of the buffers that were not held yet at a mark: the command that referred to them was refused, and an execution would look for their
-    /// memory.
+    /// Lets go of the buffers that were not held yet at a mark: the command that referred to them was refused, and an
+    /// execution would look for their memory.
     #[cold]
     pub fn rewind(&mut self, mark: usize) {
         if self.buffers.len() > mark {

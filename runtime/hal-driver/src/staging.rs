@@ -1,8 +1,10 @@
-//! Transfers between files and buffers ([`Staging`]): in place where the host reaches the memory, else through memory of the host that the queue
-//! copies from or to. They run on threads of the host. While the queue copies one chunk, the thread reads or writes the next one.
+//! Transfers between files and buffers ([`Staging`]): in place where the host reaches the memory, else through memory
+//! of the host that the queue copies from or to. They run on threads of the host. While the queue copies one chunk, the
+//! thread reads or writes the next one.
 //!
-//! Transfers of a device have a few slots for that memory ([`StagingSlots`]), and wait for one: a program that loads all its parameters at
-//! once takes no more. Whoever has a slot waits for nothing but copies that were submitted, so the slots always become free.
+//! Transfers of a device have a few slots for that memory ([`StagingSlots`]), and wait for one: a program that loads
+//! all its parameters at once takes no more. Whoever has a slot waits for nothing but copies that were submitted, so
+//! the slots always become free.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -151,7 +153,8 @@ impl<'a, Q: StagingQueue> Copies<'a, Q> {
     }
 }
 
-/// What is under way ends before the transfer does, also if that fails: nobody expects it to be written or read afterwards.
+/// What is under way ends before the transfer does, also if that fails: nobody expects it to be written or read
+/// afterwards.
 impl<Q: StagingQueue> Drop for Copies<'_, Q> {
     fn drop(&mut self) {
         let _ = self.wait_for_all();

@@ -1,9 +1,10 @@
 //! Traces of devices ([`ExecutionTrace`]): when each kernel ran, as JSON that Perfetto opens.
 //! [`ExecutionStatistics`](crate::ExecutionStatistics) measures or observes that, and passes it on.
 //!
-//! A device that measures times itself is a process with a track for each queue. Dispatches of a queue that overlap are on further tracks,
-//! since slices of one do not. Kernels that run on the host are slices of the threads that run them. The clock of a device is compared with
-//! that of the host when its first submission is reported, so devices and the host share a timeline up to the delay of that report.
+//! A device that measures times itself is a process with a track for each queue. Dispatches of a queue that overlap are
+//! on further tracks, since slices of one do not. Kernels that run on the host are slices of the threads that run them.
+//! The clock of a device is compared with that of the host when its first submission is reported, so devices and the
+//! host share a timeline up to the delay of that report.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,9 +1,10 @@
-//! Statistics of devices ([`ExecutionStatistics`]): how often queues were asked for what, and how often and how long each kernel ran. Hosts
-//! wrap a device to get them.
+//! Statistics of devices ([`ExecutionStatistics`]): how often queues were asked for what, and how often and how long
+//! each kernel ran. Hosts wrap a device to get them.
 //!
-//! The wrapper sees the calls of a device, and wraps the executables that it prepares: a device asks them for their kernels, and gets
-//! kernels whose runs are timed. So times are there for devices that run kernels on the host, whichever loader they are from. Devices that
-//! measure times themselves ([`DeviceTimes`](crate::hal::DeviceTimes)) are observed; others only have counts of operations.
+//! The wrapper sees the calls of a device, and wraps the executables that it prepares: a device asks them for their
+//! kernels, and gets kernels whose runs are timed. So times are there for devices that run kernels on the host,
+//! whichever loader they are from. Devices that measure times themselves ([`DeviceTimes`](crate::hal::DeviceTimes)) are
+//! observed; others only have counts of operations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -106,7 +107,8 @@ impl ExecutionStatistics {
         Arc::new(Forward(CountedDevice { inner: device.clone(), statistics: self.clone() }))
     }
 
-    /// Pauses counting, or resumes it. While it is paused a kernel takes no more time than without it, but for a look whether it is.
+    /// Pauses counting, or resumes it. While it is paused a kernel takes no more time than without it, but for a look
+    /// whether it is.
     pub fn set_paused(&self, is_paused: bool) {
         self.is_paused.store(is_paused, Ordering::Relaxed);
     }
@@ -312,7 +314,8 @@ impl HostKernels for CountedKernels {
     ) -> Result<()> {
         let part = workgroups.clone();
         let start = self.statistics.is_counting().then(Instant::now);
-        // SAFETY: what the caller promises of these kernels holds for the inner ones, whose `check_arguments` was asked.
+        // SAFETY: what the caller promises of these kernels holds for the inner ones, whose `check_arguments` was
+        // asked.
         let result = unsafe { self.inner.run(function, arguments, workgroups, workgroup_memory) };
         if let Some(start) = start {
             let end = Instant::now();

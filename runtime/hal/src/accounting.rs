@@ -1,9 +1,9 @@
-//! Statistics of an allocator: atomic counters of bytes, and [`Accounted`], which counts a buffer's bytes from its creation to its drop.
-//! `HeapAllocator` and the buffers that it makes use them.
+//! Statistics of an allocator: atomic counters of bytes, and [`Accounted`], which counts a buffer's bytes from its
+//! creation to its drop. `HeapAllocator` and the buffers that it makes use them.
 //!
-//! Programs allocate several buffers at each call. If all threads counted in one place, two threads that call small models would wait for
-//! its cache line for a tenth of the time. So each thread counts in a shard, and a buffer is counted as freed where it was counted as
-//! allocated.
+//! Programs allocate several buffers at each call. If all threads counted in one place, two threads that call small
+//! models would wait for its cache line for a tenth of the time. So each thread counts in a shard, and a buffer is
+//! counted as freed where it was counted as allocated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,8 +35,8 @@ struct Counter {
 
 impl Counter {
     fn allocate(&self, length: u64) {
-        // A buffer is freed after it was allocated, and `freed` is read first, so the difference is never negative. The totals of a
-        // process that runs for years may wrap; the difference is right all the same.
+        // A buffer is freed after it was allocated, and `freed` is read first, so the difference is never negative. The
+        // totals of a process that runs for years may wrap; the difference is right all the same.
         let freed = self.freed.load(Ordering::Acquire);
         let allocated = self.allocated.fetch_add(length, Ordering::Relaxed).wrapping_add(length);
         let in_use = allocated.wrapping_sub(freed);
@@ -57,12 +57,13 @@ impl Counter {
 }
 
 impl Counters {
-    /// The statistics so far. The peaks are exact where one thread allocates; the peaks of several are added up, although they may have
-    /// come at different times.
+    /// The statistics so far. The peaks are exact where one thread allocates; the peaks of several are added up,
+    /// although they may have come at different times.
     pub(super) fn statistics(&self) -> AllocatorStatistics {
         let mut sum = AllocatorStatistics::default();
         for Padded(Shard { host, device }) in &self.shards {
-            // `freed` is read before `allocated`, so it is never the larger of the two. The totals may wrap, like those of a shard.
+            // `freed` is read before `allocated`, so it is never the larger of the two. The totals may wrap, like those
+            // of a shard.
             let add = |sum: &mut u64, counter: &AtomicU64, order| *sum = sum.wrapping_add(counter.load(order));
             add(&mut sum.host_bytes_freed, &host.freed, Ordering::Acquire);
             add(&mut sum.device_bytes_freed, &device.freed, Ordering::Acquire);

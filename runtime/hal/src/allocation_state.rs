@@ -1,5 +1,5 @@
-//! What each buffer that is an allocation of its own says of itself, whatever its memory: its length, type, access, usage and holders. The
-//! buffers of drivers and of allocators have it.
+//! What each buffer that is an allocation of its own says of itself, whatever its memory: its length, type, access,
+//! usage and holders. The buffers of drivers and of allocators have it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -43,7 +43,8 @@ impl AllocationState {
     }
 }
 
-/// Implements the methods of [`Buffer`](crate::Buffer) that only describe an allocation, with the [`AllocationState`] in the field `state`.
+/// Implements the methods of [`Buffer`](crate::Buffer) that only describe an allocation, with the [`AllocationState`]
+/// in the field `state`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! state_methods {
@@ -86,7 +87,8 @@ macro_rules! state_methods {
     };
 }
 
-/// As [`state_methods`], and those of memory that has the length of the buffer and needs no flush. The caller has imported `Result`.
+/// As [`state_methods`], and those of memory that has the length of the buffer and needs no flush. The caller has
+/// imported `Result`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! allocation_methods {

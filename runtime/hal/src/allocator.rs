@@ -23,9 +23,9 @@ pub const HEAP_BUFFER_ALIGNMENT: u64 = 64;
 /// Buffers of fewer bytes are not mapped.
 const MIN_MAPPED_BYTES: u64 = 64 << 10;
 
-/// An allocator of host memory. It counts the bytes in use and refuses allocations that would exceed its limit. Each thread counts by
-/// itself: the peaks in its statistics are exact where one thread allocates, and else the sum of the peaks of all threads, at most the
-/// limit.
+/// An allocator of host memory. It counts the bytes in use and refuses allocations that would exceed its limit. Each
+/// thread counts by itself: the peaks in its statistics are exact where one thread allocates, and else the sum of the
+/// peaks of all threads, at most the limit.
 #[derive(Debug)]
 pub struct HeapAllocator {
     limit: u64,
@@ -65,18 +65,20 @@ impl HeapAllocator {
         }
     }
 
-    /// An allocator without a limit that does not use memory of transient buffers again, so that all memory is new and zero.
+    /// An allocator without a limit that does not use memory of transient buffers again, so that all memory is new and
+    /// zero.
     pub fn without_reuse() -> HeapAllocator {
         HeapAllocator { recycles_blocks: false, ..HeapAllocator::new() }
     }
 
-    /// An allocator whose memory is charged to `budget`, which others may share. No memory is used again: all of it is new and zero.
+    /// An allocator whose memory is charged to `budget`, which others may share. No memory is used again: all of it is
+    /// new and zero.
     pub fn with_budget(budget: MemoryBudget) -> HeapAllocator {
         HeapAllocator { budget: Some(budget), ..HeapAllocator::without_reuse() }
     }
 
-    /// The same allocator, which maps pages for each large buffer: pages that are not written take no memory, and goes back to the system
-    /// with the buffer. Allocating takes longer.
+    /// The same allocator, which maps pages for each large buffer: pages that are not written take no memory, and goes
+    /// back to the system with the buffer. Allocating takes longer.
     pub fn mapped(self) -> HeapAllocator {
         HeapAllocator { maps: true, ..self }
     }
@@ -115,7 +117,8 @@ impl HeapAllocator {
         self.budget.as_ref().map_or(self.limit, |budget| budget.limit().min(self.limit))
     }
 
-    /// Counts `length` bytes of a transient buffer until the result is dropped. Recycled memory is charged to no budget.
+    /// Counts `length` bytes of a transient buffer until the result is dropped. Recycled memory is charged to no
+    /// budget.
     pub(super) fn account_recycled(&self, length: u64, host_local: bool) -> Accounted {
         Accounted::new(&self.counters, length, host_local, Charge::default())
     }
@@ -346,7 +349,8 @@ mod tests {
                 assert_eq!(length, size);
                 assert!((data.as_ptr() as u64).is_multiple_of(alignment.max(HEAP_BUFFER_ALIGNMENT)));
                 assert!(buffer_to_vec(&buffer, size).expect("can be read").iter().all(|byte| *byte == 0));
-                // SAFETY: the buffer has that many bytes, and there is no other reference to it. Later buffers must not show these bytes.
+                // SAFETY: the buffer has that many bytes, and there is no other reference to it. Later buffers must not
+                // show these bytes.
                 unsafe { data.as_ptr().write_bytes(0xAA, size as usize) };
                 assert_eq!(allocator.counters.in_use(), size);
             }

@@ -1,6 +1,7 @@
 //! The methods, operators and text form of bit sets. Generated types call `bit_set!` with the bits of `spec/hal/`.
 
-/// Gives the generated type `$name(int)` its methods and operators. `$all` has every bit that exists, `$spec_name` is shown in errors.
+/// Gives the generated type `$name(int)` its methods and operators. `$all` has every bit that exists, `$spec_name` is
+/// shown in errors.
 macro_rules! bit_set {
     ($name:ident, $int:ty, $all:expr, $spec_name:literal) => {
         impl $name {
@@ -60,7 +61,8 @@ macro_rules! bit_set {
                 self.0 & other.0 != 0
             }
 
-            /// The named sets it contains, in the order of the spec. A set is left out if those before it have all its bits.
+            /// The named sets it contains, in the order of the spec. A set is left out if those before it have all its
+            /// bits.
             pub fn iter_names(self) -> impl Iterator<Item = (&'static str, Self)> {
                 let mut left = self.0;
                 Self::NAMED.iter().filter_map(move |(set, name)| {
@@ -140,8 +142,8 @@ macro_rules! bit_set {
 
 pub(crate) use bit_set;
 
-/// Writes the names of single bits, joined by `|`, and unnamed bits as a number. A name of several bits stands for them if none of them has
-/// a name of its own.
+/// Writes the names of single bits, joined by `|`, and unnamed bits as a number. A name of several bits stands for them
+/// if none of them has a name of its own.
 ///
 /// # Errors
 /// Those of the formatter.

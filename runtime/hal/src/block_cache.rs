@@ -1,8 +1,10 @@
-//! The block cache: blocks of host memory for transient buffers and slabs. A released block is cached for the next request, within bounds.
+//! The block cache: blocks of host memory for transient buffers and slabs. A released block is cached for the next
+//! request, within bounds.
 //!
-//! **Bounds**: at most [`MAX_CACHED_BYTES`] and [`MAX_CACHED_BLOCKS`]; and cached blocks and those in use together have at most as many
-//! bytes as were ever in use at once, an eighth of that, and `SLACK`. So the cache does not raise the peak memory of a process by more.
-//! Blocks that would exceed the bounds are freed, the oldest first. `trim` frees all of them.
+//! **Bounds**: at most [`MAX_CACHED_BYTES`] and [`MAX_CACHED_BLOCKS`]; and cached blocks and those in use together have
+//! at most as many bytes as were ever in use at once, an eighth of that, and `SLACK`. So the cache does not raise the
+//! peak memory of a process by more. Blocks that would exceed the bounds are freed, the oldest first. `trim` frees all
+//! of them.
 
 use std::any::Any;
 use std::fmt;
@@ -20,7 +22,8 @@ pub const MAX_CACHED_BLOCKS: usize = 64;
 /// By how many bytes the memory held may exceed the most that was ever in use, besides an eighth of that.
 const SLACK: u64 = 1 << 20;
 
-/// A cached block serves a request if it is larger by at most this part of the request, and as many bytes as [`SMALL`]: a host may keep it.
+/// A cached block serves a request if it is larger by at most this part of the request, and as many bytes as [`SMALL`]:
+/// a host may keep it.
 const MAX_WASTE: u64 = 16;
 
 /// See [`MAX_WASTE`].
@@ -104,7 +107,8 @@ impl CacheState {
         Some(self.cached.remove(index))
     }
 
-    /// Removes the blocks that exceed the bounds if `more` bytes are taken into use, for the caller to free without the lock.
+    /// Removes the blocks that exceed the bounds if `more` bytes are taken into use, for the caller to free without the
+    /// lock.
     fn evict_for(&mut self, more: u64) -> Vec<Arc<Block>> {
         let peak = self.stats.peak;
         let limit = (peak + peak / 8).saturating_add(SLACK);
@@ -165,7 +169,8 @@ impl BlockCache {
         Ok((block, true))
     }
 
-    /// Takes a block back, if that is what `owner` is. It is cached if there is no other reference to it and the bounds allow it.
+    /// Takes a block back, if that is what `owner` is. It is cached if there is no other reference to it and the bounds
+    /// allow it.
     pub fn release(&self, owner: Arc<dyn Any + Send + Sync>) {
         let Ok(mut block) = owner.downcast::<Block>() else { return };
         let unused = Arc::get_mut(&mut block).is_some();

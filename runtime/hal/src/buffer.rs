@@ -1,5 +1,5 @@
-//! Buffers in host memory ([`HeapBuffer`]), and subspans of any buffer ([`Subspan`]). Allocators and pools make the former, programs the
-//! latter.
+//! Buffers in host memory ([`HeapBuffer`]), and subspans of any buffer ([`Subspan`]). Allocators and pools make the
+//! former, programs the latter.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -52,8 +52,8 @@ enum KeptMemory {
     Mapping { _mapping: SharedOwner },
 }
 
-/// An owner of memory that kernels may write to, even if a program imports it for reading only: the program has it to itself. Compilers
-/// let kernels write their results over constants that nothing reads afterwards.
+/// An owner of memory that kernels may write to, even if a program imports it for reading only: the program has it to
+/// itself. Compilers let kernels write their results over constants that nothing reads afterwards.
 pub struct KernelMemory {
     _memory: KeptMemory,
     is_copy: bool,
@@ -103,15 +103,16 @@ pub struct HeapBuffer {
 
 // SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive.
 unsafe impl Send for HeapBuffer {}
-// SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive; no Rust reference to the bytes exists.
+// SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive; no Rust reference to the bytes
+// exists.
 unsafe impl Sync for HeapBuffer {}
 
 impl HeapBuffer {
     /// A buffer over bytes that `owner` keeps alive.
     ///
     /// # Safety
-    /// `data` must stay valid for reads of `length` bytes, and for writes if `access` allows them, as long as `owner` lives; no Rust
-    /// reference to bytes that may be written may exist meanwhile.
+    /// `data` must stay valid for reads of `length` bytes, and for writes if `access` allows them, as long as `owner`
+    /// lives; no Rust reference to bytes that may be written may exist meanwhile.
     pub unsafe fn wrap(
         owner: Arc<dyn Any + Send + Sync>,
         data: NonNull<u8>,
@@ -142,7 +143,8 @@ impl HeapBuffer {
     /// Fills it with zeros.
     ///
     /// # Safety
-    /// Nothing else may use its memory meanwhile, and it must be memory that may be written, whatever the buffer's access says.
+    /// Nothing else may use its memory meanwhile, and it must be memory that may be written, whatever the buffer's
+    /// access says.
     pub(super) unsafe fn zero(&self) {
         // SAFETY: the buffer has that many bytes; the caller guarantees the rest.
         unsafe { self.data.write_bytes(0, self.state.length as usize) };
@@ -163,8 +165,8 @@ impl HeapBuffer {
         self.owner.get_mut()
     }
 
-    /// The address and length of a range, after the checks of [`Buffer::map_range`]. They are valid as long as the buffer lives: unlike a
-    /// mapping this takes no reference to the owner.
+    /// The address and length of a range, after the checks of [`Buffer::map_range`]. They are valid as long as the
+    /// buffer lives: unlike a mapping this takes no reference to the owner.
     pub(super) fn range(
         &self,
         mode: MappingMode,

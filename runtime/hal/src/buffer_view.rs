@@ -1,4 +1,5 @@
-//! Buffer views: buffers with a shape, an element type and an encoding, which are the tensors that programs and hosts exchange.
+//! Buffer views: buffers with a shape, an element type and an encoding, which are the tensors that programs and hosts
+//! exchange.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::vm::{Obj, Object, Ref};
 /// Most dimensions a view may have.
 const MAX_RANK: usize = 128;
 
-/// `hal.buffer_view`. Views never change and programs make one for each result, so the heap object holds the view itself.
+/// `hal.buffer_view`. Views never change and programs make one for each result, so the heap object holds the view
+/// itself.
 pub type BufferViewRef = BufferView;
 
 /// A buffer with a shape, an element type and an encoding. Elements start at the first byte of the buffer.
@@ -30,7 +32,8 @@ impl BufferView {
     /// A view of `buffer`. The elements must fit the buffer if the encoding is dense.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for more than 128 dimensions, `OUT_OF_RANGE` if the elements do not fit the buffer or their size overflows.
+    /// `INVALID_ARGUMENT` for more than 128 dimensions, `OUT_OF_RANGE` if the elements do not fit the buffer or their
+    /// size overflows.
     pub fn new(
         buffer: Arc<dyn Buffer>,
         shape: &[u64],

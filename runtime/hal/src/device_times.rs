@@ -1,5 +1,6 @@
-//! Times that a device measures itself ([`DeviceTimes`]): when dispatches and submissions ran on it. Hosts give it a [`TimesObserver`],
-//! such as statistics or a writer of traces. Devices whose kernels run on the host are timed there instead.
+//! Times that a device measures itself ([`DeviceTimes`]): when dispatches and submissions ran on it. Hosts give it a
+//! [`TimesObserver`], such as statistics or a writer of traces. Devices whose kernels run on the host are timed there
+//! instead.
 //!
 //! All times of a device are since one moment, so they can be compared with each other.
 

@@ -1,5 +1,5 @@
-//! Element types of tensors: a numerical type and a width in bits, and their text forms. Numbers and prefixes are generated from
-//! `spec/hal/types.yaml`.
+//! Element types of tensors: a numerical type and a width in bits, and their text forms. Numbers and prefixes are
+//! generated from `spec/hal/types.yaml`.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! Values of single elements of tensors, whatever their type: reading one from bytes, its text, and packing narrow ones. Tools and the
-//! `check` module use it.
+//! Values of single elements of tensors, whatever their type: reading one from bytes, its text, and packing narrow
+//! ones. Tools and the `check` module use it.
 //!
-//! Elements narrower than a byte are packed: the first one is in the lowest bits of the first byte. That is how compiled programs lay
-//! them out and what the sizes of buffer views count.
+//! Elements narrower than a byte are packed: the first one is in the lowest bits of the first byte. That is how
+//! compiled programs lay them out and what the sizes of buffer views count.
 
 use std::fmt;
 
@@ -62,8 +62,8 @@ fn shortest(value: &impl fmt::Debug) -> String {
 }
 
 impl ElementType {
-    /// Least and greatest value if this is a type of integers of at most 64 bits. Those without a sign of their own are read as
-    /// either, so theirs is the least signed and the greatest unsigned one.
+    /// Least and greatest value if this is a type of integers of at most 64 bits. Those without a sign of their own are
+    /// read as either, so theirs is the least signed and the greatest unsigned one.
     pub fn integer_range(self) -> Option<(i128, i128)> {
         let bits @ 1..=64 = self.bit_count() else { return None };
         let (signed_low, signed_high, unsigned_high) = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1, (1 << bits) - 1);
@@ -80,7 +80,8 @@ impl ElementType {
         !self.bit_count().is_multiple_of(8)
     }
 
-    /// The value of element `index` of a dense tensor; none if it is not within `bytes`, or if the type has no numerical meaning.
+    /// The value of element `index` of a dense tensor; none if it is not within `bytes`, or if the type has no
+    /// numerical meaning.
     pub fn value_at(self, bytes: &[u8], index: usize) -> Option<ElementValue> {
         if self == ElementType::COMPLEX_FLOAT_128 {
             let half = |index| run_of_bits(bytes, index, 64).map(f64::from_bits);

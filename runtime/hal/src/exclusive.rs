@@ -1,5 +1,5 @@
-//! Exclusive access of the host to the memory of a tensor ([`ExclusiveBytes`]). Nothing else can reach the memory then, so it can be read
-//! as a Rust slice, without a copy.
+//! Exclusive access of the host to the memory of a tensor ([`ExclusiveBytes`]). Nothing else can reach the memory then,
+//! so it can be read as a Rust slice, without a copy.
 
 use std::any::Any;
 use std::fmt;
@@ -15,8 +15,8 @@ use crate::vm::Obj;
 
 /// The bytes of a tensor in memory of the host to which it holds the only reference.
 ///
-/// Results of programs are often such tensors: the program has returned its only reference, and the operations that wrote the tensor are
-/// over.
+/// Results of programs are often such tensors: the program has returned its only reference, and the operations that
+/// wrote the tensor are over.
 pub struct ExclusiveBytes {
     view: Obj<BufferView>,
     data: NonNull<u8>,
@@ -51,8 +51,8 @@ impl ExclusiveBytes {
     }
 }
 
-/// Overwrites the elements of a dense tensor with `bytes`, if there is no other reference to it and its buffer, so that the change has no
-/// other observer. Returns whether it did.
+/// Overwrites the elements of a dense tensor with `bytes`, if there is no other reference to it and its buffer, so that
+/// the change has no other observer. Returns whether it did.
 ///
 /// # Errors
 /// Failures of writing the buffer.
@@ -72,9 +72,9 @@ impl Deref for ExclusiveBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the memory has that many bytes, all of them initialised. Every reference on the way to it was found to be the only one,
-        // and `view`, which holds them, is not given to anybody as long as this is borrowed. Operations of queues hold references to what
-        // they use.
+        // SAFETY: the memory has that many bytes, all of them initialised. Every reference on the way to it was found
+        // to be the only one, and `view`, which holds them, is not given to anybody as long as this is borrowed.
+        // Operations of queues hold references to what they use.
         unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.length) }
     }
 }

@@ -1,4 +1,5 @@
-//! Fences: sets of timepoints that are reached when all of them are. Programs create and join them and pass them to queues.
+//! Fences: sets of timepoints that are reached when all of them are. Programs create and join them and pass them to
+//! queues.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -113,7 +114,8 @@ impl Fence {
     /// Signals every point.
     ///
     /// # Errors
-    /// Those of [`Semaphore::signal`](super::Semaphore::signal) for the first point that cannot be signalled; points before it are.
+    /// Those of [`Semaphore::signal`](super::Semaphore::signal) for the first point that cannot be signalled; points
+    /// before it are.
     pub fn signal(&self) -> Result<()> {
         self.0.iter().try_for_each(|point| point.semaphore.signal(point.value))
     }
@@ -128,8 +130,8 @@ impl Fence {
     /// Blocks until it is reached, a timeline fails, or the deadline passes.
     ///
     /// # Errors
-    /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that waits, such as its
-    /// cancellation.
+    /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that
+    /// waits, such as its cancellation.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
         wait_all(&self.0, deadline)
     }

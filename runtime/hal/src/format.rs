@@ -1,8 +1,9 @@
 //! The text form of tensors: `2x2xf32=[1 2][3 4]`, as `iree-run-module` prints it.
 //!
-//! The leaf dimension is written without brackets of its own, each outer one with a pair for every index. Floats are written with
-//! six significant digits in the manner of C's `%G`, types without a text form as the hexadecimal bytes in memory order. Integers that
-//! are packed into parts of bytes are numbers as well; the reference's tools have no text for them.
+//! The leaf dimension is written without brackets of its own, each outer one with a pair for every index. Floats are
+//! written with six significant digits in the manner of C's `%G`, types without a text form as the hexadecimal bytes in
+//! memory order. Integers that are packed into parts of bytes are numbers as well; the reference's tools have no text
+//! for them.
 
 use std::fmt::Write as _;
 
@@ -37,7 +38,8 @@ pub fn format_view(view: &BufferView, max_elements: usize) -> Result<String> {
 /// Appends at most `max_elements` elements of a dense tensor to `out`.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` if there are fewer bytes than the shape has, `RESOURCE_EXHAUSTED` for a shape with very many rows without elements.
+/// `OUT_OF_RANGE` if there are fewer bytes than the shape has, `RESOURCE_EXHAUSTED` for a shape with very many rows
+/// without elements.
 pub fn format_elements(
     bytes: &[u8],
     shape: &[u64],
@@ -96,8 +98,8 @@ impl Printer<'_> {
         if (count as u64) < self.leaf {
             self.out.push_str("...");
         }
-        // The shape's byte length was checked, so there are fewer elements than the address space has bits; those of no width may
-        // be more, but none of them is looked at.
+        // The shape's byte length was checked, so there are fewer elements than the address space has bits; those of no
+        // width may be more, but none of them is looked at.
         self.next = self.next.wrapping_add(self.leaf as usize);
     }
 
@@ -108,7 +110,8 @@ impl Printer<'_> {
     }
 }
 
-/// Appends element `index` of a dense tensor; nothing if it is not within `bytes`, or shares bytes and has more than 64 bits.
+/// Appends element `index` of a dense tensor; nothing if it is not within `bytes`, or shares bytes and has more than 64
+/// bits.
 fn format_at(bytes: &[u8], element_type: ElementType, index: usize, out: &mut String) -> Option<()> {
     if element_type.is_packed() {
         return format_packed(bytes, element_type, index, out);
@@ -120,16 +123,16 @@ fn format_at(bytes: &[u8], element_type: ElementType, index: usize, out: &mut St
 }
 
 impl ElementType {
-    /// The text of element `index` of a dense tensor, as [`format_elements`] writes it; none if it is not within `bytes`, or shares
-    /// bytes with others and has more than 64 bits.
+    /// The text of element `index` of a dense tensor, as [`format_elements`] writes it; none if it is not within
+    /// `bytes`, or shares bytes with others and has more than 64 bits.
     pub fn text_at(self, bytes: &[u8], index: usize) -> Option<String> {
         let mut text = String::new();
         format_at(bytes, self, index, &mut text).map(|()| text)
     }
 }
 
-/// Appends an element that shares its bytes with others: a number if it is one, else its bits as a hexadecimal number. The reference
-/// prints none of these types.
+/// Appends an element that shares its bytes with others: a number if it is one, else its bits as a hexadecimal number.
+/// The reference prints none of these types.
 fn format_packed(bytes: &[u8], element_type: ElementType, index: usize, out: &mut String) -> Option<()> {
     let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, element_type.bit_count() as u8);
     // Writing to a string does not fail.

@@ -1,7 +1,8 @@
 //! References of programs to objects of the HAL ([`Handle`]): the heap objects that ref registers point to.
 //!
-//! A [`Handle`] shares its object with the host. Two handles of one object are the same reference to a program, because identity is the
-//! address of the shared object. Fences and buffer views are values, which the heap object holds itself.
+//! A [`Handle`] shares its object with the host. Two handles of one object are the same reference to a program, because
+//! identity is the address of the shared object. Fences and buffer views are values, which the heap object holds
+//! itself.
 
 use std::fmt;
 use std::ops::Deref;
@@ -37,7 +38,8 @@ pub type DeviceRef = Handle<dyn Device>;
 pub type ExecutableRef = Handle<dyn Executable>;
 /// `hal.executable_cache`
 pub type ExecutableCacheRef = Handle<dyn ExecutableCache>;
-/// `hal.fence`. Programs make several at each call, and a copy shares the timelines, so the heap object holds the fence itself.
+/// `hal.fence`. Programs make several at each call, and a copy shares the timelines, so the heap object holds the fence
+/// itself.
 pub type FenceRef = Fence;
 /// `hal.file`
 pub type FileRef = Handle<dyn File>;

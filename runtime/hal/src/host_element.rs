@@ -1,7 +1,7 @@
 //! Conversions between tensors and slices of Rust values, and with the feature `ndarray` arrays, for hosts.
 //!
-//! A Rust type stands for the element types that have its values: `i32` for `i32` and `si32`, `u8` for `ui8` and `i8`, `bool` for `i1`. The
-//! feature `half` adds `half::f16` and `half::bf16`.
+//! A Rust type stands for the element types that have its values: `i32` for `i32` and `si32`, `u8` for `ui8` and `i8`,
+//! `bool` for `i1`. The feature `half` adds `half::f16` and `half::bf16`.
 
 use std::borrow::Cow;
 
@@ -164,7 +164,8 @@ impl BufferView {
         check_readable::<T>(self.element_type(), || self.shape_and_type())?;
         let count = usize::try_from(self.element_count());
         let count = count.map_err(|_| Status::out_of_range("the elements do not fit the address space"))?;
-        // A tensor of another encoding may have fewer bytes than its shape says. No more memory is taken than the buffer has.
+        // A tensor of another encoding may have fewer bytes than its shape says. No more memory is taken than the
+        // buffer has.
         check_range(self.buffer().byte_length(), 0, self.byte_length())?;
         T::read_all(count, |out| buffer_read(&**self.buffer(), 0, out))
     }

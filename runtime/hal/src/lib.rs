@@ -1,17 +1,19 @@
-//! The hardware abstraction layer: devices, their memory, their queues, and the command programs that queues run. Drivers implement it;
-//! modules of programs and hosts call it.
+//! The hardware abstraction layer: devices, their memory, their queues, and the command programs that queues run.
+//! Drivers implement it; modules of programs and hosts call it.
 //!
-//! The traits and the types they exchange are generated from `spec/hal/`. The rest is what programs and hosts hold: buffers, those of queues
-//! ([`transient`]) among them, buffer views, fences, timelines; and what all use: transfers through mappings, free lists ([`recycle`]),
-//! kernels that run on the host ([`host_kernels`]), the [`registry`] of drivers, security policies ([`policy`]) and wrappers of objects
-//! ([`forward`]). It contains no driver; what drivers are made of is in `vireo-hal-driver`, observers of devices are in `vireo-hal-observe`.
+//! The traits and the types they exchange are generated from `spec/hal/`. The rest is what programs and hosts hold:
+//! buffers, those of queues ([`transient`]) among them, buffer views, fences, timelines; and what all use: transfers
+//! through mappings, free lists ([`recycle`]), kernels that run on the host ([`host_kernels`]), the [`registry`] of
+//! drivers, security policies ([`policy`]) and wrappers of objects ([`forward`]). It contains no driver; what drivers
+//! are made of is in `vireo-hal-driver`, observers of devices are in `vireo-hal-observe`.
 //!
-//! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
-//! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
-//! trusted once they are loaded; the bindings that a queue passes to them are within the buffers that the caller named.
+//! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since
+//! hosts call it directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing.
+//! Kernels are native code and are trusted once they are loaded; the bindings that a queue passes to them are within
+//! the buffers that the caller named.
 //!
-//! It stands on `vireo-core`, and on `vireo-vm` for objects that programs hold. Users depend on the crate `vireo`, which exports the public
-//! part.
+//! It stands on `vireo-core`, and on `vireo-vm` for objects that programs hold. Users depend on the crate `vireo`,
+//! which exports the public part.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod accounting;

@@ -1,4 +1,5 @@
-//! Waits for points on several timelines ([`MultiWait`]): for all of them or any of them. Fences, and hosts with several timelines, use it.
+//! Waits for points on several timelines ([`MultiWait`]): for all of them or any of them. Fences, and hosts with
+//! several timelines, use it.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -18,8 +19,8 @@ use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::WaitSource;
 
-/// Waits for all of a number of timepoints, or for any one of them. The first failure ends the wait too, unless it was over before.
-/// Dropping the last copy removes its subscriptions from timelines of the host.
+/// Waits for all of a number of timepoints, or for any one of them. The first failure ends the wait too, unless it was
+/// over before. Dropping the last copy removes its subscriptions from timelines of the host.
 pub struct MultiWait(ManuallyDrop<Arc<SharedWait>>);
 
 struct SharedWait {
@@ -113,7 +114,8 @@ impl MultiWait {
     /// Blocks until there is an outcome. A wait on behalf of a call ends at its limits, too.
     ///
     /// # Errors
-    /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that waits.
+    /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that
+    /// waits.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
         if let Some(outcome) = self.outcome() {
             return outcome;
@@ -232,7 +234,8 @@ impl WaitSource for MultiWait {
     }
 }
 
-/// Blocks until all points are reached, one fails, or the deadline passes. A wait on behalf of a call ends at its limits, too.
+/// Blocks until all points are reached, one fails, or the deadline passes. A wait on behalf of a call ends at its
+/// limits, too.
 ///
 /// # Errors
 /// The failure of a timeline, `DEADLINE_EXCEEDED` if the deadline passes before, and the end of the call that waits.
@@ -245,7 +248,8 @@ pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
     }
 }
 
-/// Blocks until any of the points is reached, one fails before, or the deadline passes. A wait on behalf of a call ends at its limits, too.
+/// Blocks until any of the points is reached, one fails before, or the deadline passes. A wait on behalf of a call ends
+/// at its limits, too.
 ///
 /// # Errors
 /// As [`wait_all`].

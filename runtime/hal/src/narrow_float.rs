@@ -1,9 +1,9 @@
 //! Floating-point formats that are narrower than `f32`: their values as `f32` and back, for tools.
 //!
-//! The conversions are those of the IREE tools, so that texts and bytes agree with theirs: rounding is to nearest, ties to even;
-//! a magnitude below the smallest subnormal becomes zero; NaNs lose sign and payload when widened and become all ones when narrowed.
-//! The crate `half` preserves sign and payload of NaNs as far as they fit, and has only two of the formats. The bits of each format are in
-//! `spec/hal/types.yaml`.
+//! The conversions are those of the IREE tools, so that texts and bytes agree with theirs: rounding is to nearest, ties
+//! to even; a magnitude below the smallest subnormal becomes zero; NaNs lose sign and payload when widened and become
+//! all ones when narrowed. The crate `half` preserves sign and payload of NaNs as far as they fit, and has only two of
+//! the formats. The bits of each format are in `spec/hal/types.yaml`.
 
 use crate::ElementType;
 
@@ -152,7 +152,8 @@ pub fn widen_e8m0(bits: u8) -> f32 {
     if bits == 0xFF { f32::NAN } else { power_of_two(i32::from(bits) - F32_BIAS) as f32 }
 }
 
-/// The nearest power of two as `f8E8M0FNU`. Values that are not positive become the smallest one, and too large ones NaN.
+/// The nearest power of two as `f8E8M0FNU`. Values that are not positive become the smallest one, and too large ones
+/// NaN.
 pub fn narrow_e8m0(value: f32) -> u8 {
     if !value.is_finite() {
         return 0xFF;

@@ -1,7 +1,7 @@
 //! Security policies: what a program may do and use, as one value for its devices and its context.
 //!
-//! Loaders ask a [`SecurityPolicy`] before they load native code; allocators and contexts take its limits. `docs/security.md` says what
-//! each mode promises, and which tests hold it to that.
+//! Loaders ask a [`SecurityPolicy`] before they load native code; allocators and contexts take its limits.
+//! `docs/security.md` says what each mode promises, and which tests hold it to that.
 
 use std::time::Duration;
 
@@ -31,12 +31,15 @@ use crate::status::{Result, Status};
 /// # }
 /// ```
 ///
-/// A clone shares what is counted: the memory and the fuel of its limits. Sessions that are to have limits of their own get a policy each.
+/// A clone shares what is counted: the memory and the fuel of its limits. Sessions that are to have limits of their own
+/// get a policy each.
 #[derive(Clone, Debug)]
 pub struct SecurityPolicy {
-    /// Whether kernels may be machine code: embedded ELF files, system libraries, libraries of the program, and executable plugins.
+    /// Whether kernels may be machine code: embedded ELF files, system libraries, libraries of the program, and
+    /// executable plugins.
     pub native_code: bool,
-    /// Whether programs may write to parameters, where the host has opened an archive for writing. Programs never name a file.
+    /// Whether programs may write to parameters, where the host has opened an archive for writing. Programs never name
+    /// a file.
     pub writable_parameters: bool,
     /// Whether new device memory is zero even where an earlier program has left something in it.
     pub zeroed_memory: bool,
@@ -50,13 +53,14 @@ impl SecurityPolicy {
     /// How many bytes of memory untrusted programs of one session may use together.
     pub const UNTRUSTED_MEMORY: u64 = 1 << 30;
 
-    /// For programs that the host trusts as much as itself: kernels may be machine code, which can do all that the process can. Limits, if
-    /// any, contain accidents.
+    /// For programs that the host trusts as much as itself: kernels may be machine code, which can do all that the
+    /// process can. Limits, if any, contain accidents.
     pub fn trusted() -> SecurityPolicy {
         SecurityPolicy { native_code: true, writable_parameters: true, zeroed_memory: false, limits: Limits::default() }
     }
 
-    /// For programs that anybody may have written: only bytecode and kernels in bytecode, no files, and limits of time and memory.
+    /// For programs that anybody may have written: only bytecode and kernels in bytecode, no files, and limits of time
+    /// and memory.
     pub fn untrusted() -> SecurityPolicy {
         SecurityPolicy {
             native_code: false,

@@ -1,4 +1,5 @@
-//! Progress of what can take long while a program is loaded: reading parameters, verifying and compiling kernels. Tools show it.
+//! Progress of what can take long while a program is loaded: reading parameters, verifying and compiling kernels. Tools
+//! show it.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ pub trait Progress: fmt::Debug + Send + Sync {
     fn done(&self, bytes: u64);
 }
 
-/// Reports to `progress` what is counted as the bytes that are done, and all of them: what `Module::from_archive_with` calls.
+/// Reports to `progress` what is counted as the bytes that are done, and all of them: what `Module::from_archive_with`
+/// calls.
 pub fn report_count(progress: &dyn Progress) -> impl FnMut(u64, u64) {
     let mut before = None;
     move |done, all| {

@@ -1,11 +1,13 @@
-//! Free lists of objects that programs make at each call: the thread that drops the last reference to one recycles it for the next.
-//! Timelines, transient buffers, queue operations and command programs come from such lists.
+//! Free lists of objects that programs make at each call: the thread that drops the last reference to one recycles it
+//! for the next. Timelines, transient buffers, queue operations and command programs come from such lists.
 //!
-//! An object is recycled only if there is no other reference to it, so one from the list is as good as a new one. Each thread has a list
-//! of its own, without a lock. Worker threads drop objects that other threads make, so they push to a list that all threads share.
+//! An object is recycled only if there is no other reference to it, so one from the list is as good as a new one. Each
+//! thread has a list of its own, without a lock. Worker threads drop objects that other threads make, so they push to a
+//! list that all threads share.
 //!
-//! Objects use [`free_list!`]. Memory has free lists of other kinds: those of heap objects of the VM are linked through the free memory,
-//! the block cache of pools is bounded by the most bytes that were in use at once, and each thread keeps two mappings of stacks.
+//! Objects use [`free_list!`]. Memory has free lists of other kinds: those of heap objects of the VM are linked through
+//! the free memory, the block cache of pools is bounded by the most bytes that were in use at once, and each thread
+//! keeps two mappings of stacks.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -30,7 +32,8 @@ pub struct FreeList<T: 'static, const KINDS: usize = 1> {
     count: AtomicUsize,
 }
 
-/// Defines a static [`FreeList`] of one kind of objects with the capacity for each thread, or of several kinds with one capacity each.
+/// Defines a static [`FreeList`] of one kind of objects with the capacity for each thread, or of several kinds with one
+/// capacity each.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! free_list {
@@ -87,8 +90,8 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
         }
     }
 
-    /// Adds an object that is fit to be used again. If the list of its kind is full, the oldest one in it is dropped: what was used last is
-    /// most likely to fit the next request.
+    /// Adds an object that is fit to be used again. If the list of its kind is full, the oldest one in it is dropped:
+    /// what was used last is most likely to fit the next request.
     #[inline]
     pub fn push(&self, kind: usize, object: T) {
         if blocking::is_worker() {
@@ -140,7 +143,8 @@ fn take_newest<T>(objects: &mut Vec<T>, fits: impl Fn(&T) -> bool) -> Option<T> 
     Some(objects.remove(index))
 }
 
-/// Pushes an object. If there are `capacity` already, the oldest one is taken out and returned, or this one if there may be none.
+/// Pushes an object. If there are `capacity` already, the oldest one is taken out and returned, or this one if there
+/// may be none.
 fn push_within<T>(objects: &mut Vec<T>, capacity: usize, object: T) -> Option<T> {
     if capacity == 0 {
         return Some(object);
@@ -156,8 +160,8 @@ fn push_within<T>(objects: &mut Vec<T>, capacity: usize, object: T) -> Option<T>
     None
 }
 
-/// An object without other references, weak ones included. It is checked once, when the object is recycled, which takes an atomic
-/// operation; using it again then takes none.
+/// An object without other references, weak ones included. It is checked once, when the object is recycled, which takes
+/// an atomic operation; using it again then takes none.
 pub struct Unshared<T>(Arc<T>);
 
 impl<T> Unshared<T> {
@@ -212,8 +216,8 @@ pub fn new_arc<T>(free_list: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
 pub fn into_inner<T>(free_list: &FreeList<Uninit<T>>, object: Arc<T>) -> Option<T> {
     let mut object = Unshared::new(object)?;
     let value = std::ptr::from_mut(&mut *object);
-    // SAFETY: there is no other reference to the object. It is moved out, and its memory becomes `MaybeUninit` of the same layout, so it is
-    // neither read nor dropped again.
+    // SAFETY: there is no other reference to the object. It is moved out, and its memory becomes `MaybeUninit` of the
+    // same layout, so it is neither read nor dropped again.
     let (value, memory) = unsafe {
         let value = value.read();
         (value, Unshared(Arc::from_raw(Arc::into_raw(object.into_shared()).cast::<MaybeUninit<T>>())))

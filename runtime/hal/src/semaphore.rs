@@ -1,7 +1,9 @@
-//! Timeline semaphores in host memory ([`HostSemaphore`]). Devices of the host create them, queues and fences wait for them.
+//! Timeline semaphores in host memory ([`HostSemaphore`]). Devices of the host create them, queues and fences wait for
+//! them.
 //!
-//! A timeline stores the first failure and hands it to every subscriber, so that all of them see the root cause. A timeline that is dropped
-//! before it reaches a point fails the subscribers of that point: nothing waits for what cannot happen.
+//! A timeline stores the first failure and hands it to every subscriber, so that all of them see the root cause. A
+//! timeline that is dropped before it reaches a point fails the subscribers of that point: nothing waits for what
+//! cannot happen.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -32,7 +34,8 @@ pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// A subscriber to points of timelines. One object may subscribe to several points, where callbacks would need memory for each.
+/// A subscriber to points of timelines. One object may subscribe to several points, where callbacks would need memory
+/// for each.
 pub trait Subscriber: Send + Sync {
     /// One of the points was reached, or its timeline failed. Called on the thread that signals, so it must not block.
     fn notified(self: Arc<Self>, outcome: Result<()>);
@@ -92,12 +95,13 @@ const _: () = assert!(SEMAPHORE_MAX_VALUE < FAILED);
 
 /// A timeline in host memory.
 ///
-/// Reading the payload and advancing it take no lock. Waiters and signals are ordered by sequentially consistent operations: a waiter
-/// first increments `waiters` and then reads the payload; a signal first writes the payload and then reads `waiters`. So either the waiter
-/// sees the new payload and does not wait, or the signal sees the waiter, takes the lock under which the waiter did both, and finds it
-/// subscribed or blocked. Neither can miss the other.
+/// Reading the payload and advancing it take no lock. Waiters and signals are ordered by sequentially consistent
+/// operations: a waiter first increments `waiters` and then reads the payload; a signal first writes the payload and
+/// then reads `waiters`. So either the waiter sees the new payload and does not wait, or the signal sees the waiter,
+/// takes the lock under which the waiter did both, and finds it subscribed or blocked. Neither can miss the other.
 ///
-/// It has cache lines of its own, because programs make and signal one at each call, and what other threads read may lie beside it.
+/// It has cache lines of its own, because programs make and signal one at each call, and what other threads read may
+/// lie beside it.
 #[repr(align(64))]
 pub struct HostSemaphore {
     /// Only grows; [`FAILED`] is its last value.
@@ -136,7 +140,8 @@ impl HostSemaphore {
         }
     }
 
-    /// Fails the remaining subscribers, whose points nothing can reach any more, and resets the timeline for its next use.
+    /// Fails the remaining subscribers, whose points nothing can reach any more, and resets the timeline for its next
+    /// use.
     pub(super) fn reset(&mut self) {
         self.abandon();
         *self.payload.get_mut() = 0;

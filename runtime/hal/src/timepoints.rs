@@ -1,5 +1,6 @@
-//! Timepoints of queue operations: [`continue_after`] runs a continuation when all points it waits for are reached, and [`complete`] passes
-//! the outcome of an operation on to the points that it signals. A failure keeps its cause, so the end of a chain learns how it began.
+//! Timepoints of queue operations: [`continue_after`] runs a continuation when all points it waits for are reached, and
+//! [`complete`] passes the outcome of an operation on to the points that it signals. A failure keeps its cause, so the
+//! end of a chain learns how it began.
 //!
 //! This does not depend on what runs the operations, so the queues of all drivers can use it.
 
@@ -12,7 +13,8 @@ use crate::status::{Result, StatusCode};
 
 /// The work that follows when points are reached: for queues, an operation that becomes ready.
 pub trait Continuation: Send + 'static {
-    /// Called once all points are reached, or with the first failure of a timeline, on the thread that signals: it must not block.
+    /// Called once all points are reached, or with the first failure of a timeline, on the thread that signals: it must
+    /// not block.
     fn ready(self, outcome: Result<()>);
 }
 
@@ -93,8 +95,8 @@ pub fn signal_all(signal: &[Timepoint], outcome: Result<()>) {
     }
 }
 
-/// Whether a timeline is at a point already. A waiter for one point of an operation may signal a later value of the timeline of another
-/// before the operation gets to that point, which is then reached as well.
+/// Whether a timeline is at a point already. A waiter for one point of an operation may signal a later value of the
+/// timeline of another before the operation gets to that point, which is then reached as well.
 fn is_past(point: &Timepoint) -> bool {
     point.semaphore.query().is_ok_and(|value| value >= point.value)
 }

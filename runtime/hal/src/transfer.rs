@@ -1,5 +1,5 @@
-//! Transfers through mappings, between the host and buffers and between buffers, and the checks of ranges, usage and access that they
-//! share. Hosts, queues and objects of the HAL call them.
+//! Transfers through mappings, between the host and buffers and between buffers, and the checks of ranges, usage and
+//! access that they share. Hosts, queues and objects of the HAL call them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use super::{Buffer, BufferParams, BufferUsage, Device, Mapping, MappingMode, Mem
 use crate::limits::work;
 use crate::status::{Result, Status};
 
-/// Checks `offset..offset + length` against a buffer of `available` bytes and returns the length; `WHOLE_BUFFER` is what is left.
+/// Checks `offset..offset + length` against a buffer of `available` bytes and returns the length; `WHOLE_BUFFER` is
+/// what is left.
 ///
 /// # Errors
 /// `OUT_OF_RANGE` if the range is not inside.
@@ -82,7 +83,8 @@ pub fn buffer_from_bytes(device: &dyn Device, bytes: &[u8]) -> Result<Arc<dyn Bu
 /// A copy of the first `length` bytes of `buffer`.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` if the buffer is shorter, `RESOURCE_EXHAUSTED` if there is no memory for the copy, and as [`buffer_read`].
+/// `OUT_OF_RANGE` if the buffer is shorter, `RESOURCE_EXHAUSTED` if there is no memory for the copy, and as
+/// [`buffer_read`].
 pub fn buffer_to_vec(buffer: &dyn Buffer, length: u64) -> Result<Vec<u8>> {
     // The range comes first, so that no more memory is taken than the buffer has.
     check_range(buffer.byte_length(), 0, length)?;
@@ -97,29 +99,30 @@ pub fn buffer_to_vec(buffer: &dyn Buffer, length: u64) -> Result<Vec<u8>> {
 /// Copies `out.len()` bytes at `offset` into `out`.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or read, and other failures of mapping
-/// it.
+/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or read, and other
+/// failures of mapping it.
 pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<()> {
     let (mapping, length) = map(buffer, MemoryAccess::READ, offset, out.len() as u64)?;
-    // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping; `out` is exclusively ours, so it
-    // cannot be part of them.
+    // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping; `out` is exclusively
+    // ours, so it cannot be part of them.
     unsafe { work::copy_bytes(mapping.data.as_ptr(), out.as_mut_ptr(), length) }
 }
 
 /// Copies `bytes` into the buffer at `offset`.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or written, and other failures of mapping
-/// it.
+/// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or written, and other
+/// failures of mapping it.
 pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
     let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, bytes.len() as u64)?;
-    // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping. Memory that buffers write has no Rust
-    // references to it, so `bytes` cannot be part of it.
+    // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping. Memory that buffers
+    // write has no Rust references to it, so `bytes` cannot be part of it.
     unsafe { work::copy_bytes(bytes.as_ptr(), mapping.data.as_ptr(), length) }?;
     buffer.flush_range(offset, bytes.len() as u64)
 }
 
-/// Fills a range with a repeated pattern of 1, 2, 4 or 8 bytes. Offset and length must be multiples of the pattern's length.
+/// Fills a range with a repeated pattern of 1, 2, 4 or 8 bytes. Offset and length must be multiples of the pattern's
+/// length.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a pattern of another length, or a range that is no multiple of it, and as [`buffer_write`].
@@ -140,7 +143,8 @@ pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]
         // The filled part is a whole number of patterns, so it is continued by copies of itself.
         while filled < length {
             let step = filled.min(length - filled);
-            // SAFETY: the first `filled` bytes and the `step` bytes after them are within the mapping and do not overlap.
+            // SAFETY: the first `filled` bytes and the `step` bytes after them are within the mapping and do not
+            // overlap.
             unsafe { work::copy_bytes(data, data.add(filled), step) }?;
             filled += step;
         }

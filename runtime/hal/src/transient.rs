@@ -1,10 +1,12 @@
-//! The transient buffer: an object that exists at once, with memory only between its allocation and its deallocation on a queue.
+//! The transient buffer: an object that exists at once, with memory only between its allocation and its deallocation on
+//! a queue.
 //!
-//! Programs make several at each call, so both the objects and their memory are recycled. Objects go to a free list by the size class of
-//! their resident memory: up to 64 KiB of memory stays with its object. A class has memory of all sizes between two powers of two, and a
-//! buffer takes only memory that is little larger than itself, since a host may keep it as long as it likes. More memory goes back to the
-//! [`BlockCache`] of the allocator when the buffer is deallocated or dropped. Neither is used again while there is a reference or a
-//! mapping. The memory of a new transient buffer has the contents of an earlier one, unless the device zeroes it.
+//! Programs make several at each call, so both the objects and their memory are recycled. Objects go to a free list by
+//! the size class of their resident memory: up to 64 KiB of memory stays with its object. A class has memory of all
+//! sizes between two powers of two, and a buffer takes only memory that is little larger than itself, since a host may
+//! keep it as long as it likes. More memory goes back to the [`BlockCache`] of the allocator when the buffer is
+//! deallocated or dropped. Neither is used again while there is a reference or a mapping. The memory of a new transient
+//! buffer has the contents of an earlier one, unless the device zeroes it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,9 +24,9 @@ use crate::{
     QueueAffinity, WHOLE_BUFFER, buffer_fill,
 };
 
-/// Heap memory of up to this size, if it is allocated with the buffer, stays as long as the buffer itself. So a holder of the buffer can use
-/// the memory without a reference of its own, which would cost two atomic operations for each binding of each dispatch. Programs drop
-/// buffers soon after they deallocate them, so this hardly takes more memory.
+/// Heap memory of up to this size, if it is allocated with the buffer, stays as long as the buffer itself. So a holder
+/// of the buffer can use the memory without a reference of its own, which would cost two atomic operations for each
+/// binding of each dispatch. Programs drop buffers soon after they deallocate them, so this hardly takes more memory.
 const MAX_RESIDENT_SIZE: u64 = MIN_CLASS_SIZE << (SIZE_CLASSES - 1);
 
 /// Size classes of resident memory end at this times powers of two, and sizes are multiples of this.
@@ -98,7 +100,8 @@ pub enum Memory {
     Heap(HeapBuffer),
     /// The same in a block, which goes back to the block cache.
     Block(BlockMemory),
-    /// A range of a pool, which is released when the reservation is dropped. A mapping keeps the memory of the pool, not the reservation.
+    /// A range of a pool, which is released when the reservation is dropped. A mapping keeps the memory of the pool,
+    /// not the reservation.
     Reserved(HeapBuffer, Box<dyn Send + Sync>),
     /// Memory of another allocator.
     Other(Arc<dyn Buffer>),
@@ -208,7 +211,8 @@ impl TransientBuffer {
             && let Some(resident) = &mut buffer.resident
         {
             let BufferParams { memory_type, access, usage, .. } = params;
-            // SAFETY: the memory has `resident.size` bytes, of which `has_fitting` says that they are at least `length`.
+            // SAFETY: the memory has `resident.size` bytes, of which `has_fitting` says that they are at least
+            // `length`.
             unsafe { resident.buffer.reset(length, memory_type, access, usage) };
             if zeroed {
                 // SAFETY: the memory is the heap's, and there are no other references to a free buffer.
@@ -241,7 +245,8 @@ impl TransientBuffer {
         *self.origin.get_mut() = QueueAffinity::ANY.bits();
     }
 
-    /// Notes which queue reserves a buffer, and how long its memory stays. Devices say so before they hand out the buffer.
+    /// Notes which queue reserves a buffer, and how long its memory stays. Devices say so before they hand out the
+    /// buffer.
     pub fn reserved_by(&self, queue_affinity: QueueAffinity, flags: AllocaFlags) {
         self.origin.store(queue_affinity.bits(), Ordering::Relaxed);
         self.kept.store(flags.contains(AllocaFlags::INDETERMINATE_LIFETIME), Ordering::Relaxed);
@@ -260,14 +265,15 @@ impl TransientBuffer {
     /// Commits memory, unless the buffer was deallocated already.
     pub fn commit(&self, committed: Memory) {
         let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-        // `decommit` sets the flag before it removes the memory under the lock, so no memory stays in a deallocated buffer.
+        // `decommit` sets the flag before it removes the memory under the lock, so no memory stays in a deallocated
+        // buffer.
         if !self.deallocated.load(Ordering::Acquire) {
             *memory = committed;
         }
     }
 
-    /// Decommits its memory, which mappings keep alive until they end. Memory of an indeterminate lifetime stays until the buffer is
-    /// dropped.
+    /// Decommits its memory, which mappings keep alive until they end. Memory of an indeterminate lifetime stays until
+    /// the buffer is dropped.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` if it was deallocated before.
@@ -348,7 +354,8 @@ impl Buffer for TransientBuffer {
         }
         // The memory may be larger than the buffer.
         let length = check_range(self.state.length, offset, length)?;
-        // The lock is held while the memory is mapped, which is cheaper than a reference to it; mapping waits for nothing.
+        // The lock is held while the memory is mapped, which is cheaper than a reference to it; mapping waits for
+        // nothing.
         match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
             Memory::Heap(buffer)
             | Memory::Block(BlockMemory { buffer: Some(buffer), .. })
@@ -458,7 +465,8 @@ mod tests {
         assert_eq!(FREE_BUFFERS.local_len(), 0);
     }
 
-    /// Sizes of all residues: memory of another buffer serves only if it is hardly larger, and a full list makes room for new sizes.
+    /// Sizes of all residues: memory of another buffer serves only if it is hardly larger, and a full list makes room
+    /// for new sizes.
     #[test]
     fn memory_is_little_larger_than_its_buffer() {
         TransientBuffer::trim();

@@ -1,5 +1,5 @@
-//! Comparison of tensors of the host with expected ones, within tolerances: whether they differ, how many elements do, where and how far at
-//! most.
+//! Comparison of tensors of the host with expected ones, within tolerances: whether they differ, how many elements do,
+//! where and how far at most.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use crate::tensor::HostTensor;
 /// Significant digits of distances.
 const DIGITS: usize = 6;
 
-/// When two floats are equal: `|actual - expected| <= absolute + relative * |expected|`, or both NaN, or exactly equal. Elements of other
-/// types are equal if their bits are.
+/// When two floats are equal: `|actual - expected| <= absolute + relative * |expected|`, or both NaN, or exactly equal.
+/// Elements of other types are equal if their bits are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Compare bits, ignoring everything below.
@@ -30,7 +30,8 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// True if `actual` is within the tolerance of elements of this type; those of types that are no floats have to be equal.
+    /// True if `actual` is within the tolerance of elements of this type; those of types that are no floats have to be
+    /// equal.
     pub fn allows(&self, element_type: ElementType, expected: f64, actual: f64) -> bool {
         if self.exact {
             return expected.to_bits() == actual.to_bits();
@@ -72,8 +73,8 @@ pub enum TensorDifference<'a> {
     Elements(ElementDifferences<'a>),
 }
 
-/// The elements in which two tensors of one shape and type differ. Its text says how many there are, the first of them, and those that are
-/// farthest apart.
+/// The elements in which two tensors of one shape and type differ. Its text says how many there are, the first of them,
+/// and those that are farthest apart.
 #[derive(Debug)]
 pub struct ElementDifferences<'a> {
     expected: &'a HostTensor<'a>,
@@ -89,8 +90,8 @@ pub struct ElementDifferences<'a> {
 impl HostTensor<'_> {
     /// How the tensor differs from the expected one by more than `tolerance`; none if it does not.
     ///
-    /// Types are equal for integers of one width of which one has no sign of its own: `.npy` files know only signed and unsigned ones, and
-    /// a tensor that was written to such a file has to be equal to itself.
+    /// Types are equal for integers of one width of which one has no sign of its own: `.npy` files know only signed and
+    /// unsigned ones, and a tensor that was written to such a file has to be equal to itself.
     ///
     /// ```
     /// use vireo::inference::{HostTensor, TensorDifference, Tolerance};

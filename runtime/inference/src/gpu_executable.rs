@@ -1,5 +1,5 @@
-//! Executables for AMD GPUs as data ([`GpuExecutable`]): their target and what their kernels need. `requirements` and the command line show
-//! them.
+//! Executables for AMD GPUs as data ([`GpuExecutable`]): their target and what their kernels need. `requirements` and
+//! the command line show them.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use vireo_core::visible_text::visible;
 /// An executable for AMD GPUs. Nothing of it is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuExecutable {
-    /// The processor that its code is for, with the state of its features: `gfx1100`, `gfx942:xnack-`. It is the format of the executable,
-    /// too.
+    /// The processor that its code is for, with the state of its features: `gfx1100`, `gfx942:xnack-`. It is the format
+    /// of the executable, too.
     pub target: String,
     /// Its kernels, in the order of their ordinals.
     pub kernels: Vec<GpuKernel>,
-    /// The instructions that the software agent does not execute: mnemonics with their offsets and kernels. The agent refuses to load
-    /// such an executable; GPUs run it. Empty in builds without the agent.
+    /// The instructions that the software agent does not execute: mnemonics with their offsets and kernels. The agent
+    /// refuses to load such an executable; GPUs run it. Empty in builds without the agent.
     pub software_agent_lacks: Vec<String>,
 }
 
@@ -68,7 +68,8 @@ impl GpuExecutable {
     }
 }
 
-/// The instructions of a code object that the software agent does not execute; none of one for processors that it does not run at all.
+/// The instructions of a code object that the software agent does not execute; none of one for processors that it does
+/// not run at all.
 #[cfg(feature = "software-agents")]
 fn software_agent_lacks(code_object: &[u8]) -> Vec<String> {
     let lacking = vireo_softhsa::listing::lacking(code_object).unwrap_or_default();

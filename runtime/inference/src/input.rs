@@ -29,7 +29,8 @@ pub enum Input<'a> {
     Reference(Option<Ref>),
 }
 
-/// A list of [`Input`]s from values of the host: numbers, tensors, slices, pairs of a shape and a slice, references of arrays of `ndarray`.
+/// A list of [`Input`]s from values of the host: numbers, tensors, slices, pairs of a shape and a slice, references of
+/// arrays of `ndarray`.
 ///
 /// ```
 /// use vireo::inputs;
@@ -116,7 +117,8 @@ impl<'a, T: HostElement> From<&'a Vec<T>> for Input<'a> {
 
 macro_rules! from_pairs {
     ($($shape:ty, $elements:ty, [$($parameters:tt)*];)*) => {$(
-        /// A tensor of a shape with these elements, row by row. Elements that do not fill the shape are refused by the call.
+        /// A tensor of a shape with these elements, row by row. Elements that do not fill the shape are refused by the
+        /// call.
         impl<'a, T: HostElement, $($parameters)*> From<($shape, $elements)> for Input<'a> {
             fn from((shape, elements): ($shape, $elements)) -> Self {
                 let shape = shape.iter().map(|size| *size as u64).collect();
@@ -174,8 +176,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// The value that a function takes; tensors of the host are copied to `device`, into the memory of `last`, the value that is replaced,
-    /// if nothing else refers to that.
+    /// The value that a function takes; tensors of the host are copied to `device`, into the memory of `last`, the
+    /// value that is replaced, if nothing else refers to that.
     pub(crate) fn to_value(&self, info: &ValueInfo, device: &dyn Device, last: Value) -> Result<Value> {
         let allowed = |shape: &[u64], element_type| match &info.r#type {
             ValueType::Tensor(r#type) => r#type.allows_shape(shape) && r#type.element_type == element_type,

@@ -1,13 +1,14 @@
 //! Sessions: compiled models with their devices and parameters, whose functions are called with tensors of the host.
 //!
 //! - [`Model`]: what sessions share: verified and linked modules, devices, parameters.
-//! - [`Session`]: a model with state; [`Function`]: a function of it, which is called with [`Input`]s and returns [`Outputs`].
+//! - [`Session`]: a model with state; [`Function`]: a function of it, which is called with [`Input`]s and returns
+//!   [`Outputs`].
 //! - [`Signature`]: the names and types of what a function takes and returns.
 //! - `files`: tensors of the host in files, with the feature `files`.
 //! - `builtin`: the drivers of this build, and the loaders of executables that their devices have.
 //!
-//! It stands on the session of the virtual machine, on the HAL and on the modules in Rust, and on the drivers, loaders and archives that
-//! the features ask for. Users take the crate `vireo`, which has the public part of this.
+//! It stands on the session of the virtual machine, on the HAL and on the modules in Rust, and on the drivers, loaders
+//! and archives that the features ask for. Users take the crate `vireo`, which has the public part of this.
 
 // Users call what is here: its documentation says how it fails.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

@@ -1,5 +1,5 @@
-//! Models ([`Model`]): verified and linked modules with their devices and parameters, from which sessions are made, and the builder of
-//! both.
+//! Models ([`Model`]): verified and linked modules with their devices and parameters, from which sessions are made, and
+//! the builder of both.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -43,7 +43,8 @@ const MAX_LISTED: usize = 8;
 
 /// Verified and linked modules with their devices and parameters. Cheap to clone: clones are the same model.
 ///
-/// Everything that sessions of a model share is here, machine code included, and none of it is locked while sessions run.
+/// Everything that sessions of a model share is here, machine code included, and none of it is locked while sessions
+/// run.
 #[derive(Clone)]
 pub struct Model(Arc<Inner>);
 
@@ -61,8 +62,8 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// A session, which has the state of the program to itself. Runs the initialisers of the modules, which load parameters and
-    /// executables.
+    /// A session, which has the state of the program to itself. Runs the initialisers of the modules, which load
+    /// parameters and executables.
     ///
     /// # Errors
     /// Any error of an initialiser; if the host lacks something that the program needs, it says what.
@@ -125,8 +126,8 @@ impl Model {
         &self.0.builder.policy.limits
     }
 
-    /// The signatures of the functions that the main module exports. Functions that take any number of arguments cannot be called and have
-    /// none.
+    /// The signatures of the functions that the main module exports. Functions that take any number of arguments cannot
+    /// be called and have none.
     pub fn signatures(&self) -> Vec<Signature> {
         let main = self.main();
         main.exports().filter_map(|export| Signature::of(main, &export).ok()).collect()
@@ -225,17 +226,17 @@ enum DeviceChoice {
 }
 
 impl ModelBuilder {
-    /// Adds a device by its URI, such as `local-sync` or `local-task`. Programs for several devices see them in this order. Without one it
-    /// is `local-task`.
+    /// Adds a device by its URI, such as `local-sync` or `local-task`. Programs for several devices see them in this
+    /// order. Without one it is `local-task`.
     #[cfg(feature = "local")]
     pub fn device(mut self, uri: impl Into<String>) -> ModelBuilder {
         self.devices.push(DeviceChoice::Uri(uri.into()));
         self
     }
 
-    /// Creates the devices that are named by their URI from `drivers` in place of those of this build: for drivers of plugins, and for
-    /// drivers that start from other options. The policy of such devices is that of `drivers`, and kernels of the `hal_loader` module
-    /// import what its devices offer.
+    /// Creates the devices that are named by their URI from `drivers` in place of those of this build: for drivers of
+    /// plugins, and for drivers that start from other options. The policy of such devices is that of `drivers`, and
+    /// kernels of the `hal_loader` module import what its devices offer.
     #[cfg(feature = "local")]
     pub fn drivers(mut self, drivers: Arc<DriverRegistry>) -> ModelBuilder {
         self.drivers = Some(drivers);
@@ -248,8 +249,9 @@ impl ModelBuilder {
         self
     }
 
-    /// Puts an allocator over that of each device that is named by its URI, which `wrap` gets; a later one is put over the earlier ones.
-    /// Devices that exist have allocators of their own, over which [`wrap_allocator`](vireo_hal_observe::wrap_allocator) puts another one.
+    /// Puts an allocator over that of each device that is named by its URI, which `wrap` gets; a later one is put over
+    /// the earlier ones. Devices that exist have allocators of their own, over which
+    /// [`wrap_allocator`](vireo_hal_observe::wrap_allocator) puts another one.
     ///
     /// ```
     /// use vireo::hal::AllocatorSpec;
@@ -274,8 +276,8 @@ impl ModelBuilder {
         self
     }
 
-    /// Adds an archive of parameters: a `.irpa`, `.gguf` or `.safetensors` file. Of parameters with one name in several archives the first
-    /// counts.
+    /// Adds an archive of parameters: a `.irpa`, `.gguf` or `.safetensors` file. Of parameters with one name in several
+    /// archives the first counts.
     #[cfg(feature = "params")]
     pub fn parameters(self, path: impl Into<PathBuf>) -> ModelBuilder {
         self.parameters_in("", path)
@@ -288,15 +290,16 @@ impl ModelBuilder {
         self
     }
 
-    /// As [`ModelBuilder::parameters_in`], of an archive that is open, or of parameters that the host has put together. They come before
-    /// those of archives that are named by their path.
+    /// As [`ModelBuilder::parameters_in`], of an archive that is open, or of parameters that the host has put together.
+    /// They come before those of archives that are named by their path.
     #[cfg(feature = "params")]
     pub fn parameter_index(mut self, scope: impl Into<String>, index: ParameterIndex) -> ModelBuilder {
         self.indices.push((scope.into(), index));
         self
     }
 
-    /// Sets how archives of parameters are read: mapped, which is the default, or read, parameter by parameter or at once.
+    /// Sets how archives of parameters are read: mapped, which is the default, or read, parameter by parameter or at
+    /// once.
     #[cfg(feature = "params")]
     pub fn parameter_mode(mut self, mode: ContentsMode) -> ModelBuilder {
         self.parameter_mode = mode;
@@ -316,7 +319,8 @@ impl ModelBuilder {
         self
     }
 
-    /// Adds a module that the main module imports from, in Rust or loaded before. Modules can import from those that were added earlier.
+    /// Adds a module that the main module imports from, in Rust or loaded before. Modules can import from those that
+    /// were added earlier.
     pub fn with_module(mut self, module: Module) -> ModelBuilder {
         self.modules.push(module);
         self
@@ -328,8 +332,8 @@ impl ModelBuilder {
         self
     }
 
-    /// Sets what programs may do and use, for the devices that are made by their URI and for calls. Devices that exist have a policy of
-    /// their own.
+    /// Sets what programs may do and use, for the devices that are made by their URI and for calls. Devices that exist
+    /// have a policy of their own.
     pub fn policy(mut self, policy: SecurityPolicy) -> ModelBuilder {
         self.policy = policy;
         self
@@ -347,8 +351,9 @@ impl ModelBuilder {
         self
     }
 
-    /// Lets [`ModelBuilder::load`] read all of a module file instead of mapping a large one, so that the file may be truncated while the
-    /// model lives. A policy without native code, that of untrusted programs, reads the file in any case.
+    /// Lets [`ModelBuilder::load`] read all of a module file instead of mapping a large one, so that the file may be
+    /// truncated while the model lives. A policy without native code, that of untrusted programs, reads the file in any
+    /// case.
     pub fn preload(mut self) -> ModelBuilder {
         self.preloads = true;
         self
@@ -359,7 +364,8 @@ impl ModelBuilder {
     /// # Errors
     /// As [`Module::from_file`], [`ModelBuilder::build`] and [`Model::session`].
     pub fn load(self, path: impl AsRef<Path>) -> Result<Session> {
-        // A truncated file ends the process that maps it, which the author of an untrusted program must not be able to do.
+        // A truncated file ends the process that maps it, which the author of an untrusted program must not be able to
+        // do.
         let reads = self.preloads || !self.policy.native_code;
         let main = if reads { Module::read_file(path) } else { Module::from_file(path) };
         self.build(main?)?.session()
@@ -373,11 +379,13 @@ impl ModelBuilder {
         self.build(Module::from_bytes(bytes)?)?.session()
     }
 
-    /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs, except that the initialisers of one
-    /// that loads parameters run on a stand-in first, to find out which (`ModelBuilder::requirements`).
+    /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs, except that the
+    /// initialisers of one that loads parameters run on a stand-in first, to find out which
+    /// (`ModelBuilder::requirements`).
     ///
     /// # Errors
-    /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions, failures of devices.
+    /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions,
+    /// failures of devices.
     pub fn build(self, main: Module) -> Result<Model> {
         let devices = self.create_devices()?;
         // A file that is missing is an error also where the program does not ask for parameters.
@@ -544,8 +552,8 @@ impl ModelBuilder {
         Ok(providers)
     }
 
-    /// How many bytes the host has of a parameter of which so many are needed; none if it has none of this name. Other sources than
-    /// archives only tell whether they have a scope. Opens the archives.
+    /// How many bytes the host has of a parameter of which so many are needed; none if it has none of this name. Other
+    /// sources than archives only tell whether they have a scope. Opens the archives.
     #[cfg(feature = "local")]
     pub(crate) fn parameter_lengths(&self) -> Result<impl Fn(&str, &str, u64) -> Option<u64>> {
         #[cfg(feature = "params")]

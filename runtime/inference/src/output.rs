@@ -115,8 +115,8 @@ impl Outputs {
     /// All results, each as a value of the host: `let (y, count): (Vec<f32>, i32) = outputs.get()?;`
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the number of the result, if one is something else or there are not as many; failures of reading the
-    /// device.
+    /// `INVALID_ARGUMENT`, with the number of the result, if one is something else or there are not as many; failures
+    /// of reading the device.
     pub fn get<T: FromOutputs>(self) -> Result<T> {
         T::from_outputs(self)
     }

@@ -12,8 +12,8 @@ use crate::output::{Output, Outputs};
 use crate::session::Function;
 use crate::signature::FENCES;
 
-/// A call that can be made again and again. It keeps its arguments, and the memory of its results, so once it has been made a few times
-/// with results of the same shapes it allocates nothing.
+/// A call that can be made again and again. It keeps its arguments, and the memory of its results, so once it has been
+/// made a few times with results of the same shapes it allocates nothing.
 #[derive(Debug)]
 pub struct PreparedCall {
     function: Function,
@@ -49,12 +49,12 @@ impl PreparedCall {
         Outputs::of(self.results, self.function.shared_signature())
     }
 
-    /// Prepares `size` calls with the same arguments, of which `concurrency` may be under way on the device at a time: call `i` waits
-    /// there for call `i - concurrency`, while the host continues.
+    /// Prepares `size` calls with the same arguments, of which `concurrency` may be under way on the device at a time:
+    /// call `i` waits there for call `i - concurrency`, while the host continues.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the function takes no fences, so that each of its calls waits for its results, or `concurrency` is zero;
-    /// failures of the device to create a semaphore.
+    /// `INVALID_ARGUMENT` if the function takes no fences, so that each of its calls waits for its results, or
+    /// `concurrency` is zero; failures of the device to create a semaphore.
     pub fn batch(&self, size: usize, concurrency: usize) -> Result<CallBatch> {
         let signature = self.function.signature();
         if !signature.is_async {
@@ -83,11 +83,12 @@ impl PreparedCall {
         Ok(CallBatch { function: self.function.clone(), calls, results, done: Fence::join(&last) })
     }
 
-    /// Replaces an argument. A tensor of the host is written over the last one, unless the program kept a reference to that.
+    /// Replaces an argument. A tensor of the host is written over the last one, unless the program kept a reference to
+    /// that.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the name of the argument, if `input` is not what the signature says, or there is no such argument. The
-    /// argument is null then.
+    /// `INVALID_ARGUMENT`, with the name of the argument, if `input` is not what the signature says, or there is no
+    /// such argument. The argument is null then.
     pub fn set<'i>(&mut self, index: usize, input: impl Into<Input<'i>>) -> Result<()> {
         let Some(info) = self.function.signature().arguments.get(index) else {
             let signature = self.function.signature();
@@ -100,7 +101,8 @@ impl PreparedCall {
         Ok(())
     }
 
-    /// Makes the call and waits for its results. Those of the last call are dropped before, so that the program can use their memory again.
+    /// Makes the call and waits for its results. Those of the last call are dropped before, so that the program can use
+    /// their memory again.
     ///
     /// # Errors
     /// The error of the program; there are no results then.

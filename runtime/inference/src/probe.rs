@@ -1,5 +1,5 @@
-//! The stand-in device and parameters on which initialisers of a program run to find out what it needs ([`run`]). Nothing is loaded: the
-//! device accepts executables without reading them, and parameters of any name are zero.
+//! The stand-in device and parameters on which initialisers of a program run to find out what it needs ([`run`]).
+//! Nothing is loaded: the device accepts executables without reading them, and parameters of any name are zero.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,8 @@ use vireo_modules::io_parameters::IoParameters;
 use vireo_session::{LinkedModules, Module};
 use vireo_vm::interp::Recorder;
 
-/// How many devices and formats are remembered, and how many parameters. Programs of compilers ask for a few; a program that anybody may
-/// have written can ask in a loop.
+/// How many devices and formats are remembered, and how many parameters. Programs of compilers ask for a few; a program
+/// that anybody may have written can ask in a loop.
 const MAX_NAMES: usize = 64;
 const MAX_PARAMETERS: usize = 1 << 16;
 
@@ -71,8 +71,8 @@ fn add_once(list: &mut Vec<String>, text: &str) {
     }
 }
 
-/// Links `modules` with modules of a host without devices, and runs their initialisers within `limits`; executables are accepted in the
-/// format `accepted` alone.
+/// Links `modules` with modules of a host without devices, and runs their initialisers within `limits`; executables are
+/// accepted in the format `accepted` alone.
 pub fn run(modules: &[Module], accepted: Option<&str>, limits: &Limits) -> Result<Outcome> {
     let archives = modules.iter().filter_map(Module::archive);
     let seen = Seen { executable_bytes: archives.map(|archive| archive.bytes().len() as u64).sum(), ..Seen::default() };

@@ -1,5 +1,5 @@
-//! The requirements of a program ([`Requirements`]), and which of them a host lacks. The builder of models makes it without loading
-//! anything.
+//! The requirements of a program ([`Requirements`]), and which of them a host lacks. The builder of models makes it
+//! without loading anything.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -91,7 +91,8 @@ pub struct RequiredExecutable {
     pub bytes: u64,
     /// The names of its kernels, if the program or the executable has them.
     pub kernels: Vec<String>,
-    /// The features of the processor that its code uses, and whether the processor has each. Empty where that cannot be told.
+    /// The features of the processor that its code uses, and whether the processor has each. Empty where that cannot be
+    /// told.
     pub features: BTreeMap<String, bool>,
     /// The kernels of an executable for AMD GPUs.
     #[cfg(feature = "amdgpu")]
@@ -181,10 +182,11 @@ impl Requirements {
 }
 
 impl ModelBuilder {
-    /// The requirements of a program, and which of them the devices, parameters and modules of this builder lack. The initialisers of the
-    /// program run on a stand-in for a device, within the limits of the builder and ten seconds; no parameters, executables or devices are
-    /// loaded or used. They call modules that were added by [`ModelBuilder::with_module`] as they do in a session. Where no device is one
-    /// that the program looks for, the driver that would have it is asked for its devices, if the policy allows native code.
+    /// The requirements of a program, and which of them the devices, parameters and modules of this builder lack. The
+    /// initialisers of the program run on a stand-in for a device, within the limits of the builder and ten seconds; no
+    /// parameters, executables or devices are loaded or used. They call modules that were added by
+    /// [`ModelBuilder::with_module`] as they do in a session. Where no device is one that the program looks for, the
+    /// driver that would have it is asked for its devices, if the policy allows native code.
     ///
     /// # Errors
     /// Failures of creating the devices and of opening the parameters.

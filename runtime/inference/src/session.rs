@@ -1,5 +1,5 @@
-//! Sessions ([`Session`]): models with state, whose functions ([`Function`]) are called with values of the host, once or again and again
-//! ([`PreparedCall`]).
+//! Sessions ([`Session`]): models with state, whose functions ([`Function`]) are called with values of the host, once
+//! or again and again ([`PreparedCall`]).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,8 +20,9 @@ use crate::tensor::{HostTensor, Tensor};
 
 /// A model with state: globals, loaded parameters and executables.
 ///
-/// A session is `Send + Sync` and cheap to clone; clones are the same session. One call runs at a time: calls from several threads take
-/// turns; while one waits for a device, others may run. Threads that are to run at once get a session each, from one [`Model`].
+/// A session is `Send + Sync` and cheap to clone; clones are the same session. One call runs at a time: calls from
+/// several threads take turns; while one waits for a device, others may run. Threads that are to run at once get a
+/// session each, from one [`Model`].
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
@@ -64,7 +65,8 @@ impl Session {
         &self.0.context
     }
 
-    /// The function `name` of the main module, or `module.function`. To look a function up once is faster than to call it by name.
+    /// The function `name` of the main module, or `module.function`. To look a function up once is faster than to call
+    /// it by name.
     ///
     /// # Errors
     /// `NOT_FOUND`, with the names that exist; `UNIMPLEMENTED` for a function that takes any number of arguments.
@@ -146,8 +148,8 @@ impl Function {
     /// Calls the function and waits for its results.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says; else the error of the
-    /// program.
+    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says;
+    /// else the error of the program.
     pub fn call<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<Outputs> {
         let mut call = self.prepare(inputs)?;
         call.run()?;
@@ -169,8 +171,8 @@ impl Function {
     /// ```
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the names that there are, for one that no argument has, that several have, that is given twice or that is
-    /// missing; else as [`Function::call`].
+    /// `INVALID_ARGUMENT`, with the names that there are, for one that no argument has, that several have, that is
+    /// given twice or that is missing; else as [`Function::call`].
     pub fn call_named<'i, 'n>(&self, inputs: impl IntoIterator<Item = (&'n str, Input<'i>)>) -> Result<Outputs> {
         let signature = &self.signature;
         let wrong = |problem: String| Status::invalid_argument(format!("{problem}; the function is `{signature}`"));

@@ -1,5 +1,6 @@
-//! Signatures of functions ([`Signature`]): the names and types of arguments and results, read from the calling convention and, where the
-//! compiler left one, the declaration of the source, or else what the code of the function asserts of its arguments.
+//! Signatures of functions ([`Signature`]): the names and types of arguments and results, read from the calling
+//! convention and, where the compiler left one, the declaration of the source, or else what the code of the function
+//! asserts of its arguments.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ use vireo_module::declaration::{Declaration, DeclaredType, DeclaredValue};
 use vireo_module::tensor_types::{CheckedTensor, TensorTypes};
 use vireo_session::{ExportInfo, InvocationModel, Module, ReflectionAttribute};
 
-/// How many fences the calling model [`InvocationModel::CoarseFences`] has: the last arguments, one to wait for and one to signal.
+/// How many fences the calling model [`InvocationModel::CoarseFences`] has: the last arguments, one to wait for and one
+/// to signal.
 pub const FENCES: usize = 2;
 
 /// The arguments and results of a function.
@@ -29,8 +31,8 @@ pub struct Signature {
 /// An argument or a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
-    /// Its name in the source, such as `input0`, or where the compiler left no declaration the one that the code has for messages; empty
-    /// if nothing is known of it.
+    /// Its name in the source, such as `input0`, or where the compiler left no declaration the one that the code has
+    /// for messages; empty if nothing is known of it.
     pub name: String,
     /// Its type.
     pub r#type: ValueType,
@@ -142,7 +144,8 @@ fn agrees(declared: &[DeclaredValue], kinds: &[Kind]) -> bool {
         && declared.iter().zip(kinds).all(|(value, kind)| is_reference(&value.r#type) == (*kind == Kind::Ref))
 }
 
-/// Values of which the code says more than the calling convention. Those without a name have that which declarations would give them.
+/// Values of which the code says more than the calling convention. Those without a name have that which declarations
+/// would give them.
 fn checked_infos(kinds: &[Kind], tensors: Vec<Option<CheckedTensor>>, prefix: &str) -> Vec<ValueInfo> {
     let mut tensors = tensors.into_iter();
     let info = |(index, kind): (usize, &Kind)| match tensors.next().flatten().filter(|_| *kind == Kind::Ref) {

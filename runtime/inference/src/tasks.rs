@@ -1,4 +1,5 @@
-//! Calls for asynchronous tasks of any executor: one call ([`Call`]), and many of which a bounded number is in flight ([`Calls`]).
+//! Calls for asynchronous tasks of any executor: one call ([`Call`]), and many of which a bounded number is in flight
+//! ([`Calls`]).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,9 +20,10 @@ use crate::signature::Signature;
 
 /// A call that an asynchronous task waits for. Dropping it cancels the call and releases what it holds.
 ///
-/// Arguments are copied to the device when it is made, and the program starts with the first poll. It runs on the thread that polls until
-/// it has to wait for a device, which wakes the task; no thread waits meanwhile. On devices with threads of their own kernels run on those,
-/// so the thread that polls is not held up by them; on `local-sync` it runs them itself.
+/// Arguments are copied to the device when it is made, and the program starts with the first poll. It runs on the
+/// thread that polls until it has to wait for a device, which wakes the task; no thread waits meanwhile. On devices
+/// with threads of their own kernels run on those, so the thread that polls is not held up by them; on `local-sync` it
+/// runs them itself.
 pub struct Call {
     state: State,
     signature: Arc<Signature>,
@@ -49,8 +51,8 @@ impl Function {
     /// Calls the function in an asynchronous task: `function.start(inputs![...])?.await`.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says. Errors of the program
-    /// are those of the future.
+    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says.
+    /// Errors of the program are those of the future.
     pub fn start<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<Call> {
         let (arguments, done) = self.arguments(inputs.as_ref())?;
         // The time of the call counts from now, for the program and for the wait for its results.
@@ -60,7 +62,8 @@ impl Function {
         Ok(Call { state, signature: self.shared_signature().clone() })
     }
 
-    /// Makes a call for each of `inputs`, of which at most `in_flight` are under way at a time. Results come in the order of the inputs.
+    /// Makes a call for each of `inputs`, of which at most `in_flight` are under way at a time. Results come in the
+    /// order of the inputs.
     pub fn start_each<'i, I, A>(&self, inputs: I, in_flight: usize) -> Calls<I::IntoIter>
     where
         I: IntoIterator<Item = A>,

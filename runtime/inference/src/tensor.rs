@@ -1,5 +1,5 @@
-//! Tensors: of the host, before they are copied to a device ([`HostTensor`]), and on a device ([`Tensor`]), with what reads their elements
-//! ([`Elements`]).
+//! Tensors: of the host, before they are copied to a device ([`HostTensor`]), and on a device ([`Tensor`]), with what
+//! reads their elements ([`Elements`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +21,8 @@ use crate::signature::TensorType;
 pub struct HostTensor<'a> {
     shape: SmallVec<[u64; 4]>,
     element_type: ElementType,
-    /// The types that the elements may be taken for: `u8` are `ui8`, and `i8` to programs that do not care about the sign.
+    /// The types that the elements may be taken for: `u8` are `ui8`, and `i8` to programs that do not care about the
+    /// sign.
     readable: &'static [ElementType],
     bytes: Cow<'a, [u8]>,
 }
@@ -127,7 +128,8 @@ impl<'a> HostTensor<'a> {
         if self.shape.contains(&0) { 0 } else { self.shape.iter().product::<u64>() as usize }
     }
 
-    /// The value of element `index`, row by row; none if there is no such element, or if its type has no numerical meaning.
+    /// The value of element `index`, row by row; none if there is no such element, or if its type has no numerical
+    /// meaning.
     pub fn element(&self, index: usize) -> Option<ElementValue> {
         self.element_type.value_at(&self.bytes, index).filter(|_| index < self.element_count())
     }
@@ -231,8 +233,8 @@ impl Tensor {
         self.0.to_array()
     }
 
-    /// The elements where they are, if this is the only reference to a tensor in memory of the host, which results of calls often are; else
-    /// a copy.
+    /// The elements where they are, if this is the only reference to a tensor in memory of the host, which results of
+    /// calls often are; else a copy.
     ///
     /// # Errors
     /// As [`Tensor::to_vec`].
@@ -254,8 +256,8 @@ impl Tensor {
         self.0.into_ref()
     }
 
-    /// Overwrites the elements with those of `other`, taken for `element_type`, if that makes a tensor of the same type and nothing else
-    /// refers to this tensor. Returns whether it did.
+    /// Overwrites the elements with those of `other`, taken for `element_type`, if that makes a tensor of the same type
+    /// and nothing else refers to this tensor. Returns whether it did.
     pub(crate) fn overwrite(&mut self, other: &HostTensor<'_>, element_type: ElementType) -> Result<bool> {
         if self.shape() != other.shape() || self.element_type() != element_type {
             return Ok(false);
@@ -341,8 +343,8 @@ impl<T: HostElement> fmt::Debug for Elements<T> {
     }
 }
 impl TensorType {
-    /// True if a program that checks its arguments itself may take a tensor as one of the type: it has the shape and the width of the elements. Whether
-    /// integers have a sign is up to the program.
+    /// True if a program that checks its arguments itself may take a tensor as one of the type: it has the shape and
+    /// the width of the elements. Whether integers have a sign is up to the program.
     pub fn may_be(&self, tensor: &HostTensor<'_>) -> bool {
         let class = |of: ElementType| match of.numerical() {
             numerical if is_integer(numerical) => (of.bit_count(), None),

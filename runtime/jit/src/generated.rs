@@ -1,5 +1,5 @@
-//! The code that the build script generates from `spec/`, included here and only here. Generated code names items of this crate without
-//! their paths; each module imports them before its `include!`.
+//! The code that the build script generates from `spec/`, included here and only here. Generated code names items of
+//! this crate without their paths; each module imports them before its `include!`.
 
 /// Generated from `spec/vm`.
 pub mod vm {

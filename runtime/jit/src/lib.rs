@@ -6,11 +6,12 @@
 //!                                      proof
 //! ```
 //!
-//! Each stage is a module (a *room*). A room uses those that come after it in this list and no others, so that an analysis never depends
-//! on a pass, and only `x64` on how instructions are encoded:
+//! Each stage is a module (a *room*). A room uses those that come after it in this list and no others, so that an
+//! analysis never depends on a pass, and only `x64` on how instructions are encoded:
 //!
 //! - `x64`: the emitter of machine code, and its listing. It uses `regalloc`, `analysis`, `processor` and `ir`.
-//! - `proof`: the proof that the accesses of a final graph stay inside of their buffers. It uses `ir` alone, and no room uses it.
+//! - `proof`: the proof that the accesses of a final graph stay inside of their buffers. It uses `ir` alone, and no
+//!   room uses it.
 //! - `regalloc`: the linear scan, which gives values registers and spill slots. It uses `processor` and `ir`.
 //! - `passes`: the passes over a graph, and their pipeline. They use `analysis`, `processor` and `ir`.
 //! - `build`: the builder, which makes a graph of bytecode. It uses `analysis` and `ir`.
@@ -18,19 +19,22 @@
 //! - `processor`: registers and features of the processor. It uses the types of `ir`.
 //! - `ir`: the graph, in SSA form.
 //!
-//! [`Plan`] runs the stages one after the other, and [`ModuleCode`] installs what comes out. Generated code is in none of the rooms:
-//! `generated` imports for it what it uses from `build`, `ir` and `x64`, and its table of primitives is used everywhere.
+//! [`Plan`] runs the stages one after the other, and [`ModuleCode`] installs what comes out. Generated code is in none
+//! of the rooms: `generated` imports for it what it uses from `build`, `ir` and `x64`, and its table of primitives is
+//! used everywhere.
 //!
-//! `build` is called by code that `codegen` generates from the `semantics` of each op, so a new op made of known primitives is compiled
-//! without an edit here. `x64/lower` has the instructions of each primitive; a primitive without instructions is a call of the
-//! interpreter's function. An op that is not made of primitives is executed by the runtime: machine code flushes its frame state to the
-//! slots, calls the runtime, and continues after the op. A side exit is taken where an op traps or a limit is reached; the interpreter then
-//! executes the op again and finds the same.
+//! `build` is called by code that `codegen` generates from the `semantics` of each op, so a new op made of known
+//! primitives is compiled without an edit here. `x64/lower` has the instructions of each primitive; a primitive without
+//! instructions is a call of the interpreter's function. An op that is not made of primitives is executed by the
+//! runtime: machine code flushes its frame state to the slots, calls the runtime, and continues after the op. A side
+//! exit is taken where an op traps or a limit is reached; the interpreter then executes the op again and finds the
+//! same.
 //!
-//! Machine code uses the interpreter's frames, slots and references in place, so it can be entered and left at any block.
+//! Machine code uses the interpreter's frames, slots and references in place, so it can be entered and left at any
+//! block.
 //!
-//! The crate stands on `vireo-core`, `vireo-module` and `vireo-vm`. `vireo-session` attaches [`ModuleCode`] to modules, as the
-//! `FunctionCompiler` of the interpreter. On other processors than x86-64 the crate is empty.
+//! The crate stands on `vireo-core`, `vireo-module` and `vireo-vm`. `vireo-session` attaches [`ModuleCode`] to modules,
+//! as the `FunctionCompiler` of the interpreter. On other processors than x86-64 the crate is empty.
 
 #![cfg(all(target_arch = "x86_64", unix))]
 
@@ -70,12 +74,15 @@ pub use install::ModuleCode;
 #[doc(hidden)]
 pub use passes::lies;
 
-/// Liveness takes a bit for each value and block. Functions whose tables would have more bits than this are compiled in baseline mode.
+/// Liveness takes a bit for each value and block. Functions whose tables would have more bits than this are compiled in
+/// baseline mode.
 const MAX_LIVENESS_BITS: usize = 1 << 27;
-/// Most spill slots of a native frame. It must not reach beyond the page after the one that it begins on, which guards the stack.
+/// Most spill slots of a native frame. It must not reach beyond the page after the one that it begins on, which guards
+/// the stack.
 const MAX_SPILL_SLOTS: u32 = 384;
 
-/// A function whose graph is final and whose registers are allocated, so that its resume points and side exits are known.
+/// A function whose graph is final and whose registers are allocated, so that its resume points and side exits are
+/// known.
 pub struct Plan {
     graph: Graph,
     allocation: Allocation,
@@ -122,11 +129,11 @@ struct MachineCode {
 }
 
 impl Plan {
-    /// Builds, optimises and allocates a function, in baseline mode if it is too large for the other ones. None if it is too large for
-    /// that, too.
+    /// Builds, optimises and allocates a function, in baseline mode if it is too large for the other ones. None if it
+    /// is too large for that, too.
     ///
-    /// All accesses of the result are proved to be inside of their buffers. If those of an optimised function are not, it is compiled
-    /// without code that leans on guards.
+    /// All accesses of the result are proved to be inside of their buffers. If those of an optimised function are not,
+    /// it is compiled without code that leans on guards.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let context = FunctionContext { module, function };
         if !module.shape.baseline {
@@ -183,7 +190,8 @@ impl Plan {
         Ok(Plan { allocation: allocation.ok_or(Refused::TooLarge)?, graph, is_checked })
     }
 
-    /// Whether the function has a loop, or at least as many computed nodes as ops that the runtime or the interpreter executes.
+    /// Whether the function has a loop, or at least as many computed nodes as ops that the runtime or the interpreter
+    /// executes.
     fn is_worthwhile(&self) -> bool {
         let computed = |block: &graph::Block| {
             let nodes = block.nodes.iter().filter(|id| !matches!(self.graph.node(**id).kind, graph::Kind::Slot(_)));

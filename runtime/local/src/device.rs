@@ -1,5 +1,5 @@
-//! The device of the host's processors ([`LocalDevice`]): as `local-sync` it runs operations on the thread that submits them or makes them
-//! ready, as `local-task` it has worker threads, and as `null` it runs no kernels.
+//! The device of the host's processors ([`LocalDevice`]): as `local-sync` it runs operations on the thread that submits
+//! them or makes them ready, as `local-task` it has worker threads, and as `null` it runs no kernels.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -53,7 +53,8 @@ impl LocalDevice {
         LocalDevice::of(id, allocator, loaders, false, matches)
     }
 
-    /// A device for programs under `policy`, with the allocator of the policy. `loaders` are those that the policy allows.
+    /// A device for programs under `policy`, with the allocator of the policy. `loaders` are those that the policy
+    /// allows.
     pub fn with_policy(id: &str, policy: &SecurityPolicy, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
         let device = LocalDevice::new(id, Arc::new(policy.allocator()), loaders);
         let device = if policy.zeroed_memory { device.with_zeroed_transients() } else { device };
@@ -76,9 +77,9 @@ impl LocalDevice {
         Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })
     }
 
-    /// The same device with zeroed memory in every transient buffer (`queue_alloca`), so that no program reads what another one, or an
-    /// earlier call, left there. Memory of pools and of other allocators is zeroed too; where the host does not reach it, the allocation
-    /// fails.
+    /// The same device with zeroed memory in every transient buffer (`queue_alloca`), so that no program reads what
+    /// another one, or an earlier call, left there. Memory of pools and of other allocators is zeroed too; where the
+    /// host does not reach it, the allocation fails.
     pub fn with_zeroed_transients(self) -> LocalDevice {
         LocalDevice { memory: self.memory.zeroed(), ..self }
     }
@@ -88,7 +89,8 @@ impl LocalDevice {
         LocalDevice { native_code: false, ..self }
     }
 
-    /// The null device. Its `loaders` make executables that do nothing, and `answers_to` decides which device patterns it matches.
+    /// The null device. Its `loaders` make executables that do nothing, and `answers_to` decides which device patterns
+    /// it matches.
     pub fn null(
         id: &str,
         allocator: Arc<dyn Allocator>,

@@ -1,10 +1,12 @@
-//! The drivers of the host's processors: `local-sync`, which runs on the submitting threads, and `local-task`, with worker threads.
+//! The drivers of the host's processors: `local-sync`, which runs on the submitting threads, and `local-task`, with
+//! worker threads.
 //!
-//! `device` implements both; `queue/` is the discipline of their queues, `command_buffer/` records and executes command programs,
-//! `executable/` loads kernels in machine code, and `task/` has the worker threads. Queues, memory and
-//! files are shared with other drivers and in `vireo-hal-driver`. [`null`] is a variant that runs no kernels.
+//! `device` implements both; `queue/` is the discipline of their queues, `command_buffer/` records and executes command
+//! programs, `executable/` loads kernels in machine code, and `task/` has the worker threads. Queues, memory and files
+//! are shared with other drivers and in `vireo-hal-driver`. [`null`] is a variant that runs no kernels.
 //!
-//! It stands on `vireo-core`, `vireo-hal` and `vireo-hal-driver`; the facade chooses the loaders of a device. Users depend on the crate `vireo`.
+//! It stands on `vireo-core`, `vireo-hal` and `vireo-hal-driver`; the facade chooses the loaders of a device. Users
+//! depend on the crate `vireo`.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod command_buffer;

@@ -1,5 +1,6 @@
-//! The rules of executors and their queues ([`Rule`]) that keep operations from being lost, and threads from waiting for each other. All of
-//! them hold here, so asking costs nothing. The model checker of `tests/model` breaks one after the other, and has to find each.
+//! The rules of executors and their queues ([`Rule`]) that keep operations from being lost, and threads from waiting
+//! for each other. All of them hold here, so asking costs nothing. The model checker of `tests/model` breaks one after
+//! the other, and has to find each.
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

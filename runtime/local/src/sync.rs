@@ -1,5 +1,5 @@
-//! The parts of the standard library with which the threads of an executor lock, wait and start each other. The model checker of
-//! `tests/model` puts its own in this place, so `task` and `queue` name no others.
+//! The parts of the standard library with which the threads of an executor lock, wait and start each other. The model
+//! checker of `tests/model` puts its own in this place, so `task` and `queue` name no others.
 
 use std::io;
 use std::time::Instant;

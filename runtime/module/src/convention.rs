@@ -1,8 +1,8 @@
-//! Calling conventions: the argument and result types of a function, parsed from strings such as `0rIiCiID_r`. The verifier, the
-//! interpreter, native modules and hosts compare them.
+//! Calling conventions: the argument and result types of a function, parsed from strings such as `0rIiCiID_r`. The
+//! verifier, the interpreter, native modules and hosts compare them.
 //!
-//! A string is a version, arguments and results, each a run of letters or the letter for an empty list. Arguments may contain spans, whose
-//! fields repeat as often as the caller says. The letters are those of `spec/abi/types.yaml`.
+//! A string is a version, arguments and results, each a run of letters or the letter for an empty list. Arguments may
+//! contain spans, whose fields repeat as often as the caller says. The letters are those of `spec/abi/types.yaml`.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;

@@ -1,12 +1,13 @@
-//! Declarations of functions ([`Declaration`]): the text that compilers write as `iree.abi.declaration`, with the names and types of the
-//! source.
+//! Declarations of functions ([`Declaration`]): the text that compilers write as `iree.abi.declaration`, with the names
+//! and types of the source.
 //!
 //! ```text
 //! sync func @main(%input0: tensor<?x4xf32>, %input1: i32) -> (%output0: tensor<?xf32> {iree.abi.encoding = "x"})
 //! ```
 //!
-//! Calling conventions only tell numbers from references; declarations tell the shapes and the element types of tensors. They are text that
-//! nothing checks: a user of one compares it with the calling convention, and with the arguments of a call.
+//! Calling conventions only tell numbers from references; declarations tell the shapes and the element types of
+//! tensors. They are text that nothing checks: a user of one compares it with the calling convention, and with the
+//! arguments of a call.
 
 use std::fmt;
 

@@ -1,11 +1,11 @@
-//! Types of the tensors that a function takes and returns ([`TensorTypes`]), read from its code: host code checks each argument by
-//! `buffer_view.assert`, and makes each result by `buffer_view.create`. Signatures use them where a compiler left no declaration, as it
-//! does for models that come from ONNX.
+//! Types of the tensors that a function takes and returns ([`TensorTypes`]), read from its code: host code checks each
+//! argument by `buffer_view.assert`, and makes each result by `buffer_view.create`. Signatures use them where a
+//! compiler left no declaration, as it does for models that come from ONNX.
 //!
-//! Nothing is executed: the code is followed from the entry of the function as long as there is one way to go, into functions of the module
-//! that it calls, and over branches and resumption points. So an assertion that is found is one that each call reaches, unless it fails
-//! before. The program still checks its arguments itself: what is read here only words a refusal earlier and better, and no check relies
-//! on it.
+//! Nothing is executed: the code is followed from the entry of the function as long as there is one way to go, into
+//! functions of the module that it calls, and over branches and resumption points. So an assertion that is found is one
+//! that each call reaches, unless it fails before. The program still checks its arguments itself: what is read here
+//! only words a refusal earlier and better, and no check relies on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use crate::convention::{Convention, Kind};
 use crate::verify::visit_operands;
 use crate::vmfb::Archive;
 
-/// Ops that are followed for all exports of a module together, each of which gets an equal part: a module with many exports of one
-/// long function must not take longer than its size says.
+/// Ops that are followed for all exports of a module together, each of which gets an equal part: a module with many
+/// exports of one long function must not take longer than its size says.
 const MAX_OPS: usize = 1 << 20;
 /// Ops that are followed for an export at least.
 const MIN_OPS: usize = 64;
@@ -50,7 +50,8 @@ pub struct CheckedTensor {
 }
 
 impl TensorTypes {
-    /// The tensors of the function with this ordinal, of a module with the file `archive` and the verified functions `functions`.
+    /// The tensors of the function with this ordinal, of a module with the file `archive` and the verified functions
+    /// `functions`.
     pub fn of(archive: &Archive, functions: &[VerifiedFunction], ordinal: usize) -> TensorTypes {
         let Some(function) = functions.get(ordinal) else { return TensorTypes::default() };
         let Some(kinds) = function.convention().fixed_args() else { return TensorTypes::default() };
@@ -301,7 +302,8 @@ impl Walk<'_> {
         self.asserted.insert(index, CheckedTensor { name, element_type, shape });
     }
 
-    /// Counts sizes that are kept like ops, so that memory is bounded as well. None for a tensor of too many dimensions.
+    /// Counts sizes that are kept like ops, so that memory is bounded as well. None for a tensor of too many
+    /// dimensions.
     fn pay_for(&mut self, sizes: &[AnyReg]) -> Option<()> {
         self.ops = self.ops.checked_sub(sizes.len()).filter(|_| sizes.len() <= MAX_RANK)?;
         Some(())
@@ -335,7 +337,8 @@ fn of_reg(reg: Reg) -> AnyReg {
     AnyReg::from_bits(reg.0)
 }
 
-/// Puts the arguments of a function into its registers: references and numbers are counted apart, and 64-bit numbers take an even pair.
+/// Puts the arguments of a function into its registers: references and numbers are counted apart, and 64-bit numbers
+/// take an even pair.
 fn enter(frame: &mut Frame, convention: &Convention, arguments: &[Known]) -> Option<()> {
     let kinds = convention.fixed_args()?;
     if kinds.len() != arguments.len() {

@@ -11,8 +11,8 @@ impl ParameterIndex {
     /// Reads the index of the file at `path`, whose extension determines the format.
     ///
     /// # Errors
-    /// As [`Contents::open`], `UNIMPLEMENTED` for other formats and parts of formats that are not supported, and `INVALID_ARGUMENT`
-    /// with the offset if the archive is damaged.
+    /// As [`Contents::open`], `UNIMPLEMENTED` for other formats and parts of formats that are not supported, and
+    /// `INVALID_ARGUMENT` with the offset if the archive is damaged.
     pub fn open(path: impl AsRef<Path>, mode: ContentsMode) -> Result<ParameterIndex> {
         let path = path.as_ref();
         // A file that is not there is not one of an unknown format.

@@ -1,4 +1,5 @@
-//! The contents of a parameter archive ([`Contents`]): mapped, read on demand, or in memory. Archive readers and providers access them.
+//! The contents of a parameter archive ([`Contents`]): mapped, read on demand, or in memory. Archive readers and
+//! providers access them.
 
 use std::any::Any;
 use std::fmt;
@@ -200,8 +201,8 @@ impl Contents {
             },
             _ => return Err(Status::unimplemented("files that are read when they are used, on this platform")),
         };
-        // SAFETY: the owner keeps the descriptor open and the bytes in place. Memory is never writable, so only reads of it are
-        // asked for.
+        // SAFETY: the owner keeps the descriptor open and the bytes in place. Memory is never writable, so only reads
+        // of it are asked for.
         let file =
             unsafe { device.import_file(queue_affinity, self.access(), &external, ExternalFileFlags::default()) };
         file.map_err(|status| status.context(self.name()))
@@ -241,8 +242,8 @@ fn map(file: &File, length: u64) -> io::Result<Bytes> {
         return Ok(Bytes::Static(&[]));
     }
     let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-    // SAFETY: mapping is sound as long as the file is neither truncated nor written meanwhile, which `Contents::open` asks of its caller,
-    // as every user of mapped files must.
+    // SAFETY: mapping is sound as long as the file is neither truncated nor written meanwhile, which `Contents::open`
+    // asks of its caller, as every user of mapped files must.
     let map = unsafe { MmapOptions::new().len(length).map_copy_read_only(file) }?;
     Ok(Bytes::Mapped(map))
 }

@@ -1,4 +1,5 @@
-//! The index of parameters: their names, sizes and storage. Archive readers fill it, and providers and tools look parameters up.
+//! The index of parameters: their names, sizes and storage. Archive readers fill it, and providers and tools look
+//! parameters up.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,5 @@
-//! The provider of an index ([`IndexProvider`]): gives programs the parameters of archives. Hosts and tools make it from an index.
+//! The provider of an index ([`IndexProvider`]): gives programs the parameters of archives. Hosts and tools make it
+//! from an index.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -51,8 +51,8 @@ impl Ranges {
         }
     }
 
-    /// Refuses parameters whose contents overlap partially, or overlap tables. Parameters with the same contents are allowed if `aliases`,
-    /// and tables may overlap each other. `key` names a parameter.
+    /// Refuses parameters whose contents overlap partially, or overlap tables. Parameters with the same contents are
+    /// allowed if `aliases`, and tables may overlap each other. `key` names a parameter.
     pub(super) fn check<'a>(mut self, aliases: bool, key: impl Fn(usize) -> &'a str) -> Result<()> {
         self.0.sort_unstable_by_key(|range| (range.start, range.end));
         // The range that ends last so far, of tables and of parameters.

@@ -1,15 +1,16 @@
-//! Parameters that are stored outside of programs: readers and writers of archives, and providers that transfer parameters to devices for
-//! programs.
+//! Parameters that are stored outside of programs: readers and writers of archives, and providers that transfer
+//! parameters to devices for programs.
 //!
-//! [`ParameterIndex`] lists the parameters of archives (`.irpa`, `.gguf`, `.safetensors`; their headers are in `spec/schema/`), and
-//! [`IndexProvider`] gives programs access to an index. Hosts with sources of their own implement [`ParameterSource`], or, to schedule
-//! transfers themselves, [`ParameterProvider`](crate::hal::ParameterProvider). Programs import the module `io_parameters` of
-//! `vireo-modules`, which calls providers.
+//! [`ParameterIndex`] lists the parameters of archives (`.irpa`, `.gguf`, `.safetensors`; their headers are in
+//! `spec/schema/`), and [`IndexProvider`] gives programs access to an index. Hosts with sources of their own implement
+//! [`ParameterSource`], or, to schedule transfers themselves, [`ParameterProvider`](crate::hal::ParameterProvider).
+//! Programs import the module `io_parameters` of `vireo-modules`, which calls providers.
 //!
-//! Archives are untrusted: every offset is checked before it is used, and no more memory is allocated than the file is long.
+//! Archives are untrusted: every offset is checked before it is used, and no more memory is allocated than the file is
+//! long.
 //!
-//! It stands on `vireo-core`, on `vireo-vm` for objects that programs hold, and on `vireo-hal` for files and transfers; it names no driver.
-//! Users depend on the crate `vireo`, which exports it as `io`.
+//! It stands on `vireo-core`, on `vireo-vm` for objects that programs hold, and on `vireo-hal` for files and transfers;
+//! it names no driver. Users depend on the crate `vireo`, which exports it as `io`.
 
 // Users call what is here: its documentation says how it fails.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

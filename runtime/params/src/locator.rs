@@ -1,5 +1,6 @@
-//! Locators ([`Locator`]), which resolve keys to locations of parameters, and the transfers from and to these: `provide_by_location`
-//! implements [`ParameterProvider`](crate::hal::ParameterProvider) for a locator. Both providers of this crate use it.
+//! Locators ([`Locator`]), which resolve keys to locations of parameters, and the transfers from and to these:
+//! `provide_by_location` implements [`ParameterProvider`](crate::hal::ParameterProvider) for a locator. Both providers
+//! of this crate use it.
 
 use std::sync::Arc;
 
@@ -88,7 +89,8 @@ fn import(
     params.access = MemoryAccess::READ;
     let (data, owner) = contents.in_place(offset, length)?;
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: length, owner };
-    // SAFETY: the owner keeps the bytes in place, and only reads are asked for. If the device refuses, the caller transfers the bytes.
+    // SAFETY: the owner keeps the bytes in place, and only reads are asked for. If the device refuses, the caller
+    // transfers the bytes.
     unsafe { device.allocator().import_buffer(params, &external) }.ok()
 }
 
@@ -155,8 +157,8 @@ pub(super) fn scatter(
     Ok(())
 }
 
-/// Implements [`ParameterProvider`](crate::hal::ParameterProvider) for a [`Locator`]. It is a macro, because the trait is of another crate
-/// and cannot be implemented for all locators at once.
+/// Implements [`ParameterProvider`](crate::hal::ParameterProvider) for a [`Locator`]. It is a macro, because the trait
+/// is of another crate and cannot be implemented for all locators at once.
 macro_rules! provide_by_location {
     ($provider:ty) => {
         impl $crate::hal::ParameterProvider for $provider {

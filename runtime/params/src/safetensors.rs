@@ -1,7 +1,8 @@
-//! The reader of Safetensors files, and the header for writing them. The format is described in `spec/schema/safetensors.yaml`.
+//! The reader of Safetensors files, and the header for writing them. The format is described in
+//! `spec/schema/safetensors.yaml`.
 //!
-//! The header is read here and not by the crate of the format, because archives are untrusted, and may be newer than the crate: errors name
-//! the parameter, and tensors of unknown types are read as bytes.
+//! The header is read here and not by the crate of the format, because archives are untrusted, and may be newer than
+//! the crate: errors name the parameter, and tensors of unknown types are read as bytes.
 
 use std::fmt;
 
@@ -123,7 +124,8 @@ impl DataType {
     }
 }
 
-/// The bytes before the contents of `tensors`, which are given as name, data type, shape and length, in the order of their contents.
+/// The bytes before the contents of `tensors`, which are given as name, data type, shape and length, in the order of
+/// their contents.
 ///
 /// # Errors
 /// `OUT_OF_RANGE` if the header is longer than readers accept.

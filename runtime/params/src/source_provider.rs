@@ -1,4 +1,5 @@
-//! The provider of a source ([`SourceProvider`]): parameters from the host's own code, such as a database, a network, or computed values.
+//! The provider of a source ([`SourceProvider`]): parameters from the host's own code, such as a database, a network,
+//! or computed values.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Transfers between parameters and buffers on the queues of a device, for the providers.
 //!
-//! Each transfer is ordered by one of a few timelines, its lane, so that a device may run several at a time. All start after the points
-//! that the caller waits for. Nothing here blocks.
+//! Each transfer is ordered by one of a few timelines, its lane, so that a device may run several at a time. All start
+//! after the points that the caller waits for. Nothing here blocks.
 
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ impl Lane {
 }
 
 impl<'a> Transfers<'a> {
-    /// Runs `schedule` with transfers that start after `wait`. `signal` is reached when all of them have completed, and failed if
-    /// scheduling fails.
+    /// Runs `schedule` with transfers that start after `wait`. `signal` is reached when all of them have completed, and
+    /// failed if scheduling fails.
     pub(super) fn run<R>(
         device: &'a Arc<dyn Device>,
         queue_affinity: QueueAffinity,
@@ -142,8 +142,8 @@ impl<'a> Transfers<'a> {
                 device.queue_fill(affinity, wait, signal, buffer, offset, length, pattern, FillFlags::default())
             });
         }
-        // Queues fill only with whole patterns of up to eight bytes. Otherwise the pattern is written to the start, and the filled part is
-        // copied after itself, doubling each time: it is a whole number of patterns.
+        // Queues fill only with whole patterns of up to eight bytes. Otherwise the pattern is written to the start, and
+        // the filled part is copied after itself, doubling each time: it is a whole number of patterns.
         let mut done = length.min(REPEATED as u64);
         let start: Vec<u8> = pattern.iter().copied().cycle().take(done as usize).collect();
         self.step(lane, |wait, signal| {

@@ -14,9 +14,9 @@ use crate::status::Result;
 
 /// A call that an asynchronous task waits for. Dropping it cancels the call and releases its references.
 ///
-/// The program runs on the thread that polls, until it waits for a device: then what it waits for wakes the task, and no thread waits
-/// meanwhile. Between two polls other calls of the context may run. A deadline of the call ends it while it waits, too, and so does its
-/// cancellation.
+/// The program runs on the thread that polls, until it waits for a device: then what it waits for wakes the task, and
+/// no thread waits meanwhile. Between two polls other calls of the context may run. A deadline of the call ends it
+/// while it waits, too, and so does its cancellation.
 pub struct CallFuture {
     call: PendingCall,
     /// The source for which the program waits.

@@ -1,5 +1,5 @@
-//! [`LinkedModules`]: modules with their imports bound, and [`Context`]: the state of linked modules. Hosts create contexts and look up
-//! functions in them.
+//! [`LinkedModules`]: modules with their imports bound, and [`Context`]: the state of linked modules. Hosts create
+//! contexts and look up functions in them.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -29,8 +29,8 @@ const BYTES_PER_THREAD: u64 = 4 << 10;
 /// Bytes of machine code that a byte of bytecode may become, and most do not.
 const CODE_PER_BYTE: u64 = 64;
 
-/// How many threads help to compile so many bytes of bytecode. None where the code may reach a limit: which functions are left out must not
-/// depend on what is compiled first.
+/// How many threads help to compile so many bytes of bytecode. None where the code may reach a limit: which functions
+/// are left out must not depend on what is compiled first.
 fn helpers(bytes: u64, code_limit: u64) -> u64 {
     if !background::is_available() || scope::counts_memory() || bytes.saturating_mul(CODE_PER_BYTE) > code_limit {
         return 0;
@@ -44,8 +44,8 @@ const MAX_LISTED: usize = 32;
 
 /// Modules that can call each other, and their state. Cheap to clone; the clones are the same context.
 ///
-/// Calls may come from any thread. One call runs at a time; while a call waits, others may run. A native function must not call
-/// back into its own context.
+/// Calls may come from any thread. One call runs at a time; while a call waits, others may run. A native function must
+/// not call back into its own context.
 #[derive(Clone)]
 pub struct Context(pub(super) Arc<Inner>);
 
@@ -61,8 +61,8 @@ pub(super) struct Inner {
 
 /// Modules with their imports bound: what contexts of the same modules share, machine code included. Cheap to clone.
 ///
-/// Nothing of it changes when programs run, except that functions get machine code. So contexts of the same linked modules can run on
-/// different threads at the same time.
+/// Nothing of it changes when programs run, except that functions get machine code. So contexts of the same linked
+/// modules can run on different threads at the same time.
 #[derive(Clone)]
 pub struct LinkedModules {
     modules: Arc<[Module]>,
@@ -70,12 +70,12 @@ pub struct LinkedModules {
 }
 
 impl LinkedModules {
-    /// Binds the imports of `modules`, in order. A module can import from those before it and from itself; of several with the same name it
-    /// imports from the last one. Programs trace and print to the standard error stream.
+    /// Binds the imports of `modules`, in order. A module can import from those before it and from itself; of several
+    /// with the same name it imports from the last one. Programs trace and print to the standard error stream.
     ///
     /// # Errors
-    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling convention does not
-    /// match.
+    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling
+    /// convention does not match.
     pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<LinkedModules> {
         LinkedModules::with_sink(modules, Arc::new(Stderr))
     }
@@ -98,7 +98,8 @@ impl LinkedModules {
         &self.modules
     }
 
-    /// The machine code that module number `module` has so far, and which functions the interpreter runs. Nothing for a module in Rust.
+    /// The machine code that module number `module` has so far, and which functions the interpreter runs. Nothing for a
+    /// module in Rust.
     pub fn machine_code(&self, module: usize) -> MachineCode {
         match self.module_list.modules.get(module) {
             Some(interp::BoundModule::Bytecode(bytecode)) => bytecode.code.all_machine_code(),
@@ -106,8 +107,8 @@ impl LinkedModules {
         }
     }
 
-    /// A context with state of its own: creates the state of each module and runs its initialiser, in order. The limits are those of the
-    /// initialisers and of all calls that are made without limits.
+    /// A context with state of its own: creates the state of each module and runs its initialiser, in order. The limits
+    /// are those of the initialisers and of all calls that are made without limits.
     ///
     /// # Errors
     /// Any error of an initialiser.
@@ -129,12 +130,12 @@ impl LinkedModules {
 }
 
 impl Context {
-    /// A context of `modules`, initialised in order. A module can import from those before it and from itself; of several
-    /// with the same name it imports from the last one.
+    /// A context of `modules`, initialised in order. A module can import from those before it and from itself; of
+    /// several with the same name it imports from the last one.
     ///
     /// # Errors
-    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling convention does not
-    /// match, and any error of an initialiser.
+    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling
+    /// convention does not match, and any error of an initialiser.
     pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<Context> {
         Context::with_limits(modules, Limits::default())
     }
@@ -147,7 +148,8 @@ impl Context {
         Context::with_sink(modules, limits, Arc::new(Stderr))
     }
 
-    /// As [`Context::with_limits`], with a sink for what programs trace and print, instead of the standard error stream.
+    /// As [`Context::with_limits`], with a sink for what programs trace and print, instead of the standard error
+    /// stream.
     ///
     /// # Errors
     /// As [`Context::new`].
@@ -179,16 +181,17 @@ impl Context {
         TypedTarget::new(Arc::clone(&self.0.linked.module_list), target, self.0.limits())
     }
 
-    /// Calls a function again and again, one call after the other, without other calls in between unless one waits: within limits that have
-    /// started already and are in force on this thread, or without any. `next` prepares the arguments of each call, until it returns false.
-    /// It gets the list, which is one of the arguments, if that may have been changed since it has been lent last: see [`LendableObjects`].
+    /// Calls a function again and again, one call after the other, without other calls in between unless one waits:
+    /// within limits that have started already and are in force on this thread, or without any. `next` prepares the
+    /// arguments of each call, until it returns false. It gets the list, which is one of the arguments, if that may
+    /// have been changed since it has been lent last: see [`LendableObjects`].
     ///
     /// # Errors
     /// As [`Function::call`], and those of `next`. No further call is made then.
     ///
     /// # Safety
-    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed
-    /// it.
+    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else
+    /// may have changed it.
     #[doc(hidden)]
     pub unsafe fn call_each<P: PassedList + Clone, A: AsRef<P>>(
         &self,
@@ -258,7 +261,8 @@ impl Context {
         self.compile_with(module, |_, _| {});
     }
 
-    /// As [`Context::compile`]. After functions `progress` gets the bytes of bytecode that are compiled, and how many there are in all.
+    /// As [`Context::compile`]. After functions `progress` gets the bytes of bytecode that are compiled, and how many
+    /// there are in all.
     #[doc(hidden)]
     pub fn compile_with(&self, module: usize, mut progress: impl FnMut(u64, u64)) {
         let Some(tier_up) = self.0.tier_up(module) else { return };
@@ -292,8 +296,8 @@ impl Context {
         }
     }
 
-    /// Has all functions of bytecode module `module` compiled in the background, in order. Their code is charged to the call that the
-    /// thread runs for.
+    /// Has all functions of bytecode module `module` compiled in the background, in order. Their code is charged to the
+    /// call that the thread runs for.
     #[doc(hidden)]
     pub fn compile_in_background(&self, module: usize) {
         let Some(tier_up) = self.0.tier_up(module) else { return };
@@ -304,7 +308,8 @@ impl Context {
         }
     }
 
-    /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that has one.
+    /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that
+    /// has one.
     ///
     /// # Errors
     /// `NOT_FOUND`, with the names that exist.
@@ -380,7 +385,8 @@ impl Inner {
         self.is_limited || scope::is_armed()
     }
 
-    /// As `call`, within the limits of the context and with the results in `results`, which is empty and whose memory is reused.
+    /// As `call`, within the limits of the context and with the results in `results`, which is empty and whose memory
+    /// is reused.
     pub fn call_into(&self, target: ImportTarget, args: &[Value], results: &mut Vec<Value>) -> Result<()> {
         let started = scope::start_shared(&self.limits);
         let limits = started.as_ref().map_or(&self.limits, |started| &started.limits);
@@ -543,7 +549,8 @@ fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
     Ok(interp::BoundModule::Bytecode(Arc::new(bound)))
 }
 
-/// Resolves an import: the export `function` of module `name` with this convention. A module may have several exports of one name.
+/// Resolves an import: the export `function` of module `name` with this convention. A module may have several exports
+/// of one name.
 fn resolve(modules: &[Module], name: &str, function: &str, convention: &Convention) -> Result<ImportTarget> {
     let mut found_module = false;
     for (index, module) in modules.iter().enumerate().rev().filter(|(_, module)| module.name() == name) {

@@ -55,8 +55,8 @@ impl Function {
         self.attrs().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Compiles the function now, whatever the tier is, so that no call waits for it. False if it is left to the interpreter; functions of
-    /// modules in Rust are not compiled either.
+    /// Compiles the function now, whatever the tier is, so that no call waits for it. False if it is left to the
+    /// interpreter; functions of modules in Rust are not compiled either.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` where there is no machine code in this build.
@@ -80,8 +80,9 @@ impl Function {
 
     /// As [`Function::call`], and replaces the contents of `results` by the results.
     ///
-    /// A program that calls a function again and again and keeps its arguments and this list allocates no memory once it has warmed up,
-    /// if the shapes are the same each time: the call reuses the memory of the results that are dropped here.
+    /// A program that calls a function again and again and keeps its arguments and this list allocates no memory once
+    /// it has warmed up, if the shapes are the same each time: the call reuses the memory of the results that are
+    /// dropped here.
     ///
     /// ```
     /// # use vireo_core::status::Result;

@@ -1,5 +1,5 @@
-//! [`Module`]: a verified bytecode module, or a module in Rust. Hosts load modules and create contexts of them; one module can be in many
-//! contexts.
+//! [`Module`]: a verified bytecode module, or a module in Rust. Hosts load modules and create contexts of them; one
+//! module can be in many contexts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -124,14 +124,14 @@ impl VerifiedBytecode {
 impl Module {
     /// Opens and verifies the module file at `path`.
     ///
-    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. A change of a mapped file
-    /// while the module lives changes constants of the program, and nothing else. But the operating system ends the process, with
-    /// `SIGBUS` on Unix, when it reads a constant that is no longer in the file because that was **truncated**. For files that others may
-    /// truncate there is [`Module::read_file`].
+    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. A change of a
+    /// mapped file while the module lives changes constants of the program, and nothing else. But the operating system
+    /// ends the process, with `SIGBUS` on Unix, when it reads a constant that is no longer in the file because that was
+    /// **truncated**. For files that others may truncate there is [`Module::read_file`].
     ///
     /// # Errors
-    /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is no module file or anything in it is wrong,
-    /// `INCOMPATIBLE` if it is of another version.
+    /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is no module file or anything in
+    /// it is wrong, `INCOMPATIBLE` if it is of another version.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Module> {
         Module::from_archive(Archive::open(path)?)
     }
@@ -152,8 +152,8 @@ impl Module {
         Module::from_archive(Archive::from_bytes(bytes)?)
     }
 
-    /// Verifies a module file in static memory, such as that of `include_bytes!`. It needs no alignment. Only tables and code are copied,
-    /// and constants when a device imports them: kernels may write to those in place.
+    /// Verifies a module file in static memory, such as that of `include_bytes!`. It needs no alignment. Only tables
+    /// and code are copied, and constants when a device imports them: kernels may write to those in place.
     ///
     /// # Errors
     /// As [`Module::from_file`].
@@ -169,7 +169,8 @@ impl Module {
         Module::from_archive_with(archive, |_, _| {})
     }
 
-    /// As [`Module::from_archive`]. After each function `progress` gets the bytes of code that are verified, and how many there are in all.
+    /// As [`Module::from_archive`]. After each function `progress` gets the bytes of code that are verified, and how
+    /// many there are in all.
     ///
     /// # Errors
     /// As [`Module::from_file`].
@@ -269,8 +270,8 @@ impl Module {
         Ok(None)
     }
 
-    /// The compile time of function `ordinal`, the fastest of `attempts`, and the size of its code in bytes; none if the function is left
-    /// to the interpreter. The time does not include the mapping of the code.
+    /// The compile time of function `ordinal`, the fastest of `attempts`, and the size of its code in bytes; none if
+    /// the function is left to the interpreter. The time does not include the mapping of the code.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` where there is no machine code in this build.
@@ -493,8 +494,8 @@ fn function_names(archive: &Archive, debug: Option<&DebugDatabase>) -> Vec<Strin
     names
 }
 
-/// Resolves a name in the type table. Unknown reference types are kept by name, because programs may pass objects through that only other
-/// modules know.
+/// Resolves a name in the type table. Unknown reference types are kept by name, because programs may pass objects
+/// through that only other modules know.
 fn resolve_type(name: &str) -> Result<ListType> {
     if let Some(element) = ElementType::from_name(name) {
         return Ok(ListType::Value(element));
@@ -502,7 +503,8 @@ fn resolve_type(name: &str) -> Result<ListType> {
     let list = List::TYPE_NAME;
     match name.strip_prefix('!') {
         Some(refs::VM_OPAQUE) => Ok(ListType::Variant),
-        // Element types are not part of a list's type: programs of the reference compiler convert between lists of different ones freely.
+        // Element types are not part of a list's type: programs of the reference compiler convert between lists of
+        // different ones freely.
         Some(name) if name.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('<')) => {
             Ok(ListType::Ref(list.to_string()))
         }

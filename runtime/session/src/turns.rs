@@ -1,10 +1,12 @@
-//! A lock whose owners take turns ([`Turns`]): the state of a context, for calls of which one runs at a time. A call that waits for its
-//! turn is held to its limits meanwhile: its deadline and its cancellation end the wait. Contexts use it.
+//! A lock whose owners take turns ([`Turns`]): the state of a context, for calls of which one runs at a time. A call
+//! that waits for its turn is held to its limits meanwhile: its deadline and its cancellation end the wait. Contexts
+//! use it.
 //!
-//! Most contexts are called by one thread, again and again, and the two atomic exchanges of a mutex take longer than a short call. So a
-//! lock that one thread has taken many times in a row is lent to that thread: it begins and ends its turns by plain loads and stores, until
-//! another thread wants a turn. That one pays for both: it ends the lease, lets all threads of the process pass a barrier, after which the
-//! former leaseholder either is seen to have a turn or sees that the lease is over, and waits for the end of that turn if there is one.
+//! Most contexts are called by one thread, again and again, and the two atomic exchanges of a mutex take longer than a
+//! short call. So a lock that one thread has taken many times in a row is lent to that thread: it begins and ends its
+//! turns by plain loads and stores, until another thread wants a turn. That one pays for both: it ends the lease, lets
+//! all threads of the process pass a barrier, after which the former leaseholder either is seen to have a turn or sees
+//! that the lease is over, and waits for the end of that turn if there is one.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -21,13 +23,14 @@ use crate::status::Result;
 use vireo_core::asymmetric_fence;
 use vireo_core::waker_set::WakerSet;
 
-/// In place of the number of a thread: the lock is lent to none. Threads without a number have zero, and the first has two.
+/// In place of the number of a thread: the lock is lent to none. Threads without a number have zero, and the first has
+/// two.
 const NOBODY: usize = 1;
-/// How many leases a lock gives in its life. Each has a flag of its own: a thread that lost its lease may still be about to set and clear
-/// the flag, when the next leaseholder has a turn.
+/// How many leases a lock gives in its life. Each has a flag of its own: a thread that lost its lease may still be
+/// about to set and clear the flag, when the next leaseholder has a turn.
 const LEASES: usize = 8;
-/// How many turns in a row get a thread the lease. Each lease that another thread ends doubles it, so threads that alternate seldom pay for
-/// it.
+/// How many turns in a row get a thread the lease. Each lease that another thread ends doubles it, so threads that
+/// alternate seldom pay for it.
 const TURNS_TO_LEASE: u32 = 64;
 
 thread_local! {
@@ -35,30 +38,34 @@ thread_local! {
     static THREAD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A value that one thread at a time may use. It has cache lines of its own, because what other threads read may lie beside it.
+/// A value that one thread at a time may use. It has cache lines of its own, because what other threads read may lie
+/// beside it.
 #[repr(align(64))]
 pub struct Turns<T> {
     /// The last [`Lease`]. It changes only with `lock` held.
     lease: AtomicUsize,
-    /// Whether the leaseholder has a turn, for each lease. One that finds its lease ended sets its own for a moment, too.
+    /// Whether the leaseholder has a turn, for each lease. One that finds its lease ended sets its own for a moment,
+    /// too.
     is_leaseholder_in: [AtomicBool; LEASES],
     /// Locked during a turn without a lease.
     lock: Mutex<Streak>,
-    /// How many threads wait within limits, or for a leaseholder. It is read after each turn, and is a number of its own for that.
+    /// How many threads wait within limits, or for a leaseholder. It is read after each turn, and is a number of its
+    /// own for that.
     waiting: AtomicUsize,
     waiters: WakerSet,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through a `Turn`, of which there is one at a time (`Turns::admit`), so threads only pass it on to each
-// other.
+// SAFETY: the value is reached only through a `Turn`, of which there is one at a time (`Turns::admit`), so threads only
+// pass it on to each other.
 unsafe impl<T: Send> Sync for Turns<T> {}
 
 // As for a mutex: after a panic of a native function only the state of its own module may be inconsistent.
 impl<T> UnwindSafe for Turns<T> {}
 impl<T> RefUnwindSafe for Turns<T> {}
 
-/// The number of a lease, below [`LEASES`], and in the upper bits the number of the thread that has it, or [`NOBODY`] once it is over.
+/// The number of a lease, below [`LEASES`], and in the upper bits the number of the thread that has it, or [`NOBODY`]
+/// once it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lease(usize);
 
@@ -141,7 +148,8 @@ impl<T> Turns<T> {
     /// As `take`, within limits.
     ///
     /// # Errors
-    /// `DEADLINE_EXCEEDED`, `CANCELLED` or `RESOURCE_EXHAUSTED` if a limit is reached before it is the turn of this thread.
+    /// `DEADLINE_EXCEEDED`, `CANCELLED` or `RESOURCE_EXHAUSTED` if a limit is reached before it is the turn of this
+    /// thread.
     #[inline]
     pub fn take_within(&self, limits: &Limits) -> Result<Turn<'_, T>> {
         match self.take_by_lease().or_else(|| self.try_take()) {
@@ -202,7 +210,8 @@ impl<T> Turns<T> {
     fn leave(&self, lease: Lease) {
         self.flag(lease).store(false, Ordering::Release);
         asymmetric_fence::light();
-        // A thread that waits for this turn has ended the lease: before this load, or it has seen that the turn is over.
+        // A thread that waits for this turn has ended the lease: before this load, or it has seen that the turn is
+        // over.
         if self.lease() != lease {
             self.after_the_lease();
         }
@@ -215,7 +224,8 @@ impl<T> Turns<T> {
     }
 
     fn try_take(&self) -> Option<Turn<'_, T>> {
-        // A look before the lock is taken, so that waiting threads do not wake each other while a former leaseholder has a turn.
+        // A look before the lock is taken, so that waiting threads do not wake each other while a former leaseholder
+        // has a turn.
         let last = self.lease();
         if last.thread() == NOBODY && self.flag(last).load(Ordering::SeqCst) {
             return None;
@@ -236,8 +246,9 @@ impl<T> Turns<T> {
             asymmetric_fence::heavy();
             *guard = Streak { thread: 0, length: 0, needed: guard.needed.saturating_mul(2), leases: guard.leases };
         }
-        // Acquire: what the leaseholder has written in its turns is seen. There will be no new turn by lease as long as the lock is held,
-        // and leaseholders before the last one have no turn any more, since the lock was taken after them.
+        // Acquire: what the leaseholder has written in its turns is seen. There will be no new turn by lease as long as
+        // the lock is held, and leaseholders before the last one have no turn any more, since the lock was taken after
+        // them.
         if self.flag(last).load(Ordering::Acquire) {
             drop(guard);
             self.after_unlocking();
@@ -250,7 +261,8 @@ impl<T> Turns<T> {
         if guard.length >= guard.needed { Some(self.lend(guard)) } else { Some(self.turn(Right::Lock(guard))) }
     }
 
-    /// Gives this thread the lease, and a turn by it, if there is one left and the system has the barrier that is needed to end it.
+    /// Gives this thread the lease, and a turn by it, if there is one left and the system has the barrier that is
+    /// needed to end it.
     #[cold]
     fn lend<'a>(&'a self, mut guard: MutexGuard<'a, Streak>) -> Turn<'a, T> {
         if guard.thread == 0 || guard.leases == LEASES || !asymmetric_fence::is_ready() {
@@ -274,8 +286,8 @@ impl<T> Turns<T> {
     /// Wakes who waits for the lock, which has just been released.
     #[inline(always)]
     fn after_unlocking(&self) {
-        // The number of waiting threads is read after the lock is released. On x86-64 Linux the standard library releases it by an atomic
-        // exchange, which keeps that order by itself; a fence would take as long.
+        // The number of waiting threads is read after the lock is released. On x86-64 Linux the standard library
+        // releases it by an atomic exchange, which keeps that order by itself; a fence would take as long.
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         asymmetric_fence::light();
         #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]

@@ -1,4 +1,5 @@
-//! [`TypedFunction`]: a function with the Rust types of its arguments and results, checked once, for hosts that call it again and again.
+//! [`TypedFunction`]: a function with the Rust types of its arguments and results, checked once, for hosts that call it
+//! again and again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +9,12 @@ use super::function::Function;
 use crate::interp::{Limits, PassedList, TypedTarget};
 use crate::status::Result;
 
-/// A function whose arguments are `P` and whose results are `R`: the fast way to call a small function. It keeps the context alive. Cheap
-/// to clone.
+/// A function whose arguments are `P` and whose results are `R`: the fast way to call a small function. It keeps the
+/// context alive. Cheap to clone.
 ///
-/// Both are a type or a tuple of types: `i32` and `f32` for the kinds `i` and `f`, `i64` and `f64` for `I` and `F`, and for references
-/// [`Obj`](vireo_vm::Obj), [`Ref`](vireo_vm::Ref), or an option of one of these where the reference may be null. [`Function::typed`] makes
-/// it.
+/// Both are a type or a tuple of types: `i32` and `f32` for the kinds `i` and `f`, `i64` and `f64` for `I` and `F`, and
+/// for references [`Obj`](vireo_vm::Obj), [`Ref`](vireo_vm::Ref), or an option of one of these where the reference may
+/// be null. [`Function::typed`] makes it.
 ///
 /// A call does what [`Function::call`] does, but allocates nothing and has no list of values.
 pub struct TypedFunction<P, R> {
@@ -29,7 +30,8 @@ impl<P: PassedList, R: PassedList> TypedFunction<P, R> {
     /// Calls the function and waits until it returns. References among the arguments are moved to the program.
     ///
     /// # Errors
-    /// The error of the program; `INVALID_ARGUMENT` if a result is null or an object of another type than `R` has there.
+    /// The error of the program; `INVALID_ARGUMENT` if a result is null or an object of another type than `R` has
+    /// there.
     #[inline]
     pub fn call(&self, params: P) -> Result<R> {
         self.context.0.call_typed(&self.target, params)
@@ -61,8 +63,8 @@ impl Function {
     /// ```
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, which names the argument or result that differs from the calling convention, what was found and what is
-    /// expected; `UNIMPLEMENTED` for variadic functions.
+    /// `INVALID_ARGUMENT`, which names the argument or result that differs from the calling convention, what was found
+    /// and what is expected; `UNIMPLEMENTED` for variadic functions.
     pub fn typed<P: PassedList, R: PassedList>(&self) -> Result<TypedFunction<P, R>> {
         let context = &self.context.0;
         let target = TypedTarget::new(Arc::clone(&context.linked.module_list), self.target(), context.limits());

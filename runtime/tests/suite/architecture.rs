@@ -1,5 +1,5 @@
-//! Dependencies between crates, between the layers of each, and between the rooms of the code generator, compared with the tables of
-//! `ARCHITECTURE.md`.
+//! Dependencies between crates, between the layers of each, and between the rooms of the code generator, compared with
+//! the tables of `ARCHITECTURE.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 const RUNTIME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A row of a table: the folder of a crate, or a folder in one, the crates that it depends on, and its layers lowest first;
-/// those of one list use each other.
+/// A row of a table: the folder of a crate, or a folder in one, the crates that it depends on, and its layers lowest
+/// first; those of one list use each other.
 struct Row {
     name: String,
     depends_on: Vec<String>,
@@ -134,8 +134,9 @@ fn rooms_of_the_code_generator_use_only_those_below_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Adds to `wrong` each use of a layer by one below it. `path` is that of the module whose layers these are. What that module re-exports
-/// counts as a use of the layer that it is from; without `exported`, layers must not use the module at all, since it uses them.
+/// Adds to `wrong` each use of a layer by one below it. `path` is that of the module whose layers these are. What that
+/// module re-exports counts as a use of the layer that it is from; without `exported`, layers must not use the module
+/// at all, since it uses them.
 fn check_layers(
     row: &Row,
     root: &Path,

@@ -1,5 +1,5 @@
-//! The assembler against the fixtures: this assembler makes of an assembly file what IREE's made of it, and every module is
-//! the same after its text has been assembled again.
+//! The assembler against the fixtures: this assembler makes of an assembly file what IREE's made of it, and every
+//! module is the same after its text has been assembled again.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -127,8 +127,8 @@ fn frames_have_room_for_arguments_that_code_does_not_name() {
     assert!(assemble(&more).unwrap_err().to_string().contains("registers"), "{more}");
 }
 
-/// Counts of registers that a text states are those of the file, and are stated again unless they are what follows from the code anyway:
-/// a file does not tell those that were written from those that were not.
+/// Counts of registers that a text states are those of the file, and are stated again unless they are what follows from
+/// the code anyway: a file does not tell those that were written from those that were not.
 #[test]
 fn stated_registers_survive() {
     /// The counts that a text states, by those that follow from the code.

@@ -1,5 +1,5 @@
-//! Calls that wait for what never happens end when another thread cancels them, and at their deadlines: whatever they wait for, and however
-//! they wait.
+//! Calls that wait for what never happens end when another thread cancels them, and at their deadlines: whatever they
+//! wait for, and however they wait.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -196,7 +196,8 @@ fn cancelling_wakes_tasks() {
     }
 }
 
-/// A function with the calling convention of asynchronous models, which keeps the fence that it is passed and never signals it.
+/// A function with the calling convention of asynchronous models, which keeps the fence that it is passed and never
+/// signals it.
 const FORGETS: &str = r#"
 vm.module @m version 0
 vm.type !hal.fence

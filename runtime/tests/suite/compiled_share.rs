@@ -1,4 +1,5 @@
-//! The share of functions of `iree-compile` that becomes machine code. If nothing did, every comparison of tiers would still pass.
+//! The share of functions of `iree-compile` that becomes machine code. If nothing did, every comparison of tiers would
+//! still pass.
 
 use std::path::{Path, PathBuf};
 

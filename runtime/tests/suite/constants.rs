@@ -1,5 +1,5 @@
-//! Constants that kernels write to in place, wherever the module is from, and bytecode that tries to write to its own module: neither
-//! ever reaches what was verified.
+//! Constants that kernels write to in place, wherever the module is from, and bytecode that tries to write to its own
+//! module: neither ever reaches what was verified.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ const IMMUTABLE: u64 = 0x80C03;
 const STORAGE: u64 = 0xC03;
 const DEVICE_LOCAL: u64 = 0x30;
 
-/// A model that `iree-compile` made, whose kernel adds rows to constants in place. Here it is bound to the constants themselves, as
-/// compilers do where they are dead afterwards, and not to the copy that the program makes of them.
+/// A model that `iree-compile` made, whose kernel adds rows to constants in place. Here it is bound to the constants
+/// themselves, as compilers do where they are dead afterwards, and not to the copy that the program makes of them.
 fn in_place(name: &str) -> Vec<u8> {
     let path = format!("{}/../fixtures/models/{name}.vmfb", env!("CARGO_MANIFEST_DIR"));
     let archive = Archive::open(path).expect("the fixture is readable");

@@ -1,4 +1,5 @@
-//! Contexts: imports are bound by name, version and convention, modules are initialised, functions are called from any thread.
+//! Contexts: imports are bound by name, version and convention, modules are initialised, functions are called from any
+//! thread.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

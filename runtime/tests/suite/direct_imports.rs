@@ -1,5 +1,6 @@
-//! Imports that machine code calls directly, with numbers in registers of the processor: arguments and results of all kinds, more of them
-//! than there are registers, the state of the module, failures, and limits. Every dispatcher does the same.
+//! Imports that machine code calls directly, with numbers in registers of the processor: arguments and results of all
+//! kinds, more of them than there are registers, the state of the module, failures, and limits. Every dispatcher does
+//! the same.
 
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
@@ -182,8 +183,8 @@ fn context() -> Context {
     Context::new([Module::native(Host).unwrap(), program]).unwrap()
 }
 
-/// The result of a function, or its status with the backtrace, and the state that the calls leave: the same under all dispatchers, with and
-/// without limits.
+/// The result of a function, or its status with the backtrace, and the state that the calls leave: the same under all
+/// dispatchers, with and without limits.
 fn call(name: &str, argument: i32) -> Result<Value> {
     let call = |dispatch, fuel: Option<u64>| {
         let context = context();

@@ -16,8 +16,8 @@ fn fixtures(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Every function of the module beside `path`, printed. The file names exports only; the source names all functions, in the order
-/// of their ordinals.
+/// Every function of the module beside `path`, printed. The file names exports only; the source names all functions, in
+/// the order of their ordinals.
 fn printed(path: &Path, source: &str) -> String {
     let module = Module::from_file(path.with_extension("vmfb")).unwrap_or_else(|status| panic!("{status}"));
     let archive = module.archive().expect("a bytecode module");
@@ -74,8 +74,9 @@ fn normal(line: &str) -> String {
     text
 }
 
-/// A line of a listing as the assembler reads it. The reference runtime prints, and so do we, what its assembler does not read: the
-/// operands of traces in parentheses, and computed globals as `.rwdata[%i0]`, which are written as `%i0` and before the value of a store.
+/// A line of a listing as the assembler reads it. The reference runtime prints, and so do we, what its assembler does
+/// not read: the operands of traces in parentheses, and computed globals as `.rwdata[%i0]`, which are written as `%i0`
+/// and before the value of a store.
 fn as_assembled(line: &str) -> String {
     if ["  vm.trace ", "  vm.print "].iter().any(|op| line.starts_with(op)) {
         let line = line.strip_suffix("()").unwrap_or(line.strip_suffix(')').unwrap_or(line));

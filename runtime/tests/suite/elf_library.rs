@@ -1,5 +1,5 @@
-//! Libraries that the compiler does not write, byte by byte: every relocation type, initialisers, imports, failing kernels, and
-//! metadata that must be refused.
+//! Libraries that the compiler does not write, byte by byte: every relocation type, initialisers, imports, failing
+//! kernels, and metadata that must be refused.
 use std::ffi::c_void;
 use std::sync::Arc;
 

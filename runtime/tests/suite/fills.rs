@@ -4,8 +4,8 @@ use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits, Tier};
 use vireo::vm::{Context, Module, Value};
 
-/// Leaves memory that is no zeros to the allocator, then allocates a buffer of `%i2:3 = 4 * %i0` bytes as the text says, which may fill
-/// `%i0` elements, and adds up what is in it.
+/// Leaves memory that is no zeros to the allocator, then allocates a buffer of `%i2:3 = 4 * %i0` bytes as the text
+/// says, which may fill `%i0` elements, and adds up what is in it.
 fn program(text: &str) -> String {
     format!(
         "vm.module @m version 0
@@ -44,7 +44,8 @@ vm.func @f(%i0:1: i64) -> (i32) {{
     )
 }
 
-/// The result of the program for a number of elements, on all tiers, and whether machine code leaves zeroing out the second time.
+/// The result of the program for a number of elements, on all tiers, and whether machine code leaves zeroing out the
+/// second time.
 fn outcome(text: &str, elements: i64) -> (Result<i32, String>, bool) {
     let module = Module::from_bytes(&assemble(&program(text)).unwrap_or_else(|error| panic!("{error}"))).unwrap();
     let left_out = module.compiled(0).ok().flatten().map(|compiled| {

@@ -1,4 +1,5 @@
-//! Tensors print as `iree-run-module` 3.13.0 prints them: `fixtures/hal/format.json` was recorded by `fixtures/hal/record.py`.
+//! Tensors print as `iree-run-module` 3.13.0 prints them: `fixtures/hal/format.json` was recorded by
+//! `fixtures/hal/record.py`.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Wrappers of HAL objects: ones that override nothing change nothing, which the conformance suite and the tests of vtables check with the
-//! wrappers of this file, and what only wrappers do.
+//! Wrappers of HAL objects: ones that override nothing change nothing, which the conformance suite and the tests of
+//! vtables check with the wrappers of this file, and what only wrappers do.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,5 +1,6 @@
-//! Replays the golden corpus: the modules that IREE's tools assembled, loaded and called through our runtime, must answer what the
-//! reference runtime answered. `fixtures/golden/README.md` describes the record; `differences.json` there lists where we differ on purpose.
+//! Replays the golden corpus: the modules that IREE's tools assembled, loaded and called through our runtime, must
+//! answer what the reference runtime answered. `fixtures/golden/README.md` describes the record; `differences.json`
+//! there lists where we differ on purpose.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The HAL through its public interface: memory, timelines, command buffers and queues of the `local-sync` device, or of what stands
-//! for it in the module above.
+//! The HAL through its public interface: memory, timelines, command buffers and queues of the `local-sync` device, or
+//! of what stands for it in the module above.
 
 use std::any::Any;
 use std::ptr::NonNull;

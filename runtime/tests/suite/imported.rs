@@ -1,4 +1,5 @@
-//! The interface between libraries: the tests of `hal` with a device that is called through its vtable, and what only the boundary does.
+//! The interface between libraries: the tests of `hal` with a device that is called through its vtable, and what only
+//! the boundary does.
 
 use std::any::Any;
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! Module files of a gigabyte: they are mapped, and loading and running them touches no more than what the program uses.
+//! Module files of a gigabyte: they are mapped, and loading and running them touches no more than what the program
+//! uses.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -39,7 +40,8 @@ fn large_module(file: &mut std::fs::File, place: u64, mark: u8) {
     file.write_all(&[mark]).expect("there is room");
 }
 
-/// How many bytes of the mappings of a file are in memory, and in how many mappings. None where the system does not tell.
+/// How many bytes of the mappings of a file are in memory, and in how many mappings. None where the system does not
+/// tell.
 fn resident(path: &Path) -> Option<(u64, usize)> {
     let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let path = path.canonicalize().ok()?;

@@ -8,7 +8,8 @@ use vireo::vm::{Context, Module, Value};
 
 use crate::skip::{Need, skipped};
 
-/// A function of this name, that runs a loop `%i0` times around the text, which computes `%i2` from itself and the counter `%i1`.
+/// A function of this name, that runs a loop `%i0` times around the text, which computes `%i2` from itself and the
+/// counter `%i1`.
 fn repeated(before: &str, body: &str) -> String {
     format!(
         "vm.module @m version 0\nvm.export @f\nvm.func @f(%i0: i32) -> (i32) {{

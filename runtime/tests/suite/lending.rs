@@ -1,5 +1,5 @@
-//! References that programs pass to native functions: lent where the register keeps them, moved where it does not, under both
-//! dispatchers. Whatever the function does with them, no count is lost and none is left over.
+//! References that programs pass to native functions: lent where the register keeps them, moved where it does not,
+//! under both dispatchers. Whatever the function does with them, no count is lost and none is left over.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

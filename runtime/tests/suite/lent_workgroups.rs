@@ -1,5 +1,5 @@
-//! Kernels that are called for one workgroup after the other with references that are lent to them: programs that keep, replace, move,
-//! return or lose these do the same on every dispatcher, and no count is lost or left over.
+//! Kernels that are called for one workgroup after the other with references that are lent to them: programs that keep,
+//! replace, move, return or lose these do the same on every dispatcher, and no count is lost or left over.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -127,7 +127,8 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
                 is_whole &= list.len() == buffers.len() && buffers.iter().enumerate().all(is_at);
                 Ok(true)
             };
-            // SAFETY: `next` changes the list if it may have been changed. Nothing else does, as the other function keeps no reference.
+            // SAFETY: `next` changes the list if it may have been changed. Nothing else does, as the other function
+            // keeps no reference.
             let called = || unsafe { context.call_each(&target, None, &mut lendable, &mut arguments, next) };
             match catch_unwind(AssertUnwindSafe(called)) {
                 Ok(Ok(())) => ends.push_str("done;"),
@@ -198,7 +199,8 @@ fn elements_of_the_list_are_read_and_registers_discarded() {
 
 #[test]
 fn buffers_of_a_workgroup_are_its_own() {
-    // Each workgroup finds zeros in its buffer, and fills it; elements and constants take the place of buffers, and the reverse.
+    // Each workgroup finds zeros in its buffer, and fills it; elements and constants take the place of buffers, and the
+    // reverse.
     let observed = check(&kernel(
         "  vm.discard.refs %r0
   %r2 = vm.buffer.alloc %i10:11, %i1
@@ -226,8 +228,8 @@ fn buffers_of_a_workgroup_are_its_own() {
 
 #[test]
 fn an_op_allocates_another_buffer_each_time() {
-    // In a loop, and with another length in each workgroup: a workgroup finds zeros, and those with odd numbers keep a buffer, which is as
-    // it was left when later ones have allocated theirs.
+    // In a loop, and with another length in each workgroup: a workgroup finds zeros, and those with odd numbers keep a
+    // buffer, which is as it was left when later ones have allocated theirs.
     let observed = check(&format!(
         "{KERNEL} {{
 ^bb0:{CONSTANTS}

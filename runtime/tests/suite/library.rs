@@ -1,4 +1,5 @@
-//! Writes small ELF libraries byte by byte, for what the compiler does not emit: rare relocations, initialisers, imports, odd metadata.
+//! Writes small ELF libraries byte by byte, for what the compiler does not emit: rare relocations, initialisers,
+//! imports, odd metadata.
 //!
 //! A library has three pages: headers and tables, code, data. Addresses are file offsets.
 

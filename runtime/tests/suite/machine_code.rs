@@ -1,5 +1,5 @@
-//! Loops that machine code changes most: sums whose element is promoted to a register, indices whose checks are hoisted.
-//! Whatever the buffers are, and wherever the loop ends, memory is afterwards as the interpreter leaves it.
+//! Loops that machine code changes most: sums whose element is promoted to a register, indices whose checks are
+//! hoisted. Whatever the buffers are, and wherever the loop ends, memory is afterwards as the interpreter leaves it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
 use crate::skip::{Need, skipped};
 
-/// `for i in first..last { c[at] += a[i + shift] * b[i * stride] }`, with the test first as compilers have it, and with the test last.
+/// `for i in first..last { c[at] += a[i + shift] * b[i * stride] }`, with the test first as compilers have it, and with
+/// the test last.
 const PROGRAM: &str = r#"
 vm.module @m version 0
 vm.type i32
@@ -285,7 +286,8 @@ fn check_all(program: &str, names: &[&str]) {
     }
 }
 
-/// The texts of the parts of a function's code that are in loops, and how many loops each is in. None in builds without machine code.
+/// The texts of the parts of a function's code that are in loops, and how many loops each is in. None in builds without
+/// machine code.
 fn loops(program: &str, name: &str) -> Option<Vec<(u32, String)>> {
     let module = Module::from_bytes(&assemble(program).expect("it is a program")).expect("it is a module");
     let ordinal = program.lines().filter(|line| line.starts_with("vm.func")).position(|line| line.contains(name))?;

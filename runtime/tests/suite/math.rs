@@ -1,4 +1,5 @@
-//! The float functions against recorded results of MPFR, in every dispatcher. `fixtures/math/record.py` describes the record.
+//! The float functions against recorded results of MPFR, in every dispatcher. `fixtures/math/record.py` describes the
+//! record.
 
 use std::fs;
 use std::path::{Path, PathBuf};

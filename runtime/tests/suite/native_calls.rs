@@ -1,5 +1,5 @@
-//! Calls that compiled code makes without the interpreter: what they return, where they fail, and what is said of that, is what the
-//! interpreter does, wherever the frames have to be made after all.
+//! Calls that compiled code makes without the interpreter: what they return, where they fail, and what is said of that,
+//! is what the interpreter does, wherever the frames have to be made after all.
 
 use vireo::Fuel;
 use vireo::asm::assemble;
@@ -9,9 +9,10 @@ use vireo::vm::{Context, Module, Value};
 
 use crate::skip::{Need, skipped};
 
-/// `fib` calls itself twice. `sink` divides at the bottom of a recursion. `many` passes more values than there are registers to pass them
-/// in. `sum` calls in a loop and holds constants across the calls. `pair` returns several values. `even` and `odd` call each other. `held`
-/// holds a reference. `short` calls what mostly returns at once. `chain` calls `link`, which calls `last`, which divides.
+/// `fib` calls itself twice. `sink` divides at the bottom of a recursion. `many` passes more values than there are
+/// registers to pass them in. `sum` calls in a loop and holds constants across the calls. `pair` returns several
+/// values. `even` and `odd` call each other. `held` holds a reference. `short` calls what mostly returns at once.
+/// `chain` calls `link`, which calls `last`, which divides.
 const PROGRAM: &str = "
 vm.module @m version 0
 vm.type i32

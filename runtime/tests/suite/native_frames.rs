@@ -1,5 +1,6 @@
-//! Calls that compiled code makes without the interpreter, of functions that hold and pass references, call imports, and return more than
-//! fits into registers: what is returned, what is said of failures, and that no reference is lost or kept.
+//! Calls that compiled code makes without the interpreter, of functions that hold and pass references, call imports,
+//! and return more than fits into registers: what is returned, what is said of failures, and that no reference is lost
+//! or kept.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -41,9 +42,10 @@ impl Host {
     }
 }
 
-/// `down` calls itself with a reference that it holds in two registers, and keeps constants and values across the call. What it does at the
-/// bottom is the import's to say. `up` gives back what it is passed, moved or not. `wide` holds more references than are looked at one
-/// by one; `many` returns more values than there are registers; `begins` reads slots that were never written.
+/// `down` calls itself with a reference that it holds in two registers, and keeps constants and values across the call.
+/// What it does at the bottom is the import's to say. `up` gives back what it is passed, moved or not. `wide` holds
+/// more references than are looked at one by one; `many` returns more values than there are registers; `begins` reads
+/// slots that were never written.
 const PROGRAM: &str = "
 vm.module @m version 0
 vm.type i32
@@ -216,7 +218,8 @@ fn context() -> Context {
     Context::new([Module::native(Host::default()).unwrap(), program]).unwrap()
 }
 
-/// The outcome of a call, typed or not, as text: values, a status with its backtrace, or a panic. The token has no holder afterwards.
+/// The outcome of a call, typed or not, as text: values, a status with its backtrace, or a panic. The token has no
+/// holder afterwards.
 fn outcome(context: &Context, name: &str, steps: i32, how: i32, limits: Limits, typed: bool) -> String {
     let count = Arc::new(());
     let token = || Obj::new(Token(count.clone()));

@@ -1,5 +1,5 @@
-//! Sizes and indices of programs are signed numbers: a negative one is a mistake of the program, which the status names, and no want of
-//! memory.
+//! Sizes and indices of programs are signed numbers: a negative one is a mistake of the program, which the status
+//! names, and no want of memory.
 
 use vireo::asm::assemble;
 use vireo::hal::create_device;

@@ -1,5 +1,5 @@
-//! Observed devices: the lines of a trace, what objects are called in them, and that devices and hosts each get the objects they know. The
-//! conformance suite runs on traced devices besides.
+//! Observed devices: the lines of a trace, what objects are called in them, and that devices and hosts each get the
+//! objects they know. The conformance suite runs on traced devices besides.
 
 use std::sync::{Arc, Mutex};
 

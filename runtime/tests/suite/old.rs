@@ -1,4 +1,5 @@
-//! Programs of older compilers: what they answer in every execution mode, and files that are refused because nothing says how to run them.
+//! Programs of older compilers: what they answer in every execution mode, and files that are refused because nothing
+//! says how to run them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -130,7 +131,8 @@ fn programs_of_all_releases_answer_alike_in_every_mode() {
     assert!(passed > least, "only {passed} ran");
 }
 
-/// The disassembler writes what the verifier made of a module: without the MOVE bits that are ignored, and with the copies of arguments.
+/// The disassembler writes what the verifier made of a module: without the MOVE bits that are ignored, and with the
+/// copies of arguments.
 #[test]
 fn the_text_of_a_program_is_a_module_of_the_newest_version() {
     let mut releases = 0;

@@ -99,7 +99,8 @@ fn who_cannot_have_memory_fails_or_waits_as_he_asks() {
     assert_eq!(never.0.query().expect_err("is too large").code(), StatusCode::InvalidArgument);
 }
 
-/// Allocates on the queue, fills what it gets and gives it back, twice for each size: what the second one found at first.
+/// Allocates on the queue, fills what it gets and gives it back, twice for each size: what the second one found at
+/// first.
 fn found(device: &Arc<dyn Device>, pool: Option<&Arc<dyn Pool>>, wait_first: bool) -> Vec<Vec<u8>> {
     let one = |size: u64| {
         let line = Line::new(device);

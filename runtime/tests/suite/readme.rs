@@ -1,5 +1,5 @@
-//! Claims of documents about the library hold: the program of the README compiles and runs, word for word, the table of features is that
-//! of the manifest, and messages that the guide to the library quotes are those of calls.
+//! Claims of documents about the library hold: the program of the README compiles and runs, word for word, the table of
+//! features is that of the manifest, and messages that the guide to the library quotes are those of calls.
 
 use std::collections::BTreeMap;
 

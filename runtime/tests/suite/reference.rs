@@ -1,7 +1,8 @@
-//! The specs against an installed reference: the ops that its runtime executes, what its modules export, and what its compiler imports
-//! from them. The released tools have more of each than the published sources.
+//! The specs against an installed reference: the ops that its runtime executes, what its modules export, and what its
+//! compiler imports from them. The released tools have more of each than the published sources.
 //!
-//! With `VIREO_REFERENCE_TOOLS=FOLDER`, the bin folder of an environment with IREE's tools and their Python bindings; skipped without.
+//! With `VIREO_REFERENCE_TOOLS=FOLDER`, the bin folder of an environment with IREE's tools and their Python bindings;
+//! skipped without.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -14,7 +15,8 @@ use vireo_codegen::Spec;
 
 use crate::skip::{Need, skipped};
 
-/// Reads a module as hexadecimal digits and where in it an op is. Tells what the reference knows, a line for each thing.
+/// Reads a module as hexadecimal digits and where in it an op is. Tells what the reference knows, a line for each
+/// thing.
 const SCRIPT: &str = r#"
 import pathlib, re, sys
 import iree.compiler

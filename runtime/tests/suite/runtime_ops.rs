@@ -1,5 +1,6 @@
-//! Ops that the runtime executes for compiled code, which continues after them: imports that return, wait, fail and panic, lists, and
-//! functions of other modules. Constants that only the interpreter looks for in the slots are there when it goes on.
+//! Ops that the runtime executes for compiled code, which continues after them: imports that return, wait, fail and
+//! panic, lists, and functions of other modules. Constants that only the interpreter looks for in the slots are there
+//! when it goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -157,7 +158,8 @@ fn context() -> Context {
 
 const DISPATCHERS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
 
-/// The results of a function, or its status with the backtrace: the same under all dispatchers, and again in the same context.
+/// The results of a function, or its status with the backtrace: the same under all dispatchers, and again in the same
+/// context.
 fn call(context: &Context, name: &str, argument: i32) -> Result<Vec<Value>> {
     let function = context.function(name)?;
     let mut results = DISPATCHERS.iter().cycle().take(6).map(|dispatch| {

@@ -178,7 +178,8 @@ fn libraries_are_known_by_name() {
     load(b"numbers").unwrap();
     let error = load(b"letters\0").unwrap_err();
     assert_eq!(error.to_string(), "NOT_FOUND: there is no kernel library `letters` in this program; it has numbers");
-    // SAFETY: the tables are constants, and their kernel follows its convention; the other function has no library to offer.
+    // SAFETY: the tables are constants, and their kernel follows its convention; the other function has no library to
+    // offer.
     let (again, none) = unsafe { (loader().with_library(query), loader().with_library(nothing)) };
     assert_eq!(again.unwrap_err().code(), StatusCode::AlreadyExists);
     assert_eq!(none.unwrap_err().code(), StatusCode::Incompatible);

@@ -1,4 +1,5 @@
-//! Traced runs: every op that is executed is reported with the values of its operands, and the program does what it does without.
+//! Traced runs: every op that is executed is reported with the values of its operands, and the program does what it
+//! does without.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Typed calls: types are checked against the convention when the typed function is made, and a call does what an untyped one does:
-//! results, failures with their backtraces, limits, waits, and the release of references, on every dispatcher.
+//! Typed calls: types are checked against the convention when the typed function is made, and a call does what an
+//! untyped one does: results, failures with their backtraces, limits, waits, and the release of references, on every
+//! dispatcher.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

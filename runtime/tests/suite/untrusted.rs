@@ -1,5 +1,5 @@
-//! Refusals under `SecurityPolicy::untrusted`: machine code, files, and more time and memory than a program may have. Lists of
-//! what there is are taken from the runtime where it has them, so that what is new has to be thought of here.
+//! Refusals under `SecurityPolicy::untrusted`: machine code, files, and more time and memory than a program may have.
+//! Lists of what there is are taken from the runtime where it has them, so that what is new has to be thought of here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,7 +130,8 @@ fn no_function_of_a_native_module_takes_the_name_of_a_file() {
     found.sort();
     // Earlier forms of an export do what it does.
     found.dedup();
-    // Files of these are memory of the program (`ex.file.from_memory`), parameters are of archives that the host has opened.
+    // Files of these are memory of the program (`ex.file.from_memory`), parameters are of archives that the host has
+    // opened.
     let expected = [
         "hal.buffer.load",
         "hal.device.queue.read",

@@ -1,5 +1,5 @@
-//! Executables in portable bytecode that compilers do not write: programs that keep what was lent to them, read out of range, or call
-//! microkernels with whatever comes to mind.
+//! Executables in portable bytecode that compilers do not write: programs that keep what was lent to them, read out of
+//! range, or call microkernels with whatever comes to mind.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -262,8 +262,8 @@ vm.func @__deinit() -> () {
 
 #[test]
 fn a_kernel_gets_its_bindings_whatever_became_of_its_list() {
-    // A kernel that keeps its list if a constant says so, and stores a constant to the binding that another one names. A second kernel puts
-    // its constants in their place in the list that was kept, or fails after that.
+    // A kernel that keeps its list if a constant says so, and stores a constant to the binding that another one names.
+    // A second kernel puts its constants in their place in the list that was kept, or fails after that.
     let text = r#"
 vm.global.ref mutable @list : !vm.list<!vm.buffer>
 vm.export @store

@@ -1,8 +1,10 @@
-//! An allocator that tells what is allocated and freed, for programs that count it. It leaves everything to the system's allocator.
+//! An allocator that tells what is allocated and freed, for programs that count it. It leaves everything to the
+//! system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Functions that are called for each block, by any thread. They must not allocate, unless they allow for being called again.
+/// Functions that are called for each block, by any thread. They must not allocate, unless they allow for being called
+/// again.
 pub struct Counting {
     pub allocated: fn(Layout),
     pub freed: fn(Layout),

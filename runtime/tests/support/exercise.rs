@@ -2,11 +2,12 @@
 //!
 //! Kernels in portable bytecode run, damaged or not, in [`exercise_kernels`] with memory that they read and write.
 //!
-//! Native kernels never run here. A program decides which kernel runs on which buffers with which constants and how often, so even an
-//! intact kernel writes where it likes once the program around it is damaged, as it would in any runtime: kernels are trusted, programs
-//! are not. The device of this test therefore has a loader of its own. It maps and relocates the ELF file, damaged or not, as the real
-//! one does, which executes nothing, and then hands out an executable whose functions cannot be dispatched: recording a dispatch fails
-//! with a status. What surrounds dispatches, from the tables of the file to the queues of the device, runs as always.
+//! Native kernels never run here. A program decides which kernel runs on which buffers with which constants and how
+//! often, so even an intact kernel writes where it likes once the program around it is damaged, as it would in any
+//! runtime: kernels are trusted, programs are not. The device of this test therefore has a loader of its own. It maps
+//! and relocates the ELF file, damaged or not, as the real one does, which executes nothing, and then hands out an
+//! executable whose functions cannot be dispatched: recording a dispatch fails with a status. What surrounds
+//! dispatches, from the tables of the file to the queues of the device, runs as always.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -207,7 +208,8 @@ fn agree<T>(first: &Result<T>, second: &Result<T>, same: impl Fn(&T, &T) -> bool
 
 /// Whether two results of a function are the same; of objects, as far as they can be looked at.
 fn is_same(first: &Value, second: &Value) -> bool {
-    // Which of two NaNs a sum is, depends on the order that the compiler gives the operands; any NaN is as good as another.
+    // Which of two NaNs a sum is, depends on the order that the compiler gives the operands; any NaN is as good as
+    // another.
     match (first, second) {
         (Value::I32(first), Value::I32(second)) => {
             let is_nan = |bits: i32| f32::from_bits(bits as u32).is_nan();

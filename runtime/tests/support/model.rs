@@ -1,8 +1,8 @@
-//! Running a model checker of `shuttle`: schedules of an execution, and rules of which one is broken in turn and has to be found. Each
-//! model includes this file.
+//! Running a model checker of `shuttle`: schedules of an execution, and rules of which one is broken in turn and has to
+//! be found. Each model includes this file.
 //!
-//! `VIREO_SCHEDULES` is the number of schedules, `VIREO_SCHEDULE_SEED` the first seed, and `VIREO_MUTANT_SCHEDULES` the most schedules in
-//! which a broken rule has to be found. A failure prints the schedule, which `shuttle::replay` takes.
+//! `VIREO_SCHEDULES` is the number of schedules, `VIREO_SCHEDULE_SEED` the first seed, and `VIREO_MUTANT_SCHEDULES` the
+//! most schedules in which a broken rule has to be found. A failure prints the schedule, which `shuttle::replay` takes.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,8 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Runs `execute` in so many schedules, unless the environment has another number: at random, and with few preemptions at bad places.
+/// Runs `execute` in so many schedules, unless the environment has another number: at random, and with few preemptions
+/// at bad places.
 pub fn explore(usual: usize, execute: fn()) {
     let schedules = number("VIREO_SCHEDULES").map_or(usual, |schedules| schedules as usize);
     let seed = number("VIREO_SCHEDULE_SEED").unwrap_or(1);

@@ -1,5 +1,5 @@
-//! The ops that random programs choose from: all of the specs but those that direct control, in pools by what they take and give. A new op
-//! is in the pool of its kind without a line here, with operands that its encoding asks for.
+//! The ops that random programs choose from: all of the specs but those that direct control, in pools by what they take
+//! and give. A new op is in the pool of its kind without a line here, with operands that its encoding asks for.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -37,7 +37,8 @@ pub enum Pool {
     Element,
     /// A value global at a fixed offset.
     Global,
-    /// Everything else on references, lists, buffers and globals: mostly ops that compiled code lets the runtime execute.
+    /// Everything else on references, lists, buffers and globals: mostly ops that compiled code lets the runtime
+    /// execute.
     Runtime,
 }
 

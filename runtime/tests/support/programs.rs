@@ -1,11 +1,12 @@
 //! Random programs of all families of ops, as texts.
 //!
-//! There are two kinds of functions, and plain ones of either, without references. Some are blocks that branch back and forth at random,
-//! with copies, over a few registers that are read soon after they are written. The others are nested loops and choices as compilers
-//! write them, over up to forty registers that are all alive to the end, with elements of buffers at indices that are, mostly, in range.
+//! There are two kinds of functions, and plain ones of either, without references. Some are blocks that branch back and
+//! forth at random, with copies, over a few registers that are read soon after they are written. The others are nested
+//! loops and choices as compilers write them, over up to forty registers that are all alive to the end, with elements
+//! of buffers at indices that are, mostly, in range.
 //!
-//! Which of two NaNs an operation gives is not defined, and registers can be read as any type. So results of float operations go to
-//! registers of their own, and to others only after a test for NaN.
+//! Which of two NaNs an operation gives is not defined, and registers can be read as any type. So results of float
+//! operations go to registers of their own, and to others only after a test for NaN.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -41,7 +42,8 @@ const CONSTANTS: &[i64] = &[0, 1, -1, 2, 3, 7, 8, 16, 31, 63, 255, -128, 0x7FFF_
 
 const FLOAT_CONSTANTS: &[&str] = &["0.0", "-0.0", "0.5", "1.0", "-1.5", "3.0e10"];
 
-/// Registers besides those that hold what a program computes: floats of either width, the counters of loops, and constants.
+/// Registers besides those that hold what a program computes: floats of either width, the counters of loops, and
+/// constants.
 const FLOATS: u64 = 50;
 const DOUBLES: u64 = 56;
 const COUNTERS: u64 = 64;
@@ -56,7 +58,8 @@ const SUM: &str = "%i92";
 /// The first of the registers for operands that are made for one op.
 const TEMPORARIES: u64 = 94;
 
-/// The parameters and results of a function: the registers of its parameters with their types, and the types of its results.
+/// The parameters and results of a function: the registers of its parameters with their types, and the types of its
+/// results.
 type Signature = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const SIGNATURES: [Signature; 7] = [
@@ -363,7 +366,8 @@ impl Writer<'_> {
     }
 }
 
-/// A program that exports `f0`, of two `i32` to one. One of `portable` ops does the same on the reference runtime, as far as it ends there.
+/// A program that exports `f0`, of two `i32` to one. One of `portable` ops does the same on the reference runtime, as
+/// far as it ends there.
 pub fn program(random: &mut dyn Choices, portable: Option<&BTreeSet<String>>) -> String {
     let mut signatures = vec![SIGNATURES[0]];
     for _ in 0..random.below(3) {

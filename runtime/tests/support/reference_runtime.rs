@@ -1,4 +1,5 @@
-//! The reference runtime in a Python process, which runs calls until one of them kills it. The test of random programs compares with it.
+//! The reference runtime in a Python process, which runs calls until one of them kills it. The test of random programs
+//! compares with it.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +10,8 @@ use serde_json::Value as Json;
 
 use crate::skip::{Need, skipped};
 
-/// Reads lines of a module as hexadecimal digits and two arguments; answers each with a result, or the name of a status.
+/// Reads lines of a module as hexadecimal digits and two arguments; answers each with a result, or the name of a
+/// status.
 const SERVER: &str = r#"
 import re, resource, signal, sys
 import iree.runtime as rt
@@ -38,8 +40,8 @@ for line in sys.stdin:
 /// Calls that one process makes: it does not give back all of its memory.
 const CALLS: u32 = 10_000;
 
-/// The entries of `fixtures/golden/differences.json` whose ops are written in a way that does not show the difference: divisors are not
-/// zero, indices are in range, and the bits of a NaN are not looked at.
+/// The entries of `fixtures/golden/differences.json` whose ops are written in a way that does not show the difference:
+/// divisors are not zero, indices are in range, and the bits of a NaN are not looked at.
 const NOT_SHOWN: [&str; 3] = ["division", "wrapping_range", "nan_payload"];
 
 /// The ops that the golden corpus records, but for those that answer differently.

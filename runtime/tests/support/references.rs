@@ -1,5 +1,5 @@
-//! Ops that compiled code lets the runtime execute: lists, whole buffers, globals at computed offsets, imports, and what is done with
-//! references. Only the forms that no pool of ops has are written here.
+//! Ops that compiled code lets the runtime execute: lists, whole buffers, globals at computed offsets, imports, and
+//! what is done with references. Only the forms that no pool of ops has are written here.
 
 use std::fmt::Write;
 

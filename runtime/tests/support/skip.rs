@@ -1,8 +1,8 @@
 //! Tests that cannot run here say so, and are counted.
 //!
-//! `cargo test` shows nothing of what a passing test prints, so a test that skips looks like one that ran. Where `VIREO_SKIPPED` names a
-//! file, each skip appends a line to it: what would be needed, the test, and why. `cargo xtask skipped FILE` counts these lines and fails
-//! for what this machine does have.
+//! `cargo test` shows nothing of what a passing test prints, so a test that skips looks like one that ran. Where
+//! `VIREO_SKIPPED` names a file, each skip appends a line to it: what would be needed, the test, and why.
+//! `cargo xtask skipped FILE` counts these lines and fails for what this machine does have.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;

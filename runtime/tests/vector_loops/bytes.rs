@@ -1,4 +1,5 @@
-//! Loops of bytes: the text of random ones, which `nests` runs, and which loops have vectors of bytes and which have not.
+//! Loops of bytes: the text of random ones, which `nests` runs, and which loops have vectors of bytes and which have
+//! not.
 
 use std::fmt::Write;
 
@@ -106,7 +107,8 @@ impl Writer<'_> {
     }
 }
 
-/// `for i in .. { for j in .. { for k in .. { a[i*stride + j] op= b[..] .. } } }`, with or without the loop around and that inside.
+/// `for i in .. { for j in .. { for k in .. { a[i*stride + j] op= b[..] .. } } }`, with or without the loop around and
+/// that inside.
 pub fn program(random: &mut Random) -> String {
     let sign = [Some("s"), Some("u"), None][random.below(3) as usize];
     let (is_inside, is_around) = (random.below(2) == 0, random.below(2) == 0);
@@ -195,8 +197,8 @@ pub fn has_byte_lanes(text: &str, max_lanes: u8) -> bool {
     compiled.parts.iter().any(|part| part.text.contains("32 bytes of ymm"))
 }
 
-/// `for i in 0..n { out[i] = .. }`, where `body` computes `%i20` from the elements `%i21` and `%i22` of two buffers, and a number in
-/// `%i23`.
+/// `for i in 0..n { out[i] = .. }`, where `body` computes `%i20` from the elements `%i21` and `%i22` of two buffers,
+/// and a number in `%i23`.
 fn elementwise(signs: [&str; 2], body: &str) -> String {
     let [a, b] = signs;
     format!(

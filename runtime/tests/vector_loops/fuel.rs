@@ -8,7 +8,8 @@ use vireo::vm::{Buffer, Context, Module, Obj, Value};
 use super::has_lanes;
 use super::skip::{Need, skipped};
 
-/// `for j in 0..columns { for i in 0..rows by 3 { a[j] += 7 } }` with the tests first, and `do { a[i] += 7 } while (i += 1) < length`.
+/// `for j in 0..columns { for i in 0..rows by 3 { a[j] += 7 } }` with the tests first, and
+/// `do { a[i] += 7 } while (i += 1) < length`.
 const COUNTED: &str = "
 vm.module @m version 0
 vm.type i32
@@ -64,8 +65,8 @@ vm.func @last(%r0: !vm.buffer, %i0:1: i64) -> () {
 }
 ";
 
-/// Calls a function of `COUNTED` on both tiers. Gives the status if there is one, the fuel that was used, and the memory, which are the
-/// same.
+/// Calls a function of `COUNTED` on both tiers. Gives the status if there is one, the fuel that was used, and the
+/// memory, which are the same.
 fn counted(context: &Context, name: &str, numbers: &[i64], fuel: u64) -> (Option<String>, u64, Vec<u8>) {
     let function = context.function(name).expect("it is exported");
     let [expected, actual] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {

@@ -1,6 +1,6 @@
-//! The text of random nests whose inner loops store to other elements in each of their iterations, as transpositions and convolutions of
-//! channels do: two loops, or one that divides what it counts with by a constant or an argument, and maybe by a multiple of it. `nests`
-//! runs them.
+//! The text of random nests whose inner loops store to other elements in each of their iterations, as transpositions
+//! and convolutions of channels do: two loops, or one that divides what it counts with by a constant or an argument,
+//! and maybe by a multiple of it. `nests` runs them.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! Random nests of loops, which have to leave memory as the interpreter does, whatever the buffers are and however often the loops run.
-//! `VIREO_NESTS` sets how many there are, and `VIREO_FIRST` the number of the first one.
+//! Random nests of loops, which have to leave memory as the interpreter does, whatever the buffers are and however
+//! often the loops run. `VIREO_NESTS` sets how many there are, and `VIREO_FIRST` the number of the first one.
 
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ pub fn view(of: &Obj<Buffer>, offset: usize, is_mutable: bool) -> Obj<Buffer> {
     Obj::new(view)
 }
 
-/// The outcome of a call within this fuel: the values by their bits, except that NaNs are alike, the fuel that it used, and memory
-/// likewise.
+/// The outcome of a call within this fuel: the values by their bits, except that NaNs are alike, the fuel that it used,
+/// and memory likewise.
 fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (String, Vec<u32>) {
     let buffers = buffers();
     let mut args: Vec<Value> =
@@ -93,8 +93,8 @@ fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (S
     (result.replace("-NaN", "NaN"), words.collect())
 }
 
-/// Runs what `write` writes for the numbers `first..first + count`, with vectors of eight lanes and with those of sixteen. It gets random
-/// numbers, and others for divisions.
+/// Runs what `write` writes for the numbers `first..first + count`, with vectors of eight lanes and with those of
+/// sixteen. It gets random numbers, and others for divisions.
 fn run(write: fn(&mut Random, &mut Random) -> String, first: u64, count: u64) {
     if !has_lanes(16) {
         skipped(Need::Processor("avx512dq"), "there are no vectors of sixteen lanes");
@@ -146,8 +146,8 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// How many nests a test runs: `usual` ones in optimised builds, where CI runs these tests as well, and a sixth of them in others, in
-/// which each takes ten times as long.
+/// How many nests a test runs: `usual` ones in optimised builds, where CI runs these tests as well, and a sixth of them
+/// in others, in which each takes ten times as long.
 fn nests(usual: u64) -> u64 {
     number("VIREO_NESTS", if cfg!(debug_assertions) { usual / 6 } else { usual })
 }
@@ -177,7 +177,8 @@ fn random_nests_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, _: &mut Random| program(random, None, None);
     run(write, number("VIREO_FIRST", 0), nests(150));
-    // Of these, one ran an iteration too many after vectors of which none were left, and one moved a vector over a part of another one.
+    // Of these, one ran an iteration too many after vectors of which none were left, and one moved a vector over a part
+    // of another one.
     [51245, 226923].iter().for_each(|number| run(write, *number, 1));
 }
 

@@ -1,5 +1,5 @@
-//! The text of random products of matrices and of what is like them: nests in which iterations of an outer loop share what they load, so
-//! that several of them are computed together. `nests` runs them.
+//! The text of random products of matrices and of what is like them: nests in which iterations of an outer loop share
+//! what they load, so that several of them are computed together. `nests` runs them.
 
 use std::fmt::Write;
 

@@ -148,7 +148,8 @@ impl Writer<'_> {
         into
     }
 
-    /// The quotient and the remainder of a number, of `i64` that have a sign or none; some are rounded toward negative infinity.
+    /// The quotient and the remainder of a number, of `i64` that have a sign or none; some are rounded toward negative
+    /// infinity.
     fn divide(&mut self, number: u32) -> [u32; 2] {
         let (divisor, sign) = (self.divisor(), ["s", "s", "s", "u"][self.choice(4) as usize]);
         let [quotient, product, less, remainder, sum] = [(); 5].map(|()| self.pair());

@@ -1,4 +1,5 @@
-//! Loops of which several iterations are computed together, since they share vectors: what they share, and when they may not.
+//! Loops of which several iterations are computed together, since they share vectors: what they share, and when they
+//! may not.
 
 use vireo::Fuel;
 use vireo::asm::assemble;
@@ -8,8 +9,8 @@ use vireo::vm::{Buffer, Context, Module, Obj, Value};
 use super::has_lanes;
 use super::skip::{Need, skipped};
 
-/// `for i in 0..rows { for j in 0..columns { for k in 0..depth { c[i*distance + j] += a[i*depth + k] * b[k*step + j] } } }`, of some
-/// constant numbers. `rows` may be an argument.
+/// `for i in 0..rows { for j in 0..columns { for k in 0..depth { c[i*distance + j] += a[i*depth + k] * b[k*step + j] }}}`
+/// of some constant numbers. `rows` may be an argument.
 fn product(rows: Option<i64>, columns: i64, depth: i64) -> Vec<u8> {
     let rows = rows.map_or(String::new(), |rows| format!("%i0:1 = vm.const.i64 {rows}\n"));
     let text = format!(
@@ -67,8 +68,9 @@ vm.func @f(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3:
     assemble(&text).expect("it is a program")
 }
 
-/// `for i in 0..rows * columns { for k in 0..depth { c[q * 64 + r] += a[q * depth + k] * b[k * 64 + r] } }`, where `q = i / columns` and
-/// `r = i % columns`: a tile of a product, of which rows and columns are arguments. The third one is not used.
+/// `for i in 0..rows * columns { for k in 0..depth { c[q * 64 + r] += a[q * depth + k] * b[k * 64 + r] } }`, where
+/// `q = i / columns` and `r = i % columns`: a tile of a product, of which rows and columns are arguments. The third one
+/// is not used.
 fn tile(depth: i64) -> Vec<u8> {
     let text = format!(
         "vm.module @m version 0
@@ -125,8 +127,8 @@ fn module(bytes: &[u8], lanes: u8) -> Module {
     module
 }
 
-/// Calls a product with buffers of so many elements and these numbers on both tiers, with vectors of eight and of sixteen lanes. Gives the
-/// status if there is one, the fuel that was used, and the bytes of `c`, which are the same.
+/// Calls a product with buffers of so many elements and these numbers on both tiers, with vectors of eight and of
+/// sixteen lanes. Gives the status if there is one, the fuel that was used, and the bytes of `c`, which are the same.
 fn call(bytes: &[u8], lengths: [usize; 3], numbers: [i64; 3], fuel: u64) -> (Option<String>, u64, Vec<u8>) {
     let outcome = |lanes, dispatch| {
         let context = Context::new([module(bytes, lanes)]).expect("it needs nothing");

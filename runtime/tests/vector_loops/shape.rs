@@ -221,7 +221,8 @@ fn wide_rows_are_loaded_and_transposed() {
     }
 }
 
-/// `sum[0] = 0; for i in 0..256 { sum[0] += exp(a[i]) }`: without an OSR entry, the base of the sum is known before the loop.
+/// `sum[0] = 0; for i in 0..256 { sum[0] += exp(a[i]) }`: without an OSR entry, the base of the sum is known before the
+/// loop.
 const SUM: &str = "
 vm.module @m version 0
 vm.type f32
@@ -272,8 +273,8 @@ fn a_sum_that_is_stored_before_the_loop_becomes_vectors() {
     }
 }
 
-/// Without OSR entries the outer loop begins at a known number, so nothing is left for vectors of a mask, and there is no entry in the
-/// middle.
+/// Without OSR entries the outer loop begins at a known number, so nothing is left for vectors of a mask, and there is
+/// no entry in the middle.
 #[test]
 fn kernels_have_no_osr_entries() {
     if !has_lanes(8) {
@@ -296,8 +297,8 @@ fn kernels_have_no_osr_entries() {
     assert!(few < many, "{few} parts instead of {many}");
 }
 
-/// `for i in 0..256 { q = i / 16; r = i % 16; for k in 0..3 { out[r * 16 + q] += a[r * 20 + q + k] } }`, whose columns are consecutive and
-/// whose rows are inside.
+/// `for i in 0..256 { q = i / 16; r = i % 16; for k in 0..3 { out[r * 16 + q] += a[r * 20 + q + k] } }`, whose columns
+/// are consecutive and whose rows are inside.
 const RECTANGLE: &str = "
 vm.module @m version 0
 vm.type f32

@@ -1,5 +1,5 @@
-//! Loops that divide what they count with: they run in strips in which no quotient changes, with the results, the fuel and the traps that
-//! they have in the interpreter.
+//! Loops that divide what they count with: they run in strips in which no quotient changes, with the results, the fuel
+//! and the traps that they have in the interpreter.
 
 use vireo::Fuel;
 use vireo::asm::assemble;
@@ -9,8 +9,8 @@ use vireo::vm::{Buffer, Context, Module, Obj, Value};
 use super::has_lanes;
 use super::skip::{Need, skipped};
 
-/// `for i in start..bound { q = i floordiv d; r = i floormod d; out[q * 64 + r] += scale[q] }`, and the same for three dimensions, where
-/// `q = i / (d * e)`, `r = i % (d * e) / e` and `s = i % e`: `out[q * 256 + r * 32 + s] += scale[r]`.
+/// `for i in start..bound { q = i floordiv d; r = i floormod d; out[q * 64 + r] += scale[q] }`, and the same for three
+/// dimensions, where `q = i / (d * e)`, `r = i % (d * e) / e` and `s = i % e`: `out[q * 256 + r * 32 + s] += scale[r]`.
 const DIVIDES: &str = "
 vm.module @m version 0
 vm.type i32
@@ -84,7 +84,8 @@ vm.func @three(%r0: !vm.buffer, %r1: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: 
 
 const NAMES: [&str; 2] = ["two", "three"];
 
-/// Calls a function on both tiers. Gives the status if there is one, the fuel that was used, and the memory, which are the same.
+/// Calls a function on both tiers. Gives the status if there is one, the fuel that was used, and the memory, which are
+/// the same.
 fn on_both(context: &Context, name: &str, numbers: [i64; 4], fuel: u64) -> (Option<String>, u64, Vec<u8>) {
     let function = context.function(name).expect("it is exported");
     let scale: Vec<u8> = (1..=64_u32).flat_map(u32::to_le_bytes).collect();
@@ -122,8 +123,8 @@ fn loops_that_divide_their_counter_become_vectors() {
     }
 }
 
-/// `for i in start..bound { out[i % e * 256 + i / (d * e) * 32 + i % (d * e) / e] += a[i] }` for `d` of 9 and `e` of an argument: the
-/// columns are far apart, so the rows become lanes.
+/// `for i in start..bound { out[i % e * 256 + i / (d * e) * 32 + i % (d * e) / e] += a[i] }` for `d` of 9 and `e` of an
+/// argument: the columns are far apart, so the rows become lanes.
 const RECTANGLES: &str = "
 vm.module @m version 0
 vm.type i32
@@ -172,7 +173,8 @@ fn rows_of_rectangles_with_as_many_columns_as_an_argument_says_become_lanes() {
     module.set_code_shape(CodeShape { max_lanes: 8, ..CodeShape::default() });
     if let (Ok(Some(compiled)), true) = (module.compiled(0), has_lanes(8)) {
         let count = |what: &str| compiled.parts.iter().filter(|part| part.text.contains(what)).count();
-        // Nine rows are a vector and a masked one, or one with a mask; every other element is loaded to either, and no element is gathered.
+        // Nine rows are a vector and a masked one, or one with a mask; every other element is loaded to either, and no
+        // element is gathered.
         assert!(
             count("StoreLanes") >= 1 && count("LoadEven") >= 1 && count("Gather") == 0,
             "{:?}",

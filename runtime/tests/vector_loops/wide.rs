@@ -1,5 +1,5 @@
-//! Programs with lanes of 64 bits: the text of another program, in which each `f32` is an `f64` and some operations on `i32` are made on
-//! `i64`. `nests` makes random ones, and `shape` looks at some.
+//! Programs with lanes of 64 bits: the text of another program, in which each `f32` is an `f64` and some operations on
+//! `i32` are made on `i64`. `nests` makes random ones, and `shape` looks at some.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -166,7 +166,8 @@ impl Widener<'_> {
     }
 }
 
-/// A program with each `f32` as an `f64`. If something decides about them, elements of some buffers stay narrow, and integers become wider.
+/// A program with each `f32` as an `f64`. If something decides about them, elements of some buffers stay narrow, and
+/// integers become wider.
 pub fn widened(text: &str, random: Option<&mut Random>) -> String {
     let numbers = text.split("%i").skip(1).map(|rest| {
         let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,8 +1,10 @@
-//! `vm.buffer`: a span of bytes that a program reads, and writes if it is mutable. Ops, native modules and hosts use it.
+//! `vm.buffer`: a span of bytes that a program reads, and writes if it is mutable. Ops, native modules and hosts use
+//! it.
 //!
-//! Buffers are shared and programs may write to them, so no Rust reference to the bytes is ever handed out by safe code: contents are
-//! copied in and out through raw pointers. A program that shares one buffer between concurrently running contexts can see torn values,
-//! as with any shared memory; nothing else can go wrong, because every bit pattern is a valid byte.
+//! Buffers are shared and programs may write to them, so no Rust reference to the bytes is ever handed out by safe
+//! code: contents are copied in and out through raw pointers. A program that shares one buffer between concurrently
+//! running contexts can see torn values, as with any shared memory; nothing else can go wrong, because every bit
+//! pattern is a valid byte.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;
@@ -18,8 +20,8 @@ use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.
 pub const DEFAULT_ALIGNMENT: usize = 16;
-/// Buffers of at least this many bytes begin at a cache line, whatever alignment they ask for: vector loads and stores are up to twice as
-/// fast where they do not straddle two lines.
+/// Buffers of at least this many bytes begin at a cache line, whatever alignment they ask for: vector loads and stores
+/// are up to twice as fast where they do not straddle two lines.
 const LARGE_BUFFER_BYTES: usize = 1024;
 const CACHE_LINE: usize = 64;
 
@@ -40,10 +42,11 @@ enum Owner {
     Lent,
 }
 
-// SAFETY: the bytes are accessed only by copying through raw pointers, and stay alive and in place as long as the buffer.
+// SAFETY: the bytes are accessed only by copying through raw pointers, and stay alive and in place as long as the
+// buffer.
 unsafe impl Send for Buffer {}
-// SAFETY: the bytes are accessed only by copying through raw pointers, and stay alive and in place as long as the buffer; concurrent
-// writers can tear values but no reference to the bytes exists.
+// SAFETY: the bytes are accessed only by copying through raw pointers, and stay alive and in place as long as the
+// buffer; concurrent writers can tear values but no reference to the bytes exists.
 unsafe impl Sync for Buffer {}
 
 impl Object for Buffer {
@@ -60,7 +63,8 @@ pub struct BufferLayout {
 }
 
 impl BufferLayout {
-    /// For `length` bytes. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two up to [`MAX_ALIGNMENT`].
+    /// For `length` bytes. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two up to
+    /// [`MAX_ALIGNMENT`].
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the alignment is none of these, or if both together exceed the address space.
@@ -70,7 +74,8 @@ impl BufferLayout {
             let message = format!("buffer alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
             return Err(Status::invalid_argument(message));
         }
-        // A larger alignment in the layout would make the allocator write zeros even into fresh pages; with slack it does not.
+        // A larger alignment in the layout would make the allocator write zeros even into fresh pages; with slack it
+        // does not.
         let slack = if length >= LARGE_BUFFER_BYTES { CACHE_LINE.saturating_sub(alignment) } else { 0 };
         let memory = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
             Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
@@ -95,12 +100,12 @@ impl Buffer {
     #[doc(hidden)]
     pub const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
 
-    /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two up to
-    /// 65,536.
+    /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a
+    /// power of two up to 65,536.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the alignment is none of these, or if the length exceeds the address space; `RESOURCE_EXHAUSTED` if there is
-    /// no memory.
+    /// `INVALID_ARGUMENT` if the alignment is none of these, or if the length exceeds the address space;
+    /// `RESOURCE_EXHAUSTED` if there is no memory.
     pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
         Buffer::zeroed(BufferLayout::new(length, alignment)?)
     }
@@ -141,7 +146,8 @@ impl Buffer {
             data.ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
         // Both are powers of two, so this is a multiple of the alignment, and at most the slack.
         let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % CACHE_LINE } else { 0 };
-        // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by that.
+        // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by
+        // that.
         let data = unsafe { data.add(before) };
         let owner = Owner::Heap(memory, before as u8, Charge::default());
         Ok(Buffer { data, length, mutable: true, owner })
@@ -169,12 +175,12 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// A buffer over bytes that `owner` keeps alive. Two small objects, the buffer and the owner, are charged to the call that makes it,
-    /// even beyond its limit; memory that the owner has beyond itself needs a charge of its own.
+    /// A buffer over bytes that `owner` keeps alive. Two small objects, the buffer and the owner, are charged to the
+    /// call that makes it, even beyond its limit; memory that the owner has beyond itself needs a charge of its own.
     ///
     /// # Safety
-    /// `data` must stay valid for reads (and writes if `mutable`) of `length` bytes as long as `owner` lives, and no Rust
-    /// reference to bytes that a program may write may exist meanwhile.
+    /// `data` must stay valid for reads (and writes if `mutable`) of `length` bytes as long as `owner` lives, and no
+    /// Rust reference to bytes that a program may write may exist meanwhile.
     pub unsafe fn from_shared(
         owner: Arc<dyn Any + Send + Sync>,
         data: NonNull<u8>,
@@ -185,7 +191,8 @@ impl Buffer {
         Buffer { data, length, mutable, owner: Owner::Shared { owner: owner.into(), _charge: charge } }
     }
 
-    /// An object of its own over the bytes of `reference`, if that is a buffer whose bytes are shared anyway; else the same object.
+    /// An object of its own over the bytes of `reference`, if that is a buffer whose bytes are shared anyway; else the
+    /// same object.
     pub(crate) fn over_same_bytes(reference: &Ref) -> Ref {
         match reference.get() {
             Some(&Buffer { data, length, mutable, owner: Owner::Shared { ref owner, .. } }) => {
@@ -291,8 +298,9 @@ impl Buffer {
     }
 }
 
-/// A buffer object that lends memory of the host to a program until [`Loan::end`], after which it is empty for all references that the
-/// program has kept. Kernels in bytecode get their bindings like this, without an object for each run.
+/// A buffer object that lends memory of the host to a program until [`Loan::end`], after which it is empty for all
+/// references that the program has kept. Kernels in bytecode get their bindings like this, without an object for each
+/// run.
 #[derive(Debug)]
 pub struct Loan(Obj<Buffer>);
 
@@ -313,9 +321,9 @@ impl Loan {
     /// Lends `length` bytes from `data` on.
     ///
     /// # Safety
-    /// Until [`Loan::end`] the bytes must be valid for reads, and for writes if `mutable`, without any Rust reference to those that a
-    /// program may write. References to the object must not be used by another thread than this one while this function runs, and no
-    /// Rust reference to the buffer in it may exist.
+    /// Until [`Loan::end`] the bytes must be valid for reads, and for writes if `mutable`, without any Rust reference
+    /// to those that a program may write. References to the object must not be used by another thread than this one
+    /// while this function runs, and no Rust reference to the buffer in it may exist.
     #[inline]
     pub unsafe fn begin(&mut self, data: *mut u8, length: usize, mutable: bool) {
         let data = NonNull::new(data).unwrap_or(NonNull::dangling());

@@ -1,5 +1,5 @@
-//! Constants of modules: read-only buffers over ranges of the module file, and private copies for kernels that write to them. Sessions make
-//! them when they load a module; native modules ask for the copies.
+//! Constants of modules: read-only buffers over ranges of the module file, and private copies for kernels that write to
+//! them. Sessions make them when they load a module; native modules ask for the copies.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -28,15 +28,15 @@ impl Buffer {
         let constant = Constant { segment: archive.segment(range)?, kernel_copy: OnceLock::new() };
         let bytes = constant.segment.bytes();
         let (data, length) = (NonNull::from(bytes).cast(), bytes.len());
-        // SAFETY: the segment keeps the bytes alive and in place, and nothing writes to them: the buffer is read-only, and kernels that
-        // write get memory of their own (`Constant::writable_copy`).
+        // SAFETY: the segment keeps the bytes alive and in place, and nothing writes to them: the buffer is read-only,
+        // and kernels that write get memory of their own (`Constant::writable_copy`).
         Ok(unsafe { Buffer::from_shared(Arc::new(constant), data, length, false) })
     }
 }
 
 impl Constant {
-    /// A private copy of a range of the constant, for kernels, which may write to it although the program may not: compilers let kernels
-    /// compute in place of a constant that is dead afterwards.
+    /// A private copy of a range of the constant, for kernels, which may write to it although the program may not:
+    /// compilers let kernels compute in place of a constant that is dead afterwards.
     ///
     /// # Errors
     /// `OUT_OF_RANGE` if the range is not inside, `RESOURCE_EXHAUSTED` if there is no memory for the copy.
@@ -55,7 +55,8 @@ impl Constant {
         if let Some(kernel_copy) = self.kernel_copy.get() {
             return Ok(kernel_copy);
         }
-        // A failure is that of one call: the next one may have the memory. Should another thread be faster, its copy is taken.
+        // A failure is that of one call: the next one may have the memory. Should another thread be faster, its copy is
+        // taken.
         let kernel_copy = self.writable_copy(0, self.segment.bytes().len() as u64)?;
         Ok(self.kernel_copy.get_or_init(|| kernel_copy))
     }

@@ -1,11 +1,12 @@
 //! The virtual machine: its objects, the interface to native modules, and the interpreter.
 //!
-//! - Objects: a [`Ref`] is a counted reference to any [`Object`], such as a [`Buffer`] or [`List`]; functions take and return [`Value`]s.
+//! - Objects: a [`Ref`] is a counted reference to any [`Object`], such as a [`Buffer`] or [`List`]; functions take and
+//!   return [`Value`]s.
 //! - [`native`]: modules in Rust; [`abi`]: typed access to the arguments and results of their functions.
 //! - [`interp`]: runs programs. Of the JIT it knows only the trait [`interp::threaded::FunctionCompiler`].
 //!
-//! It stands on `vireo-core` and `vireo-module`. The compiler, devices and the modules of programs are above. Users take the crate
-//! `vireo`, which has the public part of this.
+//! It stands on `vireo-core` and `vireo-module`. The compiler, devices and the modules of programs are above. Users
+//! take the crate `vireo`, which has the public part of this.
 
 // Users call what is here: its documentation says how it fails.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

@@ -1,7 +1,9 @@
-//! Native modules: modules of functions in Rust that programs import. The interpreter and hosts call them through [`NativeModule`].
+//! Native modules: modules of functions in Rust that programs import. The interpreter and hosts call them through
+//! [`NativeModule`].
 //!
-//! A call crosses the boundary as two streams in the order of the calling convention: one 64-bit word per `i I f F`, one entry per
-//! `r`. A span `C...D` is one word with the number of tuples, then the tuples. `#[vm_module]` writes this code; few write it by hand.
+//! A call crosses the boundary as two streams in the order of the calling convention: one 64-bit word per `i I f F`,
+//! one entry per `r`. A span `C...D` is one word with the number of tuples, then the tuples. `#[vm_module]` writes this
+//! code; few write it by hand.
 
 use std::any::{Any, TypeId};
 use std::mem::MaybeUninit;
@@ -20,8 +22,8 @@ pub struct NativeExport {
     pub convention: &'static str,
 }
 
-/// The arguments of a native call, and the lists for its results. A context reuses one value for all calls, so that they need no
-/// allocation. It has cache lines of its own, because what other threads read may lie beside it.
+/// The arguments of a native call, and the lists for its results. A context reuses one value for all calls, so that
+/// they need no allocation. It has cache lines of its own, because what other threads read may lie beside it.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Call {
@@ -29,7 +31,8 @@ pub struct Call {
     pub words: Vec<u64>,
     /// Reference arguments. The callee may take those that are not lent.
     pub refs: Vec<Option<Ref>>,
-    /// Which of the first 64 references are lent, as a bit set: the callee may use and clone a lent reference, but not take it.
+    /// Which of the first 64 references are lent, as a bit set: the callee may use and clone a lent reference, but not
+    /// take it.
     pub lent: u64,
     /// Value results, filled by the callee.
     pub result_words: Vec<u64>,
@@ -57,20 +60,21 @@ fn clear(refs: &mut Vec<Option<Ref>>) {
     }
 }
 
-/// Moves references out of a list, each with the target of the same index, and releases those that are too many. As `drain`, without the
-/// guard for what the loop leaves: if a destructor panics, those after it leak.
+/// Moves references out of a list, each with the target of the same index, and releases those that are too many. As
+/// `drain`, without the guard for what the loop leaves: if a destructor panics, those after it leak.
 #[inline(always)]
 pub(crate) fn move_out<T>(references: &mut Vec<Option<Ref>>, targets: &[T], mut to: impl FnMut(&T, Option<Ref>)) {
     let count = references.len();
     // SAFETY: an empty list is not longer than its memory.
     unsafe { references.set_len(0) };
     for (target, reference) in targets.iter().zip(&mut references.spare_capacity_mut()[..count]) {
-        // SAFETY: the memory holds as many references as the list had, which does not own them any more. Each is moved out once.
+        // SAFETY: the memory holds as many references as the list had, which does not own them any more. Each is moved
+        // out once.
         to(target, unsafe { reference.assume_init_read() });
     }
     if count > targets.len() {
-        // SAFETY: the memory holds as many references as the list had, which does not own them any more. Each is moved out once; those
-        // before were moved out, and these were not.
+        // SAFETY: the memory holds as many references as the list had, which does not own them any more. Each is moved
+        // out once; those before were moved out, and these were not.
         unsafe { release(&mut references.spare_capacity_mut()[targets.len()..count]) };
     }
 }
@@ -99,8 +103,8 @@ pub const DIRECT_INTEGERS: usize = 4;
 /// See [`DIRECT_INTEGERS`].
 pub const DIRECT_FLOATS: usize = 4;
 
-/// The function of a direct entry. It takes the machine, the import, then integers and floats, each in their order; a narrower number is in
-/// the lower bits. Those that the export does not have are undefined.
+/// The function of a direct entry. It takes the machine, the import, then integers and floats, each in their order; a
+/// narrower number is in the lower bits. Those that the export does not have are undefined.
 pub(crate) type DirectFunction =
     unsafe extern "C" fn(*mut (), *const (), u64, u64, u64, u64, f64, f64, f64, f64) -> DirectResult;
 
@@ -113,8 +117,8 @@ pub(crate) struct DirectResult {
     pub has_returned: u64,
 }
 
-/// The direct entry of an export: how machine code calls it without a [`Call`]. The export takes numbers, returns at most one, and never
-/// waits.
+/// The direct entry of an export: how machine code calls it without a [`Call`]. The export takes numbers, returns at
+/// most one, and never waits.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct DirectEntry {
@@ -143,8 +147,8 @@ pub trait NativeModule: Any + Send + Sync {
     /// Calls export `ordinal`.
     ///
     /// # Errors
-    /// The failures of the export, which become those of the program; `INVALID_ARGUMENT` if the arguments do not match its calling
-    /// convention.
+    /// The failures of the export, which become those of the program; `INVALID_ARGUMENT` if the arguments do not match
+    /// its calling convention.
     fn call(&self, ordinal: usize, state: &mut dyn Any, call: &mut Call) -> Result<Outcome>;
 
     /// How machine code calls export `ordinal` directly, if it can.

@@ -1,8 +1,8 @@
-//! Heap objects of the VM, with reference counts: a [`Ref`] is one pointer to the object header, and the value follows it. Registers,
-//! globals, lists and hosts hold them.
+//! Heap objects of the VM, with reference counts: a [`Ref`] is one pointer to the object header, and the value follows
+//! it. Registers, globals, lists and hosts hold them.
 //!
-//! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type check compares the type
-//! ids in the vtables, never names.
+//! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type
+//! check compares the type ids in the vtables, never names.
 
 use std::alloc::Layout;
 use std::any::TypeId;
@@ -24,19 +24,20 @@ pub trait Object: Send + Sync + 'static {
     /// Name of the type as modules spell it, without the leading `!`: `vm.buffer`, `hal.device`, ...
     const TYPE_NAME: &'static str;
 
-    /// The identity that `cmp.eq.ref` compares. Wrappers of a shared object return the address of that object, so that two wrappers of one
-    /// object are equal to a program.
+    /// The identity that `cmp.eq.ref` compares. Wrappers of a shared object return the address of that object, so that
+    /// two wrappers of one object are equal to a program.
     fn identity(&self) -> *const () {
         std::ptr::from_ref(self).cast()
     }
 
-    /// An estimate of the bytes of the object and of the memory that it alone owns, for calls whose memory is limited. Memory that has a
-    /// charge of its own is left out.
+    /// An estimate of the bytes of the object and of the memory that it alone owns, for calls whose memory is limited.
+    /// Memory that has a charge of its own is left out.
     fn footprint(&self) -> u64 {
         size_of_val(self) as u64
     }
 
-    /// Takes the value once the last reference to it is gone. Types whose objects are made at each call put it into a free list here.
+    /// Takes the value once the last reference to it is gone. Types whose objects are made at each call put it into a
+    /// free list here.
     fn recycle(self)
     where
         Self: Sized,
@@ -109,8 +110,8 @@ unsafe fn identity_of<T: Object>(header: NonNull<ObjectHeader>) -> *const () {
 /// `header` must be the header of a `HeapObject<T>` made by `Ref::new` whose last reference is gone.
 unsafe fn drop_object<T: Object>(header: NonNull<()>) {
     let object = header.cast::<HeapObject<T>>();
-    // SAFETY: the object was made by `Ref::new` with this layout, and nothing refers to it any more. The header needs no drop, and the
-    // value is read out before its memory goes.
+    // SAFETY: the object was made by `Ref::new` with this layout, and nothing refers to it any more. The header needs
+    // no drop, and the value is read out before its memory goes.
     let value = unsafe {
         let value = (&raw const (*object.as_ptr()).value).read();
         object_memory::free(object.cast(), Layout::new::<HeapObject<T>>());
@@ -123,7 +124,8 @@ unsafe fn drop_object<T: Object>(header: NonNull<()>) {
 /// `header` must be the header of a `CountedHeapObject<T>` made by `Ref::new` whose last reference is gone.
 unsafe fn drop_counted<T: Object>(header: NonNull<()>) {
     let object = header.cast::<CountedHeapObject<T>>();
-    // SAFETY: the object was made by `Ref::new` with this layout, and nothing refers to it any more; the charge is read out as well.
+    // SAFETY: the object was made by `Ref::new` with this layout, and nothing refers to it any more; the charge is read
+    // out as well.
     let (value, charge) = unsafe {
         let value = (&raw const (*object.as_ptr()).object.value).read();
         let charge = (&raw const (*object.as_ptr()).charge).read();
@@ -134,7 +136,8 @@ unsafe fn drop_counted<T: Object>(header: NonNull<()>) {
     drop(charge);
 }
 
-/// The vtable of buffers. It has one address, so the type check of a buffer, which programs do all the time, is a comparison of pointers.
+/// The vtable of buffers. It has one address, so the type check of a buffer, which programs do all the time, is a
+/// comparison of pointers.
 static BUFFER: VTable = VTable { owns_objects: false, ..Buffer::VTABLE };
 
 /// The layout of heap objects, as offsets from the object header, for machine code.
@@ -303,14 +306,15 @@ impl Clone for Ref {
 impl Drop for Ref {
     #[inline]
     fn drop(&mut self) {
-        // Most references that programs drop are the only ones. No other thread can then clone the object, so its count, which the object
-        // is dropped with, need not be written: an atomic subtraction takes as long as twenty other instructions. The load synchronises
-        // with the threads that released other references.
+        // Most references that programs drop are the only ones. No other thread can then clone the object, so its
+        // count, which the object is dropped with, need not be written: an atomic subtraction takes as long as twenty
+        // other instructions. The load synchronises with the threads that released other references.
         if self.header().count.load(Ordering::Acquire) == 1 || self.header().count.fetch_sub(1, Ordering::Release) == 1
         {
             self.header().acquire();
             let VTable { drop, owns_objects, .. } = *self.header().vtable;
-            // SAFETY: this was the last count, and the vtable belongs to this object's type. Objects may be dropped by any thread.
+            // SAFETY: this was the last count, and the vtable belongs to this object's type. Objects may be dropped by
+            // any thread.
             unsafe { if owns_objects { release(self.0.cast(), drop) } else { drop(self.0.cast()) } };
         }
     }
@@ -347,7 +351,8 @@ impl<T: Object> Obj<T> {
     /// The address of the value. A caller that writes to it must make sure that nothing reads it during the write.
     #[doc(hidden)]
     pub fn as_mut_ptr(&self) -> *mut T {
-        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`; no Rust reference to the value is made.
+        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`; no Rust reference to the value is
+        // made.
         unsafe { &raw mut (*self.reference.0.cast::<HeapObject<T>>().as_ptr()).value }
     }
 
@@ -356,8 +361,9 @@ impl<T: Object> Obj<T> {
         if self.reference.header().count.load(Ordering::Acquire) != 1 {
             return None;
         }
-        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`. There is no other reference, so none can be made: that
-        // takes a borrow of this one, which is borrowed mutably. The load synchronises with the releases of earlier ones.
+        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`. There is no other reference, so none
+        // can be made: that takes a borrow of this one, which is borrowed mutably. The load synchronises with the
+        // releases of earlier ones.
         Some(unsafe { &mut *self.as_mut_ptr() })
     }
 

@@ -1,5 +1,6 @@
-//! The allocator of heap objects, wait sources and the bytes of buffers: per-thread free lists by size class, because programs make and
-//! drop several objects at each call, and a kernel the buffers that it computes in for each workgroup.
+//! The allocator of heap objects, wait sources and the bytes of buffers: per-thread free lists by size class, because
+//! programs make and drop several objects at each call, and a kernel the buffers that it computes in for each
+//! workgroup.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -7,10 +8,11 @@ use std::ptr::{NonNull, null_mut};
 
 use crate::limits;
 
-/// Blocks begin at a cache line and have a multiple of one, because a thread writes to its objects at each call: what other threads read
-/// must not lie on the same lines.
+/// Blocks begin at a cache line and have a multiple of one, because a thread writes to its objects at each call: what
+/// other threads read must not lie on the same lines.
 const LINE: usize = 64;
-/// Between two powers of two there are four size classes, so that a block has at most a quarter more bytes than it needs.
+/// Between two powers of two there are four size classes, so that a block has at most a quarter more bytes than it
+/// needs.
 const CLASSES_PER_OCTAVE: usize = 4;
 /// The first octave begins after this many bytes; up to there the size classes are multiples of a line.
 const FIRST_OCTAVE: usize = LINE * CLASSES_PER_OCTAVE;
@@ -154,7 +156,8 @@ impl Drop for FreeLists {
     fn drop(&mut self) {
         for (index, list) in self.0.iter().enumerate() {
             while let Some(first) = NonNull::new(list.first.get()) {
-                // SAFETY: blocks in a free list are owned by it, hold a `FreeBlock`, and have the layout of the size class.
+                // SAFETY: blocks in a free list are owned by it, hold a `FreeBlock`, and have the layout of the size
+                // class.
                 unsafe {
                     list.first.set(first.as_ref().next);
                     dealloc(first.as_ptr().cast(), layout_of(index));

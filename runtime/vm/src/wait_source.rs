@@ -1,6 +1,7 @@
 //! Wait sources: what an invocation waits for. Native functions return one, and hosts that poll block on it.
 //!
-//! [`BoxedWaitSource`] takes its memory from the free lists of heap objects, so a call that waits for a device allocates nothing for that.
+//! [`BoxedWaitSource`] takes its memory from the free lists of heap objects, so a call that waits for a device
+//! allocates nothing for that.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -20,8 +21,8 @@ pub trait WaitSource: Send {
     /// Blocks until ready or until `deadline`. Returning early is allowed; the caller asks `is_ready` again.
     fn block(&self, deadline: Option<Instant>);
 
-    /// Wakes an asynchronous task once the wait is over, at once if it is over already. It takes the place of the task that was given
-    /// before.
+    /// Wakes an asynchronous task once the wait is over, at once if it is over already. It takes the place of the task
+    /// that was given before.
     ///
     /// # Errors
     /// Failures of whatever the wait source needs for that; the task is not woken then.

@@ -1,11 +1,12 @@
 //! Executables in portable bytecode (VMVX): their loader, the `vmvx` module that they import, and its microkernels.
 //!
-//! `loader` makes executables for devices of the host (`hal::host_kernels`), whose kernels the VM runs in contexts with the module in
-//! `module`. Arguments of programs are hostile: `matrix_view` computes the bytes that a call may access, with arithmetic that cannot wrap,
-//! before a microkernel runs. The functions in `kernels` get only checked addresses and sizes.
+//! `loader` makes executables for devices of the host (`hal::host_kernels`), whose kernels the VM runs in contexts with
+//! the module in `module`. Arguments of programs are hostile: `matrix_view` computes the bytes that a call may access,
+//! with arithmetic that cannot wrap, before a microkernel runs. The functions in `kernels` get only checked addresses
+//! and sizes.
 //!
-//! It stands on `vireo-session`, for the contexts that run kernels, and on `vireo-hal`, and knows no device; the facade adds its loader to
-//! those of a device. Users depend on the crate `vireo`.
+//! It stands on `vireo-session`, for the contexts that run kernels, and on `vireo-hal`, and knows no device; the facade
+//! adds its loader to those of a device. Users depend on the crate `vireo`.
 
 // Users call what is here: its documentation says how it fails.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

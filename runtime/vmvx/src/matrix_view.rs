@@ -1,11 +1,11 @@
-//! Views of buffers as matrices ([`MatrixView`]), checked before a microkernel gets their addresses. Exports of the module make them from
-//! the arguments of a call.
+//! Views of buffers as matrices ([`MatrixView`]), checked before a microkernel gets their addresses. Exports of the
+//! module make them from the arguments of a call.
 
 use crate::vm::Buffer;
 use crate::{Result, Status};
 
-/// The elements of a buffer that the arguments of a call describe. All numbers count elements and are the program's, so they may be
-/// anything.
+/// The elements of a buffer that the arguments of a call describe. All numbers count elements and are the program's, so
+/// they may be anything.
 #[derive(Clone, Copy)]
 pub(super) struct MatrixView<'a> {
     pub name: &'static str,
@@ -40,8 +40,8 @@ impl MatrixView<'_> {
         Ok(CheckedMatrix { data, strides: self.strides.map(|stride| stride as usize) })
     }
 
-    /// Checks that `sizes` elements of `width` bytes may be written. They are at most as many as fit the buffer, which bounds the work of
-    /// a call.
+    /// Checks that `sizes` elements of `width` bytes may be written. They are at most as many as fit the buffer, which
+    /// bounds the work of a call.
     pub fn writable(&self, width: usize, sizes: [u64; 2]) -> Result<CheckedMatrix> {
         if !self.buffer.is_mutable() {
             return Err(Status::permission_denied(format!("`{}` is a read-only buffer", self.name)));

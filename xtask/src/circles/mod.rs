@@ -1,8 +1,10 @@
-//! `cargo xtask circles`: finds modules of a crate that use each other in a circle, of which there may only be fewer from change to change.
+//! `cargo xtask circles`: finds modules of a crate that use each other in a circle, of which there may only be fewer
+//! from change to change.
 //!
-//! A module that is in no circle can be read, tested and moved with what is below it alone. Crates cannot form circles, and the layers of a
-//! crate are compared with `ARCHITECTURE.md` by a test of the runtime; inside a layer only this command looks. `xtask/circles.txt` has how
-//! many modules of each crate are in circles, and `source` says which uses count.
+//! A module that is in no circle can be read, tested and moved with what is below it alone. Crates cannot form circles,
+//! and the layers of a crate are compared with `ARCHITECTURE.md` by a test of the runtime; inside a layer only this
+//! command looks. `xtask/circles.txt` has how many modules of each crate are in circles, and `source` says which uses
+//! count.
 
 mod graph;
 mod source;
@@ -18,7 +20,8 @@ use crate::chore::{Failure, workspace};
 /// The counts that are left, a number and a crate in each line.
 const LEFT: &str = "xtask/circles.txt";
 
-/// Prints the circles of all crates, fails if more modules of a crate are in circles than are left, and writes lower counts.
+/// Prints the circles of all crates, fails if more modules of a crate are in circles than are left, and writes lower
+/// counts.
 pub fn circles_of_crates() -> Result<(), Failure> {
     let found = found().map_err(Failure::Wrong)?;
     for (name, circles) in &found {

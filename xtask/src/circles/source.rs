@@ -1,8 +1,9 @@
 //! Which modules of a crate use which, by their sources.
 //!
-//! A module uses another one if a path in it, within a `use` or not, leads to an item of that module. Paths are followed through
-//! re-exports to the module that defines the item, and a re-export that others may see (`pub use`) is no use itself: a module that shows
-//! the items of its children does not depend on them. Modules in the same file are modules of their own. Code of tests does not count.
+//! A module uses another one if a path in it, within a `use` or not, leads to an item of that module. Paths are
+//! followed through re-exports to the module that defines the item, and a re-export that others may see (`pub use`) is
+//! no use itself: a module that shows the items of its children does not depend on them. Modules in the same file are
+//! modules of their own. Code of tests does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,12 +1,14 @@
-//! `cargo xtask cross [--suite] [TARGET]`: builds Vireo for other machines and runs it there, as far as this one has what that needs.
+//! `cargo xtask cross [--suite] [TARGET]`: builds Vireo for other machines and runs it there, as far as this one has
+//! what that needs.
 //!
-//! For each target of `targets`, `examples/anywhere` and the command are built and run the models of `fixtures/models` that the machine can
-//! run (`models`); what they print must be what the reference runtime printed. `--suite` runs the tests of the workspace too (`suite`).
-//! Targets that nothing here links or runs are checked by the compiler, and so are those for which no emulator is known. What is absent is
-//! said, as in tests: `skipped: why`.
+//! For each target of `targets`, `examples/anywhere` and the command are built and run the models of `fixtures/models`
+//! that the machine can run (`models`); what they print must be what the reference runtime printed. `--suite` runs the
+//! tests of the workspace too (`suite`). Targets that nothing here links or runs are checked by the compiler, and so
+//! are those for which no emulator is known. What is absent is said, as in tests: `skipped: why`.
 //!
-//! A target needs the compiler's standard library for it, `rustup target add TARGET`, a linker, and something that runs its programs.
-//! `RUSTC` names another compiler than the one of the workspace; cargo's own variables name another linker (`CARGO_TARGET_..._LINKER`).
+//! A target needs the compiler's standard library for it, `rustup target add TARGET`, a linker, and something that runs
+//! its programs. `RUSTC` names another compiler than the one of the workspace; cargo's own variables name another
+//! linker (`CARGO_TARGET_..._LINKER`).
 
 mod models;
 mod programs;
@@ -132,7 +134,8 @@ fn linker(target: &Target) -> Result<Linker, String> {
     Ok(Linker { variables })
 }
 
-/// The words before the name of a program that run it, for each way in which programs of a target are run, or why there is none.
+/// The words before the name of a program that run it, for each way in which programs of a target are run, or why there
+/// is none.
 fn runners(target: &Target) -> Result<Result<Vec<Vec<String>>, String>, String> {
     let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
     Ok(match target.run {

@@ -1,4 +1,5 @@
-//! Runs the models of `fixtures/models` with programs of a target, and compares what they print with the reference runtime's output.
+//! Runs the models of `fixtures/models` with programs of a target, and compares what they print with the reference
+//! runtime's output.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,8 +78,8 @@ pub fn run_command(target: &Target, runner: &[String]) -> Result<Outcome, String
     outcome(cases.len(), &format!("{} on {}", COMMAND.1, DEVICES.join(" and ")), wrong)
 }
 
-/// The wrong outputs of jobs. There is a line for each as it ends, since emulators take minutes for all of them; several run at a
-/// time, since they wait more than they compute while they start.
+/// The wrong outputs of jobs. There is a line for each as it ends, since emulators take minutes for all of them;
+/// several run at a time, since they wait more than they compute while they start.
 fn wrong(target: &Target, what: &str, jobs: Vec<Job<'_>>) -> Vec<String> {
     let total = jobs.len();
     let jobs = Mutex::new(jobs.into_iter().enumerate());
@@ -118,7 +119,8 @@ fn manifest() -> Result<Value, String> {
     serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The cases of one call that succeeds, whose kernels the target runs and whose results do not depend on library functions.
+/// The cases of one call that succeeds, whose kernels the target runs and whose results do not depend on library
+/// functions.
 fn cases<'a>(manifest: &'a Value, target: &Target) -> Vec<Case<'a>> {
     let all = manifest["cases"].as_array().into_iter().flatten();
     let chosen = all.filter_map(|case| {
@@ -144,7 +146,8 @@ fn cases<'a>(manifest: &'a Value, target: &Target) -> Vec<Case<'a>> {
     chosen.collect()
 }
 
-/// Whether this processor, which runs programs of its own kind directly, has the features that kernels were compiled for.
+/// Whether this processor, which runs programs of its own kind directly, has the features that kernels were compiled
+/// for.
 fn has_features(processor: &str) -> bool {
     #[cfg(target_arch = "x86_64")]
     if processor == "x86-64-v3" {

@@ -1,4 +1,5 @@
-//! Starts programs of a target: by its runner, and with a limit of time, since an emulator that waits for something would wait for ever.
+//! Starts programs of a target: by its runner, and with a limit of time, since an emulator that waits for something
+//! would wait for ever.
 
 use std::io::Read;
 use std::path::Path;
@@ -72,8 +73,9 @@ fn text(pipe: Option<impl Read>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A program that runs in Wine until this is dropped. Wine starts its server and several services for the first program, which takes
-/// seconds, and ends them with the last one; while this one is there, others start in some tenths of a second.
+/// A program that runs in Wine until this is dropped. Wine starts its server and several services for the first
+/// program, which takes seconds, and ends them with the last one; while this one is there, others start in some tenths
+/// of a second.
 pub struct Wine {
     command: Child,
 }

@@ -49,7 +49,8 @@ pub fn run(target: &Target, linker: &Linker, runner: &[String]) -> Result<Outcom
     test.args(["--no-fail-fast", "--tests"]).env("VIREO_SKIPPED", &skips);
     // An emulator takes many times as long for an instruction, so fewer of them are worth the longer compilation.
     test.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
-    // Random programs compare compiled code with the interpreter, which is all there is elsewhere: a few show that they run.
+    // Random programs compare compiled code with the interpreter, which is all there is elsewhere: a few show that they
+    // run.
     test.env("VIREO_NESTS", "10");
     test.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
     if !runner.is_empty() {

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: the command as it is shipped. The profile `dist` alone makes a program of the same speed; what a profile cannot say
-//! is here.
+//! `cargo xtask dist`: the command as it is shipped. The profile `dist` alone makes a program of the same speed; what a
+//! profile cannot say is here.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,14 +10,16 @@ use crate::chore::{target, workspace};
 /// The command handles text, and is optimised for size.
 const COMMAND_FOR_SIZE: &str = "profile.dist.package.vireo-cli.opt-level='s'";
 
-/// The opt-level of the linked crate applies to all crates that are optimised together: at "s" no loop becomes a vector loop.
+/// The opt-level of the linked crate applies to all crates that are optimised together: at "s" no loop becomes a vector
+/// loop.
 const PROGRAM: &[&str] = &["-Copt-level=2"];
 
-/// Where the tools of Rust put a program that starts at any address and shares the unwinder of the system, the shipped command has fixed
-/// addresses, so that nothing is relocated when it starts. Functions with the same machine code are one. Nothing is unwound where panics
-/// abort, and a backtrace of a program without names says nothing, so the unwind tables, a twelfth of the file, and their index go, and
-/// with them the unwinder and the reader of debug information that the standard library brings (`cli/src/unwinder.rs`). What a start runs
-/// lies together: it takes fewer page faults. `docs/decisions.md` has the figures.
+/// Where the tools of Rust put a program that starts at any address and shares the unwinder of the system, the shipped
+/// command has fixed addresses, so that nothing is relocated when it starts. Functions with the same machine code are
+/// one. Nothing is unwound where panics abort, and a backtrace of a program without names says nothing, so the unwind
+/// tables, a twelfth of the file, and their index go, and with them the unwinder and the reader of debug information
+/// that the standard library brings (`cli/src/unwinder.rs`). What a start runs lies together: it takes fewer page
+/// faults. `docs/decisions.md` has the figures.
 const GNU_LINUX: Flags = Flags {
     all: &["-Crelocation-model=static", "-Csymbol-mangling-version=v0", "-Clink-arg=-Wl,--icf=all"],
     program: &["--cfg=no_unwind_tables", "-Clink-arg=-Wl,--no-eh-frame-hdr"],
@@ -37,7 +39,8 @@ struct Flags {
     scripts: &'static [&'static str],
 }
 
-/// Builds the command for this machine, as `target/dist/vireo`, or, with the names of its functions, as `target/dist/vireo-names`.
+/// Builds the command for this machine, as `target/dist/vireo`, or, with the names of its functions, as
+/// `target/dist/vireo-names`.
 pub fn dist(names: bool) -> Result<(), String> {
     let host = host()?;
     // The linker that Rust brings along for this target has the flags.
@@ -45,8 +48,8 @@ pub fn dist(names: bool) -> Result<(), String> {
     let target = target();
     let mut cargo = Command::new("cargo");
     cargo.args(["rustc", "--locked", "--profile=dist", "--package=vireo-cli", "--bin=vireo", "--target", &host]);
-    // Software agents are for those who develop for GPUs, and larger than the interpreter and the compiler of programs; the command loads
-    // them as libraries.
+    // Software agents are for those who develop for GPUs, and larger than the interpreter and the compiler of programs;
+    // the command loads them as libraries.
     cargo.arg("--no-default-features");
     cargo.arg("--target-dir").arg(&target).args(["--config", COMMAND_FOR_SIZE, "--"]).args(PROGRAM).args(flags.program);
     if !names {

@@ -1,5 +1,5 @@
-//! Markdown as HTML for the manual: headings and flags get anchors, tables a box to scroll in, and links lead to pages of the manual.
-//! `pulldown-cmark` reads and writes; this module changes the events between.
+//! Markdown as HTML for the manual: headings and flags get anchors, tables a box to scroll in, and links lead to pages
+//! of the manual. `pulldown-cmark` reads and writes; this module changes the events between.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: writes the manual. `vireo-codegen` renders the specs; this module adds the guides, the Markdown files that are
-//! listed here, and knows where files go.
+//! `cargo xtask docs`: writes the manual. `vireo-codegen` renders the specs; this module adds the guides, the Markdown
+//! files that are listed here, and knows where files go.
 
 mod markdown;
 
@@ -61,8 +61,8 @@ const GUIDES: [Guide; 22] = [
     Guide { file: "fuzz/README.md", group: BUILD, begin: None },
 ];
 
-/// Writes the manual. Only in its own folder below `target` are pages of earlier runs removed: a folder that a person names may hold
-/// other files.
+/// Writes the manual. Only in its own folder below `target` are pages of earlier runs removed: a folder that a person
+/// names may hold other files.
 pub fn docs(directory: Option<&Path>) -> Result<(), Failure> {
     let files = manual()?;
     let wrong = |path: &Path, error: io::Error| Failure::Wrong(format!("{}: {error}", path.display()));

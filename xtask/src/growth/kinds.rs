@@ -1,5 +1,5 @@
-//! Hostile functions and modules of any size, as assembly: each kind is something that a pass could look through once for each of its
-//! parts.
+//! Hostile functions and modules of any size, as assembly: each kind is something that a pass could look through once
+//! for each of its parts.
 
 use std::fmt::Write;
 
@@ -318,8 +318,8 @@ fn counted_loop(ops: &str) -> String {
     ))
 }
 
-/// A module with a loop over a buffer that is tested at its top: the counter is `%i4:5`, the bound, `%i0:1`, is that of a global, and
-/// `%i6:7` an odd number.
+/// A module with a loop over a buffer that is tested at its top: the counter is `%i4:5`, the bound, `%i0:1`, is that of
+/// a global, and `%i6:7` an odd number.
 fn bounded_loop(ops: &str) -> String {
     function(&format!(
         "^bb0:

@@ -1,9 +1,9 @@
 //! `cargo xtask growth`: whether what is done to a hostile module grows with its size and no faster.
 //!
-//! Modules of each of [`kinds::KINDS`] are written in sizes of n and 2 n, and each command runs them under a counter of instructions:
-//! `perf` if the processor lets it count, else Valgrind. The instructions of a module that is nearly empty are subtracted. If twice the
-//! size takes more than [`MOST`] times the instructions, so does each doubling after that, or nearly: a file of a few megabytes would take
-//! for ever. Times would depend on the machine.
+//! Modules of each of [`kinds::KINDS`] are written in sizes of n and 2 n, and each command runs them under a counter of
+//! instructions: `perf` if the processor lets it count, else Valgrind. The instructions of a module that is nearly
+//! empty are subtracted. If twice the size takes more than [`MOST`] times the instructions, so does each doubling after
+//! that, or nearly: a file of a few megabytes would take for ever. Times would depend on the machine.
 
 mod kinds;
 

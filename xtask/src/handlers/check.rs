@@ -1,7 +1,7 @@
 //! The check of one handler: follows its instructions to its jumps, calls and returns. Called by `handlers`.
 //!
-//! A handler continues with a jump to an address it loaded, or to another handler by name. It may return only where it stops, which
-//! it says by zero. What it calls must be on the list of the rules, and nothing is called by an address.
+//! A handler continues with a jump to an address it loaded, or to another handler by name. It may return only where it
+//! stops, which it says by zero. What it calls must be on the list of the rules, and nothing is called by an address.
 
 use std::collections::HashMap;
 
@@ -151,7 +151,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The name of what is called: that of a function, or that of a slot which the loader fills in, be it by way of a register.
+    /// The name of what is called: that of a function, or that of a slot which the loader fills in, be it by way of a
+    /// register.
     fn callee(&mut self, index: usize) -> Option<&'a str> {
         let op = self.code[index];
         if op.op0_kind() != OpKind::Register {
@@ -184,7 +185,8 @@ impl<'a> Check<'a> {
         !self.rules.is_stop(name)
     }
 
-    /// Whether an indirect branch leads to an address that was loaded from a cell. A table in the code has distances, to be added.
+    /// Whether an indirect branch leads to an address that was loaded from a cell. A table in the code has distances,
+    /// to be added.
     fn is_loaded(&mut self, index: usize) -> bool {
         let op = self.code[index];
         match op.op0_kind() {
@@ -208,8 +210,8 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Whether going from one instruction to another says that a register is zero: a branch on a test of the register, whose upper
-    /// bits are zero if only the lowest byte is tested.
+    /// Whether going from one instruction to another says that a register is zero: a branch on a test of the register,
+    /// whose upper bits are zero if only the lowest byte is tested.
     fn says_zero(&self, from: usize, to: usize, register: Register) -> bool {
         let (branch, taken) = (&self.code[from], self.code[from].near_branch_target() == self.code[to].ip());
         let equal = match branch.mnemonic() {

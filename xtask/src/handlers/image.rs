@@ -1,7 +1,7 @@
 //! The functions of an ELF file, with the symbols that they refer to. `handlers` gets their code from it.
 //!
-//! A library is an archive of relocatable files: what an instruction refers to is a relocation there. In a linked file it is an
-//! address, or a slot that the loader fills in with one.
+//! A library is an archive of relocatable files: what an instruction refers to is a relocation there. In a linked file
+//! it is an address, or a slot that the loader fills in with one.
 
 use std::collections::HashMap;
 

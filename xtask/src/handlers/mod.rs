@@ -1,9 +1,9 @@
-//! `cargo xtask handlers`: disassembles the optimised handlers of the threaded dispatcher and checks them against the rules in
-//! `handlers.txt`.
+//! `cargo xtask handlers`: disassembles the optimised handlers of the threaded dispatcher and checks them against the
+//! rules in `handlers.txt`.
 //!
-//! That handlers jump to each other is up to the optimiser, and a call where a jump should be is no error to anybody else: programs
-//! run, until the native stack ends. So this looks at every handler of an optimised build. [`image`] finds them in a file by the module
-//! that they are in, [`check`] judges one, [`rules`] reads what is allowed.
+//! That handlers jump to each other is up to the optimiser, and a call where a jump should be is no error to anybody
+//! else: programs run, until the native stack ends. So this looks at every handler of an optimised build. [`image`]
+//! finds them in a file by the module that they are in, [`check`] judges one, [`rules`] reads what is allowed.
 
 mod check;
 mod image;

@@ -1,5 +1,5 @@
-//! The rules for handlers, parsed from `handlers.txt`: each line has a keyword and the path of a module or function; the reason follows
-//! `#`.
+//! The rules for handlers, parsed from `handlers.txt`: each line has a keyword and the path of a module or function;
+//! the reason follows `#`.
 
 /// The rules.
 #[derive(Debug, Default)]

@@ -1,8 +1,9 @@
 //! `cargo xtask op NAME`: everything that a new or changed op needs besides its entry.
 //!
-//! The specs are read from `spec/` as they are now, so this program is not built again for each edit, and errors of specs come at once. Two
-//! test programs are built: that of `vireo-session` runs the op's examples on every tier, through the assembler and the disassembler, and
-//! that of `vireo-jit` records machine code. The snapshots of generated code are written from here.
+//! The specs are read from `spec/` as they are now, so this program is not built again for each edit, and errors of
+//! specs come at once. Two test programs are built: that of `vireo-session` runs the op's examples on every tier,
+//! through the assembler and the disassembler, and that of `vireo-jit` records machine code. The snapshots of generated
+//! code are written from here.
 
 mod self_test;
 mod snapshots;

@@ -1,5 +1,6 @@
-//! `cargo xtask op --self-test`: shows that an op is one entry. Made-up ops are added to a copy of the workspace, `cargo xtask op` does the
-//! rest there, and the tests that know of ops must then pass with nothing changed but `spec/` and what is recorded of it.
+//! `cargo xtask op --self-test`: shows that an op is one entry. Made-up ops are added to a copy of the workspace,
+//! `cargo xtask op` does the rest there, and the tests that know of ops must then pass with nothing changed but `spec/`
+//! and what is recorded of it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,7 +11,8 @@ use std::{env, fs};
 use super::read_spec;
 use crate::chore::{Failure, target, workspace};
 
-/// Ops that no document mentions: integers and floats, of encodings and primitives that there are. `OPCODE` is a free one.
+/// Ops that no document mentions: integers and floats, of encodings and primitives that there are. `OPCODE` is a free
+/// one.
 const MADE_UP: [(&str, &str, &str); 3] = [
     (
         "core",
@@ -58,7 +60,8 @@ const MADE_UP: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The packages that decode, verify, run, compile or generate ops, or run programs of them. Other tests are the same in the workspace.
+/// The packages that decode, verify, run, compile or generate ops, or run programs of them. Other tests are the same in
+/// the workspace.
 const KNOW_OPS: [&str; 8] = [
     "vireo-codegen",
     "vireo-jit",
@@ -74,9 +77,10 @@ const KNOW_OPS: [&str; 8] = [
 const SAME_FEATURES: [&str; 6] =
     ["--package", "vireo-core", "--features", "vireo-core/jit", "--package", "workspace-hack"];
 
-/// Adds the ops to a copy, and runs the tests of all that knows of ops there. They are optimised, so this is also how the
-/// threaded dispatcher, which only such builds choose, is tested. With `soft`, what else has to be looked at in an optimised build is
-/// looked at there, so that there is one: the handlers, and the software libraries, which are put into that folder.
+/// Adds the ops to a copy, and runs the tests of all that knows of ops there. They are optimised, so this is also how
+/// the threaded dispatcher, which only such builds choose, is tested. With `soft`, what else has to be looked at in an
+/// optimised build is looked at there, so that there is one: the handlers, and the software libraries, which are put
+/// into that folder.
 pub fn self_test(soft: Option<&Path>) -> Result<(), Failure> {
     let wrong = |error: io::Error| Failure::Wrong(error.to_string());
     let copy = target().join("op-self-test");
@@ -130,8 +134,8 @@ pub fn self_test(soft: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives the packages of the copy a version of their own. Cargo keeps what it builds by package, version and place in the workspace, so it
-/// would take what it has built of the copy for the workspace's, and the other way round.
+/// Gives the packages of the copy a version of their own. Cargo keeps what it builds by package, version and place in
+/// the workspace, so it would take what it has built of the copy for the workspace's, and the other way round.
 fn rename_versions(copy: &Path) -> io::Result<()> {
     let path = copy.join("Cargo.toml");
     let manifest = fs::read_to_string(&path)?;
@@ -181,7 +185,8 @@ impl Tree {
         Ok(Tree(files))
     }
 
-    /// Makes `to` the tree that `from` is. Files that are the same already keep their times, so that little is built again.
+    /// Makes `to` the tree that `from` is. Files that are the same already keep their times, so that little is built
+    /// again.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::create_dir_all(to)?;
         let there = Tree::read(to)?;

@@ -1,4 +1,5 @@
-//! The snapshots of generated code: compares them with the generator's output, writes them, and prints the difference. Called by `op`.
+//! The snapshots of generated code: compares them with the generator's output, writes them, and prints the difference.
+//! Called by `op`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal, Write};

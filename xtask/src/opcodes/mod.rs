@@ -1,7 +1,9 @@
-//! `cargo xtask opcodes`: writes the table of the instruction decoder in `runtime/local`, from what iced says about every encoding.
+//! `cargo xtask opcodes`: writes the table of the instruction decoder in `runtime/local`, from what iced says about
+//! every encoding.
 //!
-//! `probe` asks iced for the `cell` of every encoding, `tree` shares equal ones, and `emit` prints the table. The decoder has a table of
-//! its own because iced builds its tables on the heap when a process first decodes, which took a quarter of the time to run a small model.
+//! `probe` asks iced for the `cell` of every encoding, `tree` shares equal ones, and `emit` prints the table. The
+//! decoder has a table of its own because iced builds its tables on the heap when a process first decodes, which took a
+//! quarter of the time to run a small model.
 
 mod cell;
 mod emit;

@@ -1,7 +1,9 @@
-//! The answers of iced for every encoding of an opcode. The cells of a table come from here, and nothing else knows iced.
+//! The answers of iced for every encoding of an opcode. The cells of a table come from here, and nothing else knows
+//! iced.
 //!
-//! iced is asked without its checks of reserved fields (`NO_INVALID_CHECK`), so that an opcode is found whatever its other operands
-//! would have to be. What the table does not model must not change an answer: the probe fails where it would.
+//! iced is asked without its checks of reserved fields (`NO_INVALID_CHECK`), so that an opcode is found whatever its
+//! other operands would have to be. What the table does not model must not change an answer: the probe fails where it
+//! would.
 
 use std::collections::HashMap;
 
@@ -118,7 +120,8 @@ impl Probe {
         Ok(cells.iter().any(Option::is_some).then_some(cells))
     }
 
-    /// The cell of an encoding but for its immediate, and the sizes of that. `known` is the operand of an earlier form of this encoding.
+    /// The cell of an encoding but for its immediate, and the sizes of that. `known` is the operand of an earlier form
+    /// of this encoding.
     fn cell(
         &mut self,
         encoding: Encoding,
@@ -154,7 +157,8 @@ impl Probe {
         Ok(Some((cell, sizes)))
     }
 
-    /// Whether a ModRM byte follows the opcode, and whether it can have a memory operand: then the displacement adds to the length.
+    /// Whether a ModRM byte follows the opcode, and whether it can have a memory operand: then the displacement adds to
+    /// the length.
     fn operand(&mut self, encoding: Encoding, form: usize, answer: Answer) -> Result<Operand, String> {
         let reg = modrm(form) & 0x38;
         let (memory, displaced) = (self.ask(encoding, reg)?, self.ask(encoding, 0x80 | reg)?);
@@ -227,8 +231,8 @@ fn flow(instruction: &Instruction) -> Result<Flow, String> {
 }
 
 impl Encoding {
-    /// The same with prefixes for the sizes of operands and addresses that the table does not tell apart. 66 before VEX and its like is
-    /// refused before the table is looked at, and 67 does not concern these.
+    /// The same with prefixes for the sizes of operands and addresses that the table does not tell apart. 66 before VEX
+    /// and its like is refused before the table is looked at, and 67 does not concern these.
     fn other_sizes(self) -> impl Iterator<Item = Encoding> {
         let flips = match (self.space, self.prefix) {
             (Space::Legacy, 0 | 1) => &[(false, true)][..],

@@ -1,12 +1,13 @@
-//! Decision trees of opcodes, in which equal ones are shared: a tree of cells that are all equal is that cell, so the table holds only
-//! what an opcode depends on.
+//! Decision trees of opcodes, in which equal ones are shared: a tree of cells that are all equal is that cell, so the
+//! table holds only what an opcode depends on.
 
 use std::collections::HashMap;
 
 use super::cell::Cell;
 use super::probe::{FORMS, PREFIXES};
 
-/// Says that a reference is the place of a switch among the nodes. Others are numbers of cells, and 0 says that there is no instruction.
+/// Says that a reference is the place of a switch among the nodes. Others are numbers of cells, and 0 says that there
+/// is no instruction.
 pub const SWITCH: u16 = 0x8000;
 
 /// The dimensions, as in `cell::DIMENSIONS`. They are asked in this order: others make about as many nodes.

@@ -1,6 +1,7 @@
-//! Calls of small functions from Rust: typed calls of Vireo, in machine code and in the interpreter, the same calls with lists of values,
-//! and typed calls of Wasmtime and wasmi, in turn in one process; and, as the last row, calls of a function in Rust from a program. It
-//! prints the time of a call, the fastest of all rounds, and the ratios of the typed calls.
+//! Calls of small functions from Rust: typed calls of Vireo, in machine code and in the interpreter, the same calls
+//! with lists of values, and typed calls of Wasmtime and wasmi, in turn in one process; and, as the last row, calls of
+//! a function in Rust from a program. It prints the time of a call, the fastest of all rounds, and the ratios of the
+//! typed calls.
 //!
 //! `vireo-bench-calls`; with `--rounds=N` so many rounds of 100,000 calls each.
 

@@ -1,8 +1,8 @@
-//! The harness of the comparisons: times the programs of `fixtures/bench` on runtimes that do not run IREE modules, with the flags and the
-//! JSON of Google Benchmark that `benches/measure.py` uses.
+//! The harness of the comparisons: times the programs of `fixtures/bench` on runtimes that do not run IREE modules,
+//! with the flags and the JSON of Google Benchmark that `benches/measure.py` uses.
 //!
-//! `COMMAND --function=fib --input=25 --benchmark_min_time=0.1s --benchmark_repetitions=3`; without `--benchmark_min_time` the command
-//! prints the result.
+//! `COMMAND --function=fib --input=25 --benchmark_min_time=0.1s --benchmark_repetitions=3`; without
+//! `--benchmark_min_time` the command prints the result.
 
 use std::hint::black_box;
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
-//! The programs of `fixtures/bench/vm.vmasm` in Rust, in the same order of loops and of additions: `vireo_bench_harness` has the flags.
+//! The programs of `fixtures/bench/vm.vmasm` in Rust, in the same order of loops and of additions:
+//! `vireo_bench_harness` has the flags.
 //!
-//! It is the code of an optimising ahead-of-time compiler for the given processor, so `RUSTFLAGS=-Ctarget-cpu=native` matters. Nothing
-//! stops a function once it runs.
+//! It is the code of an optimising ahead-of-time compiler for the given processor, so `RUSTFLAGS=-Ctarget-cpu=native`
+//! matters. Nothing stops a function once it runs.
 
 use std::arch::asm;
 use std::hint::black_box;

@@ -13,7 +13,8 @@ pub struct Outcome {
     pub stderr: String,
 }
 
-/// The built command, to be started. `VIREO_RUNNER` has the words before its name that run it, an emulator where it is for another machine.
+/// The built command, to be started. `VIREO_RUNNER` has the words before its name that run it, an emulator where it is
+/// for another machine.
 pub fn command() -> Command {
     let program = env!("CARGO_BIN_EXE_vireo");
     let words = std::env::var("VIREO_RUNNER").unwrap_or_default();

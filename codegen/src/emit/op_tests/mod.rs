@@ -1,7 +1,8 @@
-//! Emits the examples of every op as data for the tests of the runtime: `vm/op_tests/<family>.rs` holds one test for each op.
+//! Emits the examples of every op as data for the tests of the runtime: `vm/op_tests/<family>.rs` holds one test for
+//! each op.
 //!
-//! Every example becomes a module: functions as bytes, tables, arguments, and the expected outcome of the call. The runtime's test harness
-//! takes it through the whole path, from decoding to the results.
+//! Every example becomes a module: functions as bytes, tables, arguments, and the expected outcome of the call. The
+//! runtime's test harness takes it through the whole path, from decoding to the results.
 
 mod case;
 mod encode;

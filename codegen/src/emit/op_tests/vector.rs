@@ -1,4 +1,5 @@
-//! Turns an example in vector form into a program: a function that takes the operands, does the one op and returns its result.
+//! Turns an example in vector form into a program: a function that takes the operands, does the one op and returns its
+//! result.
 
 use super::case::Case;
 use crate::model::abi::{Convention, Kind, Slot};
@@ -84,7 +85,8 @@ impl Builder {
         let value = example.inputs.iter().find(|(name, _)| *name == field.name).map(|(_, value)| value);
         let ty = field.ty.unwrap_or(Type::I32);
         match (field.kind, value) {
-            // Results get their registers here as well: after the arguments of the fields before, and of none after them.
+            // Results get their registers here as well: after the arguments of the fields before, and of none after
+            // them.
             (FieldKind::Result, _) => Operand::Reg(self.register(ty)),
             (FieldKind::Reg, Some(value)) => {
                 self.fields.push((field.name.clone(), self.args.len()));

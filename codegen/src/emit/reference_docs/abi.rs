@@ -1,4 +1,5 @@
-//! The pages of calling conventions: the letters, the reference types, the codes of errors, and the exports of each module.
+//! The pages of calling conventions: the letters, the reference types, the codes of errors, and the exports of each
+//! module.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,8 @@ fn module_path(module: &Module) -> String {
 }
 
 fn export_id(module: &Module, export: &Export) -> String {
-    // An export may have been replaced by another of the same name; the older ones say in their anchor until when they were.
+    // An export may have been replaced by another of the same name; the older ones say in their anchor until when they
+    // were.
     if export.until < module.version { format!("{}-until-{}", export.name, export.until) } else { export.name.clone() }
 }
 

@@ -1,4 +1,5 @@
-//! The pages of what AMD GPUs read and write: packets and other layouts, words of bit fields, and the functions of the HSA library.
+//! The pages of what AMD GPUs read and write: packets and other layouts, words of bit fields, and the functions of the
+//! HSA library.
 
 use super::diagram::{self, Span};
 use super::dwords;

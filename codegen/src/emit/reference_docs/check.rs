@@ -1,5 +1,5 @@
-//! The check of links: every `href` and `src` of the manual leads to a file of it, and to an anchor that is there once. `cargo xtask docs`
-//! writes no manual that fails it.
+//! The check of links: every `href` and `src` of the manual leads to a file of it, and to an anchor that is there once.
+//! `cargo xtask docs` writes no manual that fails it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Diagrams in SVG: the bytes of an instruction, the rows of a struct, the bits of a word. Colours come from the style sheet.
+//! Diagrams in SVG: the bytes of an instruction, the rows of a struct, the bits of a word. Colours come from the style
+//! sheet.
 
 use std::fmt::Write as _;
 
@@ -142,7 +143,8 @@ pub(super) fn rows(spans: &[Span], title: &str) -> String {
 
 const BIT: u32 = 48;
 const BITS_HEIGHT: u32 = 40;
-/// Longest label that is written upwards; of a longer one the end is shown, which is where names that begin alike differ.
+/// Longest label that is written upwards; of a longer one the end is shown, which is where names that begin alike
+/// differ.
 const UPRIGHT: usize = 27;
 
 /// The bits of a word, highest first, in rows of 16. A label that its bits are too narrow for is written upwards.

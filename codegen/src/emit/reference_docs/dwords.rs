@@ -1,5 +1,5 @@
-//! Diagrams of packets and other layouts of AMD GPUs in rows of 32 bits, the highest on the left as hardware documents draw them. The manual has
-//! them in its pages, and [`packet_diagrams`] gives each as a file for guides.
+//! Diagrams of packets and other layouts of AMD GPUs in rows of 32 bits, the highest on the left as hardware documents
+//! draw them. The manual has them in its pages, and [`packet_diagrams`] gives each as a file for guides.
 
 use std::fmt::Write as _;
 
@@ -51,7 +51,8 @@ impl Field {
     }
 }
 
-/// `NAME.svg` for each layout that packet processors, drivers and kernels share, and for each word of bit fields that is in none of them.
+/// `NAME.svg` for each layout that packet processors, drivers and kernels share, and for each word of bit fields that
+/// is in none of them.
 pub fn packet_diagrams(spec: &Spec) -> Vec<GeneratedFile> {
     let amdgpu = &spec.amdgpu;
     let shared = amdgpu.files.iter().filter(|file| file.stem != LIBRARY);

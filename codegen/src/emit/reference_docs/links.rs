@@ -1,5 +1,5 @@
-//! Where the pages of the instruction set and what stands on them are found, and links to there. Pages that link to each other need no
-//! more of each other than this.
+//! Where the pages of the instruction set and what stands on them are found, and links to there. Pages that link to
+//! each other need no more of each other than this.
 
 use super::html::{code_link, escape, link};
 use crate::model::vm::Op;
@@ -33,7 +33,8 @@ pub(super) fn family(family: &str) -> String {
     link(&family_path(family), family)
 }
 
-/// Where a primitive is described. Direct and indirect global accesses share a name, so the anchor is that of the variant.
+/// Where a primitive is described. Direct and indirect global accesses share a name, so the anchor is that of the
+/// variant.
 pub(super) fn primitive_path(primitive: &Primitive) -> String {
     format!("vm-primitives.html#{}", primitive.variant())
 }

@@ -1,8 +1,10 @@
-//! The manual: static HTML pages of every fact in the specs, and of the guides that the caller adds. `cargo xtask docs` writes them.
+//! The manual: static HTML pages of every fact in the specs, and of the guides that the caller adds. `cargo xtask docs`
+//! writes them.
 //!
-//! It is no part of what [`generate`](crate::generate) makes for the runtime. All files are in one folder and are opened as files: no
-//! server, nothing from the network. One style sheet serves wide and narrow screens, light and dark; diagrams are SVG; one script finds
-//! names, and pages can be read without it. The same spec and documents always give the same bytes.
+//! It is no part of what [`generate`](crate::generate) makes for the runtime. All files are in one folder and are
+//! opened as files: no server, nothing from the network. One style sheet serves wide and narrow screens, light and
+//! dark; diagrams are SVG; one script finds names, and pages can be read without it. The same spec and documents always
+//! give the same bytes.
 
 use crate::emit::file::GeneratedFile;
 use crate::load::Spec;

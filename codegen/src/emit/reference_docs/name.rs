@@ -1,9 +1,10 @@
-//! A name of the manual: what it stands for, and where it is described. `Page` notes one for each thing that it describes, and `names` lists
-//! them.
+//! A name of the manual: what it stands for, and where it is described. `Page` notes one for each thing that it
+//! describes, and `names` lists them.
 
 macro_rules! kinds {
     ($($variant:ident $text:literal,)*) => {
-        /// The kind of thing that a name stands for. Of names that a search finds equally good, those of an earlier kind come first.
+        /// The kind of thing that a name stands for. Of names that a search finds equally good, those of an earlier
+        /// kind come first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum NameKind { $($variant,)* }
 

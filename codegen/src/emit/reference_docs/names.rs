@@ -1,5 +1,5 @@
-//! The index of names: what each page describes, with its kind, anchor and a sentence. `Page` collects it, the page of all names lists it,
-//! and `names.js` hands it to the search of the pages.
+//! The index of names: what each page describes, with its kind, anchor and a sentence. `Page` collects it, the page of
+//! all names lists it, and `names.js` hands it to the search of the pages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! A page in the making: parts with anchors, and the names that they describe. Every module of the manual writes its facts to one; `shell`
-//! puts the navigation around it.
+//! A page in the making: parts with anchors, and the names that they describe. Every module of the manual writes its
+//! facts to one; `shell` puts the navigation around it.
 
 use super::html::{code, escape, inline, table};
 use super::name::{Name, NameKind};
@@ -59,8 +59,8 @@ impl Page {
         self.text(doc);
     }
 
-    /// Starts a part with HTML for its heading and for the note at the other end, and `label` for the list of contents. It is in no index;
-    /// `name` puts it there.
+    /// Starts a part with HTML for its heading and for the note at the other end, and `label` for the list of contents.
+    /// It is in no index; `name` puts it there.
     pub fn titled_part(&mut self, (id, label): (&str, &str), heading: &str, note: &str) {
         self.contents.push((id.to_string(), label.to_string()));
         let (id, label) = (escape(id), escape(&label.replace('`', "")));

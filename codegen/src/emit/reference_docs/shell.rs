@@ -1,5 +1,5 @@
-//! The frame of every page: navigation, search box and list of contents around what a `Page` holds. `reference` puts it there last, when all
-//! pages are known.
+//! The frame of every page: navigation, search box and list of contents around what a `Page` holds. `reference` puts it
+//! there last, when all pages are known.
 
 use std::fmt::Write as _;
 
@@ -44,8 +44,8 @@ impl Shell<'_> {
         GeneratedFile { path: page.path, text }
     }
 
-    /// The bar above each page. Wide screens show the sections in a bar and narrow ones in a menu that unfolds; a style sheet alone cannot
-    /// open the menu for the former, so they are there twice, and one of them is not displayed.
+    /// The bar above each page. Wide screens show the sections in a bar and narrow ones in a menu that unfolds; a style
+    /// sheet alone cannot open the menu for the former, so they are there twice, and one of them is not displayed.
     fn top(&self, section: &str) -> String {
         let mut bar = String::new();
         for (href, name) in &self.sections {

@@ -1,4 +1,5 @@
-//! The page of words: closed sets of texts that programs, hosts or files write, such as keys of queries and directives of assembly.
+//! The page of words: closed sets of texts that programs, hosts or files write, such as keys of queries and directives
+//! of assembly.
 
 use super::html::{self, code, inline};
 use super::name::NameKind;

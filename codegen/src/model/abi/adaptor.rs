@@ -1,5 +1,5 @@
-//! Reads `adaptor` entries: earlier calling conventions of an export, as differences from the newest one. `abi_modules`, `abi_shims`
-//! and the macros make further exports of them, which call the same function in Rust.
+//! Reads `adaptor` entries: earlier calling conventions of an export, as differences from the newest one.
+//! `abi_modules`, `abi_shims` and the macros make further exports of them, which call the same function in Rust.
 
 use std::collections::BTreeMap;
 

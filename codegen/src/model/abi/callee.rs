@@ -1,4 +1,5 @@
-//! The reader of `callee` entries: functions of programs that the runtime calls on its own, with their symbols and arguments.
+//! The reader of `callee` entries: functions of programs that the runtime calls on its own, with their symbols and
+//! arguments.
 
 use serde::Deserialize;
 

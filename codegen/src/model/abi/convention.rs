@@ -1,4 +1,5 @@
-//! Calling conventions and their notation, whose letters are entries of `spec/abi/types.yaml`. Exports derive their strings with it.
+//! Calling conventions and their notation, whose letters are entries of `spec/abi/types.yaml`. Exports derive their
+//! strings with it.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! The model of `spec/abi/`: the letters of calling conventions, reference types, status codes, and the exports of native modules.
+//! The model of `spec/abi/`: the letters of calling conventions, reference types, status codes, and the exports of
+//! native modules.
 
 use std::collections::BTreeMap;
 

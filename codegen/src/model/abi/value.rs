@@ -1,4 +1,5 @@
-//! Values of calls: arguments and results of exports and callees with their types, and what functions in Rust get for them.
+//! Values of calls: arguments and results of exports and callees with their types, and what functions in Rust get for
+//! them.
 
 use super::convention::Kind;
 

@@ -1,5 +1,5 @@
-//! The reader of families: layouts that share memory and are distinguished by tags, such as the packets of a queue. Every tag is resolved to
-//! its bits.
+//! The reader of families: layouts that share memory and are distinguished by tags, such as the packets of a queue.
+//! Every tag is resolved to its bits.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The types of the model of `spec/amdgpu/`, and the lookup of names. The readers and checks beside this file create and check them;
-//! emitters use them.
+//! The types of the model of `spec/amdgpu/`, and the lookup of names. The readers and checks beside this file create
+//! and check them; emitters use them.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The mnemonics of an assembler against the instructions: each is one, or is left out for a reason, and no instruction has a number that the
-//! assembler does not know.
+//! The mnemonics of an assembler against the instructions: each is one, or is left out for a reason, and no instruction
+//! has a number that the assembler does not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The rules across entries of `spec/gfx11/`: names and opcodes are unique, bits do not overlap, operands have fields of the right widths, and
-//! examples name operands.
+//! The rules across entries of `spec/gfx11/`: names and opcodes are unique, bits do not overlap, operands have fields
+//! of the right widths, and examples name operands.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::diag::{Diagnostics, Origin};
 
 /// Operands that a form may leave out, since its encoding implies them: masks are VCC, and a literal follows the words.
 const IMPLIED: [&str; 4] = ["c", "s2", "k", "d"];
-/// The names in examples besides operands and registers that instructions use without naming them: the old result, SCC before, how many
-/// representable values the result may be away, and the modifier `clamp`.
+/// The names in examples besides operands and registers that instructions use without naming them: the old result, SCC
+/// before, how many representable values the result may be away, and the modifier `clamp`.
 const OF_EXAMPLES: [&str; 4] = ["d_in", "scc_in", "ulp", "clamp"];
 
 impl Gfx {

@@ -1,8 +1,9 @@
-//! The model of `spec/gfx11/`: encodings, instructions and the primitives of their semantics, the numbers of source fields, and the words and
-//! choices of immediates.
+//! The model of `spec/gfx11/`: encodings, instructions and the primitives of their semantics, the numbers of source
+//! fields, and the words and choices of immediates.
 //!
-//! `operands` and `words` read and check the last three, `assembler` compares instructions with the mnemonics of an assembler, `types` holds the others, `expr` types semantics, `read` makes them of entries, `check`
-//! has the rules across entries.
+//! `operands` and `words` read and check the last three, `assembler` compares instructions with the mnemonics of an
+//! assembler, `types` holds the others, `expr` types semantics, `read` makes them of entries, `check` has the rules
+//! across entries.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;

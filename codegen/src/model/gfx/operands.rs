@@ -1,5 +1,5 @@
-//! The meanings of the numbers of source fields: registers, constants, and words that follow the instruction. Their types, their reader,
-//! and the rule that each number is declared once.
+//! The meanings of the numbers of source fields: registers, constants, and words that follow the instruction. Their
+//! types, their reader, and the rule that each number is declared once.
 
 use serde::Deserialize;
 
@@ -235,7 +235,8 @@ fn registers(entry: &Entry, raw: &RawRegisters, diagnostics: &mut Diagnostics) -
     Some(SourceKind::Registers { bank: *bank, text: *text })
 }
 
-/// The formats have to agree: each is the float of its width that is nearest to the next wider one, and the name is the text of f32.
+/// The formats have to agree: each is the float of its width that is nearest to the next wider one, and the name is the
+/// text of f32.
 fn check_float(entry: &Entry, name: &str, float: Float, diagnostics: &mut Diagnostics) {
     let wide = f64::from_bits(float.f64);
     if (wide as f32).to_bits() != float.f32 {
@@ -257,7 +258,8 @@ fn check_float(entry: &Entry, name: &str, float: Float, diagnostics: &mut Diagno
     }
 }
 
-/// Each number is declared once; scalar registers have the numbers of their fields, and vector registers these and one bit above.
+/// Each number is declared once; scalar registers have the numbers of their fields, and vector registers these and one
+/// bit above.
 pub(super) fn check(sources: &[Source], diagnostics: &mut Diagnostics) {
     let mut sorted: Vec<&Source> = sources.iter().collect();
     sorted.sort_by_key(|source| source.first);

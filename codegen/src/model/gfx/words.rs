@@ -1,5 +1,5 @@
-//! Words with bit fields, such as the immediates of waits and the word of DPP, and choices, which name values of fields. Their types, their
-//! reader, and the rules that fields do not overlap and values have one name.
+//! Words with bit fields, such as the immediates of waits and the word of DPP, and choices, which name values of
+//! fields. Their types, their reader, and the rules that fields do not overlap and values have one name.
 
 use serde::Deserialize;
 

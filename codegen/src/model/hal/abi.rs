@@ -1,4 +1,5 @@
-//! The ABI between libraries: size, alignment and C name of each kind on a 64-bit machine. The emitters of vtables and of the C header use it.
+//! The ABI between libraries: size, alignment and C name of each kind on a 64-bit machine. The emitters of vtables and
+//! of the C header use it.
 
 use super::kind::{Kind, Shape};
 use super::types::{Hal, Method, Object, Struct, type_name};

@@ -1,4 +1,5 @@
-//! The rules across entries of `spec/hal/`: names and numbers are unique, what an entry refers to exists, and layouts are those of `repr(C)`.
+//! The rules across entries of `spec/hal/`: names and numbers are unique, what an entry refers to exists, and layouts
+//! are those of `repr(C)`.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +87,8 @@ fn check_infallible(hal: &Hal, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// An operation of a queue is a method of the device whose first arguments are the queue and the points; others have no such points.
+/// An operation of a queue is a method of the device whose first arguments are the queue and the points; others have no
+/// such points.
 fn check_operations(hal: &Hal, diagnostics: &mut Diagnostics) {
     for object in hal.objects() {
         let mut seen: BTreeMap<&str, &Origin> = BTreeMap::new();
@@ -109,8 +111,8 @@ fn check_operations(hal: &Hal, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Methods that generated traits have besides those of the spec: `recycle` of objects that programs refer to, `submit` of devices, and of
-/// wrappers `before`, `inner` and what begins with it.
+/// Methods that generated traits have besides those of the spec: `recycle` of objects that programs refer to, `submit`
+/// of devices, and of wrappers `before`, `inner` and what begins with it.
 fn check_reserved(hal: &Hal, diagnostics: &mut Diagnostics) {
     let reserved = |name: &str| matches!(name, "recycle" | "before" | "inner" | "submit") || name.starts_with("inner_");
     for object in hal.objects() {

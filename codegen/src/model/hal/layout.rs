@@ -63,8 +63,8 @@ pub enum LayoutType {
     Void,
     /// A nullable function pointer.
     Function(String),
-    /// Something declared by name: an embedded layout or, where the specs of a folder have them, a number with names, a handle or
-    /// a word of bit fields.
+    /// Something declared by name: an embedded layout or, where the specs of a folder have them, a number with names, a
+    /// handle or a word of bit fields.
     Layout(String),
 }
 

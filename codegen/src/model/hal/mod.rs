@@ -1,9 +1,9 @@
-//! The model of `spec/hal/`: objects of the hardware abstraction layer, the numbers and structs they exchange, and the binary
-//! layouts (ELF, kernel ABI) that local devices read.
+//! The model of `spec/hal/`: objects of the hardware abstraction layer, the numbers and structs they exchange, and the
+//! binary layouts (ELF, kernel ABI) that local devices read.
 //!
-//! `types` has the types, of which [`kind`] is the closed set of kinds of arguments, [`layout`] the binary layouts, `rules` what arguments
-//! must be, and `option` the options of devices. `raw` and `read` make them of entries, `check` has the rules across entries. [`abi`] and
-//! `observed` are what emitters ask of a checked model.
+//! `types` has the types, of which [`kind`] is the closed set of kinds of arguments, [`layout`] the binary layouts,
+//! `rules` what arguments must be, and `option` the options of devices. `raw` and `read` make them of entries, `check`
+//! has the rules across entries. [`abi`] and `observed` are what emitters ask of a checked model.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;

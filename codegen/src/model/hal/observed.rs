@@ -22,7 +22,8 @@ impl<'a> Observed<'a> {
 }
 
 impl Hal {
-    /// A device and the objects that it creates, and those that these create, in the order of the files; none if there are no devices.
+    /// A device and the objects that it creates, and those that these create, in the order of the files; none if there
+    /// are no devices.
     pub fn made_by_devices(&self) -> Vec<&Object> {
         let mut made: Vec<&str> = self.object("device").map(|device| device.name.as_str()).into_iter().collect();
         let mut next = 0;
@@ -53,8 +54,8 @@ impl Hal {
 
     /// Finds the objects that observers of devices wrap.
     ///
-    /// An object of a host is wrapped only if devices pass unwrapped objects to it: wrapping others would have no effect, and a device
-    /// may recognise one by its type.
+    /// An object of a host is wrapped only if devices pass unwrapped objects to it: wrapping others would have no
+    /// effect, and a device may recognise one by its type.
     pub fn observed(&self) -> Observed<'_> {
         let can_be_wrapped = |object: &&Object| !(object.concrete || object.bare || object.methods.is_empty());
         let made: Vec<&Object> = self.made_by_devices().into_iter().filter(can_be_wrapped).collect();

@@ -1,4 +1,5 @@
-//! The reader of `option` entries: options of a device that hosts, flags and URIs can set, each with its type and default.
+//! The reader of `option` entries: options of a device that hosts, flags and URIs can set, each with its type and
+//! default.
 
 use serde::Deserialize;
 

@@ -35,8 +35,8 @@ pub(crate) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
     hal
 }
 
-/// The names that kinds may refer to, read from the first keys alone so that a mistake elsewhere in an entry does not make every
-/// use of its name wrong too.
+/// The names that kinds may refer to, read from the first keys alone so that a mistake elsewhere in an entry does not
+/// make every use of its name wrong too.
 fn declared_names(entries: &[Entry]) -> Names {
     let mut names = Names::default();
     for entry in entries {

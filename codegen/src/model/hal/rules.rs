@@ -1,5 +1,5 @@
-//! Rules of arguments: what a caller of a method must keep besides types, as data. `hal_checks` emits the checks of a validated device from
-//! them, and the manual shows them.
+//! Rules of arguments: what a caller of a method must keep besides types, as data. `hal_checks` emits the checks of a
+//! validated device from them, and the manual shows them.
 
 use crate::diag::Origin;
 

@@ -1,5 +1,5 @@
-//! Objects of the hardware abstraction layer, the numbers and structs they exchange, and what is found by name among them. The reader and
-//! the checks of `spec/hal/` use these types, and so does every emitter of the HAL.
+//! Objects of the hardware abstraction layer, the numbers and structs they exchange, and what is found by name among
+//! them. The reader and the checks of `spec/hal/` use these types, and so does every emitter of the HAL.
 
 use serde::Deserialize;
 
@@ -338,7 +338,8 @@ impl Hal {
         self.files.iter().flat_map(|file| &file.handles).find(|handle| handle.name == name)
     }
 
-    /// The methods of an object in slot order, those of the object it extends first, each with the object that declares it.
+    /// The methods of an object in slot order, those of the object it extends first, each with the object that declares
+    /// it.
     pub fn slots<'a>(&'a self, object: &'a Object) -> Vec<(&'a Object, &'a Method)> {
         let base = object.extends.as_ref().and_then(|name| self.object(name));
         let of = |object: &'a Object| object.methods.iter().map(move |method| (object, method));

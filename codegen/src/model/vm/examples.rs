@@ -1,5 +1,5 @@
-//! The reader of examples of ops: every literal gets the type of its field, every instruction the fields of its op. `load` calls it when all
-//! ops are known.
+//! The reader of examples of ops: every literal gets the type of its field, every instruction the fields of its op.
+//! `load` calls it when all ops are known.
 
 use serde::Deserialize;
 use serde_yaml::{Mapping, Value};
@@ -258,7 +258,8 @@ fn reference(map: &Mapping) -> Result<Literal, String> {
     Ok(Literal::List { element, values })
 }
 
-/// The values of a list of `element`; in a list of `any`, numbers name their type and `none` is an element without a value.
+/// The values of a list of `element`; in a list of `any`, numbers name their type and `none` is an element without a
+/// value.
 fn elements(values: &[Value], element: &str) -> Result<Vec<Literal>, String> {
     let ty = match element {
         "i8" | "i16" => Type::I32,

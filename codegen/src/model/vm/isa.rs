@@ -33,8 +33,9 @@ pub struct Isa {
     pub sequences: Vec<Sequence>,
 }
 
-/// Ops that the threaded dispatcher executes by one handler where they follow each other. A comparison stands for itself and the branch on its result.
-/// Where one is not the last op, the ops after it are those that its branch leads to, and the last one leads back to the first.
+/// Ops that the threaded dispatcher executes by one handler where they follow each other. A comparison stands for
+/// itself and the branch on its result. Where one is not the last op, the ops after it are those that its branch leads
+/// to, and the last one leads back to the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// At least two.
@@ -73,8 +74,8 @@ pub struct Bytecode {
     pub doc: String,
 }
 
-/// Modules that need at most this version of another module are of compilers that fill gaps between arguments. Of other modules nothing
-/// is known.
+/// Modules that need at most this version of another module are of compilers that fill gaps between arguments. Of other
+/// modules nothing is known.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GapFill {
@@ -131,7 +132,8 @@ pub struct Encoding {
     pub also: Vec<String>,
     /// Its fields in the order of the stream.
     pub fields: Vec<EncodingField>,
-    /// False if a field of an unknown kind was left out. That was reported, so errors of ops with this encoding are not.
+    /// False if a field of an unknown kind was left out. That was reported, so errors of ops with this encoding are
+    /// not.
     pub(super) complete: bool,
     /// Where it is declared.
     pub origin: Origin,
@@ -189,7 +191,8 @@ pub struct Op {
     pub told: Told,
 }
 
-/// Parts of an op that are wrong and were told, so that nothing that follows from them is. The rest of the op is checked all the same.
+/// Parts of an op that are wrong and were told, so that nothing that follows from them is. The rest of the op is
+/// checked all the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
     /// Its opcode or the set of that is wrong.

@@ -1,5 +1,5 @@
-//! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed. Rules across
-//! entries are left to `check`, which runs on the result.
+//! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed. Rules
+//! across entries are left to `check`, which runs on the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -215,7 +215,8 @@ impl Isa {
         })
     }
 
-    /// An op on floats says its set: those have sets of their own, which a module declares, and `core` is the set by omission.
+    /// An op on floats says its set: those have sets of their own, which a module declares, and `core` is the set by
+    /// omission.
     fn check_set(&self, raw: &RawOp, left_out: &LeftOut, entry: &Entry, diagnostics: &mut Diagnostics) {
         let (_, arguments) = split_parameters(&raw.encoding);
         let float = arguments.iter().find(|argument| matches!(Type::named(argument), Some(Type::F32 | Type::F64)));
@@ -495,7 +496,8 @@ fn load_body(
     }
 }
 
-/// An operand that the semantics does not read is a mistake: the encoding has too many, or the expression names another one twice.
+/// An operand that the semantics does not read is a mistake: the encoding has too many, or the expression names another
+/// one twice.
 fn unused(expr: &sem::Expr, fields: &[Field], origin: &Origin, diagnostics: &mut Diagnostics) {
     let mut used = BTreeSet::new();
     expr.for_each_field(&mut |name| {

@@ -1,6 +1,7 @@
 //! The model of `spec/vm/`: opcode sets, operand encodings and ops.
 //!
-//! `isa` has the types, `examples` reads the examples of ops, `sequences` those that one handler executes, and `load` makes an [`Isa`] of entries.
+//! `isa` has the types, `examples` reads the examples of ops, `sequences` those that one handler executes, and `load`
+//! makes an [`Isa`] of entries.
 
 mod examples;
 mod isa;

@@ -1,4 +1,5 @@
-//! The reader of sequences: ops that the threaded dispatcher executes by one handler. `load` calls it when all ops are known.
+//! The reader of sequences: ops that the threaded dispatcher executes by one handler. `load` calls it when all ops are
+//! known.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! Serves several threads with one model: it is verified, linked and compiled once, and each thread has a session with state of its own.
+//! Serves several threads with one model: it is verified, linked and compiled once, and each thread has a session with
+//! state of its own.
 //!
 //! ```text
 //! cargo run --profile dist --package vireo-sessions --bin many_threads -- fixtures/models/mlp.vmfb 2 20000
@@ -19,7 +20,8 @@ const TURNS: usize = 25;
 /// How many calls a thread takes on at a time.
 const BATCH: usize = 20;
 
-/// Calls a model `calls` times on `threads` threads, and returns the calls per second, without the time to start and end the threads.
+/// Calls a model `calls` times on `threads` threads, and returns the calls per second, without the time to start and
+/// end the threads.
 ///
 /// The threads share the calls, as those of a server do, so that none waits for a slower one at the end.
 fn throughput(model: &Model, threads: usize, calls: usize) -> Result<f64> {

@@ -1,4 +1,5 @@
-//! Runs a model that an older release of the compiler wrote, and shows what is said of files that are too old or too new.
+//! Runs a model that an older release of the compiler wrote, and shows what is said of files that are too old or too
+//! new.
 //!
 //! ```text
 //! cargo run --package vireo-sessions --bin old_artifact -- fixtures/old/3.1/abs.vmvx.vmfb
@@ -20,8 +21,8 @@ fn main() -> Result<()> {
     let y: f32 = session.call("abs", inputs![-2.5f32])?.get()?;
     println!("abs(-2.5) = {y}");
 
-    // Files of releases that came before and after those that are supported. The code tells a program that the model has to be compiled
-    // again.
+    // Files of releases that came before and after those that are supported. The code tells a program that the model
+    // has to be compiled again.
     for other in [major - 1, major + 3] {
         let error = Module::from_bytes(&of_version(&file, major, other)).expect_err("no release of it is supported");
         assert_eq!(error.code(), StatusCode::Incompatible);
@@ -30,7 +31,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The file with another version of its bytecode: the one word that has the old version in its upper half, and zero in the lower one.
+/// The file with another version of its bytecode: the one word that has the old version in its upper half, and zero in
+/// the lower one.
 fn of_version(file: &[u8], old: u32, new: u32) -> Vec<u8> {
     let is_version = |word: &&mut [u8]| **word == (old << 16).to_le_bytes();
     let mut file = file.to_vec();

@@ -1,14 +1,15 @@
-//! A server for a model on tokio: each line of a connection is the input of a call, eight by sixty-four numbers or fewer, and gets a line
-//! with the output. A slow client or a slow call holds up no other, a client that hangs up cancels its call.
+//! A server for a model on tokio: each line of a connection is the input of a call, eight by sixty-four numbers or
+//! fewer, and gets a line with the output. A slow client or a slow call holds up no other, a client that hangs up
+//! cancels its call.
 //!
 //! ```text
 //! cargo run --profile dist --package vireo-sessions --bin tokio_server -- serve 127.0.0.1:7878
 //! cargo run --profile dist --package vireo-sessions --bin tokio_server -- load 100000
 //! ```
 //!
-//! `load` is a server and its clients in one process, without a network. It makes so many calls of a model that waits for its clients,
-//! 1,000 of them under way at a time, cancels 500 half-way, and as many calls of a model that computes; it prints latencies and what memory
-//! was used.
+//! `load` is a server and its clients in one process, without a network. It makes so many calls of a model that waits
+//! for its clients, 1,000 of them under way at a time, cancels 500 half-way, and as many calls of a model that
+//! computes; it prints latencies and what memory was used.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -94,8 +95,8 @@ async fn burst(model: &Function, calls: usize) -> Result<Vec<Duration>> {
     Ok(latencies)
 }
 
-/// Starts as many calls as are under way at a time, all of which wait for one fence; signals it, and waits for their results. Returns how
-/// long each took from then.
+/// Starts as many calls as are under way at a time, all of which wait for one fence; signals it, and waits for their
+/// results. Returns how long each took from then.
 async fn wave(waiting: &Function, x: &Tensor) -> Result<Vec<Duration>> {
     let fence = Fence::create();
     let under_way = Arc::new(Semaphore::new(0));

@@ -1,11 +1,12 @@
 //! Memory budgets: a limit of memory, and charges against it. The VM, devices and the JIT charge what they allocate.
 //!
-//! A [`MemoryBudget`] is shared by everything that runs for one host: buffers and lists of the VM, memory of devices, stacks, machine code,
-//! and host objects that a program creates. Each owner of memory holds a [`Charge`], which returns the bytes to the budget when it is
-//! dropped.
+//! A [`MemoryBudget`] is shared by everything that runs for one host: buffers and lists of the VM, memory of devices,
+//! stacks, machine code, and host objects that a program creates. Each owner of memory holds a [`Charge`], which
+//! returns the bytes to the budget when it is dropped.
 //!
-//! Buffers, lists and device memory are charged before they are allocated, and refused beyond the limit. Small objects cannot be refused
-//! where they are made, so they may exceed the limit a little; the program then fails at its next check of the limits.
+//! Buffers, lists and device memory are charged before they are allocated, and refused beyond the limit. Small objects
+//! cannot be refused where they are made, so they may exceed the limit a little; the program then fails at its next
+//! check of the limits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,14 +19,15 @@ use crate::status::{Result, Status};
 /// Bytes that are charged for a small host object: a few words, and about as much for the memory that it owns.
 pub const OBJECT_BYTES: u64 = 256;
 
-/// Largest alignment that memory of a program can have. An aligned block can take as many bytes as its alignment, however short it is.
+/// Largest alignment that memory of a program can have. An aligned block can take as many bytes as its alignment,
+/// however short it is.
 pub const MAX_ALIGNMENT: u64 = 1 << 16;
 
 /// The alignment of blocks that ask for none, and the bytes before each.
 const BLOCK_HEADER: u64 = 16;
 
-/// Bytes that a block of the system's allocator is charged for. Aligned blocks are cut out of blocks that are longer by the alignment and a
-/// few words, and what is left of these is not always used for others.
+/// Bytes that a block of the system's allocator is charged for. Aligned blocks are cut out of blocks that are longer by
+/// the alignment and a few words, and what is left of these is not always used for others.
 pub fn block_bytes(length: u64, alignment: u64) -> u64 {
     let lost = if alignment <= BLOCK_HEADER { 0 } else { alignment + 3 * BLOCK_HEADER };
     length.saturating_add(BLOCK_HEADER + lost)

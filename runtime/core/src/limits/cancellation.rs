@@ -1,5 +1,5 @@
-//! Cancellation of calls: a flag that any thread may set. Setting it wakes the threads and asynchronous tasks that wait on behalf of a
-//! call, so none of them has to look at the flag from time to time.
+//! Cancellation of calls: a flag that any thread may set. Setting it wakes the threads and asynchronous tasks that wait
+//! on behalf of a call, so none of them has to look at the flag from time to time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::task::Waker;
 
 use crate::waker_set::WakerSet;
 
-/// Cancels calls whose limits have it: those that run end at their next check, and those that wait are woken. Clones are the same one.
+/// Cancels calls whose limits have it: those that run end at their next check, and those that wait are woken. Clones
+/// are the same one.
 ///
 /// `cancel` takes a lock, so a signal handler leaves it to a thread.
 #[derive(Clone, Default)]
@@ -44,7 +45,8 @@ impl Cancellation {
         self.0.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Lets calls that are made from here on run. Those that were cancelled and have not noticed yet may continue as well.
+    /// Lets calls that are made from here on run. Those that were cancelled and have not noticed yet may continue as
+    /// well.
     pub fn reset(&self) {
         self.0.is_cancelled.store(false, Ordering::SeqCst);
     }

@@ -1,11 +1,13 @@
 //! Fuel: a shared limit of the steps that programs take, and what is left of it. A step is a backward branch or a call.
 //!
-//! A running program takes steps in advance, many at a time, so that counting one costs a subtraction. What it has not used when it ends or
-//! waits is given back, so the fuel that is used is exact: on every tier it is the number of steps that the program took.
+//! A running program takes steps in advance, many at a time, so that counting one costs a subtraction. What it has not
+//! used when it ends or waits is given back, so the fuel that is used is exact: on every tier it is the number of steps
+//! that the program took.
 //!
-//! While a program calls a native function, it lends the steps that it has not used to the thread ([`Fuel::lend`]): programs that the
-//! function runs take them, and give back what they do not use. So native calls and kernels need no atomic operation, of which there would
-//! be two for each. Before limits are handed to another thread, the steps that are lent go back to the fuel.
+//! While a program calls a native function, it lends the steps that it has not used to the thread ([`Fuel::lend`]):
+//! programs that the function runs take them, and give back what they do not use. So native calls and kernels need no
+//! atomic operation, of which there would be two for each. Before limits are handed to another thread, the steps that
+//! are lent go back to the fuel.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::grouped;
 use crate::status::Status;
 
-/// The share of the fuel left that a program may take in advance: calls on several threads may all have some, so one that has nearly
-/// nothing left does not run out because others hold the rest.
+/// The share of the fuel left that a program may take in advance: calls on several threads may all have some, so one
+/// that has nearly nothing left does not run out because others hold the rest.
 const SHARE: u64 = 16;
 
 /// Fuel for all invocations that have this value as their limit. Clones are the same fuel.
@@ -82,7 +84,8 @@ impl Fuel {
 
     /// Adds fuel for more steps.
     pub fn add(&self, steps: u64) {
-        // Neither number can wrap to a small one: a limit that would is the largest one, and what is left is never more.
+        // Neither number can wrap to a small one: a limit that would is the largest one, and what is left is never
+        // more.
         let grow = |value: u64| Some(value.saturating_add(steps));
         let _ = self.0.limit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
         let _ = self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
@@ -93,8 +96,8 @@ impl Fuel {
         self.0.limit.load(Ordering::Relaxed)
     }
 
-    /// The steps that were taken. While programs run, this includes those that they have taken in advance, apart from those that are lent
-    /// to this thread.
+    /// The steps that were taken. While programs run, this includes those that they have taken in advance, apart from
+    /// those that are lent to this thread.
     pub fn used(&self) -> u64 {
         self.limit().saturating_sub(self.left())
     }

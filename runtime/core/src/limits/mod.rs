@@ -1,5 +1,5 @@
-//! Limits of invocations: stack, memory, time, fuel, and the tier that runs them. Hosts set them, and the interpreter, native modules and devices
-//! check them.
+//! Limits of invocations: stack, memory, time, fuel, and the tier that runs them. Hosts set them, and the interpreter,
+//! native modules and devices check them.
 
 mod budget;
 mod cancellation;
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 use self::scope::Scope;
 use crate::status::{Result, Status, StatusCode};
 
-/// Backward branches and calls between two checks of the limits: a check reads the clock, which takes as long as 70 iterations of the shortest
-/// loop.
+/// Backward branches and calls between two checks of the limits: a check reads the clock, which takes as long as 70
+/// iterations of the shortest loop.
 const CHECK_INTERVAL: u32 = 8192;
 
-/// Vector loops count many iterations at once, which take far less time than as many of a scalar loop. The limits are checked after this many
-/// such counts,
+/// Vector loops count many iterations at once, which take far less time than as many of a scalar loop. The limits are
+/// checked after this many such counts,
 const COUNTS: u32 = 8;
 
 /// but after at most about this many iterations.
@@ -40,14 +40,16 @@ pub struct Limits {
     pub allocation_bytes: u64,
     /// The time by which the invocation has to be done.
     pub deadline: Option<Instant>,
-    /// Most time for each invocation, including operations that it submits to queues. An earlier deadline takes precedence.
+    /// Most time for each invocation, including operations that it submits to queues. An earlier deadline takes
+    /// precedence.
     pub timeout: Option<Duration>,
     /// Stops the invocation from another thread, also while it waits for a device.
     pub cancellation: Option<Cancellation>,
-    /// Steps (backward branches and calls) that may be taken, shared by all invocations with this value. They are the same on every tier.
+    /// Steps (backward branches and calls) that may be taken, shared by all invocations with this value. They are the
+    /// same on every tier.
     pub fuel: Option<Fuel>,
-    /// Budget for the memory that the invocation allocates, shared by all invocations with this value. Devices have a budget of their own, which may
-    /// be the same.
+    /// Budget for the memory that the invocation allocates, shared by all invocations with this value. Devices have a
+    /// budget of their own, which may be the same.
     pub memory: Option<MemoryBudget>,
     /// The tier that runs programs. Only speed depends on it.
     pub tier: Tier,
@@ -56,7 +58,8 @@ pub struct Limits {
     /// How ops are dispatched. Only speed depends on it; tests compare the dispatchers.
     #[doc(hidden)]
     pub dispatch: Dispatch,
-    /// When the time of the invocation began, once it has started within a deadline: for the message when that has passed.
+    /// When the time of the invocation began, once it has started within a deadline: for the message when that has
+    /// passed.
     #[doc(hidden)]
     pub started_at: Option<Instant>,
 }
@@ -69,15 +72,16 @@ pub enum Tier {
     Auto,
     /// The interpreter alone.
     Interpreter,
-    /// Machine code for every function that is run, where this build has a compiler; the interpreter does what has no machine code.
+    /// Machine code for every function that is run, where this build has a compiler; the interpreter does what has no
+    /// machine code.
     Compiled,
     /// The interpreter alone, which passes each op to the trace sink of the context before it executes it.
     Traced,
 }
 
 impl Tier {
-    /// Fails if this build does not have the tier. `Compiled` needs the feature `jit` and an x86-64 processor, and runs the interpreter without
-    /// them.
+    /// Fails if this build does not have the tier. `Compiled` needs the feature `jit` and an x86-64 processor, and runs
+    /// the interpreter without them.
     ///
     /// # Errors
     /// `UNIMPLEMENTED`.
@@ -140,7 +144,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// True if more is limited than the sizes of the stack and of allocations, so that the limits have to be checked while the program runs.
+    /// True if more is limited than the sizes of the stack and of allocations, so that the limits have to be checked
+    /// while the program runs.
     #[doc(hidden)]
     #[inline]
     pub fn is_armed(&self) -> bool {
@@ -152,16 +157,16 @@ impl Limits {
             | self.memory.is_some()
     }
 
-    /// The bytes of the stack of a call: as many as `stack_bytes` says, but no more than half of the memory that the call may have, unless that is very
-    /// little. Else a call within a small budget could not begin.
+    /// The bytes of the stack of a call: as many as `stack_bytes` says, but no more than half of the memory that the
+    /// call may have, unless that is very little. Else a call within a small budget could not begin.
     pub fn stack_size(&self) -> usize {
         const LEAST: u64 = 64 << 10;
         let half = self.memory.as_ref().map_or(u64::MAX, |memory| (memory.limit() / 2).max(LEAST));
         self.stack_bytes.min(usize::try_from(half).unwrap_or(usize::MAX))
     }
 
-    /// The limits of an invocation that starts now, with its timeout as a deadline. One that starts inside another, as kernels do, is held to the
-    /// limits of that one as well.
+    /// The limits of an invocation that starts now, with its timeout as a deadline. One that starts inside another, as
+    /// kernels do, is held to the limits of that one as well.
     #[doc(hidden)]
     pub fn started(&self) -> Cow<'_, Limits> {
         let outer = Scope::of_thread();
@@ -241,8 +246,8 @@ impl Limits {
         Status::new(StatusCode::DeadlineExceeded, message)
     }
 
-    /// The steps that may be taken up to the next check, after `counted` ones have been found to be too many by `needed`. They are taken from the
-    /// fuel, and at least `needed`.
+    /// The steps that may be taken up to the next check, after `counted` ones have been found to be too many by
+    /// `needed`. They are taken from the fuel, and at least `needed`.
     ///
     /// # Errors
     /// As [`Limits::check_time`].
@@ -302,7 +307,8 @@ pub enum Granted {
     OutOfFuel,
 }
 
-/// Counts steps that no program takes, such as the workgroups of a dispatch, and checks the limits of a call in intervals.
+/// Counts steps that no program takes, such as the workgroups of a dispatch, and checks the limits of a call in
+/// intervals.
 #[doc(hidden)]
 pub struct StepCounter<'a> {
     limits: &'a Limits,

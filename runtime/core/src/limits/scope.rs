@@ -1,8 +1,8 @@
-//! Limit scopes: the limits that are in force on a thread. Queue operations, kernels and native functions check them, so that they are held
-//! to the limits of the call that they run for.
+//! Limit scopes: the limits that are in force on a thread. Queue operations, kernels and native functions check them,
+//! so that they are held to the limits of the call that they run for.
 //!
-//! A call with limits enters its scope while it runs ([`Scope::enter`]). Operations that run later, or on another thread, keep a [`Scope`]
-//! and enter it themselves. Without limits all of this costs one check of a thread-local flag.
+//! A call with limits enters its scope while it runs ([`Scope::enter`]). Operations that run later, or on another
+//! thread, keep a [`Scope`] and enter it themselves. Without limits all of this costs one check of a thread-local flag.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -115,7 +115,8 @@ fn start_armed(limits: &Limits) -> StartedLimits {
     StartedLimits { limits, _entered }
 }
 
-/// As [`start`], for limits that many calls share: they are not copied if the call adds nothing to them, such as a point in time.
+/// As [`start`], for limits that many calls share: they are not copied if the call adds nothing to them, such as a
+/// point in time.
 #[inline]
 pub fn start_shared(limits: &Arc<Limits>) -> Option<StartedLimits> {
     if is_armed() || !limits.is_armed() || limits.timeout.is_some() || limits.deadline.is_some() {
@@ -125,8 +126,9 @@ pub fn start_shared(limits: &Arc<Limits>) -> Option<StartedLimits> {
     Some(StartedLimits { limits: Arc::clone(limits), _entered })
 }
 
-/// As [`start`], for a callee that is called again and again within the same `limits`. `last` has the limits of an earlier call: they are
-/// taken if they are in force already, as those of a kernel are that shares them with the call which it runs for. So nothing is allocated.
+/// As [`start`], for a callee that is called again and again within the same `limits`. `last` has the limits of an
+/// earlier call: they are taken if they are in force already, as those of a kernel are that shares them with the call
+/// which it runs for. So nothing is allocated.
 #[inline]
 pub fn start_again(limits: &Limits, last: &mut Option<Arc<Limits>>) -> Option<StartedLimits> {
     if !is_armed() && !limits.is_armed() {

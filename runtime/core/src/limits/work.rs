@@ -1,22 +1,26 @@
-//! The work of long operations between two looks at the limits of a call: kernels, fills and copies count it while they run.
+//! The work of long operations between two looks at the limits of a call: kernels, fills and copies count it while they
+//! run.
 //!
-//! A look takes about as long as a hundred additions, so it cannot be taken at each element, and an operation on all the memory of a
-//! program takes seconds, so it cannot be taken once for each operation either. [`Work`] is counted in nanoseconds that a part of it takes
-//! at most, for the type, the distances between elements and the slowest vector registers. Operations call it once for each small part.
+//! A look takes about as long as a hundred additions, so it cannot be taken at each element, and an operation on all
+//! the memory of a program takes seconds, so it cannot be taken once for each operation either. [`Work`] is counted in
+//! nanoseconds that a part of it takes at most, for the type, the distances between elements and the slowest vector
+//! registers. Operations call it once for each small part.
 
 use std::ops::Range;
 
 use super::scope;
 use crate::status::Result;
 
-/// Counted work between two looks, in nanoseconds. Counts are generous: parts take a tenth of them where nothing misses a cache.
+/// Counted work between two looks, in nanoseconds. Counts are generous: parts take a tenth of them where nothing misses
+/// a cache.
 const BETWEEN_LOOKS: u64 = 8_000_000;
 
-/// Most bytes that a fill or a copy moves between two looks. Memory that the system has not provided yet is the slowest: about 4 ns for 16
-/// bytes.
+/// Most bytes that a fill or a copy moves between two looks. Memory that the system has not provided yet is the
+/// slowest: about 4 ns for 16 bytes.
 pub const BYTES_BETWEEN_LOOKS: usize = 4 << 20;
 
-/// Counts the work of one operation, and looks at the limits that are in force on the thread each time that enough of it has added up.
+/// Counts the work of one operation, and looks at the limits that are in force on the thread each time that enough of
+/// it has added up.
 #[derive(Debug)]
 pub struct Work {
     left: u64,
@@ -59,7 +63,8 @@ impl Work {
     }
 }
 
-/// Calls `part` for the parts of `length` bytes, in order, each at most [`BYTES_BETWEEN_LOOKS`] long, and looks at the limits between them.
+/// Calls `part` for the parts of `length` bytes, in order, each at most [`BYTES_BETWEEN_LOOKS`] long, and looks at the
+/// limits between them.
 ///
 /// # Errors
 /// Those of the limits; the parts after that are left out.
@@ -86,7 +91,8 @@ pub fn in_parts(length: usize, mut part: impl FnMut(Range<usize>)) -> Result<()>
 /// `length` bytes must be readable at `from` and writable at `to`, and no Rust reference to them may exist.
 #[inline]
 pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) -> Result<()> {
-    // A target that begins inside of the source is written from its end on, so that no part overwrites what later ones read.
+    // A target that begins inside of the source is written from its end on, so that no part overwrites what later ones
+    // read.
     let is_backward = to.addr().wrapping_sub(from.addr()) < length;
     in_parts(length, |part| {
         let start = if is_backward { length - part.end } else { part.start };

@@ -1,13 +1,14 @@
 //! Elementary functions. The interpreter, machine code and the kernels of `vmvx` call them.
 //!
-//! The functions on `f32` in which kernels spend their time, `exp`, `log`, `tanh` and `erf`, are polynomial approximations. Each is one
-//! sequence of IEEE operations without branches and calls, so the interpreter, machine code that calls it for one value, and [`vector`]
-//! code for many give the same bits, on every processor; only the payload of a NaN is unspecified. Vector code fuses products and sums
-//! where the processor can, which gives the same bits for every `f32`: a test compares samples, and one that is run by hand all values.
+//! The functions on `f32` in which kernels spend their time, `exp`, `log`, `tanh` and `erf`, are polynomial
+//! approximations. Each is one sequence of IEEE operations without branches and calls, so the interpreter, machine code
+//! that calls it for one value, and [`vector`] code for many give the same bits, on every processor; only the payload
+//! of a NaN is unspecified. Vector code fuses products and sums where the processor can, which gives the same bits for
+//! every `f32`: a test compares samples, and one that is run by hand all values.
 //!
-//! They compute in `f64`, where polynomials of few terms have a relative error of at most 2^-37, and round once, at the end.
-//! Results are at most 0.5001 units in the last place away from the true value: the nearest `f32`, except where the true value is almost
-//! in the middle between two. `vmvx` kernels use the same `exp` and `log`.
+//! They compute in `f64`, where polynomials of few terms have a relative error of at most 2^-37, and round once, at the
+//! end. Results are at most 0.5001 units in the last place away from the true value: the nearest `f32`, except where
+//! the true value is almost in the middle between two. `vmvx` kernels use the same `exp` and `log`.
 //!
 //! All other functions, and those for `f64`, are correctly rounded: [`exact`].
 

@@ -1,7 +1,9 @@
-//! The functions on one number, or on several at once ([`Floats`]), without branches and calls, so that the compiler vectorises a loop over
-//! them. They take numbers of an `f32`, and their result is to be rounded to one. [`super::vector`] has vectors of them.
+//! The functions on one number, or on several at once ([`Floats`]), without branches and calls, so that the compiler
+//! vectorises a loop over them. They take numbers of an `f32`, and their result is to be rounded to one.
+//! [`super::vector`] has vectors of them.
 //!
-//! Coefficients are minimax: they have the least maximum of the relative error on the interval that is given with them, rounded to `f64`.
+//! Coefficients are minimax: they have the least maximum of the relative error on the interval that is given with them,
+//! rounded to `f64`.
 
 use std::f64::consts::{LN_2, LOG2_E};
 use std::ops::{Add, Div, Mul, Sub};
@@ -82,8 +84,8 @@ pub trait Floats: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     /// This number everywhere.
     fn all(value: f64) -> Self;
 
-    /// A product with `factor` and a sum, which some round once, others twice. Where the functions use it, that changes no result: which of
-    /// their operations do was chosen by trying every `f32`.
+    /// A product with `factor` and a sum, which some round once, others twice. Where the functions use it, that changes
+    /// no result: which of their operations do was chosen by trying every `f32`.
     fn multiply_add(self, factor: Self, summand: Self) -> Self;
 
     /// `then` where the number is less than `other`, else `otherwise`, also for a NaN.
@@ -171,8 +173,8 @@ impl Floats for f64 {
     }
 }
 
-/// Two terms of a polynomial, from the coefficient of this number on. A closure would not be compiled for the features of the function that
-/// it becomes part of.
+/// Two terms of a polynomial, from the coefficient of this number on. A closure would not be compiled for the features
+/// of the function that it becomes part of.
 #[inline(always)]
 fn linear<F: Floats>(c: &[f64], index: usize, x: F) -> F {
     F::all(c[index + 1]).multiply_add(x, F::all(c[index]))
@@ -187,8 +189,8 @@ fn polynomial<F: Floats>(c: &[f64; 8], x: F) -> F {
     high.multiply_add(x2 * x2, low)
 }
 
-/// Range reduction: exp(x) is a power of two times 1 + r * quotient. Gives what has to be added to the bits of a number to multiply it with
-/// that power, the nearest one, and r and the quotient. |x| is below 700.
+/// Range reduction: exp(x) is a power of two times 1 + r * quotient. Gives what has to be added to the bits of a number
+/// to multiply it with that power, the nearest one, and r and the quotient. |x| is below 700.
 #[inline(always)]
 fn split_exp<F: Floats>(x: F) -> (F, F, F) {
     let shifted = x.multiply_add(F::all(LOG2_E), F::all(ROUND));
@@ -210,8 +212,8 @@ pub fn log<F: Floats>(x: F) -> F {
     const EXPONENT: f64 = f64::from_bits(u64::MAX << MANTISSA_BITS);
     const SQRT_HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
     const ONE_OVER_SQRT_HALF: f64 = f64::from_bits(1f64.to_bits() - SQRT_HALF.to_bits());
-    // x is a power of two, times what lies between the square roots of 1/2 and 2. Every x above 0 is a normal f64. The result
-    // for other values is replaced at the end.
+    // x is a power of two, times what lies between the square roots of 1/2 and 2. Every x above 0 is a normal f64. The
+    // result for other values is replaced at the end.
     let shifted = x.add_bits(F::all(ONE_OVER_SQRT_HALF));
     let exponent = shifted.exponent_to_bits().or(F::all(INTEGER)) - F::all(INTEGER + EXPONENT_BIAS);
     let f = x.subtract_bits(shifted.and(F::all(EXPONENT))).add_bits(F::all(1.0)) - F::all(1.0);

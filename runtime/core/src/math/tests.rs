@@ -48,8 +48,8 @@ fn samples() -> impl Iterator<Item = f32> {
     (0..=u32::MAX).step_by(9973).chain(around).map(f32::from_bits)
 }
 
-/// The distance from the true value in units in the last place, and whether a nearer `f32` exists. None if the result is not even the
-/// right zero, infinity or NaN.
+/// The distance from the true value in units in the last place, and whether a nearer `f32` exists. None if the result
+/// is not even the right zero, infinity or NaN.
 fn error(result: f32, exact: f64) -> Option<(f64, bool)> {
     let nearest = exact as f32;
     if exact.is_nan() || nearest.is_infinite() || exact == 0.0 {
@@ -148,8 +148,8 @@ unsafe fn run_pair(code: PairFunction, values: &mut [f32]) {
 
     #[target_feature(enable = "avx2")]
     unsafe fn two(code: usize, values: *mut f32) {
-        // SAFETY: the processor has the instructions of the code, and there are as many values as lanes; the code has the convention for
-        // all but the second vector.
+        // SAFETY: the processor has the instructions of the code, and there are as many values as lanes; the code has
+        // the convention for all but the second vector.
         unsafe {
             let (mut a, mut b) = (_mm256_loadu_ps(values), _mm256_loadu_ps(values.add(8)));
             std::arch::asm!("call {code}", code = in(reg) code, inout("ymm0") a, inout("ymm1") b, clobber_abi("sysv64"));

@@ -1,4 +1,5 @@
-//! Vector code of the functions on `f32`, for 8 and 16 lanes, and for two vectors of 8. Machine code of the JIT calls it.
+//! Vector code of the functions on `f32`, for 8 and 16 lanes, and for two vectors of 8. Machine code of the JIT calls
+//! it.
 
 #![expect(
     improper_ctypes_definitions,
@@ -24,8 +25,8 @@ pub enum Function {
     Erf,
 }
 
-/// Vector code of a function for 8 or 16 lanes. It takes the vector in the first vector register and returns it there, by the System V
-/// calling convention: all vector registers are caller-saved.
+/// Vector code of a function for 8 or 16 lanes. It takes the vector in the first vector register and returns it there,
+/// by the System V calling convention: all vector registers are caller-saved.
 #[derive(Clone, Copy, Debug)]
 pub enum VectorFunction {
     /// For 8 lanes.
@@ -47,14 +48,14 @@ impl VectorFunction {
     }
 }
 
-/// Vector code of a function for two vectors of 8 lanes. Their operations take turns, so that the processor computes with both at a time:
-/// it takes three quarters of the time of two calls.
+/// Vector code of a function for two vectors of 8 lanes. Their operations take turns, so that the processor computes
+/// with both at a time: it takes three quarters of the time of two calls.
 #[derive(Clone, Copy, Debug)]
 pub struct PairFunction(unsafe extern "sysv64" fn());
 
 impl PairFunction {
-    /// The address of code that takes the vectors in the first two vector registers and returns the results there. Otherwise it is as that
-    /// of a [`VectorFunction`].
+    /// The address of code that takes the vectors in the first two vector registers and returns the results there.
+    /// Otherwise it is as that of a [`VectorFunction`].
     pub fn address(self) -> usize {
         self.0 as usize
     }
@@ -100,7 +101,8 @@ fn eight_variants(function: Function) -> impl Iterator<Item = (OfVector<__m256>,
     fused.into_iter().chain(has_avx2.then_some(eight))
 }
 
-/// Vectors of four `f64`, on processors with AVX2, and FMA if products and sums are `FUSED`. Each operation is on all of them in turn.
+/// Vectors of four `f64`, on processors with AVX2, and FMA if products and sums are `FUSED`. Each operation is on all
+/// of them in turn.
 #[derive(Clone, Copy)]
 struct Vectors<const COUNT: usize, const FUSED: bool>([__m256d; COUNT]);
 
@@ -282,8 +284,9 @@ macro_rules! functions {
         /// The processor has the features.
         #[unsafe(naked)]
         unsafe extern "sysv64" fn $registers() {
-            // The stack is a multiple of 16 less 8 at the entry of a function, and a multiple of 16 at a call. The result is read in
-            // halves, because it may have been written so: a wider load would wait until both are in the cache.
+            // The stack is a multiple of 16 less 8 at the entry of a function, and a multiple of 16 at a call. The
+            // result is read in halves, because it may have been written so: a wider load would wait until both are in
+            // the cache.
             std::arch::naked_asm!(
                 "sub rsp, 40",
                 "mov rdi, rsp",

@@ -1,7 +1,7 @@
 //! Work-groups: the waves of one run in turn on one core, each until it ends or waits at a barrier.
 //!
-//! A wave that waits is parked; when all waves that have not ended are parked, all of them continue. Nothing preempts a wave, so memory of
-//! the work-group needs no locks.
+//! A wave that waits is parked; when all waves that have not ended are parked, all of them continue. Nothing preempts a
+//! wave, so memory of the work-group needs no locks.
 
 use crate::trap::{Trap, TrapKind};
 
@@ -17,7 +17,8 @@ pub enum Pause {
 /// Runs the waves `0..count` until all have ended. `run` continues one.
 ///
 /// # Errors
-/// The trap of a wave, or a deadlock if some waves have ended and the others wait. A wave that ended counts as arrived if `ended_arrive`.
+/// The trap of a wave, or a deadlock if some waves have ended and the others wait. A wave that ended counts as arrived
+/// if `ended_arrive`.
 pub fn run(count: usize, ended_arrive: bool, mut run: impl FnMut(usize) -> Result<Pause, Trap>) -> Result<(), Trap> {
     let mut live: Vec<usize> = (0..count).collect();
     while !live.is_empty() {

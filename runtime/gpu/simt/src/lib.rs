@@ -1,10 +1,10 @@
-//! The common parts of interpreters of GPU code: rows of 32 lanes and their masks ([`row`]), checked accesses to device memory
-//! ([`memory`]), waves that wait at barriers ([`group`]), work-groups spread over cores ([`grid`]), traps ([`trap`]), and the sanitizer
-//! ([`sanitize`]).
+//! The common parts of interpreters of GPU code: rows of 32 lanes and their masks ([`row`]), checked accesses to device
+//! memory ([`memory`]), waves that wait at barriers ([`group`]), work-groups spread over cores ([`grid`]), traps
+//! ([`trap`]), and the sanitizer ([`sanitize`]).
 //!
-//! It knows no instruction set and no driver: `gfx` runs RDNA3 code on it. **Who checks**: every access to memory goes through a
-//! [`memory::Port`], which looks the allocation up, so an address of a kernel may be anything. The owner of the memory vouches for the
-//! allocations ([`Memory`]).
+//! It knows no instruction set and no driver: `gfx` runs RDNA3 code on it. **Who checks**: every access to memory goes
+//! through a [`memory::Port`], which looks the allocation up, so an address of a kernel may be anything. The owner of
+//! the memory vouches for the allocations ([`Memory`]).
 
 pub mod grid;
 pub mod group;

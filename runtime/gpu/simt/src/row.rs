@@ -1,7 +1,7 @@
 //! Rows: the value of one vector register in all lanes of a wave, and masks with one bit for each lane.
 //!
-//! A row is an aligned array, and operations on rows are loops over all lanes without branches, so that the compiler makes vector
-//! instructions of them; a mask is applied when a result is written.
+//! A row is an aligned array, and operations on rows are loops over all lanes without branches, so that the compiler
+//! makes vector instructions of them; a mask is applied when a result is written.
 
 /// Lanes of a wave.
 pub const LANES: usize = 32;

@@ -1,5 +1,5 @@
-//! Conversions of values at the boundary: [`Abi`] for each kind of the spec, and guards that dispose of raw values. Generated code calls
-//! them.
+//! Conversions of values at the boundary: [`Abi`] for each kind of the spec, and guards that dispose of raw values.
+//! Generated code calls them.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -28,8 +28,8 @@ pub trait Abi<S: Side> {
     /// The value. It has references of its own to what `raw` refers to.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if `raw` is no value of the kind, such as null for an object or text that is no UTF-8, and as [`import`] for
-    /// objects.
+    /// `INVALID_ARGUMENT` if `raw` is no value of the kind, such as null for an object or text that is no UTF-8, and as
+    /// [`import`] for objects.
     ///
     /// # Safety
     /// `raw` is a valid value of the kind.
@@ -264,7 +264,8 @@ impl<S: Side> Abi<S> for String {
     }
 
     unsafe fn dispose(raw: &RawList<u8>) {
-        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after
+        // this.
         unsafe { raw.free() };
     }
 }
@@ -286,13 +287,15 @@ impl<S: Side, M: Abi<S>> Abi<S> for List<M> {
     }
 
     unsafe fn dispose(raw: &RawList<M::Raw>) {
-        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after
+        // this.
         for value in unsafe { raw.get() }.unwrap_or_default() {
-            // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
+            // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used
+            // after this.
             unsafe { M::dispose(value) };
         }
-        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this; nothing of it
-        // is used after this.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after
+        // this; nothing of it is used after this.
         unsafe { raw.free() };
     }
 }
@@ -340,7 +343,8 @@ impl<S: Side, T: ?Sized + Interface<S>> Abi<S> for Object<T> {
     }
 
     unsafe fn dispose(raw: &RawObject) {
-        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after
+        // this.
         unsafe { release_object(*raw) };
     }
 }
@@ -365,7 +369,8 @@ impl<S: Side, T: ?Sized + Interface<S>> Abi<S> for NullObject<T> {
     }
 
     unsafe fn dispose(raw: &RawObject) {
-        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after
+        // this.
         unsafe { release_object(*raw) };
     }
 }
@@ -403,7 +408,8 @@ impl<S: Side> Abi<S> for Owner {
 
     unsafe fn dispose(raw: &RawOwner) {
         if let Some(release) = raw.release {
-            // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
+            // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used
+            // after this.
             unsafe { release(raw.data) };
         }
     }
@@ -429,7 +435,8 @@ impl<S: Side> Abi<S> for NullOwner {
     }
 
     unsafe fn dispose(raw: &RawOwner) {
-        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after this.
+        // SAFETY: the caller guarantees that `raw` is a valid value that owns what it refers to, and is not used after
+        // this.
         unsafe { <Owner as Abi<S>>::dispose(raw) };
     }
 }

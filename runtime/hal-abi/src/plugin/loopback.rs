@@ -1,5 +1,5 @@
-//! A loopback for tests: a second side of the boundary in this library, so that objects are called through their vtables as those of a
-//! driver library are.
+//! A loopback for tests: a second side of the boundary in this library, so that objects are called through their
+//! vtables as those of a driver library are.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
-//! The interface between libraries: the objects of `spec/hal/` as `#[repr(C)]` vtables, in both directions. Hosts of driver libraries and
-//! the libraries use it.
+//! The interface between libraries: the objects of `spec/hal/` as `#[repr(C)]` vtables, in both directions. Hosts of
+//! driver libraries and the libraries use it.
 //!
-//! Two libraries in a process share no Rust: each has its own copy of this crate, perhaps another version of it from another compiler.
-//! So an object crosses as a [`RawObject`], a vtable and a pointer, and the methods of the vtable take and return `#[repr(C)]` values.
-//! Vtables, mirrors of structs and the code on both sides are generated from the specs; this module has their building blocks. The
-//! interface is described in `docs/driver-abi.md`.
+//! Two libraries in a process share no Rust: each has its own copy of this crate, perhaps another version of it from
+//! another compiler. So an object crosses as a [`RawObject`], a vtable and a pointer, and the methods of the vtable
+//! take and return `#[repr(C)]` values. Vtables, mirrors of structs and the code on both sides are generated from the
+//! specs; this module has their building blocks. The interface is described in `docs/driver-abi.md`.
 //!
 //! # A driver
 //! A driver library is a `cdylib` that depends on this crate, implements [`Driver`] and exports it:
@@ -21,14 +21,15 @@
 //! ```
 //!
 //! # A host
-//! A host opens the library, looks up [`DRIVER_PLUGIN_SYMBOL`](crate::DRIVER_PLUGIN_SYMBOL) as a [`DriverQuery`], calls it with
-//! [`DRIVER_ABI_VERSION`] and gives what it returns to [`DriverPlugin::check`]; [`DriverPlugin::create_driver`] then makes an
-//! `Arc<dyn Driver>` as any other. The library must never be unloaded: its objects, and the code that frees them, may be in use for ever.
+//! A host opens the library, looks up [`DRIVER_PLUGIN_SYMBOL`](crate::DRIVER_PLUGIN_SYMBOL) as a [`DriverQuery`], calls
+//! it with [`DRIVER_ABI_VERSION`] and gives what it returns to [`DriverPlugin::check`]; [`DriverPlugin::create_driver`]
+//! then makes an `Arc<dyn Driver>` as any other. The library must never be unloaded: its objects, and the code that
+//! frees them, may be in use for ever.
 //!
 //! # Trust
-//! A driver library is native code and trusted as such. Only accidental mistakes are checked: versions, kinds of objects, null pointers,
-//! text that is not UTF-8. A panic never leaves the library it happened in: it becomes an INTERNAL failure, or ends the process if the
-//! method cannot fail.
+//! A driver library is native code and trusted as such. Only accidental mistakes are checked: versions, kinds of
+//! objects, null pointers, text that is not UTF-8. A panic never leaves the library it happened in: it becomes an
+//! INTERNAL failure, or ends the process if the method cannot fail.
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,8 +50,8 @@ pub use raw::{Header, RawCallback, RawList, RawObject, RawOwner};
 pub use slice::RawSlice;
 pub use status::RawStatus;
 
-/// The type of the function that a driver library exports. It takes the [`DRIVER_ABI_VERSION`] of the host and returns the descriptor,
-/// which is static.
+/// The type of the function that a driver library exports. It takes the [`DRIVER_ABI_VERSION`] of the host and returns
+/// the descriptor, which is static.
 pub type DriverQuery = unsafe extern "C" fn(host_abi_version: u32) -> *const DriverPlugin;
 
 /// The descriptor of a driver library. Later versions may add fields at the end, and never change these.
@@ -108,14 +109,14 @@ impl DriverPlugin {
     /// `INVALID_ARGUMENT` if it is null or no descriptor, `INCOMPATIBLE` if it is of another version of the interface.
     ///
     /// # Safety
-    /// `plugin` is null or points to memory that starts with a word and, if that is the magic number, to a descriptor. The library
-    /// is never unloaded.
+    /// `plugin` is null or points to memory that starts with a word and, if that is the magic number, to a descriptor.
+    /// The library is never unloaded.
     pub unsafe fn check(plugin: *const DriverPlugin) -> Result<&'static DriverPlugin> {
         if plugin.is_null() {
             return Err(Status::invalid_argument("the library has no driver"));
         }
-        // SAFETY: the caller guarantees that `plugin` is null or points to a word and, if that is the magic number, to a descriptor, and
-        // the magic number is the first word.
+        // SAFETY: the caller guarantees that `plugin` is null or points to a word and, if that is the magic number, to
+        // a descriptor, and the magic number is the first word.
         let magic = unsafe { plugin.cast::<u64>().read() };
         if magic != DRIVER_PLUGIN_MAGIC {
             let message =
@@ -149,7 +150,8 @@ impl DriverPlugin {
     /// Creates the driver.
     ///
     /// # Errors
-    /// Those of the library; `INVALID_ARGUMENT` or `INCOMPATIBLE` if what it creates is no driver of this version of the interface.
+    /// Those of the library; `INVALID_ARGUMENT` or `INCOMPATIBLE` if what it creates is no driver of this version of
+    /// the interface.
     pub fn create_driver(&self) -> Result<Arc<dyn Driver>> {
         let mut out = RawObject::NULL;
         // SAFETY: it is a function of this type, which writes an object unless it fails.
@@ -173,15 +175,16 @@ pub fn export_object<T: ?Sized + Interface<ThisLibrary>>(object: &Arc<T>) -> Raw
 /// Takes over a reference to an object of another library.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` if it is null or another kind of object, `INCOMPATIBLE` if it is of another version of the interface.
+/// `INVALID_ARGUMENT` if it is null or another kind of object, `INCOMPATIBLE` if it is of another version of the
+/// interface.
 ///
 /// # Safety
 /// `raw` is null, or a valid reference that the caller owns and does not use again.
 pub unsafe fn import_object<T: ?Sized + Interface<ThisLibrary>>(raw: RawObject) -> Result<Arc<T>> {
     // SAFETY: the caller guarantees that `raw` is null or a reference that it owns and does not use again.
     let object = unsafe { object::import::<ThisLibrary, T>(raw) };
-    // SAFETY: the caller guarantees that `raw` is null or a reference that it owns and does not use again; `import` took a reference of its
-    // own.
+    // SAFETY: the caller guarantees that `raw` is null or a reference that it owns and does not use again; `import`
+    // took a reference of its own.
     unsafe { object::release_object(raw) };
     object
 }
@@ -200,8 +203,8 @@ pub unsafe fn write_driver(create: impl FnOnce() -> Result<Arc<dyn Driver>>, out
     })
 }
 
-/// Makes the crate a driver library: `export_driver!("name", create)` exports the driver that the function `create`, of type
-/// `FnOnce() -> Result<Arc<dyn Driver>>`, creates. It may be used once in a library.
+/// Makes the crate a driver library: `export_driver!("name", create)` exports the driver that the function `create`, of
+/// type `FnOnce() -> Result<Arc<dyn Driver>>`, creates. It may be used once in a library.
 #[macro_export]
 macro_rules! export_driver {
     ($name:expr, $create:expr) => {

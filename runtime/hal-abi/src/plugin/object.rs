@@ -1,5 +1,5 @@
-//! Objects at the boundary, in both directions: exports an `Arc<dyn Trait>` of this library as a vtable and a pointer, and imports such a
-//! pair of another library as an `Arc<dyn Trait>`. Generated code calls it.
+//! Objects at the boundary, in both directions: exports an `Arc<dyn Trait>` of this library as a vtable and a pointer,
+//! and imports such a pair of another library as an `Arc<dyn Trait>`. Generated code calls it.
 //!
 //! An object that comes back to the library that exported it is the original object again, without a wrapper.
 
@@ -22,7 +22,8 @@ pub trait Side: fmt::Debug + Send + Sync + 'static {
     /// An address that no other side has.
     const LIBRARY: *const c_void;
 
-    /// Called when another side calls a method of an object of this side, with the names of object and method joined by a dot.
+    /// Called when another side calls a method of an object of this side, with the names of object and method joined by
+    /// a dot.
     fn called(_method: &'static str) {}
 }
 
@@ -75,8 +76,8 @@ unsafe extern "C" fn retain<T: ?Sized>(data: *mut c_void) {
 }
 
 unsafe extern "C" fn release<T: ?Sized>(data: *mut c_void) {
-    // SAFETY: the data of an exported object come from `Arc::into_raw` in `export`, and the caller has a reference; the caller gives its
-    // reference away.
+    // SAFETY: the data of an exported object come from `Arc::into_raw` in `export`, and the caller has a reference; the
+    // caller gives its reference away.
     unsafe { Arc::decrement_strong_count(data.cast_const().cast::<Arc<T>>()) };
 }
 
@@ -93,8 +94,8 @@ pub fn export<S: Side, T: ?Sized + Interface<S>>(object: &Arc<T>) -> RawObject {
 /// The object of `raw` if it is of this side, or a wrapper of it. The caller keeps its reference.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for null and for an object of another kind, `INCOMPATIBLE` for one of another version of the driver interface or with
-/// a vtable that lacks required methods.
+/// `INVALID_ARGUMENT` for null and for an object of another kind, `INCOMPATIBLE` for one of another version of the
+/// driver interface or with a vtable that lacks required methods.
 ///
 /// # Safety
 /// `raw` is null or a valid reference to an object.

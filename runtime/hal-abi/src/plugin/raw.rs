@@ -1,9 +1,9 @@
-//! Raw values at the boundary: owned lists, objects, owners, callbacks and deadlines, all `#[repr(C)]`. [`super::convert`] makes and reads
-//! them.
+//! Raw values at the boundary: owned lists, objects, owners, callbacks and deadlines, all `#[repr(C)]`.
+//! [`super::convert`] makes and reads them.
 //!
-//! **Ownership.** Arguments are borrowed: a callee that keeps an object retains it. Results are owned by the caller, which releases them
-//! when it has read them. The exceptions are errors and callbacks, which the receiver owns, and text results, which are borrowed from the
-//! object whose method returned them.
+//! **Ownership.** Arguments are borrowed: a callee that keeps an object retains it. Results are owned by the caller,
+//! which releases them when it has read them. The exceptions are errors and callbacks, which the receiver owns, and
+//! text results, which are borrowed from the object whose method returned them.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -36,7 +36,8 @@ pub struct Header {
     pub release: unsafe extern "C" fn(data: *mut c_void),
 }
 
-/// A reference to an object of another library: its vtable, which begins with a [`Header`], and the argument `this` of its methods.
+/// A reference to an object of another library: its vtable, which begins with a [`Header`], and the argument `this` of
+/// its methods.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawObject {
@@ -182,7 +183,8 @@ impl Drop for PendingCallback {
     }
 }
 
-/// The time left until `deadline` in nanoseconds; all bits set if there is none. Clocks are not shared between libraries.
+/// The time left until `deadline` in nanoseconds; all bits set if there is none. Clocks are not shared between
+/// libraries.
 pub fn encode_deadline(deadline: Option<Instant>) -> u64 {
     let Some(deadline) = deadline else { return u64::MAX };
     let left = deadline.saturating_duration_since(Instant::now());

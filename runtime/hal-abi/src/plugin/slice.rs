@@ -38,8 +38,8 @@ impl<T> RawSlice<T> {
         if self.length == 0 {
             return Ok(&[]);
         }
-        // SAFETY: the caller guarantees that `data` points to `length` values that stay as they are, and the length is one that slices may
-        // have.
+        // SAFETY: the caller guarantees that `data` points to `length` values that stay as they are, and the length is
+        // one that slices may have.
         Ok(unsafe { std::slice::from_raw_parts(self.data, self.length) })
     }
 }

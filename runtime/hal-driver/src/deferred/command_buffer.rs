@@ -1,5 +1,5 @@
-//! The deferred command buffer ([`DeferredCommandBuffer`]): recorded into a program once, then run or encoded by a queue any number of
-//! times. Drivers choose the program by a [`Recorder`].
+//! The deferred command buffer ([`DeferredCommandBuffer`]): recorded into a program once, then run or encoded by a
+//! queue any number of times. Drivers choose the program by a [`Recorder`].
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,8 +1,8 @@
-//! The command program, which a command buffer is recorded to: a flat list of commands, with their bytes, constants and bindings in
-//! separate arrays. Queues of a driver run or encode it.
+//! The command program, which a command buffer is recorded to: a flat list of commands, with their bytes, constants and
+//! bindings in separate arrays. Queues of a driver run or encode it.
 //!
-//! Everything that does not depend on the binding table is checked while recording. A program never changes once it is recorded, so
-//! any number of executions may run it.
+//! Everything that does not depend on the binding table is checked while recording. A program never changes once it is
+//! recorded, so any number of executions may run it.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -39,8 +39,8 @@ pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
     /// Checks a dispatch, except for its bindings, and returns what is recorded of its executable.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT if the executable is for another kind of device or takes other arguments, UNIMPLEMENTED for flags that the
-    /// device does not support.
+    /// INVALID_ARGUMENT if the executable is for another kind of device or takes other arguments, UNIMPLEMENTED for
+    /// flags that the device does not support.
     fn executable(self, dispatch: &DispatchRequest<'_>) -> Result<Self::Executable>;
 }
 
@@ -75,7 +75,8 @@ pub struct CommandProgram<D: Deferred> {
 pub struct Step<D: Deferred> {
     /// The command.
     pub command: Command<D>,
-    /// Whether all commands before it have completed when it begins. Commands between two such steps may run at the same time.
+    /// Whether all commands before it have completed when it begins. Commands between two such steps may run at the
+    /// same time.
     pub follows_barrier: bool,
 }
 
@@ -353,7 +354,8 @@ impl<D: Deferred> CommandProgram<D> {
         start..self.bytes.len()
     }
 
-    /// Checks a reference as far as that does not depend on the binding table, and makes its length explicit if it names a buffer.
+    /// Checks a reference as far as that does not depend on the binding table, and makes its length explicit if it
+    /// names a buffer.
     fn check_reference(&self, reference: &BufferRef, usage: BufferUsage) -> Result<BufferRef> {
         let mut reference = reference.clone();
         match &reference.buffer {
@@ -448,8 +450,8 @@ impl<D: Deferred> Recorder for ProgramRecorder<D> {
 /// Resolves a reference with a binding table. Ranges of buffers that it names were checked while recording.
 ///
 /// # Errors
-/// OUT_OF_RANGE if it names a slot that does not exist or is too short, FAILED_PRECONDITION if the slot is null, PERMISSION_DENIED for a
-/// usage that the buffer does not allow.
+/// OUT_OF_RANGE if it names a slot that does not exist or is too short, FAILED_PRECONDITION if the slot is null,
+/// PERMISSION_DENIED for a usage that the buffer does not allow.
 #[inline]
 pub fn resolve<'a>(
     reference: &'a BufferRef,

@@ -1,9 +1,10 @@
-//! Deferred command buffers: commands are recorded as data, which the queues of a driver run or encode at each execution. Drivers use them
-//! unless their API records command buffers itself.
+//! Deferred command buffers: commands are recorded as data, which the queues of a driver run or encode at each
+//! execution. Drivers use them unless their API records command buffers itself.
 //!
-//! A [`DeferredCommandBuffer`] is the object that programs record into: its states, and what it may hold. A [`Recorder`] checks and records
-//! the commands. [`ProgramRecorder`] records a [`CommandProgram`], a list of commands, for which a driver implements [`Deferred`] to choose
-//! what is recorded of the executable of a dispatch; a driver whose queues need another form has a recorder of its own.
+//! A [`DeferredCommandBuffer`] is the object that programs record into: its states, and what it may hold. A
+//! [`Recorder`] checks and records the commands. [`ProgramRecorder`] records a [`CommandProgram`], a list of commands,
+//! for which a driver implements [`Deferred`] to choose what is recorded of the executable of a dispatch; a driver
+//! whose queues need another form has a recorder of its own.
 
 mod command_buffer;
 mod command_program;

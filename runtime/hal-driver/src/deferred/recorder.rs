@@ -1,5 +1,5 @@
-//! Recorders ([`Recorder`]): what a command buffer checks and records its commands with. A driver has its own where queues need another
-//! form than a [`super::CommandProgram`].
+//! Recorders ([`Recorder`]): what a command buffer checks and records its commands with. A driver has its own where
+//! queues need another form than a [`super::CommandProgram`].
 
 use std::sync::Arc;
 
@@ -16,11 +16,12 @@ pub trait Recorder: Send + Sized + 'static {
     /// The recorded program, which queues execute.
     type Program: Send + Sync + 'static;
 
-    /// The free list of command buffers, at most [`crate::hal::recycle::MAX_FREE`] for each thread. It is a static of the driver: a generic type
-    /// has none of its own.
+    /// The free list of command buffers, at most [`crate::hal::recycle::MAX_FREE`] for each thread. It is a static of
+    /// the driver: a generic type has none of its own.
     fn command_buffers() -> &'static FreeList<Uninit<DeferredCommandBuffer<Self>>>;
 
-    /// A recorder whose commands may refer to `capacity` binding slots. A reusable program may be executed more than once.
+    /// A recorder whose commands may refer to `capacity` binding slots. A reusable program may be executed more than
+    /// once.
     fn new(device: &Self::Device, capacity: u32, reusable: bool) -> Self;
 
     /// Number of commands so far.
@@ -38,7 +39,8 @@ pub trait Recorder: Send + Sized + 'static {
     /// Records a fill.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT for a pattern or range that is not as fills need it, OUT_OF_RANGE or PERMISSION_DENIED for the reference.
+    /// INVALID_ARGUMENT for a pattern or range that is not as fills need it, OUT_OF_RANGE or PERMISSION_DENIED for the
+    /// reference.
     fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()>;
 
     /// Records an update of at most [`crate::hal::MAX_UPDATE_SIZE`] bytes, which are copied now.
@@ -62,8 +64,8 @@ pub trait Recorder: Send + Sized + 'static {
     /// Records a dispatch.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT if the executable is for another kind of device or takes other arguments, UNIMPLEMENTED for flags that the device
-    /// does not support, OUT_OF_RANGE or PERMISSION_DENIED for references.
+    /// INVALID_ARGUMENT if the executable is for another kind of device or takes other arguments, UNIMPLEMENTED for
+    /// flags that the device does not support, OUT_OF_RANGE or PERMISSION_DENIED for references.
     fn dispatch(&mut self, device: &Self::Device, request: DispatchRequest<'_>) -> Result<()>;
 
     /// Ends recording.

@@ -1,9 +1,9 @@
-//! A value that threads use one at a time, each for a moment ([`Turns`]): the recording of a command buffer, which one thread records as a
-//! rule.
+//! A value that threads use one at a time, each for a moment ([`Turns`]): the recording of a command buffer, which one
+//! thread records as a rule.
 //!
-//! A turn is one compare-exchange to begin and one store to end, which is half of what a mutex takes: its end has to find out whether
-//! somebody waits. Here who waits yields until the turn has ended, so turns are for what hardly ever meets, and for what is brief when it
-//! does.
+//! A turn is one compare-exchange to begin and one store to end, which is half of what a mutex takes: its end has to
+//! find out whether somebody waits. Here who waits yields until the turn has ended, so turns are for what hardly ever
+//! meets, and for what is brief when it does.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -17,7 +17,8 @@ pub(super) struct Turns<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through a `Turn`, of which there is one at a time, so threads only pass it on to each other.
+// SAFETY: the value is reached only through a `Turn`, of which there is one at a time, so threads only pass it on to
+// each other.
 unsafe impl<T: Send> Sync for Turns<T> {}
 
 /// The turn of a thread, which ends when this is dropped.

@@ -1,5 +1,5 @@
-//! Threads for what the host does on behalf of a queue: files and host calls ([`HostWorkers`]). They may block, also on each other, so there are as many
-//! as are busy at a time; an idle one takes the next piece of work.
+//! Threads for what the host does on behalf of a queue: files and host calls ([`HostWorkers`]). They may block, also on
+//! each other, so there are as many as are busy at a time; an idle one takes the next piece of work.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,12 +1,13 @@
-//! Queues of devices that run by themselves ([`Core`]): operations become work for the hardware, and their completion becomes signals of
-//! timelines.
+//! Queues of devices that run by themselves ([`Core`]): operations become work for the hardware, and their completion
+//! becomes signals of timelines.
 //!
-//! `core` is a queue without anything of a device, generic over it: the way in, the line for room, the threads, the end. `host_worker` runs
-//! what the host does in between. `sync` and `rules` are what the model checker replaces.
+//! `core` is a queue without anything of a device, generic over it: the way in, the line for room, the threads, the
+//! end. `host_worker` runs what the host does in between. `sync` and `rules` are what the model checker replaces.
 //!
 //! # Who waits for what
-//! A queue cannot hang because nobody waits for a thread that waits for them. Locks are held only while something is moved from one place
-//! to another, or packets are put together: never while a thread waits, and never while code of the host runs.
+//! A queue cannot hang because nobody waits for a thread that waits for them. Locks are held only while something is
+//! moved from one place to another, or packets are put together: never while a thread waits, and never while code of
+//! the host runs.
 //!
 //! | thread | waits for | its wait ends by |
 //! |---|---|---|
@@ -23,11 +24,11 @@
 //! | `entries`, `spare`, `feed`, `settled`, `threads` | all of them | nothing is called |
 //! | of a parked operation | who signals what it waits for | nothing is called |
 //!
-//! It follows that work that becomes ready by a completion is not submitted by the completion thread but by the feeder of its own
-//! queue. A submission is completed by the thread of its own queue, also if it has to wait for what it depends on to be signaled. What
-//! packets refer to (the clocks of other queues, programs, buffers, memory for arguments) belongs to their entry until they have run, or
-//! have been stopped. Code of the host (callbacks, observers, what is done after an operation) may panic: that is caught where it is
-//! called, and stops nothing else.
+//! It follows that work that becomes ready by a completion is not submitted by the completion thread but by the feeder
+//! of its own queue. A submission is completed by the thread of its own queue, also if it has to wait for what it
+//! depends on to be signaled. What packets refer to (the clocks of other queues, programs, buffers, memory for
+//! arguments) belongs to their entry until they have run, or have been stopped. Code of the host (callbacks, observers,
+//! what is done after an operation) may panic: that is caught where it is called, and stops nothing else.
 
 mod core;
 mod host_worker;

@@ -1,10 +1,11 @@
-//! The rules of a queue ([`Rule`]) that keep it from hanging and from using what is gone. All of them hold here, so asking costs nothing.
-//! The model checker of `tests/model` breaks one after the other, and has to find each.
+//! The rules of a queue ([`Rule`]) that keep it from hanging and from using what is gone. All of them hold here, so
+//! asking costs nothing. The model checker of `tests/model` breaks one after the other, and has to find each.
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// A thread that signals a timeline does not submit the operations that waited for it, but leaves them to the feeders of their queues.
+    /// A thread that signals a timeline does not submit the operations that waited for it, but leaves them to the
+    /// feeders of their queues.
     SignalsDoNotSubmit,
     /// A submission owns the signals that its packets wait for until it has run.
     EntriesOwnWaits,

@@ -1,5 +1,5 @@
-//! The parts of the standard library with which the core of a queue locks, waits and starts threads. The model checker of `tests/model`
-//! puts its own in this place, so the core names no others.
+//! The parts of the standard library with which the core of a queue locks, waits and starts threads. The model checker
+//! of `tests/model` puts its own in this place, so the core names no others.
 
 use std::io;
 use std::sync::PoisonError;

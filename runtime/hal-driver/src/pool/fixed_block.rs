@@ -68,7 +68,8 @@ impl Strategy for FixedBlockStrategy {
     }
 
     fn growth(&self, request: Request) -> Option<u64> {
-        // Of alignments that do not divide the block size only the first block is sure to have one, which is not worth a slab.
+        // Of alignments that do not divide the block size only the first block is sure to have one, which is not worth
+        // a slab.
         let fits = request.size <= self.block_size && self.block_size.is_multiple_of(request.alignment.min(GRAIN));
         (self.slab.is_none() && fits).then(|| self.block_size * u64::from(self.block_count))
     }

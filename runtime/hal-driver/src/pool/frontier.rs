@@ -1,4 +1,5 @@
-//! Frontiers: sets of points on timelines that an operation comes after, and their order. Strategies and pools compare them.
+//! Frontiers: sets of points on timelines that an operation comes after, and their order. Strategies and pools compare
+//! them.
 
 use smallvec::SmallVec;
 
@@ -17,7 +18,8 @@ pub(super) fn join(frontier: &mut Frontier, other: &[FrontierEntry]) {
     }
 }
 
-/// Whether everything after `requester` is after `death_frontier` too. `reached` is true for points that are in the past.
+/// Whether everything after `requester` is after `death_frontier` too. `reached` is true for points that are in the
+/// past.
 pub(super) fn dominates(
     requester: &[FrontierEntry],
     death_frontier: &[FrontierEntry],

@@ -69,8 +69,8 @@ impl SlabProvider for HostSlabProvider {
         let usage = if params.usage.is_empty() { BufferUsage::DEFAULT } else { params.usage };
         let usage = usage & supported_usage | BufferUsage::MAPPING | BufferUsage::TRANSFER;
         let access = if params.access.is_empty() { MemoryAccess::ALL } else { params.access };
-        // SAFETY: the offset is within the slab. The caller's promise is that the owner keeps the slab, whose bytes are reached only
-        // through raw pointers.
+        // SAFETY: the offset is within the slab. The caller's promise is that the owner keeps the slab, whose bytes are
+        // reached only through raw pointers.
         let buffer = unsafe {
             let data = base.add(slab_offset as usize);
             HeapBuffer::wrap(owner, data, length, memory_type, access, usage)
@@ -84,8 +84,8 @@ impl SlabProvider for HostSlabProvider {
         let Some(block) = slab_table.blocks.get(&slab.provider_handle) else { return };
         let (data, length) = (block.bytes().data(), block.bytes().size() as usize);
         for offset in (0..length).step_by(PAGE) {
-            // SAFETY: the offset is within the block, which is in the table and hence alive. An atomic addition of nothing makes the
-            // page writable memory and changes no byte that somebody may be using.
+            // SAFETY: the offset is within the block, which is in the table and hence alive. An atomic addition of
+            // nothing makes the page writable memory and changes no byte that somebody may be using.
             unsafe { std::sync::atomic::AtomicU8::from_ptr(data.add(offset).as_ptr()) }
                 .fetch_or(0, std::sync::atomic::Ordering::Relaxed);
         }

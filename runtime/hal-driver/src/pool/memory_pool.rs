@@ -1,4 +1,5 @@
-//! Pools over a slab provider ([`MemoryPool`]): budgets, statistics and reservations, whatever strategy divides the slabs.
+//! Pools over a slab provider ([`MemoryPool`]): budgets, statistics and reservations, whatever strategy divides the
+//! slabs.
 
 use std::any::Any;
 use std::fmt;
@@ -35,8 +36,9 @@ pub struct PoolOptions {
 
 /// A pool of the memory of a slab provider.
 ///
-/// A released range is reserved again for requesters that come after its death frontier, and for others only if they allow that they have
-/// to wait. Slabs are acquired as they are needed and released when the pool is trimmed or dropped, each once there is no buffer in it.
+/// A released range is reserved again for requesters that come after its death frontier, and for others only if they
+/// allow that they have to wait. Slabs are acquired as they are needed and released when the pool is trimmed or
+/// dropped, each once there is no buffer in it.
 pub struct MemoryPool(Arc<SharedPool>);
 
 /// The pool as it is shared with its reservations.
@@ -76,7 +78,8 @@ impl Drop for SharedSlab {
     }
 }
 
-/// The reservations of a pool. A handle is the index of a slot and the number of its uses, so that a released handle is recognised.
+/// The reservations of a pool. A handle is the index of a slot and the number of its uses, so that a released handle is
+/// recognised.
 #[derive(Default)]
 struct ReservationTable {
     slots: Vec<ReservationSlot>,
@@ -146,7 +149,8 @@ impl MemoryPool {
         MemoryPool::new(provider, Box::new(WholeSlabs::default()), options)
     }
 
-    /// A pool of ranges of any size in slabs of `slab_size` bytes, which is the largest reservation (two-level segregated fit).
+    /// A pool of ranges of any size in slabs of `slab_size` bytes, which is the largest reservation (two-level
+    /// segregated fit).
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if that is zero or too large.
@@ -280,7 +284,8 @@ impl SharedPool {
         drop(removed);
         let subscribers = {
             let mut state = self.lock();
-            // A release counts once its memory can be had again, also from the provider: who waits for one tries again then.
+            // A release counts once its memory can be had again, also from the provider: who waits for one tries again
+            // then.
             state.stats.release_count += 1;
             state.stats.reservation_count -= 1;
             std::mem::take(&mut state.subscribers)
@@ -362,8 +367,8 @@ impl Drop for OwnedReservation {
 pub struct Reservation(OwnedReservation);
 
 impl Reservation {
-    /// A buffer over the reservation; none if the host does not reach its memory. The buffer, and mappings of it, keep the slab but not the
-    /// reservation, which ends with `self`.
+    /// A buffer over the reservation; none if the host does not reach its memory. The buffer, and mappings of it, keep
+    /// the slab but not the reservation, which ends with `self`.
     pub fn buffer(&self, params: BufferParams, length: u64) -> Option<HeapBuffer> {
         let OwnedReservation { slab, reservation, .. } = &self.0;
         let base = slab.slab.base?;
@@ -371,8 +376,8 @@ impl Reservation {
             return None;
         }
         let BufferParams { memory_type, access, usage, .. } = params;
-        // SAFETY: the pool reserved that many bytes there in its slab, which the owner keeps and which are reached only through raw
-        // pointers.
+        // SAFETY: the pool reserved that many bytes there in its slab, which the owner keeps and which are reached only
+        // through raw pointers.
         Some(unsafe {
             let data = base.add(reservation.offset as usize);
             HeapBuffer::wrap(slab.clone(), data, length, memory_type, access, usage)

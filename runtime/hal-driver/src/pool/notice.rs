@@ -1,7 +1,9 @@
-//! Waits for memory that others release ([`notify`]): of queue allocations that found a pool exhausted, in every driver.
+//! Waits for memory that others release ([`notify`]): of queue allocations that found a pool exhausted, in every
+//! driver.
 //!
-//! An allocation that fails subscribes to the next release. One that happens between the two is seen by the number of releases, which the
-//! allocation reads before it tries, and which is read again after it has subscribed: so none is missed.
+//! An allocation that fails subscribes to the next release. One that happens between the two is seen by the number of
+//! releases, which the allocation reads before it tries, and which is read again after it has subscribed: so none is
+//! missed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,8 +22,8 @@ pub enum Notice {
     Never,
 }
 
-/// Calls `retry` when `pool` releases memory, or goes away, on whatever thread that is, if it has released none since its
-/// `release_count` was `releases`.
+/// Calls `retry` when `pool` releases memory, or goes away, on whatever thread that is, if it has released none since
+/// its `release_count` was `releases`.
 pub fn notify(pool: &dyn Pool, releases: u64, retry: impl FnOnce(Result<()>) + Send + 'static) -> Notice {
     let stats = pool.stats();
     if stats.release_count != releases {

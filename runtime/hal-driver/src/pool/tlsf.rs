@@ -1,11 +1,12 @@
-//! The TLSF strategy (two-level segregated fit): ranges of any size. A free range is found by two levels of size classes, in constant time,
-//! and coalesces with its free neighbours when it is released.
+//! The TLSF strategy (two-level segregated fit): ranges of any size. A free range is found by two levels of size
+//! classes, in constant time, and coalesces with its free neighbours when it is released.
 //!
-//! The first level of a size is its power of two, the second divides the interval to the next power evenly. A bit for each class says
-//! whether its free list is nonempty. A range of any higher class than that of a request is large enough for it.
+//! The first level of a size is its power of two, the second divides the interval to the next power evenly. A bit for
+//! each class says whether its free list is nonempty. A range of any higher class than that of a request is large
+//! enough for it.
 //!
-//! TLSF allocators in crates distinguish free and used ranges only. A free range here has a death frontier too, which decides who may
-//! reserve it and whether it coalesces with its neighbours.
+//! TLSF allocators in crates distinguish free and used ranges only. A free range here has a death frontier too, which
+//! decides who may reserve it and whether it coalesces with its neighbours.
 
 use super::frontier::{Frontier, join};
 use super::strategy::{GRAIN, Request, Strategy, TakenRange};

@@ -4,7 +4,8 @@ use super::frontier::Frontier;
 use super::strategy::{Request, Strategy, TakenRange};
 use crate::hal::FrontierEntry;
 
-/// Slabs that are reserved as a whole. A released slab goes back to its provider as soon as its death frontier is reached.
+/// Slabs that are reserved as a whole. A released slab goes back to its provider as soon as its death frontier is
+/// reached.
 #[derive(Default)]
 pub(super) struct WholeSlabs {
     slabs: Vec<Option<SlabEntry>>,

@@ -1,4 +1,5 @@
-//! Queue allocations: `queue_alloca` and `queue_dealloca` of transient buffers, for drivers that use [`crate::transient`].
+//! Queue allocations: `queue_alloca` and `queue_dealloca` of transient buffers, for drivers that use
+//! [`crate::transient`].
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -17,8 +18,8 @@ use crate::memory_source::MemorySource;
 use crate::pool::{self, Notice};
 use crate::status::{Result, Status, StatusCode};
 
-/// Returns a transient buffer at once; it has its memory when the points are signaled. If it `waits`, the operation waits until its pool
-/// has the memory; otherwise it fails unless there is memory when it runs.
+/// Returns a transient buffer at once; it has its memory when the points are signaled. If it `waits`, the operation
+/// waits until its pool has the memory; otherwise it fails unless there is memory when it runs.
 ///
 /// # Errors
 /// The failure of the operation, if it signals no points and has run already.
@@ -84,7 +85,8 @@ struct PoolAllocation {
 }
 
 impl PoolAllocation {
-    /// Commits the memory, or subscribes to releases of the pool: then it signals its points itself later and returns DEFERRED.
+    /// Commits the memory, or subscribes to releases of the pool: then it signals its points itself later and returns
+    /// DEFERRED.
     fn run(&self) -> Result<()> {
         loop {
             let releases = self.pool.stats().release_count;
@@ -124,8 +126,8 @@ pub fn dealloca<D: Discipline>(
     queue.submit(wait, signal, Weight::Light, Work::Decommit(Cow::Borrowed(allocation)))
 }
 
-/// The queue that releases a buffer: the one that is named, or the one that reserved the buffer if the flags prefer that. A buffer that no
-/// queue reserved has none to prefer.
+/// The queue that releases a buffer: the one that is named, or the one that reserved the buffer if the flags prefer
+/// that. A buffer that no queue reserved has none to prefer.
 pub fn queue_of_dealloca(buffer: &Arc<dyn Buffer>, named: QueueAffinity, flags: DeallocaFlags) -> QueueAffinity {
     if !flags.contains(DeallocaFlags::PREFER_ORIGIN) {
         return named;

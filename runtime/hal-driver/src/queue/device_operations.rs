@@ -1,5 +1,5 @@
-//! The queue operations of a device as methods of [`Queue`], which drivers call. Each takes the points to wait for and those to signal; a
-//! failure goes to the latter, or to the caller if there are none and the operation has run already.
+//! The queue operations of a device as methods of [`Queue`], which drivers call. Each takes the points to wait for and
+//! those to signal; a failure goes to the latter, or to the caller if there are none and the operation has run already.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! The inline runner: runs the operations of a queue on the threads that make them ready, at once. Disciplines without worker threads use
-//! it.
+//! The inline runner: runs the operations of a queue on the threads that make them ready, at once. Disciplines without
+//! worker threads use it.
 //!
-//! Threads that submit at the same time run their operations at the same time: only timelines order operations. An operation that becomes
-//! ready while its thread runs another one of the queue, because that signals or submits, waits in a list until that is over, so chains of
-//! operations need no stack.
+//! Threads that submit at the same time run their operations at the same time: only timelines order operations. An
+//! operation that becomes ready while its thread runs another one of the queue, because that signals or submits, waits
+//! in a list until that is over, so chains of operations need no stack.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

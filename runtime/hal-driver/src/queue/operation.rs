@@ -1,5 +1,5 @@
-//! Queue operations: a submission that waits, with everything it needs, allocated from a free list of the driver. Queues make them, and
-//! disciplines run them.
+//! Queue operations: a submission that waits, with everything it needs, allocated from a free list of the driver.
+//! Queues make them, and disciplines run them.
 
 use super::submission::Discipline;
 use super::weight::Weight;
@@ -30,7 +30,8 @@ pub struct Operation<D: Discipline> {
     charge: Charge,
 }
 
-/// Something that is submitted to a queue: performed at once by the submitting thread, or stored into an operation for later.
+/// Something that is submitted to a queue: performed at once by the submitting thread, or stored into an operation for
+/// later.
 pub trait Submission<D: Discipline> {
     /// Performs it at once.
     ///
@@ -109,9 +110,11 @@ impl<D: Discipline> Operation<D> {
         std::mem::take(&mut self.scope)
     }
 
-    /// Completes it after it was performed, or could not be: drops its references, signals or fails its points, and recycles its memory.
+    /// Completes it after it was performed, or could not be: drops its references, signals or fails its points, and
+    /// recycles its memory.
     pub fn end(mut self: Box<Self>, outcome: Result<()>) {
-        // References are dropped first: a waiter that continues finds none of the operation left. Work is there if no thread performed it.
+        // References are dropped first: a waiter that continues finds none of the operation left. Work is there if no
+        // thread performed it.
         drop(std::mem::take(&mut self.work));
         for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
             buffer.recycle();

@@ -1,8 +1,9 @@
-//! Queues and their disciplines: [`Queue`] orders submissions by their timepoints, and the [`Discipline`] of a driver runs them.
+//! Queues and their disciplines: [`Queue`] orders submissions by their timepoints, and the [`Discipline`] of a driver
+//! runs them.
 //!
-//! A queue has no list of waiting operations: the timelines that an operation waits for own it. Once all points are reached, the discipline
-//! runs it. No lock is held while an operation runs. A failure goes to the points that the operation signals, with its cause, so the end of
-//! a chain learns how it began.
+//! A queue has no list of waiting operations: the timelines that an operation waits for own it. Once all points are
+//! reached, the discipline runs it. No lock is held while an operation runs. A failure goes to the points that the
+//! operation signals, with its cause, so the end of a chain learns how it began.
 
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ pub trait Discipline: Send + Sync + Sized + 'static {
     /// Runs a submission whose points are all reached, at once or later, and signals.
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Self>);
 
-    /// Accepts an operation whose points have been reached. Called on the thread that signals the last of them, so it must not block.
+    /// Accepts an operation whose points have been reached. Called on the thread that signals the last of them, so it
+    /// must not block.
     fn push(&self, operation: Box<Operation<Self>>);
 
     /// Executes a command program with a binding table.
@@ -125,7 +127,8 @@ impl<D: Discipline> Queue<D> {
         submission: impl Submission<D>,
     ) -> Result<()> {
         match reached(wait) {
-            // Without points to signal nothing is ordered after the operation, and only the caller can learn its outcome.
+            // Without points to signal nothing is ordered after the operation, and only the caller can learn its
+            // outcome.
             Ok(true) if signal.is_empty() => submission.perform(signal),
             Ok(true) => {
                 self.discipline.run(signal, weight, submission);

@@ -99,7 +99,8 @@ fn operations_of_many_threads_do_not_nest_and_none_is_lost() {
     assert_eq!(format!("{queue:?}"), "Queue { discipline: Host(queue(0 ready)) }");
 }
 
-/// An operation that ends without having been performed, since no thread could, lets go of its work before its points are told.
+/// An operation that ends without having been performed, since no thread could, lets go of its work before its points
+/// are told.
 #[test]
 fn an_operation_that_nobody_performs_drops_its_work() {
     let end: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));

@@ -1,4 +1,5 @@
-//! The expected time of a queue operation ([`Weight`]), by which a discipline chooses between the submitting thread and a worker.
+//! The expected time of a queue operation ([`Weight`]), by which a discipline chooses between the submitting thread and
+//! a worker.
 
 /// Most bytes that a light transfer moves.
 const LIGHT_LENGTH: u64 = 64 << 10;

@@ -1,5 +1,5 @@
-//! Descriptions of queue operations ([`Work`]), one variant each: they borrow their objects while they may run at once, and own them once
-//! they have to wait.
+//! Descriptions of queue operations ([`Work`]), one variant each: they borrow their objects while they may run at once,
+//! and own them once they have to wait.
 
 use std::any::Any;
 use std::borrow::Cow;

@@ -1,5 +1,6 @@
-//! A queue of a GPU as a thread ([`ModelQueue`]): it begins packets in order, polls the clocks that they wait for, and looks at all that they
-//! use. A packet without the barrier bit begins while earlier ones run, and those that run end in any order.
+//! A queue of a GPU as a thread ([`ModelQueue`]): it begins packets in order, polls the clocks that they wait for, and
+//! looks at all that they use. A packet without the barrier bit begins while earlier ones run, and those that run end
+//! in any order.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};

@@ -1,17 +1,18 @@
-//! The model checker of queues: the core of queues, compiled over the locks and threads of `shuttle`, which runs one thread at
-//! a time and decides at each lock who goes on. Hardware is a thread for each queue, which overlaps packets that no barrier bit orders and
-//! ends them in any order. An execution makes a random plan (up to four queues of
-//! one or two devices with rings of few slots, operations that wait for each other, failures, cancellations, callbacks that panic or drop
-//! devices) and runs it in a random schedule. Invariants:
+//! The model checker of queues: the core of queues, compiled over the locks and threads of `shuttle`, which runs one
+//! thread at a time and decides at each lock who goes on. Hardware is a thread for each queue, which overlaps packets
+//! that no barrier bit orders and ends them in any order. An execution makes a random plan (up to four queues of one or
+//! two devices with rings of few slots, operations that wait for each other, failures, cancellations, callbacks that
+//! panic or drop devices) and runs it in a random schedule. Invariants:
 //!
 //! - each operation ends exactly once, and what is done after it is done once and before that;
 //! - nobody waits for ever: all threads end;
 //! - what packets use is there until they have run or were stopped;
-//! - an operation that succeeds ran, once, after what it waited for had ended, which succeeded, and part after part; without a fault all of
-//!   them succeed.
+//! - an operation that succeeds ran, once, after what it waited for had ended, which succeeded, and part after part;
+//!   without a fault all of them succeed.
 //!
-//! Each of the driver's rules (`src/device_queue/rules.rs`) is broken in turn, and has to be found. `VIREO_SCHEDULES` is the number of schedules,
-//! and `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which `shuttle::replay` takes.
+//! Each of the driver's rules (`src/device_queue/rules.rs`) is broken in turn, and has to be found. `VIREO_SCHEDULES`
+//! is the number of schedules, and `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which
+//! `shuttle::replay` takes.
 
 mod device_queue;
 #[path = "../../src/device_timeline.rs"]

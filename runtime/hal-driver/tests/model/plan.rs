@@ -119,14 +119,15 @@ pub fn execute() {
     let world = Arc::new(World::default());
     let has_faults = rng.gen_bool(0.6);
     let [traps, mut cancels, fails_gates, panics] = [(); 4].map(|()| has_faults && rng.gen_bool(0.4));
-    // The first kernel ends after the submitters have returned, and everything else is cancelled: what waits for room has to return by
-    // that.
+    // The first kernel ends after the submitters have returned, and everything else is cancelled: what waits for room
+    // has to return by that.
     let is_held = has_faults && rng.gen_bool(0.2);
     cancels |= is_held;
     let patience = (has_faults && !is_held && rng.gen_bool(0.2)).then_some(Duration::from_millis(20));
     let devices = rng.gen_range(1..=2usize);
     let queues = if devices == 1 { rng.gen_range(1..=4) } else { rng.gen_range(1..=2) };
-    // A kernel without an end and without limits ends by its device, which its submitters own as long as they wait for room.
+    // A kernel without an end and without limits ends by its device, which its submitters own as long as they wait for
+    // room.
     let slots = LARGEST_PART + if patience.is_some() { 100 } else { rng.gen_range(0..=1usize) };
     let gates: Vec<Arc<dyn Semaphore>> = (0..rng.gen_range(0..=2usize)).map(|_| line()).collect();
     let count = rng.gen_range(1..=9usize);
@@ -296,7 +297,8 @@ fn check(planned: &Planned, plan: &[Planned], outcomes: &[(Vec<Result<()>>, u32)
     let (ended, reclaimed) = &outcomes[operation.number];
     let what = format!("operation {}: {ended:?}", operation.number);
     assert_eq!(ended.len(), 1, "{what}");
-    // Memory is taken once, and not after an operation that failed: one that fails afterwards is of a function that panics on purpose.
+    // Memory is taken once, and not after an operation that failed: one that fails afterwards is of a function that
+    // panics on purpose.
     let takes = ended[0].is_ok() || planned.reclaim_panics && *reclaimed > 0;
     assert_eq!(*reclaimed, u32::from(takes), "{what}");
     if ended[0].is_err() {

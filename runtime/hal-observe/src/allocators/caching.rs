@@ -1,9 +1,11 @@
-//! The caching allocator: keeps the memory of freed buffers in pools and hands it out for requests of the same size and type.
+//! The caching allocator: keeps the memory of freed buffers in pools and hands it out for requests of the same size and
+//! type.
 //!
-//! For devices whose allocations are slow, and for programs that allocate the same sizes again and again. Each pool serves the requests
-//! that one heap of the device can serve, up to a size, and bounds what it holds. Requests that no pool serves go to the device's
-//! allocator: memory to be exported or shared without changes, which is often imported rather than allocated, and memory that may not be
-//! written. Memory that the host cannot map is not cached, since it could not be zeroed.
+//! For devices whose allocations are slow, and for programs that allocate the same sizes again and again. Each pool
+//! serves the requests that one heap of the device can serve, up to a size, and bounds what it holds. Requests that no
+//! pool serves go to the device's allocator: memory to be exported or shared without changes, which is often imported
+//! rather than allocated, and memory that may not be written. Memory that the host cannot map is not cached, since it
+//! could not be zeroed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,8 +1,8 @@
-//! The debug allocator: fills new memory and freed memory with patterns, so that a program that reads unwritten memory, or a kernel that
-//! keeps an address too long, gets conspicuous values; and lists the buffers that were never freed.
+//! The debug allocator: fills new memory and freed memory with patterns, so that a program that reads unwritten memory,
+//! or a kernel that keeps an address too long, gets conspicuous values; and lists the buffers that were never freed.
 //!
-//! It departs from the contract of allocators on purpose: the bytes of a new buffer are not zero. Programs of the compiler do not rely on
-//! that.
+//! It departs from the contract of allocators on purpose: the bytes of a new buffer are not zero. Programs of the
+//! compiler do not rely on that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,8 +23,8 @@ pub struct DebugAllocator {
 }
 
 impl DebugAllocator {
-    /// Each byte of a new buffer, as of the reference runtime's debug allocator. As floats they are -4.316021e8 (f32) and
-    /// -6.277438562204e66 (f64).
+    /// Each byte of a new buffer, as of the reference runtime's debug allocator. As floats they are -4.316021e8 (f32)
+    /// and -6.277438562204e66 (f64).
     pub const NEW: u8 = 0xCD;
     /// Each byte of memory that was freed.
     pub const FREED: u8 = 0xDD;
@@ -128,7 +128,8 @@ struct Entry {
 impl Lender for Entry {
     fn take_back(&self, memory: Arc<dyn Buffer>) {
         self.ledger.lock().live.remove(&self.number);
-        // It could be filled when it was new. If it cannot be now, no caller could handle the failure, and it is freed all the same.
+        // It could be filled when it was new. If it cannot be now, no caller could handle the failure, and it is freed
+        // all the same.
         let _: Result<(), Status> = buffer_fill(&*memory, 0, WHOLE_BUFFER, &[DebugAllocator::FREED]);
     }
 }

@@ -1,5 +1,5 @@
-//! Loans: the memory of a buffer of another allocator as a buffer of its own, which tells its lender when nothing uses the memory any more.
-//! The allocators of this folder hand them out.
+//! Loans: the memory of a buffer of another allocator as a buffer of its own, which tells its lender when nothing uses
+//! the memory any more. The allocators of this folder hand them out.
 
 use std::fmt;
 use std::sync::Arc;

@@ -6,8 +6,9 @@
 //! caching:HEAP=SIZE;CAPACITY;COUNT,HEAP=...
 //! ```
 //!
-//! A heap is named by the memory type and the usages that it must have, `device_local|host_visible;transfer`, or by `*`. The largest size
-//! of a buffer, the capacity of the pool and the number of free buffers may be left out, and `*` stands for the default.
+//! A heap is named by the memory type and the usages that it must have, `device_local|host_visible;transfer`, or by
+//! `*`. The largest size of a buffer, the capacity of the pool and the number of free buffers may be left out, and `*`
+//! stands for the default.
 
 use std::ops::BitOr;
 use std::str::FromStr;
@@ -68,7 +69,8 @@ impl AllocatorSpec {
     /// The allocator over another one.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the device has no heap of a kind that is named, `UNIMPLEMENTED` for one that the host cannot map.
+    /// `INVALID_ARGUMENT` if the device has no heap of a kind that is named, `UNIMPLEMENTED` for one that the host
+    /// cannot map.
     pub fn wrap(&self, inner: Arc<dyn Allocator>) -> Result<Arc<dyn Allocator>> {
         match self {
             AllocatorSpec::Debug(ledger) => Ok(DebugAllocator::new(inner, ledger.clone())),

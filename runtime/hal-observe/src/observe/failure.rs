@@ -1,5 +1,6 @@
-//! Failures of queue operations that an observer refuses ([`Observer::submitting`](super::Observer::submitting)). They go where failures of
-//! the operation would: to the points that it signals, after the points that it waits for. The generated wrappers call this.
+//! Failures of queue operations that an observer refuses ([`Observer::submitting`](super::Observer::submitting)). They
+//! go where failures of the operation would: to the points that it signals, after the points that it waits for. The
+//! generated wrappers call this.
 
 use crate::hal::Timepoint;
 use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
@@ -20,8 +21,8 @@ impl Continuation for Failing {
     }
 }
 
-/// Fails the points of `signal` once those of `wait` are reached, with an earlier failure if one of these has it. The caller gets the
-/// failure if there is nothing to signal.
+/// Fails the points of `signal` once those of `wait` are reached, with an earlier failure if one of these has it. The
+/// caller gets the failure if there is nothing to signal.
 pub(crate) fn fail_operation(wait: &[Timepoint], signal: &[Timepoint], failure: Status) -> Result<()> {
     if signal.is_empty() {
         return Err(failure);

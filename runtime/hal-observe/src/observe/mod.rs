@@ -1,7 +1,6 @@
-//! Observers of devices: wrappers that show an [`Observer`] each call of a device, and of the objects it makes, with the arguments and what
-//! came of it. Hosts wrap a device to trace it ([`Trace`]) or to hold its callers to the contract ([`Validate`]), or record
-//! what they do ([`Record`]); programs and drivers see no
-//! difference.
+//! Observers of devices: wrappers that show an [`Observer`] each call of a device, and of the objects it makes, with
+//! the arguments and what came of it. Hosts wrap a device to trace it ([`Trace`]) or to hold its callers to the
+//! contract ([`Validate`]), or record what they do ([`Record`]); programs and drivers see no difference.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -28,10 +27,11 @@
 //! # }
 //! ```
 //!
-//! **What is wrapped** follows from `spec/hal/`: a device, and every object with methods that it or such an object returns. Where a wrapper
-//! is an argument, also within a struct or a list, the device gets the object itself, so it works as without an observer. Objects of the
-//! host are wrapped if devices hand them objects: a function that a queue calls gets the wrappers of its timelines. Buffers, which devices
-//! know by their types, are not wrapped; they have a number all the same.
+//! **What is wrapped** follows from `spec/hal/`: a device, and every object with methods that it or such an object
+//! returns. Where a wrapper is an argument, also within a struct or a list, the device gets the object itself, so it
+//! works as without an observer. Objects of the host are wrapped if devices hand them objects: a function that a queue
+//! calls gets the wrappers of its timelines. Buffers, which devices know by their types, are not wrapped; they have a
+//! number all the same.
 //!
 //! **Several devices** of one observation share the numbers, and objects of one are unwrapped for the other.
 
@@ -71,8 +71,8 @@ pub trait Observer: Debug + Send + Sync + 'static {
     /// Called after [`Observer::before`] for an operation of a queue that returns nothing.
     ///
     /// # Errors
-    /// A failure is that of the operation, which the device does not get: it goes to the points that the operation signals, once those it
-    /// waits for are reached.
+    /// A failure is that of the operation, which the device does not get: it goes to the points that the operation
+    /// signals, once those it waits for are reached.
     fn submitting(&self, call: &Called<'_>) -> Result<()> {
         let _ = call;
         Ok(())

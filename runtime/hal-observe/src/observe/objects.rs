@@ -1,5 +1,5 @@
-//! Objects that occurred in observed calls: their numbers, and the exchange of wrappers for what they wrap. The generated `observe` has a
-//! table for each kind of object, and says how structs are exchanged that hold some.
+//! Objects that occurred in observed calls: their numbers, and the exchange of wrappers for what they wrap. The
+//! generated `observe` has a table for each kind of object, and says how structs are exchanged that hold some.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -10,7 +10,8 @@ use super::{Observation, Observed};
 pub(crate) use crate::generated::hal::observe::Tables;
 use crate::hal::forward::Forward;
 
-/// The name of an object: its kind and a number that no other of the kind has, counted from 1 in the order in which they were seen.
+/// The name of an object: its kind and a number that no other of the kind has, counted from 1 in the order in which
+/// they were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {
     /// As in `spec/hal`.

@@ -1,5 +1,6 @@
-//! The text of arguments and results of observed calls. Structs are written field by field, as the generated `calls` lists them; here are
-//! the values that those are made of, and the few structs with a form of their own: `semaphore#1@5`, `buffer#2[0..64]`, `slot 0[0..64]`.
+//! The text of arguments and results of observed calls. Structs are written field by field, as the generated `calls`
+//! lists them; here are the values that those are made of, and the few structs with a form of their own:
+//! `semaphore#1@5`, `buffer#2[0..64]`, `slot 0[0..64]`.
 //!
 //! The text is the same in each run that makes the same calls: addresses, times and contents of memory are not in it.
 
@@ -70,7 +71,8 @@ impl<'a> Text<'a> {
         self.write(format_args!("{id}"));
     }
 
-    /// `buffer#2[0..64]`, within the allocation that the buffer is part of. A buffer of which all is meant stands without a range.
+    /// `buffer#2[0..64]`, within the allocation that the buffer is part of. A buffer of which all is meant stands
+    /// without a range.
     fn buffer(&mut self, buffer: &Arc<dyn Buffer>, range: Option<(u64, u64)>) {
         let knows = |allocation: &Arc<dyn Buffer>| <dyn Buffer>::table(&self.observation.tables).knows(allocation);
         let (whole, start) = match buffer.allocation().filter(knows) {

@@ -1,11 +1,13 @@
-//! Traces of devices: an observer that writes a line for each call, for people who want to know what a program asks of a device.
+//! Traces of devices: an observer that writes a line for each call, for people who want to know what a program asks of
+//! a device.
 
 use std::fmt;
 
 use super::{Called, Observer, Reply};
 use crate::status::{Result, Status};
 
-/// Writes one line for each call when it has returned: the object, the method, the arguments, and the result or failure.
+/// Writes one line for each call when it has returned: the object, the method, the arguments, and the result or
+/// failure.
 ///
 /// `device#1.queue_barrier(queue_affinity=any, wait=[semaphore#1@1], signal=[semaphore#1@2], flags=none) -> ok`
 pub struct Trace {

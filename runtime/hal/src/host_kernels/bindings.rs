@@ -1,5 +1,5 @@
-//! The bindings of a dispatch as kernels take them: arrays of pointers and lengths. Executions of command programs and dispatches without
-//! a device make them.
+//! The bindings of a dispatch as kernels take them: arrays of pointers and lengths. Executions of command programs and
+//! dispatches without a device make them.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use crate::status::Result;
 use crate::{Buffer, HeapBuffer, MappingMode, MemoryAccess};
 
-/// How kernels use memory. Programs do not say which bindings a kernel reads and which it writes, so access is not checked here; kernels in
-/// bytecode are held to `is_writable`.
+/// How kernels use memory. Programs do not say which bindings a kernel reads and which it writes, so access is not
+/// checked here; kernels in bytecode are held to `is_writable`.
 const MODE: MappingMode = MappingMode::PERSISTENT;
 const ACCESS: MemoryAccess = MemoryAccess::ANY;
 
@@ -28,11 +28,11 @@ pub struct Bindings<'a> {
     buffers: PhantomData<&'a dyn Buffer>,
 }
 
-// SAFETY: only kernels follow the pointers, on any number of threads at once; the buffers and owners, which threads may share, keep
-// the memory.
+// SAFETY: only kernels follow the pointers, on any number of threads at once; the buffers and owners, which threads may
+// share, keep the memory.
 unsafe impl Send for Bindings<'_> {}
-// SAFETY: only kernels follow the pointers, on any number of threads at once; the buffers and owners, which threads may share, keep the
-// memory; nothing here changes once the bindings are made.
+// SAFETY: only kernels follow the pointers, on any number of threads at once; the buffers and owners, which threads may
+// share, keep the memory; nothing here changes once the bindings are made.
 unsafe impl Sync for Bindings<'_> {}
 
 impl<'a> Bindings<'a> {
@@ -62,8 +62,8 @@ impl<'a> Bindings<'a> {
     /// Adds memory of the host.
     ///
     /// # Safety
-    /// It must stay valid as long as the bindings, for writes too if it is `writable`; native functions are trusted to write only where
-    /// they may.
+    /// It must stay valid as long as the bindings, for writes too if it is `writable`; native functions are trusted to
+    /// write only where they may.
     pub unsafe fn bind_memory(&mut self, pointer: *mut c_void, length: u64, writable: bool) {
         self.push(pointer, length, writable);
     }

@@ -1,4 +1,5 @@
-//! Features of the processor, as kernels and programs query them. The bits and their `cpuid` sources are in `spec/hal/cpu_features.yaml`.
+//! Features of the processor, as kernels and programs query them. The bits and their `cpuid` sources are in
+//! `spec/hal/cpu_features.yaml`.
 
 use std::sync::OnceLock;
 
@@ -40,8 +41,8 @@ fn place(_name: &str) -> Option<(usize, u32)> {
     None
 }
 
-/// Linux reports features in the auxiliary vector of the process. Other systems have calls of their own, which are not made: kernels
-/// that test for a feature take the version without it.
+/// Linux reports features in the auxiliary vector of the process. Other systems have calls of their own, which are not
+/// made: kernels that test for a feature take the version without it.
 #[cfg(all(target_arch = "aarch64", target_os = "linux"))]
 fn detect() -> ProcessorData {
     let (first, second) = rustix::param::linux_hwcap();

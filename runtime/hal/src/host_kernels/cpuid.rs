@@ -1,5 +1,6 @@
-//! The answers of `cpuid` about the features that `cpu` looks up, each leaf asked for once. A virtual machine leaves to its host for each
-//! `cpuid`, which takes several microseconds. The loader of glibc has asked before the process starts, and tells what it was answered.
+//! The answers of `cpuid` about the features that `cpu` looks up, each leaf asked for once. A virtual machine leaves to
+//! its host for each `cpuid`, which takes several microseconds. The loader of glibc has asked before the process
+//! starts, and tells what it was answered.
 
 use crate::cpu_features::{CPU_FEATURES, CPU_STATE_LEAF, CpuFeature, CpuidRegister};
 
@@ -35,7 +36,8 @@ impl Leaves {
     fn of_processor() -> Leaves {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
 
-        // The first leaf of each range reports the last one; the first subleaf of a leaf with subleaves reports the last of those.
+        // The first leaf of each range reports the last one; the first subleaf of a leaf with subleaves reports the
+        // last of those.
         const EXTENDED: u32 = 0x8000_0000;
         const WITH_SUBLEAVES: u32 = 7;
         let last = [__cpuid(0).eax, __cpuid(EXTENDED).eax];
@@ -92,14 +94,15 @@ mod loader {
         if symbol.is_null() {
             return None;
         }
-        // SAFETY: the symbol is of glibc's interface, and has this type there. It returns a leaf of zeros for numbers that it does not
-        // know.
+        // SAFETY: the symbol is of glibc's interface, and has this type there. It returns a leaf of zeros for numbers
+        // that it does not know.
         let leaf =
             unsafe { std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(u32) -> *const Leaf>(symbol) };
         let mut known = Vec::new();
         for (wanted, subleaf) in leaves_of_features() {
             let number = NUMBERS.iter().find(|known| (known.0, known.1) == (wanted, subleaf))?.2;
-            // SAFETY: the function takes any number, and what it points to is never written after the loader has started the process.
+            // SAFETY: the function takes any number, and what it points to is never written after the loader has
+            // started the process.
             known.push((wanted, subleaf, unsafe { (*leaf(number)).registers }));
         }
         let mut leaves = Leaves { known };
@@ -110,7 +113,8 @@ mod loader {
         Some(leaves)
     }
 
-    /// The registers that the system keeps, by the bits of the leaf of states: of those that the processor has, those that may be used.
+    /// The registers that the system keeps, by the bits of the leaf of states: of those that the processor has, those
+    /// that may be used.
     ///
     /// # Safety
     ///

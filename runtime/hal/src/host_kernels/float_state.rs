@@ -1,7 +1,7 @@
 //! The floating-point mode of a thread while kernels run: denormals are zero. Loaders set it around calls of kernels.
 
-/// The floating-point mode that kernels expect: denormals are zero, as results and as operands. Dropping it restores the mode of the
-/// calling thread. On machines whose control register is not known here it changes nothing.
+/// The floating-point mode that kernels expect: denormals are zero, as results and as operands. Dropping it restores
+/// the mode of the calling thread. On machines whose control register is not known here it changes nothing.
 pub struct FloatState {
     /// The mode before, if it was another one.
     saved: Option<register::Value>,
@@ -45,8 +45,8 @@ mod register {
     }
 
     pub fn set(state: u32) {
-        // SAFETY: the state is one that was read from the register, with at most the two denormal modes added, so no reserved bit is
-        // set. Only kernels compute floats until it is set back; exceptions stay masked as they were.
+        // SAFETY: the state is one that was read from the register, with at most the two denormal modes added, so no
+        // reserved bit is set. Only kernels compute floats until it is set back; exceptions stay masked as they were.
         unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const state, options(nostack, readonly)) };
     }
 }
@@ -68,8 +68,9 @@ mod register {
     }
 
     pub fn set(state: u64) {
-        // SAFETY: the state is one that was read from the register, with at most the two denormal modes added; the one for half floats is
-        // ignored by processors that do not compute with them. Only kernels compute floats until it is set back.
+        // SAFETY: the state is one that was read from the register, with at most the two denormal modes added; the one
+        // for half floats is ignored by processors that do not compute with them. Only kernels compute floats until it
+        // is set back.
         unsafe { std::arch::asm!("msr fpcr, {}", in(reg) state, options(nostack, preserves_flags)) };
     }
 }

@@ -1,4 +1,5 @@
-//! Dispatches without a device: all workgroups run on the calling thread before the call returns. The module `hal_loader` uses it.
+//! Dispatches without a device: all workgroups run on the calling thread before the call returns. The module
+//! `hal_loader` uses it.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -33,11 +34,12 @@ pub struct HostBinding {
 /// Runs a function of an executable that was loaded for local devices.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for an executable of another device, or other constants or bindings than the function has, and those of the function.
+/// `INVALID_ARGUMENT` for an executable of another device, or other constants or bindings than the function has, and
+/// those of the function.
 ///
 /// # Safety
-/// The bindings must be memory that may be read until the call returns, and written where they are `writable`, or where a native function
-/// writes.
+/// The bindings must be memory that may be read until the call returns, and written where they are `writable`, or where
+/// a native function writes.
 pub unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch: &HostDispatch<'_>) -> Result<()> {
     let HostDispatch { function, workgroups, constants, bindings } = *dispatch;
     let kernels = kernels_of(executable, false)?;
@@ -45,8 +47,8 @@ pub unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch: &Host
     let grid = Grid { size: [1; 3], count: workgroups, local_memory: 0 };
     let mut memory = Bindings::default();
     for HostBinding { pointer, length, writable } in bindings {
-        // SAFETY: the caller guarantees that the bindings are memory that may be read until the call returns, and written where they are
-        // `writable`.
+        // SAFETY: the caller guarantees that the bindings are memory that may be read until the call returns, and
+        // written where they are `writable`.
         unsafe { memory.bind_memory(*pointer, *length, *writable) };
     }
     let arguments = Arguments { grid, constants, bindings: &memory, concurrency: 1, local_memory_limit: None };

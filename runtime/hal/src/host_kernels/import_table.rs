@@ -1,4 +1,5 @@
-//! The import table of an executable ([`ImportTable`]): functions that a host provides to kernels, and who provides them.
+//! The import table of an executable ([`ImportTable`]): functions that a host provides to kernels, and who provides
+//! them.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
@@ -21,13 +22,14 @@ pub struct Import {
 /// Finds functions that kernels import.
 ///
 /// # Safety
-/// A function that is found must follow the kernels' convention for its name, and it and its context must stay valid and callable
-/// from any thread as long as the provider lives.
+/// A function that is found must follow the kernels' convention for its name, and it and its context must stay valid
+/// and callable from any thread as long as the provider lives.
 pub unsafe trait ImportProvider: Send + Sync + fmt::Debug {
     /// The function called `name`, if there is one.
     fn resolve(&self, name: &str) -> Option<Import>;
 
-    /// Sets the imports that it provides among the missing ones. A provider overrides this if it resolves all names in one call.
+    /// Sets the imports that it provides among the missing ones. A provider overrides this if it resolves all names in
+    /// one call.
     ///
     /// # Errors
     /// Those of resolving names; a name that it does not know is none.
@@ -54,8 +56,8 @@ unsafe impl ImportProvider for NoImports {
     }
 }
 
-/// Several providers, asked in the order in which they were added. More can be added at any time; executables that are loaded already keep
-/// their imports.
+/// Several providers, asked in the order in which they were added. More can be added at any time; executables that are
+/// loaded already keep their imports.
 #[derive(Debug, Default)]
 pub struct ImportProviders {
     providers: RwLock<Vec<Arc<dyn ImportProvider>>>,

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A moving average of the time of a workgroup in nanoseconds. Any number of threads may read and add; additions that race may be lost,
-/// which does not matter for an estimate.
+/// A moving average of the time of a workgroup in nanoseconds. Any number of threads may read and add; additions that
+/// race may be lost, which does not matter for an estimate.
 #[derive(Debug, Default)]
 pub struct KernelTiming(AtomicU32);
 

@@ -1,5 +1,6 @@
-//! Kernels that run on the host: [`HostKernels`] is an executable whose workgroups are run by calling a function. Local devices call it,
-//! and loaders implement it. Queues, command buffers and memory do not depend on how kernels run, so the null device reuses them.
+//! Kernels that run on the host: [`HostKernels`] is an executable whose workgroups are run by calling a function. Local
+//! devices call it, and loaders implement it. Queues, command buffers and memory do not depend on how kernels run, so
+//! the null device reuses them.
 
 mod bindings;
 mod convention;
@@ -106,15 +107,15 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Runs some workgroups of a dispatch, in their order: x varies fastest, then y. Any number of threads may run parts of one dispatch
-    /// at once, each with its own workgroup memory.
+    /// Runs some workgroups of a dispatch, in their order: x varies fastest, then y. Any number of threads may run
+    /// parts of one dispatch at once, each with its own workgroup memory.
     ///
     /// # Errors
     /// Those of the function: what it returns instead of success.
     ///
     /// # Safety
-    /// The constants and bindings are as many as [`HostKernels::check_arguments`] has accepted for the function, and all of `workgroups`
-    /// are in the grid.
+    /// The constants and bindings are as many as [`HostKernels::check_arguments`] has accepted for the function, and
+    /// all of `workgroups` are in the grid.
     unsafe fn run(
         &self,
         function: ExecutableFunction,

@@ -8,8 +8,8 @@ use crate::status::Result;
 /// Alignment of workgroup memory.
 const LOCAL_MEMORY_ALIGNMENT: u64 = 64;
 
-/// Up to this size zeroed memory is the thread's, zeroed again. Beyond it new memory costs less: its pages are zero and untouched until the
-/// kernel uses them.
+/// Up to this size zeroed memory is the thread's, zeroed again. Beyond it new memory costs less: its pages are zero and
+/// untouched until the kernel uses them.
 const MAX_ZEROED_SIZE: u32 = 1 << 20;
 
 thread_local! {
@@ -25,7 +25,8 @@ pub struct WorkgroupMemory {
 }
 
 impl WorkgroupMemory {
-    /// Lends the thread's memory. Within another call it is new memory, so that no workgroup shares the memory of one that is running.
+    /// Lends the thread's memory. Within another call it is new memory, so that no workgroup shares the memory of one
+    /// that is running.
     pub fn with<R>(run: impl FnOnce(&mut WorkgroupMemory) -> R) -> R {
         let mut workgroup_memory = IDLE.take().unwrap_or_default();
         let result = run(&mut workgroup_memory);
@@ -33,8 +34,8 @@ impl WorkgroupMemory {
         result
     }
 
-    /// Memory of at least `size` bytes for one workgroup at a time, until the next call; null if `size` is zero. Its contents are those of
-    /// the workgroup before.
+    /// Memory of at least `size` bytes for one workgroup at a time, until the next call; null if `size` is zero. Its
+    /// contents are those of the workgroup before.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there is not so much memory.

@@ -1,5 +1,5 @@
-//! Methods of all drivers beyond those of the trait, and [`SingleDeviceDriver`], a driver with one device. Registries and the drivers of
-//! this build use them.
+//! Methods of all drivers beyond those of the trait, and [`SingleDeviceDriver`], a driver with one device. Registries
+//! and the drivers of this build use them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ impl dyn Driver {
         self.create_device_by_id(DeviceId::default(), &[])
     }
 
-    /// Creates a device by its position in the list of devices, which may differ from one driver and process to the next.
+    /// Creates a device by its position in the list of devices, which may differ from one driver and process to the
+    /// next.
     ///
     /// # Errors
     /// `OUT_OF_RANGE` if the driver has no such device, and those of the driver.
@@ -33,7 +34,8 @@ impl dyn Driver {
     /// Creates a device by its URI, whose driver is taken to be this one.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if the driver has no such device, and those of the driver.
+    /// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if the driver has no such device, and those of the
+    /// driver.
     pub fn create_device_by_uri(&self, uri: &str) -> Result<Arc<dyn Device>> {
         let DeviceUri { driver, path, params } = DeviceUri::parse(uri)?;
         self.create_device_by_path(&driver, &path, &params)

@@ -1,7 +1,7 @@
 //! The registry of drivers: creates drivers by name and devices by URI. Hosts and tools use it.
 //!
-//! Drivers come from factories: that of this build (`builtin`), those that a host registers, and those of driver libraries
-//! (`vireo-hal-abi`). A registry lists them and creates them. There is one registry for the whole process,
+//! Drivers come from factories: that of this build (`builtin`), those that a host registers, and those of driver
+//! libraries (`vireo-hal-abi`). A registry lists them and creates them. There is one registry for the whole process,
 //! `vireo::hal::global_drivers`, for programs that need no other; `create_device` and `list_devices` use it.
 
 pub mod driver;
@@ -39,7 +39,8 @@ impl DriverInfo {
 
 /// A factory of drivers.
 ///
-/// Listing drivers is cheap, and does not promise that they work on this machine. Creating one may load libraries and search for hardware.
+/// Listing drivers is cheap, and does not promise that they work on this machine. Creating one may load libraries and
+/// search for hardware.
 pub trait DriverFactory: fmt::Debug + Send + Sync {
     /// The drivers it can create. Always the same ones.
     fn drivers(&self) -> Vec<DriverInfo>;
@@ -93,7 +94,8 @@ impl DriverRegistry {
         DriverRegistry::default()
     }
 
-    /// A registry with the drivers of a factory, whose devices let kernels import from `imports` and hold programs to `policy`.
+    /// A registry with the drivers of a factory, whose devices let kernels import from `imports` and hold programs to
+    /// `policy`.
     pub fn with_factory(
         factory: Arc<dyn DriverFactory>,
         imports: Arc<ImportProviders>,
@@ -105,7 +107,8 @@ impl DriverRegistry {
     /// Adds the drivers of a factory. Of several factories with a driver of one name, the newest creates it.
     ///
     /// # Errors
-    /// `ALREADY_EXISTS` if this very factory is registered, `INVALID_ARGUMENT` if a URI could not name one of its drivers.
+    /// `ALREADY_EXISTS` if this very factory is registered, `INVALID_ARGUMENT` if a URI could not name one of its
+    /// drivers.
     pub fn register(&self, factory: Arc<dyn DriverFactory>) -> Result<()> {
         for info in factory.drivers() {
             check_driver_name(&info.name).map_err(Status::invalid_argument)?;
@@ -171,11 +174,12 @@ impl DriverRegistry {
         factory.create(name).map_err(|status| status.context(format!("creating driver `{name}`")))
     }
 
-    /// Creates a device by its URI, such as `local-sync` or `driver://path?key=value`. Each call may create a driver: for several devices
-    /// of one driver, create that first and the devices with it.
+    /// Creates a device by its URI, such as `local-sync` or `driver://path?key=value`. Each call may create a driver:
+    /// for several devices of one driver, create that first and the devices with it.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if there is no such driver or device, and those of the driver.
+    /// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if there is no such driver or device, and those of the
+    /// driver.
     pub fn create_device(&self, uri: &str) -> Result<Arc<dyn Device>> {
         let driver = self.create_driver(&DeviceUri::parse(uri)?.driver)?;
         driver.create_device_by_uri(uri)
@@ -190,14 +194,15 @@ impl DriverRegistry {
         Ok(devices.into_iter().map(|info| AvailableDevice { driver: driver.to_string(), info }).collect())
     }
 
-    /// The devices of all drivers. A driver that does not work here, because hardware or a library is missing, has none.
+    /// The devices of all drivers. A driver that does not work here, because hardware or a library is missing, has
+    /// none.
     pub fn devices(&self) -> Vec<AvailableDevice> {
         let drivers = self.drivers();
         drivers.iter().filter_map(|info| self.devices_of(&info.name).ok()).flatten().collect()
     }
 
-    /// The functions that kernels may import on local devices of this registry's own drivers. An added provider counts for executables that
-    /// are loaded afterwards.
+    /// The functions that kernels may import on local devices of this registry's own drivers. An added provider counts
+    /// for executables that are loaded afterwards.
     pub fn imports(&self) -> &Arc<ImportProviders> {
         &self.imports
     }

@@ -23,8 +23,8 @@ pub struct DeviceUri {
 }
 
 impl DeviceUri {
-    /// Parses a URI. The driver ends at the first `:`; the path follows after up to two slashes and ends at the first `?`; parameters are
-    /// separated by `&`, with an empty value if they have no `=`. Nothing is percent-decoded.
+    /// Parses a URI. The driver ends at the first `:`; the path follows after up to two slashes and ends at the first
+    /// `?`; parameters are separated by `&`, with an empty value if they have no `=`. Nothing is percent-decoded.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if it is malformed or too long.

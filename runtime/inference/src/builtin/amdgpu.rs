@@ -20,12 +20,13 @@ pub enum AmdgpuAgent {
     /// GPUs, by the HSA library of the system.
     #[default]
     Library,
-    /// The software agent, which interprets the code of GPUs on the processor. The environment variable `VIREO_SOFTHSA` describes its
-    /// machine.
+    /// The software agent, which interprets the code of GPUs on the processor. The environment variable `VIREO_SOFTHSA`
+    /// describes its machine.
     Software,
 }
 
-/// The checks that the sanitizer of the software agent makes of accesses of kernels. `vireo::gpu::take_reports` returns what it finds.
+/// The checks that the sanitizer of the software agent makes of accesses of kernels. `vireo::gpu::take_reports` returns
+/// what it finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SanitizerChecks {
     /// Accesses out of bounds, and to freed memory.
@@ -50,13 +51,14 @@ impl SanitizerChecks {
 pub struct AmdgpuConfig {
     /// Where the agents are.
     pub agent: AmdgpuAgent,
-    /// Folders with the HSA library, or files, in the order in which they are tried. Without any, those of the environment variable
-    /// `IREE_HAL_AMDGPU_LIBHSA_PATH` are, or those of the system.
+    /// Folders with the HSA library, or files, in the order in which they are tried. Without any, those of the
+    /// environment variable `IREE_HAL_AMDGPU_LIBHSA_PATH` are, or those of the system.
     pub library_paths: Vec<PathBuf>,
     /// A trace of the packets that the software agent runs.
     #[cfg(feature = "software-agents")]
     pub packet_trace: Option<Arc<PacketTrace>>,
-    /// The checks of the software agent, beside those that `VIREO_SOFTHSA` names. The first device decides for the process.
+    /// The checks of the software agent, beside those that `VIREO_SOFTHSA` names. The first device decides for the
+    /// process.
     pub sanitize: SanitizerChecks,
 }
 
@@ -68,7 +70,8 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
             return Err(Status::invalid_argument(message));
         }
         AmdgpuAgent::Library => {
-            // SAFETY: the library is that of the system, or one that the user named for this; either is trusted like the kernel driver.
+            // SAFETY: the library is that of the system, or one that the user named for this; either is trusted like
+            // the kernel driver.
             let (functions, library) = unsafe { load_library(&config.library_paths) }?;
             // SAFETY: the functions are those of the library, which is held with them.
             unsafe { Hsa::start(functions, Some(library)) }?
@@ -139,8 +142,9 @@ fn check_kernels(wanted: SanitizerChecks) -> Result<()> {
     }
 }
 
-/// A buffer leaves the device for the host, under a name for reports: the check `init` of the software agent finds its unwritten bytes, in
-/// memory that the host reaches. Where it does not, results are copied to where it does, and that copy is checked as a kernel is.
+/// A buffer leaves the device for the host, under a name for reports: the check `init` of the software agent finds its
+/// unwritten bytes, in memory that the host reaches. Where it does not, results are copied to where it does, and that
+/// copy is checked as a kernel is.
 #[cfg(feature = "software-agents")]
 pub fn check_result(buffer: &dyn Buffer, name: &str) {
     if !vireo_softhsa::active_checks().is_some_and(|checks| checks.init) {

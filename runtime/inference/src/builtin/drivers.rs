@@ -170,7 +170,8 @@ pub unsafe fn load_executable_plugin(
 /// Creates a device of the process's registry by its URI, such as `local-sync`.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if no driver or device is called so, and those of the driver.
+/// `INVALID_ARGUMENT` if the URI is malformed, `NOT_FOUND` if no driver or device is called so, and those of the
+/// driver.
 pub fn create_device(uri: &str) -> Result<Arc<dyn Device>> {
     global_drivers().create_device(uri)
 }

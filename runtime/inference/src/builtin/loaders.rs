@@ -10,8 +10,8 @@ use vireo_vmvx::VmvxLoader;
 
 use super::drivers::BuiltinOptions;
 
-/// The loaders of local devices for programs that are trusted, for libraries that may import what `imports` provides. Those for others
-/// are [`loaders_for`].
+/// The loaders of local devices for programs that are trusted, for libraries that may import what `imports` provides.
+/// Those for others are [`loaders_for`].
 pub fn default_loaders(imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn ExecutableLoader>> {
     loaders_for(&SecurityPolicy::trusted(), imports)
 }

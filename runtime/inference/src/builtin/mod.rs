@@ -1,5 +1,5 @@
-//! The parts of this build: its drivers, and the loaders of executables that their devices have. Nothing below names all of them, so a
-//! driver or a loader that is added has its line here.
+//! The parts of this build: its drivers, and the loaders of executables that their devices have. Nothing below names
+//! all of them, so a driver or a loader that is added has its line here.
 //!
 //! A registry, a device and a policy get from here what they start from; each is whole without it.
 

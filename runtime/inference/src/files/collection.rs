@@ -1,7 +1,7 @@
 //! Files with several named tensors, `.npz` and `.safetensors`: reads and writes them as tensors of the host.
 //!
-//! `.npz` files are zip archives of `.npy` arrays, read and written through the `zip` crate; `.safetensors` is the reader of parameters.
-//! Tensors have the order of the file: that of the zip's directory, and that of the contents.
+//! `.npz` files are zip archives of `.npy` arrays, read and written through the `zip` crate; `.safetensors` is the
+//! reader of parameters. Tensors have the order of the file: that of the zip's directory, and that of the contents.
 
 use std::error::Error;
 use std::fs::File;
@@ -91,8 +91,8 @@ impl TensorCollection {
     /// Reads the tensor called `name`, of at most so many bytes.
     ///
     /// # Errors
-    /// `NOT_FOUND` if there is none, `UNIMPLEMENTED` for element types that tensors do not have, `RESOURCE_EXHAUSTED` for one that is too
-    /// large, `INVALID_ARGUMENT` if it is damaged.
+    /// `NOT_FOUND` if there is none, `UNIMPLEMENTED` for element types that tensors do not have, `RESOURCE_EXHAUSTED`
+    /// for one that is too large, `INVALID_ARGUMENT` if it is damaged.
     pub fn read(&mut self, name: &str, max_bytes: u64) -> Result<HostTensor<'static>> {
         let missing = || Status::not_found(format!("there is no tensor `{name}`; there are {}", self.names.join(", ")));
         let index = self.names.iter().position(|known| known == name).ok_or_else(missing)?;

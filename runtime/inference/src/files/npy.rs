@@ -1,12 +1,12 @@
-//! NumPy's `.npy` format, through the `npyz` crate: reads arrays as tensors of the host, and writes them. Files may hold several arrays one
-//! after another.
+//! NumPy's `.npy` format, through the `npyz` crate: reads arrays as tensors of the host, and writes them. Files may
+//! hold several arrays one after another.
 //!
-//! The header is a Python literal that an attacker may have written, so its length and its nesting are bounded before a parser of
-//! such literals sees it. The elements are read and written here as the bytes they are.
+//! The header is a Python literal that an attacker may have written, so its length and its nesting are bounded before a
+//! parser of such literals sees it. The elements are read and written here as the bytes they are.
 //!
-//! NumPy itself has no `bf16`, no eight-bit floats and no integers of less than a byte; the package `ml_dtypes` adds them, by the names of
-//! which arrays are written and read here. `numpy.load` reads them where that package is imported. (`numpy.save` writes them as bytes
-//! without a type, such as `<V2`.)
+//! NumPy itself has no `bf16`, no eight-bit floats and no integers of less than a byte; the package `ml_dtypes` adds
+//! them, by the names of which arrays are written and read here. `numpy.load` reads them where that package is
+//! imported. (`numpy.save` writes them as bytes without a type, such as `<V2`.)
 
 use std::io::{self, Read};
 
@@ -27,8 +27,9 @@ const MAX_RANK: usize = 128;
 /// Deepest nesting of brackets that is read: a dictionary with a tuple in it, or a list of tuples with shapes.
 const MAX_NESTING: usize = 8;
 
-/// The names of types in `ml_dtypes`, the type of NumPy with the same width, and our names. Types without a sign of their own are written
-/// as signed ones. `<f1` is what `numpy.save` writes for the only type that says that it is a float.
+/// The names of types in `ml_dtypes`, the type of NumPy with the same width, and our names. Types without a sign of
+/// their own are written as signed ones. `<f1` is what `numpy.save` writes for the only type that says that it is a
+/// float.
 const NAMES: [(&str, &str, ElementType); 13] = [
     ("bfloat16", "<V2", ElementType::BFLOAT_16),
     ("float8_e5m2", "|V1", ElementType::FLOAT_8_E5M2),
@@ -45,11 +46,12 @@ const NAMES: [(&str, &str, ElementType); 13] = [
     ("<f1", "|V1", ElementType::FLOAT_8_E5M2),
 ];
 
-/// Reads an array; `reader` is at its end then. `max_bytes` bounds the memory of the elements, whatever the header says.
+/// Reads an array; `reader` is at its end then. `max_bytes` bounds the memory of the elements, whatever the header
+/// says.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` if it is no array or the file ends within it, `UNIMPLEMENTED` for arrays of other things than numbers,
-/// `RESOURCE_EXHAUSTED` for one that is too large.
+/// `INVALID_ARGUMENT` if it is no array or the file ends within it, `UNIMPLEMENTED` for arrays of other things than
+/// numbers, `RESOURCE_EXHAUSTED` for one that is too large.
 pub fn read_npy(reader: &mut dyn Read, max_bytes: u64) -> Result<HostTensor<'static>> {
     let header = read_header(reader)?;
     let bytes = read_bytes(reader, &header.shape, header.stored(), max_bytes)?;
@@ -160,7 +162,8 @@ fn read_header(reader: &mut dyn Read) -> Result<NpyHeader> {
     Ok(NpyHeader { element, shape, is_fortran })
 }
 
-/// Checks the dimensions in a header: `npyz` multiplies them without a look at what becomes of it. Whatever else is wrong is left to it.
+/// Checks the dimensions in a header: `npyz` multiplies them without a look at what becomes of it. Whatever else is
+/// wrong is left to it.
 fn check_dimensions(header: &[u8]) -> Result<()> {
     let literal = std::str::from_utf8(header).ok().and_then(|text| text.trim_end().parse().ok());
     let Some(Literal::Dict(entries)) = literal else { return Ok(()) };
@@ -181,7 +184,8 @@ fn is_countable(dimensions: impl IntoIterator<Item = u64>) -> bool {
     dimensions.into_iter().try_fold(1_u64, |product, dimension| product.checked_mul(dimension.max(1))).is_some()
 }
 
-/// Replaces the name of a type that NumPy does not know by one of the same width that it does, and spaces. Returns the type.
+/// Replaces the name of a type that NumPy does not know by one of the same width that it does, and spaces. Returns the
+/// type.
 fn replace_name(header: &mut [u8]) -> Option<ElementType> {
     for (name, known, element) in NAMES {
         for quote in ['\'', '"'] {
@@ -195,7 +199,8 @@ fn replace_name(header: &mut [u8]) -> Option<ElementType> {
     None
 }
 
-/// Elements of less than a byte of an array, which has a byte for each, as tensors have them: the first in the low bits of the first byte.
+/// Elements of less than a byte of an array, which has a byte for each, as tensors have them: the first in the low bits
+/// of the first byte.
 pub fn pack(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     let mut packer = BitPacker::default();
     bytes.iter().for_each(|byte| packer.push(u64::from(*byte), element.bit_count()));
@@ -262,8 +267,8 @@ fn descriptor(element: ElementType) -> Option<TypeStr> {
 /// A tensor as an array: the header and the elements.
 ///
 /// # Errors
-/// `UNIMPLEMENTED` for element types that neither NumPy nor `ml_dtypes` has, `OUT_OF_RANGE` for dimensions whose product needs more than 64
-/// bits, as a tensor without elements may have.
+/// `UNIMPLEMENTED` for element types that neither NumPy nor `ml_dtypes` has, `OUT_OF_RANGE` for dimensions whose
+/// product needs more than 64 bits, as a tensor without elements may have.
 pub fn write_npy(tensor: &HostTensor<'_>) -> Result<Vec<u8>> {
     let element = tensor.element_type();
     if !is_countable(tensor.shape().iter().copied()) {

@@ -1,7 +1,7 @@
 //! Numbers in text: the integers and floats that tensors and the values of the command are written with.
 //!
-//! Texts that C's `strtol` and `strtof` read completely are read here too (`0x` and octal integers, hexadecimal floats, `inf`, `nan`); what
-//! they would read only in part, such as `1.5` as an integer or `1.0abc`, is refused.
+//! Texts that C's `strtol` and `strtof` read completely are read here too (`0x` and octal integers, hexadecimal floats,
+//! `inf`, `nan`); what they would read only in part, such as `1.5` as an integer or `1.0abc`, is refused.
 
 use std::fmt;
 

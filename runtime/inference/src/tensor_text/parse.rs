@@ -88,8 +88,8 @@ impl From<TensorTextError> for Status {
 }
 
 impl HostTensor<'static> {
-    /// Reads a tensor of at most `max_bytes` bytes from its text: a shape and an element type, and after `=` all elements, one for all of
-    /// them, or none for zeros. Spaces, commas and brackets separate elements.
+    /// Reads a tensor of at most `max_bytes` bytes from its text: a shape and an element type, and after `=` all
+    /// elements, one for all of them, or none for zeros. Spaces, commas and brackets separate elements.
     ///
     /// ```
     /// use vireo::inference::HostTensor;
@@ -101,7 +101,8 @@ impl HostTensor<'static> {
     /// ```
     ///
     /// # Errors
-    /// A [`TensorTextError`] for a text that is not a tensor, or for one that needs more than `max_bytes`. No memory is taken for either.
+    /// A [`TensorTextError`] for a text that is not a tensor, or for one that needs more than `max_bytes`. No memory is
+    /// taken for either.
     pub fn parse(text: &str, max_bytes: u64) -> Result<HostTensor<'static>, TensorTextError> {
         if !text.contains(['=', 'x']) {
             return Err(TensorTextError::NotATensor(shorten(text)));

@@ -1,5 +1,5 @@
-//! Typed liveness at each op of a block, from the first to the last. Liveness is computed backwards, so it is computed once for the block
-//! with a log of its changes, and these are undone op by op as the builder goes forwards.
+//! Typed liveness at each op of a block, from the first to the last. Liveness is computed backwards, so it is computed
+//! once for the block with a log of its changes, and these are undone op by op as the builder goes forwards.
 
 use std::ops::Range;
 
@@ -39,7 +39,8 @@ pub(crate) struct BlockLiveness {
     pub before: SlotReads,
     /// Not set for the last op.
     pub after: SlotReads,
-    /// The log: for each op, the next reads after it of the slots for which those before it differ. The last op comes first.
+    /// The log: for each op, the next reads after it of the slots for which those before it differ. The last op comes
+    /// first.
     changes: Vec<(usize, Read)>,
     /// Where the changes of each op begin, likewise.
     starts: Vec<usize>,

@@ -1,9 +1,10 @@
-//! Lanes of bytes: which loops can be computed in the lowest bytes of their values, and by what. The shape analysis asks it of loops that
-//! can be vectorised, and the vectoriser builds vector loops with lanes of 8 bits by it.
+//! Lanes of bytes: which loops can be computed in the lowest bytes of their values, and by what. The shape analysis
+//! asks it of loops that can be vectorised, and the vectoriser builds vector loops with lanes of 8 bits by it.
 //!
-//! Integers of the program have 32 bits, and the lowest byte of a sum, of a product or of bits is that of the lowest bytes of its operands.
-//! A comparison, and what is made of one, needs more: that both operands are known to be extended from their lowest bytes in one way. With
-//! signs, or without, the bytes are then in the order of the numbers. Of a sum of bytes this is not known: it may have wrapped in 8 bits.
+//! Integers of the program have 32 bits, and the lowest byte of a sum, of a product or of bits is that of the lowest
+//! bytes of its operands. A comparison, and what is made of one, needs more: that both operands are known to be
+//! extended from their lowest bytes in one way. With signs, or without, the bytes are then in the order of the numbers.
+//! Of a sum of bytes this is not known: it may have wrapped in 8 bits.
 
 use super::loop_nest::{Item, LoopNest};
 use super::shapes::{Shape, Shapes, access};
@@ -69,15 +70,16 @@ impl ByteLanes {
         None
     }
 
-    /// The primitive that computes the lowest byte of a primitive's value from those of its operands, which have `i32` values. None if
-    /// nothing does.
+    /// The primitive that computes the lowest byte of a primitive's value from those of its operands, which have `i32`
+    /// values. None if nothing does.
     pub fn primitive(&self, graph: &Graph, id: NodeId) -> Option<Primitive> {
         let node = graph.node(id);
         let Kind::Primitive(primitive, Scalar::I32) = node.kind else { return None };
         primitive.byte_lanes()?;
         let of = |index: usize| self.outside(graph, node.args[index], MAX_DEPTH);
         let in_order = |signed: Primitive, unsigned: Primitive| match of(0).common(of(1)) {
-            // Numbers without signs have the same order as those with signs, as all are positive, and bytes have the order without signs.
+            // Numbers without signs have the same order as those with signs, as all are positive, and bytes have the
+            // order without signs.
             Extensions { unsigned: true, .. } => Some(unsigned),
             // Negative numbers come after the others where they count as numbers without signs, and so do their bytes.
             Extensions { signed: true, .. } => Some(signed),

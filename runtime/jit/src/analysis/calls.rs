@@ -1,7 +1,9 @@
-//! The convention of native calls: which calls of functions of the same module machine code makes itself, and where values are passed.
+//! The convention of native calls: which calls of functions of the same module machine code makes itself, and where
+//! values are passed.
 //!
-//! The callee's frame is the one that the interpreter would make, so a side exit of either function leaves frames that the interpreter can
-//! continue with. Values are passed in registers and a call instruction keeps the return address; references are passed in the frames.
+//! The callee's frame is the one that the interpreter would make, so a side exit of either function leaves frames that
+//! the interpreter can continue with. Values are passed in registers and a call instruction keeps the return address;
+//! references are passed in the frames.
 
 use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
 use crate::convention::{Convention, Kind};
@@ -12,7 +14,8 @@ use crate::ir::graph::{Passed, PassedIn};
 use crate::ir::types::Scalar;
 use crate::processor::registers::{DIRECT, PASSED, VECTOR_DIRECT, VECTOR_PASSED};
 
-/// Bytes of the stack that have to be free after the slots of a caller. Most calls take less, and need no check of their own.
+/// Bytes of the stack that have to be free after the slots of a caller. Most calls take less, and need no check of
+/// their own.
 pub(crate) const STACK_RESERVE: usize = 2048;
 /// Most bytes of slots that a native call zeroes.
 const MAX_ZEROED_BYTES: usize = 256;

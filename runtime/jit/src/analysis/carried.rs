@@ -1,6 +1,7 @@
-//! Elements of a buffer that a loop carries: what the loop stores to at an index that stays the same is a value in a register meanwhile. It
-//! is kept as the loads of the element would give it, so a store to a narrow element extends what it is given, unless that is extended
-//! already. The shape analysis finds these elements, and the vectoriser makes values of them.
+//! Elements of a buffer that a loop carries: what the loop stores to at an index that stays the same is a value in a
+//! register meanwhile. It is kept as the loads of the element would give it, so a store to a narrow element extends
+//! what it is given, unless that is extended already. The shape analysis finds these elements, and the vectoriser makes
+//! values of them.
 
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Graph, Kind, NodeId};
@@ -29,8 +30,8 @@ const NARROW: [(Primitive, Primitive, Primitive); 4] = [
 const MAX_DEPTH: u32 = 4;
 
 impl Carried {
-    /// An element that is stored by one primitive and, if it is loaded at all, loaded by another one. None if that does not load what was
-    /// stored.
+    /// An element that is stored by one primitive and, if it is loaded at all, loaded by another one. None if that does
+    /// not load what was stored.
     pub fn new(store: Primitive, load: Option<Primitive>) -> Option<Carried> {
         if let Some((whole, of)) = store.whole_load() {
             let is_whole = load.is_none_or(|load| load == whole);

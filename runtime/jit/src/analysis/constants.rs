@@ -1,5 +1,5 @@
-//! Constant propagation over the bytecode: which slots hold a constant at the entry of each block, on all paths, those that only the
-//! interpreter takes included. The builder uses it at each op.
+//! Constant propagation over the bytecode: which slots hold a constant at the entry of each block, on all paths, those
+//! that only the interpreter takes included. The builder uses it at each op.
 
 use std::ops::Index;
 
@@ -10,7 +10,8 @@ use crate::ir::bits::Bits;
 use crate::ir::effort::Effort;
 use crate::ir::visits::Visits;
 
-/// The lattice value of the 32 bits of a slot: a constant, or one of two numbers that are none. So values meet without branches.
+/// The lattice value of the 32 bits of a slot: a constant, or one of two numbers that are none. So values meet without
+/// branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known(u64);
 

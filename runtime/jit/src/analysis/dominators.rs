@@ -1,5 +1,5 @@
-//! Predecessors and dominators of the blocks of a graph. Blocks with an entry are children of a virtual root. Passes and the verifier use
-//! it.
+//! Predecessors and dominators of the blocks of a graph. Blocks with an entry are children of a virtual root. Passes
+//! and the verifier use it.
 
 use smallvec::SmallVec;
 
@@ -58,7 +58,8 @@ impl Dominators {
 /// A depth-first search from the virtual root.
 struct Search {
     reverse_postorder: Vec<BlockIndex>,
-    /// The reachable blocks in preorder. The number of a block is one more than its index here; that of the virtual root is 0.
+    /// The reachable blocks in preorder. The number of a block is one more than its index here; that of the virtual
+    /// root is 0.
     preorder: Vec<BlockIndex>,
     /// For each number that of the block from which the search came there.
     parents: Vec<u32>,
@@ -100,9 +101,9 @@ impl Search {
     }
 }
 
-/// The immediate dominator of each reachable block, by the algorithm of Lengauer and Tarjan. Blocks that only the virtual root dominates
-/// have none. Its time hardly grows faster than the number of edges, whatever their shape: with n blocks that all branch to one, a walk
-/// from each of them up the tree would take n * n steps.
+/// The immediate dominator of each reachable block, by the algorithm of Lengauer and Tarjan. Blocks that only the
+/// virtual root dominates have none. Its time hardly grows faster than the number of edges, whatever their shape: with
+/// n blocks that all branch to one, a walk from each of them up the tree would take n * n steps.
 fn immediate_dominators(graph: &Graph, predecessors: &PerBlock<Predecessors>, search: &Search) -> PerBlock<BlockIndex> {
     let count = search.preorder.len();
     let mut number = PerBlock::new(graph, 0);

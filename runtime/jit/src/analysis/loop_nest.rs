@@ -1,7 +1,7 @@
 //! Nests of counted loops, as trees. The vectoriser parses its candidates with this.
 //!
-//! Such a loop has one path through each iteration: a sequence of blocks and of loops of the same kind. Its induction variable is a
-//! parameter of its header that grows by a constant as long as it is less than a bound.
+//! Such a loop has one path through each iteration: a sequence of blocks and of loops of the same kind. Its induction
+//! variable is a parameter of its header that grows by a constant as long as it is less than a bound.
 
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;

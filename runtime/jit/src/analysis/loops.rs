@@ -11,8 +11,8 @@ use crate::generated::vm::jit;
 pub(crate) enum LoopHeader {
     /// It may: the header has an OSR entry.
     OsrEntry,
-    /// It may not: a loop around this one is compiled as a whole, and entered at its own header. So values of that loop stay in registers
-    /// through this one.
+    /// It may not: a loop around this one is compiled as a whole, and entered at its own header. So values of that loop
+    /// stay in registers through this one.
     Inner,
 }
 

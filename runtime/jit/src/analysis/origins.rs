@@ -1,5 +1,5 @@
-//! Origins of values: the operation that computes a value, seen through the parameters of blocks. The verifier and the emitter find by it
-//! which buffer an access is to.
+//! Origins of values: the operation that computes a value, seen through the parameters of blocks. The verifier and the
+//! emitter find by it which buffer an access is to.
 
 use std::collections::HashMap;
 

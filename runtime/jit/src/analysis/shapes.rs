@@ -1,8 +1,8 @@
-//! Shape analysis: how each value of a loop differs between its iterations, when these become lanes. The vectoriser asks it whether a loop
-//! can be vectorised, and builds vector loops by it.
+//! Shape analysis: how each value of a loop differs between its iterations, when these become lanes. The vectoriser
+//! asks it whether a loop can be vectorised, and builds vector loops by it.
 //!
-//! Inner loops run once for all lanes, so their induction variables have to be uniform. An element that a loop loads and stores in each
-//! iteration becomes a value that the loop carries, as in scalar promotion.
+//! Inner loops run once for all lanes, so their induction variables have to be uniform. An element that a loop loads
+//! and stores in each iteration becomes a value that the loop carries, as in scalar promotion.
 
 use smallvec::SmallVec;
 
@@ -76,8 +76,8 @@ pub(crate) struct Shapes {
     pub calls: bool,
     /// Whether there are sequential values.
     pub sequential: bool,
-    /// Whether inner loops store to other elements in each of their iterations. Then lanes may have to be checked not to store to one
-    /// element.
+    /// Whether inner loops store to other elements in each of their iterations. Then lanes may have to be checked not
+    /// to store to one element.
     pub moves_stores: bool,
     /// Whether anything becomes a vector.
     pub any: bool,
@@ -372,7 +372,8 @@ impl Shapes {
     }
 }
 
-/// Whether each store in an inner loop is to one of these elements, which the loop carries, so that no two lanes store to one element.
+/// Whether each store in an inner loop is to one of these elements, which the loop carries, so that no two lanes store
+/// to one element.
 fn is_stored_in_place(graph: &Graph, inner: &LoopNest, elements: &[(Element, Carried)]) -> bool {
     let mut all = true;
     inner.for_each_node(graph, &mut |id| {

@@ -1,7 +1,8 @@
-//! Liveness of slots with the type of the next read: slots of a frame have no types of their own. The builder uses it at each op.
+//! Liveness of slots with the type of the next read: slots of a frame have no types of their own. The builder uses it
+//! at each op.
 //!
-//! A block parameter has the type of the next read of its slot. The frame state of an exit has the slots that are live there, since the
-//! interpreter may read those.
+//! A block parameter has the type of the next read of its slot. The frame state of an exit has the slots that are live
+//! there, since the interpreter may read those.
 
 use std::convert::Infallible;
 
@@ -35,7 +36,8 @@ pub(crate) enum Read {
 
 impl Read {
     const ALL: [Read; 6] = [Read::Never, Read::Narrow, Read::Float, Read::Wide, Read::WideFloat, Read::High];
-    /// The join of the lattice, for two next reads on different paths: in a table, since all slots are joined at each edge.
+    /// The join of the lattice, for two next reads on different paths: in a table, since all slots are joined at each
+    /// edge.
     const JOINS: [[Read; 6]; 6] = {
         let mut joins = [[Read::Never; 6]; 6];
         let mut at = 0;
@@ -197,8 +199,8 @@ impl<'a> TypedLiveness<'a> {
         slots.flatten()
     }
 
-    /// The transfer function of an op: from the next reads after it to those before it. Calls `changed` with the slots that the op reads or
-    /// writes, and their next reads after it.
+    /// The transfer function of an op: from the next reads after it to those before it. Calls `changed` with the slots
+    /// that the op reads or writes, and their next reads after it.
     pub fn transfer(&self, pc: u32, reads: &mut [Read], mut changed: impl FnMut(usize, Read)) {
         let mut set = |reads: &mut [Read], slot: usize, read: Read| {
             if let Some(entry) = reads.get_mut(slot) {

@@ -1,6 +1,6 @@
-//! Baseline mode, for functions that are too large for SSA form: between pieces of a few ops, all values are in their slots, as in the
-//! interpreter. A piece loads the slots that it reads and flushes those that it has written; no value is live from one to another, and no
-//! pass runs but DCE. Time and memory are proportional to the number of ops.
+//! Baseline mode, for functions that are too large for SSA form: between pieces of a few ops, all values are in their
+//! slots, as in the interpreter. A piece loads the slots that it reads and flushes those that it has written; no value
+//! is live from one to another, and no pass runs but DCE. Time and memory are proportional to the number of ops.
 
 use smallvec::SmallVec;
 

@@ -1,5 +1,5 @@
-//! Blocks of the graph: for each block of the bytecode, its entries, its parameters, the preheader and header if it begins a loop, and the
-//! arguments of the branches that lead to it.
+//! Blocks of the graph: for each block of the bytecode, its entries, its parameters, the preheader and header if it
+//! begins a loop, and the arguments of the branches that lead to it.
 
 use smallvec::SmallVec;
 
@@ -19,7 +19,8 @@ pub(super) struct Incoming {
     pub defs: Defs,
 }
 
-/// A slot that is live into a block, and the type that it is read as next: a parameter of the block, unless it is known to be a constant.
+/// A slot that is live into a block, and the type that it is read as next: a parameter of the block, unless it is known
+/// to be a constant.
 #[derive(Clone, Copy)]
 pub(super) struct LiveIn {
     pub slot: u16,
@@ -46,7 +47,8 @@ impl FunctionBuilder<'_> {
         }
         let reads: SmallVec<[Read; 64]> = SmallVec::from_slice(self.liveness.entry(block));
         if block == BlockId(0) || incoming.is_empty() {
-            // Entries of the interpreter: the beginning of the function, and blocks that only branches of the interpreter lead to.
+            // Entries of the interpreter: the beginning of the function, and blocks that only branches of the
+            // interpreter lead to.
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
             let live_ins = live_ins(&reads);
             self.take_slots(&live_ins);
@@ -159,7 +161,8 @@ impl FunctionBuilder<'_> {
         known.iter().for_each(|(one, node)| self.define(one.of, one.slot.into(), *node));
     }
 
-    /// Sets the target and the arguments of branches to `block`. The state of the builder is that of `block` before and after.
+    /// Sets the target and the arguments of branches to `block`. The state of the builder is that of `block` before and
+    /// after.
     pub(super) fn connect(&mut self, block: BlockIndex, live_ins: &[LiveIn], incoming: &mut [Incoming]) {
         for one in incoming {
             let mut args = Nodes::new();

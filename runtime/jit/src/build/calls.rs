@@ -1,5 +1,5 @@
-//! Native calls: the entry at which machine code of the module calls the function, calls that the function makes itself, and returns.
-//! `analysis/calls.rs` has the convention.
+//! Native calls: the entry at which machine code of the module calls the function, calls that the function makes
+//! itself, and returns. `analysis/calls.rs` has the convention.
 
 use smallvec::SmallVec;
 
@@ -17,7 +17,8 @@ use crate::ir::graph::{
 use crate::ir::types::{Scalar, Ty};
 
 impl FunctionBuilder<'_> {
-    /// Makes the block at which native calls enter the function, if there may be some, with the arguments where they are passed.
+    /// Makes the block at which native calls enter the function, if there may be some, with the arguments where they
+    /// are passed.
     pub(super) fn native_entry(&mut self, live_ins: &[LiveIn]) -> Option<Incoming> {
         let arguments = self.arguments_if_called.clone()?;
         let entry = self.open(Some(Entry { pc: 0, resumes: false, native: true }));
@@ -79,8 +80,8 @@ impl FunctionBuilder<'_> {
         self.graph.native_terminators.insert(self.current, NativeTerminator { values, kind });
     }
 
-    /// A call of an import that machine code can make directly, with the values that it passes. References that are lent to the frame have
-    /// to be counted before the import runs.
+    /// A call of an import that machine code can make directly, with the values that it passes. References that are
+    /// lent to the frame have to be counted before the import runs.
     pub(super) fn direct_call(&mut self, op: Op) -> Option<(DirectCall, Vec<(NodeId, Passed)>)> {
         let Op::Call { call } = op else { return None };
         let site = self.decoded.call(call);
@@ -140,8 +141,8 @@ impl FunctionBuilder<'_> {
         let from = call_block.flatten().unwrap_or(self.current);
         self.select(from);
         self.graph.blocks[from].terminator = Terminator::SideExit(SideExitKind::Call, exit);
-        // The block after the call takes results as parameters, and if early returns lead there all live-ins. It loads the others from the
-        // slots.
+        // The block after the call takes results as parameters, and if early returns lead there all live-ins. It loads
+        // the others from the slots.
         let is_brought = |one: &LiveIn| call_block.is_some() || (one.slot..one.slot + one.slots()).any(is_written);
         let (brought, read_later): (Vec<LiveIn>, Vec<LiveIn>) = all.into_iter().partition(is_brought);
         let resumed = self.open(Some(Entry { pc: pc + 1, resumes: true, native: false }));

@@ -1,5 +1,5 @@
-//! Definitions of slots: which node each slot holds at the op that is being built. The builder keeps them, and a copy for each branch to a
-//! block that is not built yet.
+//! Definitions of slots: which node each slot holds at the op that is being built. The builder keeps them, and a copy
+//! for each branch to a block that is not built yet.
 
 use std::ops::Index;
 
@@ -19,8 +19,8 @@ pub(super) struct Def {
 #[derive(Debug)]
 pub(super) struct Defs {
     defs: SmallVec<[Option<Def>; 16]>,
-    /// Slots whose values are in the frame and have no node yet: most of them are not read before the next exit. Their entries in `defs`
-    /// are out of date.
+    /// Slots whose values are in the frame and have no node yet: most of them are not read before the next exit. Their
+    /// entries in `defs` are out of date.
     pub home: Bits,
     /// Slots that are defined by nodes other than constants.
     computed: Bits,
@@ -81,7 +81,8 @@ impl Defs {
         slots.and(&self.computed)
     }
 
-    /// After an op of the runtime or the interpreter, these slots are in the frame alone. The others that are live hold constants.
+    /// After an op of the runtime or the interpreter, these slots are in the frame alone. The others that are live hold
+    /// constants.
     pub fn leave(&mut self, home: Bits) {
         self.home = home;
         self.computed.clear();

@@ -1,4 +1,5 @@
-//! Side exits and their frame states: which slots an exit has to write depends on who continues there and what that reads.
+//! Side exits and their frame states: which slots an exit has to write depends on who continues there and what that
+//! reads.
 
 use smallvec::SmallVec;
 
@@ -8,7 +9,8 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{Exit, ExitId, Part, SlotValue};
 
 impl FunctionBuilder<'_> {
-    /// The exit that is taken if the op being built traps. The interpreter executes the op again, and reads nothing but its operands.
+    /// The exit that is taken if the op being built traps. The interpreter executes the op again, and reads nothing but
+    /// its operands.
     pub(super) fn trap_exit(&mut self) -> ExitId {
         if let Some(exit) = self.exit {
             return exit;
@@ -18,8 +20,8 @@ impl FunctionBuilder<'_> {
         exit
     }
 
-    /// The exit for an op that the runtime or the interpreter executes and after which code continues: its frame state has the operands of
-    /// the op and the slots that the continuation loads, which are `home`.
+    /// The exit for an op that the runtime or the interpreter executes and after which code continues: its frame state
+    /// has the operands of the op and the slots that the continuation loads, which are `home`.
     pub(super) fn exit_for_op(&mut self, home: &Bits) -> ExitId {
         let live = &self.at_op.before.live;
         let mut wanted = home.clone();
@@ -34,7 +36,8 @@ impl FunctionBuilder<'_> {
         self.add_exit(frame_state(&self.defs, self.at_op.before.live.without(&self.defs.home).iter()))
     }
 
-    /// The exit of a back edge or a call that counts down. If a limit is reached the program ends, so all slots are dead.
+    /// The exit of a back edge or a call that counts down. If a limit is reached the program ends, so all slots are
+    /// dead.
     pub(super) fn limits_exit(&mut self) -> ExitId {
         self.add_exit(Vec::new())
     }

@@ -1,14 +1,15 @@
 //! The graph builder: it translates a verified function to SSA form, block by block and op by op.
 //!
-//! Writes to slots define values, and reads find them. A 64-bit value is one node, whose halves are in a pair of slots; halves of
-//! different values that are read as one are joined. Each loop gets a preheader, through which all edges into the loop lead, that of its
-//! OSR entry too.
+//! Writes to slots define values, and reads find them. A 64-bit value is one node, whose halves are in a pair of slots;
+//! halves of different values that are read as one are joined. Each loop gets a preheader, through which all edges into
+//! the loop lead, that of its OSR entry too.
 //!
-//! The plan of a function calls the builder, and the code that is generated for each op does, which names it at the root of the crate.
-//! `blocks` and `terminators` make the blocks of the graph, `slots` and `defs` track the definitions of slots, `exits` builds frame states.
-//! `ops` has the methods that generated code calls, with constant folding in `fold`; `calls` and `partial_inlining` build native calls, and
-//! `zeroing_elision` finds buffers that need not be zeroed. `baseline` builds functions in baseline mode. The room uses `ir`, `analysis`
-//! and the bytecode, but nothing of the processor, of passes or of machine code.
+//! The plan of a function calls the builder, and the code that is generated for each op does, which names it at the
+//! root of the crate. `blocks` and `terminators` make the blocks of the graph, `slots` and `defs` track the definitions
+//! of slots, `exits` builds frame states. `ops` has the methods that generated code calls, with constant folding in
+//! `fold`; `calls` and `partial_inlining` build native calls, and `zeroing_elision` finds buffers that need not be
+//! zeroed. `baseline` builds functions in baseline mode. The room uses `ir`, `analysis` and the bytecode, but nothing
+//! of the processor, of passes or of machine code.
 
 mod baseline;
 mod blocks;

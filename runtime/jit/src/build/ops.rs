@@ -1,4 +1,5 @@
-//! The builder's methods for generated code: reads and writes of registers, constants, checks of buffers, and primitives.
+//! The builder's methods for generated code: reads and writes of registers, constants, checks of buffers, and
+//! primitives.
 
 use smallvec::{SmallVec, smallvec};
 

@@ -1,8 +1,9 @@
-//! Partial inlining: a caller executes the entry block of a short callee itself, and the call returns early if the callee returns after it
-//! or after the branch at its end. No frame is made then, and values stay in registers. The base case of a recursion is inlined like that,
-//! and so is a function that only computes something.
+//! Partial inlining: a caller executes the entry block of a short callee itself, and the call returns early if the
+//! callee returns after it or after the branch at its end. No frame is made then, and values stay in registers. The
+//! base case of a recursion is inlined like that, and so is a function that only computes something.
 //!
-//! An inlined call is counted, and its frame has to fit, as that of any other call. `calls.rs` calls this for each native call.
+//! An inlined call is counted, and its frame has to fit, as that of any other call. `calls.rs` calls this for each
+//! native call.
 
 use smallvec::SmallVec;
 
@@ -38,7 +39,8 @@ pub(super) enum Inlined {
     No,
     /// The callee always returns after its entry block, with these results.
     Fully(Vec<NodeId>),
-    /// The callee returns early on the paths that end in these branches. On the others, if there are some, the call is made in this block.
+    /// The callee returns early on the paths that end in these branches. On the others, if there are some, the call is
+    /// made in this block.
     Partly(Vec<Incoming>, Option<BlockIndex>),
 }
 
@@ -72,8 +74,8 @@ fn entry_terminator(decoded: &Decoded) -> Option<EntryTerminator> {
 }
 
 impl FunctionBuilder<'_> {
-    /// Makes the block at which the function enters itself when the call has executed its first block, if it calls itself so: the first
-    /// block is built once more, for its values, and leads on without a test.
+    /// Makes the block at which the function enters itself when the call has executed its first block, if it calls
+    /// itself so: the first block is built once more, for its values, and leads on without a test.
     pub(super) fn inlined_entry(&mut self) {
         let (decoded, function) = (self.decoded, self.context.function);
         let Some(arguments) = self.arguments_if_called.clone() else { return };
@@ -100,8 +102,8 @@ impl FunctionBuilder<'_> {
         self.laid_out_before = Some((edge.target, block));
     }
 
-    /// Inlines the entry block of a callee, and those after it that return. Wherever that ends, the call has been counted, and its frame
-    /// was found to fit.
+    /// Inlines the entry block of a callee, and those after it that return. Wherever that ends, the call has been
+    /// counted, and its frame was found to fit.
     pub(super) fn inline_entry_block(
         &mut self,
         callee: &VerifiedFunction,

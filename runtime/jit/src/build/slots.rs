@@ -1,4 +1,5 @@
-//! Definitions of slots while a block is built: loads of slots that have none yet, copies, casts, and constants that are known.
+//! Definitions of slots while a block is built: loads of slots that have none yet, copies, casts, and constants that
+//! are known.
 
 use smallvec::SmallVec;
 
@@ -114,7 +115,8 @@ impl FunctionBuilder<'_> {
         self.add(kind, Ty::Scalar(Scalar::I32), &[wide], false)
     }
 
-    /// The slots that are live after the op that is being built, but for those that hold constants. These are defined by the constants.
+    /// The slots that are live after the op that is being built, but for those that hold constants. These are defined
+    /// by the constants.
     pub(super) fn live_after(&mut self) -> Bits {
         let lost: SmallVec<[usize; 4]> = (self.defs.computed(&self.at_op.after.live))
             .filter(|slot| self.slot_constants.constants.contains(*slot))

@@ -1,5 +1,5 @@
-//! Terminators of blocks: branches of the bytecode, and side exits for ops that the runtime or the interpreter executes, after which
-//! machine code continues.
+//! Terminators of blocks: branches of the bytecode, and side exits for ops that the runtime or the interpreter
+//! executes, after which machine code continues.
 
 use super::FunctionBuilder;
 use super::blocks::Incoming;
@@ -82,7 +82,8 @@ impl FunctionBuilder<'_> {
         self.defs.leave(home);
     }
 
-    /// How machine code executes an op itself in a frame that references are lent to. The runtime moves references out of lists.
+    /// How machine code executes an op itself in a frame that references are lent to. The runtime moves references out
+    /// of lists.
     fn lent_op(&self, op: Op) -> Option<LentOp> {
         let narrow = |index: usize| u16::try_from(index).ok();
         let lent = match op {

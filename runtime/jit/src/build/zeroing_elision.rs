@@ -1,5 +1,5 @@
-//! Zeroing elision: a buffer that is filled from end to end right after its allocation need not be zeroed, since it is not read before.
-//! The builder asks it for each op that the runtime executes.
+//! Zeroing elision: a buffer that is filled from end to end right after its allocation need not be zeroed, since it is
+//! not read before. The builder asks it for each op that the runtime executes.
 
 use super::FunctionBuilder;
 use super::defs::Def;
@@ -13,8 +13,8 @@ use crate::ir::types::Scalar;
 const MAX_BETWEEN: usize = 8;
 
 impl FunctionBuilder<'_> {
-    /// Whether the op being built allocates a buffer that is filled after it. No op between the two can fail or be noticed by anybody else,
-    /// and a fill that fails ends the program, whose frames are dropped with the buffer.
+    /// Whether the op being built allocates a buffer that is filled after it. No op between the two can fail or be
+    /// noticed by anybody else, and a fill that fails ends the program, whose frames are dropped with the buffer.
     pub(super) fn is_filled_next(&self, op: Op) -> bool {
         let Op::BufferAlloc { length, result, .. } = op else { return false };
         let following = &self.decoded.ops[self.pc as usize + 1..];

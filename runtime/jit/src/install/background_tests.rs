@@ -1,4 +1,5 @@
-//! Compilation in the background: what runs meanwhile, when code is entered, and what becomes of modules, panics and budgets.
+//! Compilation in the background: what runs meanwhile, when code is entered, and what becomes of modules, panics and
+//! budgets.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

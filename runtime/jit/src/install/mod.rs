@@ -1,6 +1,6 @@
-//! Installation of machine code: it copies the code of a function into its module's code space, links it, and makes the threaded
-//! instructions by which the interpreter enters it and continues after side exits. The interpreter calls it by the trait
-//! `FunctionCompiler`.
+//! Installation of machine code: it copies the code of a function into its module's code space, links it, and makes the
+//! threaded instructions by which the interpreter enters it and continues after side exits. The interpreter calls it by
+//! the trait `FunctionCompiler`.
 
 #[cfg(test)]
 mod background_tests;
@@ -123,7 +123,8 @@ impl ModuleCode {
         code: &ThreadedCode,
         limit: u64,
     ) -> Result<NativeCode, LeftOut> {
-        // For each side exit the threaded instructions to continue at its op and after it, and one for each other resume point.
+        // For each side exit the threaded instructions to continue at its op and after it, and one for each other
+        // resume point.
         let side_exits: Vec<_> = plan.side_exits().collect();
         let resume_points: Vec<_> = plan.resume_points().filter(|resume_point| !resume_point.resumes).collect();
         let count = side_exits.len() * EXIT_INSTRUCTIONS + resume_points.len();

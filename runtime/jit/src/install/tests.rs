@@ -1,5 +1,5 @@
-//! Machine code of graphs without range checks, as a broken pass would leave them: its checked accesses have to find each index that is not
-//! in its buffer.
+//! Machine code of graphs without range checks, as a broken pass would leave them: its checked accesses have to find
+//! each index that is not in its buffer.
 
 use super::*;
 use crate::interp::{
@@ -139,8 +139,8 @@ fn an_index_that_no_range_check_covers_fails_the_call() {
     }
 }
 
-/// A loop over so many elements, of which each is loaded from one buffer and stored to another one, twice as large. The first buffer has so many bytes,
-/// the other one has enough.
+/// A loop over so many elements, of which each is loaded from one buffer and stored to another one, twice as large. The
+/// first buffer has so many bytes, the other one has enough.
 fn doubles(load: &str, add: &str, store: &str, [from, to]: [&str; 2], stride: u32) -> String {
     let value = if load.starts_with('f') { &load[..3] } else { "i32" };
     let register = if value == "f64" || value == "i64" { "%i12:13" } else { "%i12" };

@@ -1,6 +1,7 @@
-//! The effort of compiling one function: a budget of visits, since a function of a hostile program may be of a shape for which a pass takes
-//! far longer than for those of compilers. Builder, passes, proof and register allocation count what they visit, and stop when nothing is
-//! left or the limits of the call that waits for them are reached; the function is compiled in a simpler mode then, or interpreted.
+//! The effort of compiling one function: a budget of visits, since a function of a hostile program may be of a shape
+//! for which a pass takes far longer than for those of compilers. Builder, passes, proof and register allocation count
+//! what they visit, and stop when nothing is left or the limits of the call that waits for them are reached; the
+//! function is compiled in a simpler mode then, or interpreted.
 
 use std::cell::Cell;
 

@@ -1,8 +1,9 @@
 //! The graph: an SSA control-flow graph with block parameters, which `build` makes, `passes` rewrite and `x64` emits.
 //!
-//! A value for which the predecessors of a block have different definitions is a parameter of the block. Machine code is entered at blocks
-//! with an [`Entry`], which load their values from the slots of the VM frame. Entries are the roots of the dominator tree, so no value is
-//! live across a call or an op of the interpreter. Machine code is left at an [`Exit`], whose frame state says what the slots have to hold.
+//! A value for which the predecessors of a block have different definitions is a parameter of the block. Machine code
+//! is entered at blocks with an [`Entry`], which load their values from the slots of the VM frame. Entries are the
+//! roots of the dominator tree, so no value is live across a call or an op of the interpreter. Machine code is left at
+//! an [`Exit`], whose frame state says what the slots have to hold.
 
 use std::fmt;
 
@@ -23,7 +24,8 @@ impl BlockIndex {
     /// No block: that of constants, and the target of a branch that is not connected yet.
     pub const NONE: BlockIndex = BlockIndex(u32::MAX);
 
-    /// The block of a number. A graph has a few blocks for each op, and functions of more than 2^17 ops are not compiled, so it fits.
+    /// The block of a number. A graph has a few blocks for each op, and functions of more than 2^17 ops are not
+    /// compiled, so it fits.
     pub fn new(index: usize) -> BlockIndex {
         BlockIndex(index as u32)
     }
@@ -69,7 +71,8 @@ pub(crate) enum Kind {
     FlushToSlots,
     /// An argument or result that other machine code passes in this register of the bank of its type.
     Passed(u8),
-    /// A primitive on values of this type. Loads and stores take the base and the index; their checks are nodes of their own.
+    /// A primitive on values of this type. Loads and stores take the base and the index; their checks are nodes of
+    /// their own.
     Primitive(Primitive, Scalar),
     /// A truth value as 0 or 1.
     Number,
@@ -83,7 +86,8 @@ pub(crate) enum Kind {
     Cast,
     /// Exits unless a reference register holds a buffer.
     IsBuffer(u16),
-    /// Exits unless the buffer in the register is mutable. Its operand is the check that there is a buffer, as for `Base` and `Elements`.
+    /// Exits unless the buffer in the register is mutable. Its operand is the check that there is a buffer, as for
+    /// `Base` and `Elements`.
     IsMutable(u16),
     /// The address of the first byte of the buffer in the register.
     Base(u16),
@@ -95,22 +99,24 @@ pub(crate) enum Kind {
     Globals,
     /// Exits unless the first operand is below the second, unsigned.
     InRange,
-    /// Counts as many steps as its operand says against the limits, for an iteration of a vector loop that follows. Exits without counting
-    /// if a limit is reached, or the fuel is not enough.
+    /// Counts as many steps as its operand says against the limits, for an iteration of a vector loop that follows.
+    /// Exits without counting if a limit is reached, or the fuel is not enough.
     CountSteps,
-    /// Takes back one step that was counted: the vector loop has made the last iteration, after which there is no back edge.
+    /// Takes back one step that was counted: the vector loop has made the last iteration, after which there is no back
+    /// edge.
     UncountStep,
     /// A primitive in each lane.
     Lanes(Primitive, Scalar),
-    /// A function in each lane, which the next node calls, for its own vector and for this one (`passes/call_pairing.rs`).
+    /// A function in each lane, which the next node calls, for its own vector and for this one
+    /// (`passes/call_pairing.rs`).
     FirstOfPair(Primitive, Scalar),
-    /// The quotients of the lanes of `i32` and one divisor, toward zero, with signs or without. The second operand has its magnified
-    /// reciprocal in half as many lanes of `f64` (`passes/vectorise/vector_loop/division.rs`).
+    /// The quotients of the lanes of `i32` and one divisor, toward zero, with signs or without. The second operand has
+    /// its magnified reciprocal in half as many lanes of `f64` (`passes/vectorise/vector_loop/division.rs`).
     Quotients {
         signed: bool,
     },
-    /// The quotients of the lanes of `i32` and a constant, toward zero: the upper halves of the products with the second operand, which has
-    /// the constant's multiplier in all lanes, and what has to be done to these.
+    /// The quotients of the lanes of `i32` and a constant, toward zero: the upper halves of the products with the
+    /// second operand, which has the constant's multiplier in all lanes, and what has to be done to these.
     ConstantQuotients(ConstantDivision),
     /// The same value in each lane; of eight or sixteen lanes half as many if it is an `f64`.
     Splat,
@@ -122,26 +128,27 @@ pub(crate) enum Kind {
     SumLanes,
     /// The number of each lane times a constant.
     Multiples(i32),
-    /// A load or store of consecutive elements, by the primitive. The index is that of the first lane of vector 0; the number is that of
-    /// the vector. One more operand, a truth value in each lane, is a mask: the other lanes access nothing. So it is for gathers.
+    /// A load or store of consecutive elements, by the primitive. The index is that of the first lane of vector 0; the
+    /// number is that of the vector. One more operand, a truth value in each lane, is a mask: the other lanes access
+    /// nothing. So it is for gathers.
     LoadLanes(Primitive, u8),
     StoreLanes(Primitive, u8),
-    /// A gather: loads the elements at the index plus a displacement, which is the field, plus the offset of each lane, which are the third
-    /// operand. All are in elements.
+    /// A gather: loads the elements at the index plus a displacement, which is the field, plus the offset of each lane,
+    /// which are the third operand. All are in elements.
     Gather(Primitive, i32),
-    /// Loads four consecutive elements of 32 bits, or in four lanes of 64, of every fourth row: those of one row to the first four lanes,
-    /// those of the fourth row after it to the next four, and so on. The index is that of row 0.
+    /// Loads four consecutive elements of 32 bits, or in four lanes of 64, of every fourth row: those of one row to the
+    /// first four lanes, those of the fourth row after it to the next four, and so on. The index is that of row 0.
     LoadRows(Primitive, Rows),
     /// Loads one element to each lane: that at the index plus a displacement in elements, which is the field.
     LoadSplat(Primitive, i32),
-    /// Loads every other one of twice as many elements, as vector number so many of these. Sixteen lanes are chosen from two vectors, of
-    /// which the second one begins with the last element of the first; a third operand says for each lane which element of both it is. Two
-    /// more operands are masks of both vectors.
+    /// Loads every other one of twice as many elements, as vector number so many of these. Sixteen lanes are chosen
+    /// from two vectors, of which the second one begins with the last element of the first; a third operand says for
+    /// each lane which element of both it is. Two more operands are masks of both vectors.
     LoadEven(Primitive, u8),
     /// Loads one byte of each row. The index is that of row 0.
     LoadBytes(Primitive, Rows),
-    /// Loads four consecutive bytes of each row, as one number. The index is that of row 0; the third operand has the distance of each
-    /// lane's row from that of the first lane.
+    /// Loads four consecutive bytes of each row, as one number. The index is that of row 0; the third operand has the
+    /// distance of each lane's row from that of the first lane.
     GatherBytes(Primitive, Rows),
     /// One of the four bytes of each lane, lowest first, extended as the load does it.
     Byte(Primitive, u8),
@@ -158,8 +165,8 @@ pub(crate) struct ConstantDivision {
     pub signed: bool,
     /// The divisor is negative.
     pub is_negative: bool,
-    /// The multiplier is by 2^32 more than the number that is multiplied, so the dividend is added to the upper half. Without signs, the
-    /// sum has 33 bits.
+    /// The multiplier is by 2^32 more than the number that is multiplied, so the dividend is added to the upper half.
+    /// Without signs, the sum has 33 bits.
     pub adds_dividend: bool,
     /// By how much the upper half, or the sum, is shifted.
     pub shift: u8,
@@ -232,7 +239,8 @@ impl Node {
         self.ty.width()
     }
 
-    /// Whether its code calls a function, which preserves callee-saved registers only. The first one of a pair is called by the next node.
+    /// Whether its code calls a function, which preserves callee-saved registers only. The first one of a pair is
+    /// called by the next node.
     pub fn is_call(&self) -> bool {
         matches!(self.kind, Kind::Primitive(primitive, _) | Kind::Lanes(primitive, _) if primitive.effect() == Effect::Call)
     }
@@ -289,7 +297,8 @@ impl Default for Branch {
 /// The tier that continues after a side exit at the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SideExitKind {
-    /// The interpreter executes the op, and machine code continues at the next block if the op falls through to the next one.
+    /// The interpreter executes the op, and machine code continues at the next block if the op falls through to the
+    /// next one.
     Op,
     /// As `Op`, for a call of a function of the module.
     Call,
@@ -358,8 +367,9 @@ pub(crate) struct Passed {
     pub passed_in: PassedIn,
 }
 
-/// A call, a return or an op of the runtime at the end of a block, which machine code performs itself, with the values that it passes. If
-/// it cannot (the callee has no code, the stack is nearly full), the side exit of the block hands the op to the interpreter.
+/// A call, a return or an op of the runtime at the end of a block, which machine code performs itself, with the values
+/// that it passes. If it cannot (the callee has no code, the stack is nearly full), the side exit of the block hands
+/// the op to the interpreter.
 #[derive(Clone, Debug)]
 pub(crate) struct NativeTerminator {
     pub values: Vec<(NodeId, Passed)>,
@@ -407,7 +417,8 @@ impl NativeTerminators {
 /// The kind of a native terminator.
 #[derive(Clone, Debug)]
 pub(crate) enum NativeKind {
-    /// It returns to the machine code that called the function. `slot` of a result is the one of this function that holds it.
+    /// It returns to the machine code that called the function. `slot` of a result is the one of this function that
+    /// holds it.
     Return {
         operands: ListId,
         /// The number of reference registers of the frame, which have to be released.
@@ -499,7 +510,8 @@ pub(crate) struct Block {
 pub(crate) enum CompileMode {
     /// Values are SSA values of the whole function, and passes run.
     Optimised,
-    /// The same, without passes whose code leans on guards that stand for several iterations: each access has a check of its own index.
+    /// The same, without passes whose code leans on guards that stand for several iterations: each access has a check
+    /// of its own index.
     Checked,
     /// Values are in slots between pieces of a few ops (`build/baseline.rs`).
     Baseline,
@@ -523,7 +535,8 @@ pub(crate) struct Graph {
     pub native_entry: Option<(BlockIndex, u32)>,
     /// The block at which the function enters itself when its first block has been inlined in the call.
     pub inlined_entry: Option<BlockIndex>,
-    /// Loads that are made where their only user is, in a register that is never allocated to a value (`passes/splats.rs`).
+    /// Loads that are made where their only user is, in a register that is never allocated to a value
+    /// (`passes/splats.rs`).
     pub folded: Bits,
     /// The visits that are left for it.
     pub effort: Effort,
@@ -602,8 +615,8 @@ impl Graph {
         self.blocks[block].terminator.branches_mut()
     }
 
-    /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value or a folded load,
-    /// with the operands of that, which is emitted where the node is.
+    /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value
+    /// or a folded load, with the operands of that, which is emitted where the node is.
     pub fn for_each_operand(&self, id: NodeId, visit: &mut impl FnMut(NodeId)) {
         for arg in &self.node(id).args {
             match self.node(*arg).ty {
@@ -624,8 +637,8 @@ impl Graph {
         }
     }
 
-    /// Calls `visit` with the values that an exit uses. A number made of a truth value is computed by the exit, from the operands of the
-    /// test.
+    /// Calls `visit` with the values that an exit uses. A number made of a truth value is computed by the exit, from
+    /// the operands of the test.
     pub fn for_each_exit_use(&self, exit: ExitId, visit: &mut impl FnMut(NodeId)) {
         for slot_value in self.exit(exit).frame_state.iter().filter(|slot_value| !self.is_in_slot(slot_value)) {
             if self.node(slot_value.node).kind == Kind::Number {

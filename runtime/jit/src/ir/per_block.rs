@@ -1,5 +1,5 @@
-//! Tables and sets by block: vectors and bits that only a [`BlockIndex`] is a key of. The graph keeps its blocks in one, and analyses,
-//! passes, the register allocator and the emitter keep what they know of them.
+//! Tables and sets by block: vectors and bits that only a [`BlockIndex`] is a key of. The graph keeps its blocks in
+//! one, and analyses, passes, the register allocator and the emitter keep what they know of them.
 
 use std::ops::{Index, IndexMut};
 

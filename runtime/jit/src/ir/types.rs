@@ -1,5 +1,5 @@
-//! Types and effects of IR nodes, and the properties of primitives that passes ask for. The generated table of primitives is written in
-//! these terms, so every room uses them.
+//! Types and effects of IR nodes, and the properties of primitives that passes ask for. The generated table of
+//! primitives is written in these terms, so every room uses them.
 
 /// The type of a value in registers of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

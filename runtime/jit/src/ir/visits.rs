@@ -1,6 +1,6 @@
-//! Which elements a round-robin iteration to a fixed point has to visit again: those of which an input has changed since they were visited.
-//! Visiting another one would find what was found before, so the iteration takes the same steps without it. Data-flow analyses of
-//! `analysis` and `regalloc` use it.
+//! Which elements a round-robin iteration to a fixed point has to visit again: those of which an input has changed
+//! since they were visited. Visiting another one would find what was found before, so the iteration takes the same
+//! steps without it. Data-flow analyses of `analysis` and `regalloc` use it.
 
 /// The visits of elements, and the changes of their inputs, by their numbers.
 pub(crate) struct Visits {

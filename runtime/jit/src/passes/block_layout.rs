@@ -1,7 +1,7 @@
 //! Block layout: moves cold loops out of line. It is the last pass.
 //!
-//! Blocks come in the order of the bytecode. A loop that runs only in some iterations of the loop around it is moved after that one, so
-//! that the other iterations fall through: two jumps cost little beside the iterations of a loop.
+//! Blocks come in the order of the bytecode. A loop that runs only in some iterations of the loop around it is moved
+//! after that one, so that the other iterations fall through: two jumps cost little beside the iterations of a loop.
 
 use crate::ir::graph::{Graph, Terminator};
 use crate::ir::per_block::PerBlock;
@@ -25,8 +25,8 @@ pub(super) fn lay_out(graph: &mut Graph) {
     }
 }
 
-/// Whether a conditional branch skips the blocks up to another one, `join`, and they have a loop in them. Gives the positions of `join` and
-/// of the end of the loop around.
+/// Whether a conditional branch skips the blocks up to another one, `join`, and they have a loop in them. Gives the
+/// positions of `join` and of the end of the loop around.
 fn conditional(graph: &Graph, at: usize, position: &PerBlock<usize>) -> Option<(usize, usize)> {
     let depth = |index: usize| graph.blocks[graph.order[index]].depth;
     let around = depth(at);

@@ -1,5 +1,6 @@
-//! Redundant block parameters: a parameter that gets the same argument from all branches, or itself, is replaced by that value. The builder
-//! gives each loop header a parameter for each live-in, so most parameters are redundant. It is the first pass.
+//! Redundant block parameters: a parameter that gets the same argument from all branches, or itself, is replaced by
+//! that value. The builder gives each loop header a parameter for each live-in, so most parameters are redundant. It is
+//! the first pass.
 
 use smallvec::SmallVec;
 

@@ -1,8 +1,8 @@
-//! Call pairing: two calls of one function for vectors become one call for both, which computes with them at a time. What the second one needs
-//! is moved before the first one.
+//! Call pairing: two calls of one function for vectors become one call for both, which computes with them at a time.
+//! What the second one needs is moved before the first one.
 //!
-//! A loop calls `exp` for four vectors one after the other, and adds up the results in their order. The operations of a call depend on each
-//! other, and processors see too few operations ahead to begin with the next call meanwhile.
+//! A loop calls `exp` for four vectors one after the other, and adds up the results in their order. The operations of a
+//! call depend on each other, and processors see too few operations ahead to begin with the next call meanwhile.
 
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::types::{Effect, Width};
@@ -60,7 +60,8 @@ fn next_calls(graph: &Graph, nodes: &[NodeId], begin: usize) -> Option<(usize, u
     })
 }
 
-/// The nodes between the first and the last one that the last one needs. None if it needs the first one, or if they may not be moved before it.
+/// The nodes between the first and the last one that the last one needs. None if it needs the first one, or if they may
+/// not be moved before it.
 fn needed_between(graph: &Graph, nodes: &[NodeId]) -> Option<Vec<NodeId>> {
     let [first, between @ .., last] = nodes else { return None };
     let mut needed = graph.node(*last).args.to_vec();

@@ -1,5 +1,5 @@
-//! Dead-code elimination: removes nodes without effects whose values neither live nodes nor terminators nor exits use. It runs between
-//! passes, and is all that baseline mode runs.
+//! Dead-code elimination: removes nodes without effects whose values neither live nodes nor terminators nor exits use.
+//! It runs between passes, and is all that baseline mode runs.
 
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, ExitId, Graph, Kind, NodeId, Terminator};

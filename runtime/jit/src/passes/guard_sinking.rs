@@ -1,5 +1,5 @@
-//! Guard sinking: the guards of an inner loop that may run no iteration move from its preheader to a block that only a loop which runs
-//! reaches.
+//! Guard sinking: the guards of an inner loop that may run no iteration move from its preheader to a block that only a
+//! loop which runs reaches.
 //!
 //! ```text
 //! preheader: live-ins             preheader: live-ins; does it run? --no--+
@@ -9,8 +9,8 @@
 //! header                         header <---------------------------------+
 //! ```
 //!
-//! Only guards that replace checks inside the loop move: if it does not run, nothing inside is accessed. The values that the loop uses stay
-//! in the preheader, so they are defined on both paths. The pass runs once, after LICM.
+//! Only guards that replace checks inside the loop move: if it does not run, nothing inside is accessed. The values
+//! that the loop uses stay in the preheader, so they are defined on both paths. The pass runs once, after LICM.
 
 use std::ops::Range;
 

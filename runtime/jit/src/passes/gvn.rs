@@ -1,5 +1,6 @@
-//! Global value numbering: a node is replaced by one with the same operation and operands in a dominating block. Checks are nodes, so a check
-//! that was made before is removed like any other, and so is one that constants make true. It runs before the passes for loops, and again after them.
+//! Global value numbering: a node is replaced by one with the same operation and operands in a dominating block. Checks
+//! are nodes, so a check that was made before is removed like any other, and so is one that constants make true. It
+//! runs before the passes for loops, and again after them.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -28,7 +29,8 @@ pub(super) fn is_idempotent(kind: Kind) -> bool {
 /// Most operands of a node that is looked for.
 const MAX_OPERANDS: usize = 4;
 
-/// The nodes that have been numbered: chains of those with the same hash, the last one first. Nodes themselves are the keys.
+/// The nodes that have been numbered: chains of those with the same hash, the last one first. Nodes themselves are the
+/// keys.
 struct Numbered {
     state: RandomState,
     /// The first node of each chain, by the lower bits of the hash.
@@ -55,8 +57,9 @@ impl Numbered {
         Numbered { state: RandomState::default(), chains, nodes: Vec::with_capacity(nodes) }
     }
 
-    /// A node with the same operation, type and operands in a block that dominates this one. Adds the node if there is none. The type
-    /// counts since vectors of one value may have different widths; the hash leaves it out, because it hardly ever differs.
+    /// A node with the same operation, type and operands in a block that dominates this one. Adds the node if there is
+    /// none. The type counts since vectors of one value may have different widths; the hash leaves it out, because it
+    /// hardly ever differs.
     fn find_or_add(&mut self, graph: &Graph, tree: &Dominators, block: BlockIndex, id: NodeId) -> Option<NodeId> {
         let node = graph.node(id);
         let mut operands = [END; MAX_OPERANDS];
@@ -105,7 +108,8 @@ pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) ->
 /// GVN keeps several candidates per key where none dominates the others; at most this many are tested.
 const MAX_CANDIDATES: usize = 32;
 
-/// Numbers the values of a graph, and applies the replacements that were found before, too. `constants` are some that it has.
+/// Numbers the values of a graph, and applies the replacements that were found before, too. `constants` are some that
+/// it has.
 pub(super) fn number_values(
     graph: &mut Graph,
     tree: &Dominators,

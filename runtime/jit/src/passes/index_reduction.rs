@@ -1,4 +1,5 @@
-//! Index reduction: indices of a vector loop that are linear in its induction variables become induction variables of their own.
+//! Index reduction: indices of a vector loop that are linear in its induction variables become induction variables of
+//! their own.
 //!
 //! ```text
 //! for k in 0..n:                         p = j + b; q = r + a
@@ -7,11 +8,11 @@
 //!                                          p += m; q += 1
 //! ```
 //!
-//! An index of an element of a tensor is a sum over its dimensions, in the order in which the program adds them up, so what is loop-invariant in
-//! it is no node that LICM could move. Sums of `i64` wrap, so their order does not matter, and products with constants are distributed over them.
-//! Indices that differ by a constant share one
-//! induction variable. It takes a register all through the loop, which the loop-invariant values would take otherwise. LICM runs this
-//! for the innermost vector loops: others have frame states, which need the values of the program.
+//! An index of an element of a tensor is a sum over its dimensions, in the order in which the program adds them up, so
+//! what is loop-invariant in it is no node that LICM could move. Sums of `i64` wrap, so their order does not matter,
+//! and products with constants are distributed over them. Indices that differ by a constant share one induction
+//! variable. It takes a register all through the loop, which the loop-invariant values would take otherwise. LICM runs
+//! this for the innermost vector loops: others have frame states, which need the values of the program.
 
 use smallvec::SmallVec;
 
@@ -232,7 +233,8 @@ fn saved(graph: &Graph, indices: &Indices) -> usize {
     indices.dead.iter().map(instructions).sum::<usize>().saturating_sub(sums)
 }
 
-/// The nodes of indices that are dead once these are not computed any more: the indices, and nodes of which all uses are in dead ones.
+/// The nodes of indices that are dead once these are not computed any more: the indices, and nodes of which all uses
+/// are in dead ones.
 fn dead_nodes(graph: &Graph, indices: &Indices, uses: &Table<NodeId, usize>) -> Vec<NodeId> {
     let mut dead = indices.ids.clone();
     let mut uses_in_dead: Table<NodeId, usize> = Table::default();

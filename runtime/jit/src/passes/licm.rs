@@ -1,10 +1,11 @@
-//! Loop-invariant code motion: moves loop-invariant nodes to the preheader, innermost loops first. While it has the body of a loop at hand, it
-//! runs range-check hoisting, scalar promotion, and strength reduction or index reduction on it.
+//! Loop-invariant code motion: moves loop-invariant nodes to the preheader, innermost loops first. While it has the
+//! body of a loop at hand, it runs range-check hoisting, scalar promotion, and strength reduction or index reduction on
+//! it.
 //!
-//! Checks move too. A check that fails in the preheader exits there with the frame state at the beginning of the loop, before anything of
-//! the loop has happened. So it may be made earlier than the program makes it: the interpreter continues at the loop, and finds out what is
-//! wrong, or that nothing is. The guards of an inner vector loop that ask whether a buffer is there and may be written move, too: where one
-//! of them fails, an access inside the loop traps.
+//! Checks move too. A check that fails in the preheader exits there with the frame state at the beginning of the loop,
+//! before anything of the loop has happened. So it may be made earlier than the program makes it: the interpreter
+//! continues at the loop, and finds out what is wrong, or that nothing is. The guards of an inner vector loop that ask
+//! whether a buffer is there and may be written move, too: where one of them fails, an access inside the loop traps.
 
 use super::guard_sinking::Guarded;
 use super::gvn::is_idempotent;
@@ -24,7 +25,8 @@ pub(super) struct Hoisted {
     pub products: Vec<(NodeId, NodeId)>,
 }
 
-/// Hoists loop-invariant nodes of all loops, and sets the loop depth of each block. With `guards`, also what guards before a loop replace.
+/// Hoists loop-invariant nodes of all loops, and sets the loop depth of each block. With `guards`, also what guards
+/// before a loop replace.
 pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: bool) -> Hoisted {
     let mut hoisted = Hoisted::default();
     let mut block_of = vec![BlockIndex::NONE; graph.nodes.len()];
@@ -83,7 +85,8 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: boo
                     after_test.extend_from_slice(&graph.blocks[preheader].nodes[moved..]);
                 }
             }
-            // In an outer loop, only checks that each iteration makes are hoisted: one that is not made may fail, and would give up the whole loop.
+            // In an outer loop, only checks that each iteration makes are hoisted: one that is not made may fail, and
+            // would give up the whole loop.
             let is_outer = inside.iter().any(|block| graph.blocks[*block].preheader_exit.is_some());
             let checked: Vec<BlockIndex> =
                 inside.iter().copied().filter(|block| !is_outer || is_in_each_iteration(*block)).collect();
@@ -123,7 +126,8 @@ struct InEachIteration {
     guards: bool,
 }
 
-/// The block from which a block of guards is entered, past other blocks of guards before it; any other block is its own.
+/// The block from which a block of guards is entered, past other blocks of guards before it; any other block is its
+/// own.
 fn before_guards(graph: &Graph, tree: &Dominators, mut block: BlockIndex) -> BlockIndex {
     while let [(from, 0)] = tree.predecessors[block].as_slice()
         && matches!(graph.blocks[*from].terminator, Terminator::Guarded(_))
@@ -146,7 +150,8 @@ fn move_invariants(
     nodes.retain(|id| {
         let id = *id;
         let node = graph.node(id);
-        // The address and the length of a buffer are loaded fast, while registers that hold them in all of the loop would be missing in the inner one.
+        // The address and the length of a buffer are loaded fast, while registers that hold them in all of the loop
+        // would be missing in the inner one.
         let stays = made.guards && !made.checks && matches!(node.kind, Kind::Base(_) | Kind::Elements(..));
         let invariant = is_idempotent(node.kind)
             && node.ty != Ty::Truth

@@ -1,8 +1,9 @@
-//! Lies: a pass that breaks a graph at random, as a fault of another pass would, for tests of the proof. It runs after the last pass, and only in
-//! builds with the feature `lies`, which no other crate enables but for its tests.
+//! Lies: a pass that breaks a graph at random, as a fault of another pass would, for tests of the proof. It runs after
+//! the last pass, and only in builds with the feature `lies`, which no other crate enables but for its tests.
 //!
-//! Guards are dropped, weakened, checked against another buffer, or made of other numbers; and what they guard is changed: indices, masks, steps,
-//! bounds, and where loops begin. Guards against overlapping stay as they are: results depend on them, and no access does.
+//! Guards are dropped, weakened, checked against another buffer, or made of other numbers; and what they guard is
+//! changed: indices, masks, steps, bounds, and where loops begin. Guards against overlapping stay as they are: results
+//! depend on them, and no access does.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,7 +37,8 @@ fn liar() -> MutexGuard<'static, Option<Liar>> {
     LIAR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lies about each function that is compiled from now on, once. With `unproved`, lies that are refused are compiled nevertheless.
+/// Lies about each function that is compiled from now on, once. With `unproved`, lies that are refused are compiled
+/// nevertheless.
 pub fn begin(seed: u64, unproved: bool) {
     *liar() = Some(Liar { random: Random::new(seed), unproved, told: Vec::new() });
 }

@@ -1,10 +1,12 @@
 //! The passes: each one rewrites a graph, and is a file of its name.
 //!
-//! `optimise` is the pipeline: the plan of a function calls it, and it runs all passes in order. `licm` runs `range_check_hoisting`,
-//! `scalar_promotion`, and `strength_reduction` or `index_reduction`, for each loop. `range_check_hoisting` also has the counted loop and the guard
-//! that the others are written with, `simplify` knows nodes that constants make trivial, and `replacements` replaces uses of nodes for all of them.
+//! `optimise` is the pipeline: the plan of a function calls it, and it runs all passes in order. `licm` runs
+//! `range_check_hoisting`, `scalar_promotion`, and `strength_reduction` or `index_reduction`, for each loop.
+//! `range_check_hoisting` also has the counted loop and the guard that the others are written with, `simplify` knows
+//! nodes that constants make trivial, and `replacements` replaces uses of nodes for all of them.
 //!
-//! Passes use `ir`, `analysis` and `processor`. They know nothing of how a graph was built, of registers of values or of machine code.
+//! Passes use `ir`, `analysis` and `processor`. They know nothing of how a graph was built, of registers of values or
+//! of machine code.
 
 mod block_layout;
 mod block_parameters;

@@ -1,5 +1,6 @@
-//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops strip mining, vectorisation, LICM with the passes for each loop,
-//! guard sinking, GVN again, splats of loads, DCE, call pairing and block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
+//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops strip mining, vectorisation,
+//! LICM with the passes for each loop, guard sinking, GVN again, splats of loads, DCE, call pairing and block layout.
+//! The plan of a function calls it. The verifier looks at the graph after each pass.
 
 use super::replacements::Replacements;
 use super::{
@@ -10,7 +11,8 @@ use crate::analysis::verify::{RangeChecks, Verifier};
 use crate::ir::graph::Graph;
 use crate::processor::features::Features;
 
-/// Runs all passes, for a processor with these features. Without `guards`, those are left out that replace the checks of accesses by guards.
+/// Runs all passes, for a processor with these features. Without `guards`, those are left out that replace the checks
+/// of accesses by guards.
 pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
     let verifier = Verifier::begin(graph);
     if graph.blocks.indices().all(|block| graph.branches(block).is_empty()) {

@@ -1,12 +1,13 @@
-//! Range-check hoisting: the range check of an index that is linear in the induction variable is replaced by guards in the preheader, since
-//! the index is in range in all iterations if its first and its last value are.
+//! Range-check hoisting: the range check of an index that is linear in the induction variable is replaced by guards in
+//! the preheader, since the index is in range in all iterations if its first and its last value are.
 //!
-//! The induction variable `i` of a counted loop begins at `start` and grows by a positive step as long as it is less than `bound`. So in the
-//! loop `start <= i`, and `i < bound` unless it is the first iteration. An index `a * i + b` is, in arithmetic that wraps,
-//! `first + (i - start) * a`, where `first` is its first value. The guards make sure that nothing of this wraps: `start`, `bound`, the step and
-//! `a` are small, `first` is in range, and `(last - start) * a` is less than the number of elements from `first` on. If a guard fails, the
-//! preheader exits, and the interpreter finds out what the program does. A loop that runs no iteration must not exit: zeros replace `start`
-//! and `first` then. LICM runs this for each loop.
+//! The induction variable `i` of a counted loop begins at `start` and grows by a positive step as long as it is less
+//! than `bound`. So in the loop `start <= i`, and `i < bound` unless it is the first iteration. An index `a * i + b`
+//! is, in arithmetic that wraps, `first + (i - start) * a`, where `first` is its first value. The guards make sure that
+//! nothing of this wraps: `start`, `bound`, the step and `a` are small, `first` is in range, and `(last - start) * a`
+//! is less than the number of elements from `first` on. If a guard fails, the preheader exits, and the interpreter
+//! finds out what the program does. A loop that runs no iteration must not exit: zeros replace `start` and `first`
+//! then. LICM runs this for each loop.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -50,7 +51,8 @@ impl Loop<'_> {
     }
 }
 
-/// Hoists the range checks of indices that are linear in the induction variable. Gives the guards that replace them, if they may sink.
+/// Hoists the range checks of indices that are linear in the induction variable. Gives the guards that replace them, if
+/// they may sink.
 pub(super) fn move_checks(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Loop<'_>) -> Option<Guarded> {
     let counted = counted_loop(graph, block_of, of)?;
     let (test, is_top_tested, begin) =
@@ -162,9 +164,11 @@ impl<'a, 'b> Guard<'a, 'b> {
         self.integer(Primitive::WrappingAdd, &[base, offset])
     }
 
-    /// Makes sure that the `width` bytes at an address do not overlap the elements of `size` bytes that a linear index reaches.
+    /// Makes sure that the `width` bytes at an address do not overlap the elements of `size` bytes that a linear index
+    /// reaches.
     ///
-    /// With `n` bytes from `there` on, the two overlap if `own + width - 1 - there` is less than `n + width - 1`, unsigned.
+    /// With `n` bytes from `there` on, the two overlap if `own + width - 1 - there` is less than `n + width - 1`,
+    /// unsigned.
     pub fn check_apart(&mut self, own: NodeId, width: u64, base: NodeId, index: NodeId, size: u64) {
         let (first, grows) = if is_inside(self.graph, self.block_of, self.of, index) {
             let (first, slope) = self.first(index);
@@ -272,7 +276,8 @@ impl<'a, 'b> Guard<'a, 'b> {
         }
     }
 
-    /// The first value of one that is linear, and its slope: by what it grows when the induction variable grows by one, if that is not one.
+    /// The first value of one that is linear, and its slope: by what it grows when the induction variable grows by one,
+    /// if that is not one.
     fn first(&mut self, id: NodeId) -> (NodeId, Option<NodeId>) {
         if id == self.counted.parameter {
             return (self.counted.start, None);

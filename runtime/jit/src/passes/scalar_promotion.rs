@@ -1,9 +1,10 @@
-//! Scalar promotion: an element of a buffer that a loop loads and stores in each iteration is kept in a register, such as the sum of a matrix
-//! product.
+//! Scalar promotion: an element of a buffer that a loop loads and stores in each iteration is kept in a register, such
+//! as the sum of a matrix product.
 //!
-//! The element is loaded in the preheader and stored after the loop. That is the same if no other access in the loop overlaps it and if the
-//! loop runs, which guards in the preheader make sure of: no byte is written that the program does not write. The exit of the back edge, for
-//! the limits, has the store as a pending one. LICM runs this for each loop.
+//! The element is loaded in the preheader and stored after the loop. That is the same if no other access in the loop
+//! overlaps it and if the loop runs, which guards in the preheader make sure of: no byte is written that the program
+//! does not write. The exit of the back edge, for the limits, has the store as a pending one. LICM runs this for each
+//! loop.
 
 use smallvec::smallvec;
 
@@ -59,7 +60,8 @@ pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Lo
     store_after_loop(graph, block_of, of, &store.kind, [base, index, parameter]);
 }
 
-/// Replaces a node of a latch. All its uses are there, since the latch dominates no other block and its nodes have no exits.
+/// Replaces a node of a latch. All its uses are there, since the latch dominates no other block and its nodes have no
+/// exits.
 fn replace_in_latch(graph: &mut Graph, latch: BlockIndex, old: NodeId, new: NodeId) {
     let replace = |id: &mut NodeId| {
         if *id == old {

@@ -1,6 +1,6 @@
-//! Simplification: what a node is that constant operands make trivial. The builder folds constants of the bytecode; those that are met here come from
-//! the passes for loops, whose guards compute with starts and bounds that are mostly constant. Value numbering simplifies each node before it
-//! looks for another one.
+//! Simplification: what a node is that constant operands make trivial. The builder folds constants of the bytecode;
+//! those that are met here come from the passes for loops, whose guards compute with starts and bounds that are mostly
+//! constant. Value numbering simplifies each node before it looks for another one.
 
 use smallvec::SmallVec;
 

@@ -1,9 +1,9 @@
 //! Splats of loads: a value that is loaded and then splat is one load, which writes it to all lanes.
 //!
-//! A product of matrices splats an element for every few vectors that it computes. Copying it from a register takes one of the two units that
-//! multiply and add vectors; a load that splats takes neither. A constant that is added to the index becomes part of the address, so rows that
-//! are computed together need no register each for it. This comes after LICM and GVN, which have found what is computed once. A splat with one user is
-//! then loaded where that is.
+//! A product of matrices splats an element for every few vectors that it computes. Copying it from a register takes one
+//! of the two units that multiply and add vectors; a load that splats takes neither. A constant that is added to the
+//! index becomes part of the address, so rows that are computed together need no register each for it. This comes after
+//! LICM and GVN, which have found what is computed once. A splat with one user is then loaded where that is.
 
 use smallvec::SmallVec;
 
@@ -44,8 +44,9 @@ pub(super) fn fold_loads(graph: &mut Graph) {
     }
 }
 
-/// Marks the splats that one node uses, before anything is stored, as folded: they are loaded where that node is, to a register that holds no other
-/// value. The rows of a product need one register less then. Nodes are neither added nor removed after this.
+/// Marks the splats that one node uses, before anything is stored, as folded: they are loaded where that node is, to a
+/// register that holds no other value. The rows of a product need one register less then. Nodes are neither added nor
+/// removed after this.
 pub(super) fn fold_into_users(graph: &mut Graph) {
     let mut uses: Table<NodeId, u32> = Table::default();
     for content in graph.blocks.iter() {
@@ -87,8 +88,8 @@ pub(super) fn fold_into_users(graph: &mut Graph) {
     graph.folded = folded;
 }
 
-/// The splats of values that the same block has loaded, with the loads: of 32 bits, or of 64 where that is the size of lanes. No load
-/// splats a byte.
+/// The splats of values that the same block has loaded, with the loads: of 32 bits, or of 64 where that is the size of
+/// lanes. No load splats a byte.
 fn splats_of_loads(graph: &Graph, block: BlockIndex) -> Vec<(NodeId, NodeId)> {
     let nodes: &Nodes = &graph.blocks[block].nodes;
     let is_load = |id: NodeId| match graph.node(id).kind {

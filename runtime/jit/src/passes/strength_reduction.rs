@@ -1,8 +1,10 @@
-//! Strength reduction: a product of an induction variable becomes an induction variable of its own, which is added to in each iteration.
+//! Strength reduction: a product of an induction variable becomes an induction variable of its own, which is added to
+//! in each iteration.
 //!
-//! If `i` grows by `step` in each iteration, then `(i + a) * n + b` grows by `step * n`, in arithmetic that wraps at the width of the product.
-//! The new parameter of the header equals the product in each iteration, so it replaces all its uses, those in exits too. Each takes a
-//! register all through the loop, so there are few. LICM runs this for each loop.
+//! If `i` grows by `step` in each iteration, then `(i + a) * n + b` grows by `step * n`, in arithmetic that wraps at
+//! the width of the product. The new parameter of the header equals the product in each iteration, so it replaces all
+//! its uses, those in exits too. Each takes a register all through the loop, so there are few. LICM runs this for each
+//! loop.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -168,8 +170,8 @@ fn has_registers(
     !calls && values.len() + products.len() <= MAX_VALUES
 }
 
-/// The values that are in general registers all through a loop, without those that only nodes need which are left out, and whether the loop has
-/// calls. There are no more than tell that they are too many.
+/// The values that are in general registers all through a loop, without those that only nodes need which are left out,
+/// and whether the loop has calls. There are no more than tell that they are too many.
 pub(super) fn needed_values(
     graph: &Graph,
     block_of: &[BlockIndex],

@@ -35,7 +35,8 @@ impl Features {
         Features { avx2: self.avx2 && allows(Width::Eight), avx512: self.avx512 && allows(Width::Sixteen), ..self }
     }
 
-    /// The widths of vectors with lanes of 32 bits that there are, the largest first. Where there is one, there are all of AVX2.
+    /// The widths of vectors with lanes of 32 bits that there are, the largest first. Where there is one, there are all
+    /// of AVX2.
     pub(crate) fn widths(self) -> &'static [Width] {
         match (self.avx2, self.avx512) {
             (true, true) => &[Width::Sixteen, Width::Eight],

@@ -1,5 +1,5 @@
-//! Vector accesses of the processor: which loads and stores of elements it has vector instructions for, and which gathers; and which
-//! divisions. The shape analysis asks it.
+//! Vector accesses of the processor: which loads and stores of elements it has vector instructions for, and which
+//! gathers; and which divisions. The shape analysis asks it.
 
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::types::{Effect, Lanes, Scalar};
@@ -38,8 +38,8 @@ pub(crate) fn can_load_bytes(primitive: Primitive, by: i64) -> bool {
     can_access(primitive) && primitive.element_shift() == 0 && (1..1 << 20).contains(&by)
 }
 
-/// Whether a vector with lanes of 8 bits can be made of bytes that are this far apart: by one load, or by two of which every other byte is
-/// taken.
+/// Whether a vector with lanes of 8 bits can be made of bytes that are this far apart: by one load, or by two of which
+/// every other byte is taken.
 pub(crate) fn can_load_byte_lanes(primitive: Primitive, by: i64) -> bool {
     primitive.byte_lanes() == Some(Lanes::Instructions) && matches!(by, 1 | 2)
 }

@@ -1,4 +1,5 @@
-//! The registers of the processor by their hardware numbers, and what each one is for. `regalloc` and `x64` take them from here.
+//! The registers of the processor by their hardware numbers, and what each one is for. `regalloc` and `x64` take them
+//! from here.
 //!
 //! ```text
 //! rax rcx rdx               operands that are reloaded, results to be spilled, arguments and results of native calls
@@ -52,12 +53,14 @@ pub const VECTOR_SCRATCH: u8 = 15;
 pub const LOADED: [u8; 3] = [RAX, RCX, RDX];
 pub const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
 
-/// Registers of the arguments and results of native calls. None is ever allocated to a value, so they are read and written in any order.
+/// Registers of the arguments and results of native calls. None is ever allocated to a value, so they are read and
+/// written in any order.
 pub const PASSED: [u8; 3] = LOADED;
 pub const VECTOR_PASSED: [u8; 3] = VECTOR_LOADED;
 
-/// Registers to which the arguments of direct calls are moved first: all those that are never allocated to values, so in any order. From
-/// there they move to the registers of the C convention, by which the values are not needed any more.
+/// Registers to which the arguments of direct calls are moved first: all those that are never allocated to values, so
+/// in any order. From there they move to the registers of the C convention, by which the values are not needed any
+/// more.
 pub const DIRECT: [u8; 4] = [RDX, RCX, RAX, SCRATCH];
 pub const VECTOR_DIRECT: [u8; 4] = [VECTOR_LOADED[0], VECTOR_LOADED[1], VECTOR_LOADED[2], VECTOR_SCRATCH];
 /// The registers of the same arguments in the C convention, after the two of the machine and the import.

@@ -1,8 +1,9 @@
-//! Control flow as the prover sees it: which positions are on every path to another one. It is computed here once more, so that the proof leans on
-//! no analysis that the passes have used.
+//! Control flow as the prover sees it: which positions are on every path to another one. It is computed here once more,
+//! so that the proof leans on no analysis that the passes have used.
 //!
-//! A block is two vertices, its top and its end, since a check in the middle of it may branch to another block: what comes after that check is not
-//! on the path there. An edge to a loop header whose test is known to be false on that edge leads to where the header goes then.
+//! A block is two vertices, its top and its end, since a check in the middle of it may branch to another block: what
+//! comes after that check is not on the path there. An edge to a loop header whose test is known to be false on that
+//! edge leads to where the header goes then.
 
 use smallvec::SmallVec;
 
@@ -191,12 +192,14 @@ impl<'g> Flow<'g> {
         }
     }
 
-    /// Whether a value stays the same while the loop with this header runs: it is computed on every path to the header, before it.
+    /// Whether a value stays the same while the loop with this header runs: it is computed on every path to the header,
+    /// before it.
     pub fn is_before(&self, id: NodeId, header: BlockIndex) -> bool {
         self.graph.constant(id).is_some() || self.at(id).is_some_and(|at| at.0 != header && self.is_above(at.0, header))
     }
 
-    /// The blocks whose nodes are all on every path to a block, the nearest one first, and the tests on these paths with their results.
+    /// The blocks whose nodes are all on every path to a block, the nearest one first, and the tests on these paths
+    /// with their results.
     pub fn dominating(&self, block: BlockIndex, budget: &mut Budget) -> Option<(Vec<BlockIndex>, Tests)> {
         let (mut blocks, mut tests) = (Vec::new(), Vec::new());
         let mut vertex = top(block);
@@ -222,7 +225,8 @@ impl<'g> Flow<'g> {
 }
 
 impl Tree {
-    /// The tree, the reachable vertices without the root in reverse postorder, and for each vertex those that it is reached from.
+    /// The tree, the reachable vertices without the root in reverse postorder, and for each vertex those that it is
+    /// reached from.
     fn new(edges: &[(Vertex, Vertex)], count: usize, budget: &mut Budget) -> Option<(Tree, Vec<Vertex>, Lists)> {
         let mut tree = Tree { parents: vec![NONE; count], depths: vec![0; count], numbers: vec![(NONE, NONE); count] };
         let after = Lists::new(edges.iter().copied(), count);
@@ -306,8 +310,8 @@ fn only_tests(graph: &Graph, block: BlockIndex) -> bool {
     graph.blocks[block].nodes.iter().all(|id| graph.node(*id).ty == Ty::Truth)
 }
 
-/// Where a branch leads that is taken if a loop does not run: the header of the loop makes the same test again. Nothing of the header may rely on
-/// checks then, so it must only compute.
+/// Where a branch leads that is taken if a loop does not run: the header of the loop makes the same test again. Nothing
+/// of the header may rely on checks then, so it must only compute.
 fn past_header(graph: &Graph, from: BlockIndex, branch: &Branch) -> Option<BlockIndex> {
     let header = graph.blocks.get(branch.target)?;
     let Terminator::Branch(test, [_, out]) = &header.terminator else { return None };

@@ -1,10 +1,13 @@
-//! The proof that machine code accesses nothing but elements of its buffers. It is made of the graph of each function after the last pass, in
-//! every build, and knows nothing of how passes came to it: it shares no code with them, and asks them for nothing.
+//! The proof that machine code accesses nothing but elements of its buffers. It is made of the graph of each function
+//! after the last pass, in every build, and knows nothing of how passes came to it: it shares no code with them, and
+//! asks them for nothing.
 //!
-//! An access needs that the register of its buffer has one, that it may be written if it is, and that its index is in range. Most accesses of scalar
-//! code have that check right before them. Those of vector loops lean on guards that stand for all iterations: the prover re-derives that they cover each lane
-//! of each iteration, in integers, with what may wrap (`prover.rs`). A function with an access that it cannot prove is compiled once more without vector
-//! loops and hoisted checks, so a mistake in a pass makes code slower, and never reach out of its buffers. `docs/jit.md` has the argument.
+//! An access needs that the register of its buffer has one, that it may be written if it is, and that its index is in
+//! range. Most accesses of scalar code have that check right before them. Those of vector loops lean on guards that
+//! stand for all iterations: the prover re-derives that they cover each lane of each iteration, in integers, with what
+//! may wrap (`prover.rs`). A function with an access that it cannot prove is compiled once more without vector loops
+//! and hoisted checks, so a mistake in a pass makes code slower, and never reach out of its buffers. `docs/jit.md` has
+//! the argument.
 //!
 //! - `flow`: which positions are on every path to another one.
 //! - `poly`: polynomials over values.
@@ -34,7 +37,8 @@ use values::{Known, Values};
 const STEPS_PER_NODE: usize = 64;
 const STEPS: usize = 1 << 14;
 
-/// The distance from an index at which no element of an access is any more: its bytes are a number of 32 bits with a sign.
+/// The distance from an index at which no element of an access is any more: its bytes are a number of 32 bits with a
+/// sign.
 const MAX_DISTANCE: u64 = 1 << (31 - 3);
 
 /// An access that was not proved.
@@ -416,7 +420,8 @@ impl<'g> Checker<'g> {
         }
     }
 
-    /// The mask of an access by a vector of this type: how many lanes are on, the first ones, if instructions leave out the others.
+    /// The mask of an access by a vector of this type: how many lanes are on, the first ones, if instructions leave out
+    /// the others.
     fn first_lanes(&self, mask: NodeId, ty: Ty, primitive: Primitive) -> Option<NodeId> {
         let (width, shift) = (ty.width()?, primitive.element_shift());
         let has_masks = match width {

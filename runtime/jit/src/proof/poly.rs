@@ -1,12 +1,14 @@
-//! Polynomials with integer coefficients over atoms: values of a function of which nothing is computed here. The prover of accesses computes with
-//! them, and knows what atoms are. What would not fit is not computed: then nothing is proved.
+//! Polynomials with integer coefficients over atoms: values of a function of which nothing is computed here. The prover
+//! of accesses computes with them, and knows what atoms are. What would not fit is not computed: then nothing is
+//! proved.
 
 use smallvec::SmallVec;
 
 /// A value that is taken as it is, by its number in the table of the prover, from one on.
 pub(super) type Atom = u16;
 
-/// A product of up to four atoms: their numbers from the largest on, in the upper bits first. That of none is zero, which stands for one.
+/// A product of up to four atoms: their numbers from the largest on, in the upper bits first. That of none is zero,
+/// which stands for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Product(u64);
 

@@ -1,9 +1,9 @@
-//! Values as polynomials: each `i64` of a function is congruent, modulo 2 to the number of its bits, to a polynomial over atoms. Sums, differences and
-//! products are computed; parameters of a loop header that grow by the same in each iteration are their start plus that times the number of
-//! iterations, which is an atom of the loop.
+//! Values as polynomials: each `i64` of a function is congruent, modulo 2 to the number of its bits, to a polynomial
+//! over atoms. Sums, differences and products are computed; parameters of a loop header that grow by the same in each
+//! iteration are their start plus that times the number of iterations, which is an atom of the loop.
 //!
-//! That holds wherever the value is available, so it needs no facts. Whether a value *is* what its polynomial gives, without wrapping, does, and
-//! `prover` finds it.
+//! That holds wherever the value is available, so it needs no facts. Whether a value *is* what its polynomial gives,
+//! without wrapping, does, and `prover` finds it.
 
 use std::rc::Rc;
 
@@ -74,7 +74,8 @@ pub(super) struct Values<'g> {
     pub flow: Flow<'g>,
     /// The width of an `i64`: 64, but in tests.
     pub bits: u32,
-    /// The values that a check compares with a constant. They are atoms, which the prover resolves where they do not wrap.
+    /// The values that a check compares with a constant. They are atoms, which the prover resolves where they do not
+    /// wrap.
     pub bounded: Bits,
     known: Vec<Known>,
     /// There are more atoms than numbers for them.
@@ -262,7 +263,8 @@ impl<'g> Values<'g> {
         Some(())
     }
 
-    /// Finds parameters that differ between the branches to a block by multiples of one number: where a loop may be skipped, how far it has come.
+    /// Finds parameters that differ between the branches to a block by multiples of one number: where a loop may be
+    /// skipped, how far it has come.
     fn merge(&mut self, block: BlockIndex, brought: &[Polys]) -> Option<()> {
         let parameters = self.graph.blocks[block].parameters.clone();
         let count = brought.first().map_or(0, SmallVec::len);
@@ -313,7 +315,8 @@ impl<'g> Values<'g> {
         Some(())
     }
 
-    /// By how much the argument of a back edge is more than the parameter, in terms of the parameters of the header, if that is known.
+    /// By how much the argument of a back edge is more than the parameter, in terms of the parameters of the header, if
+    /// that is known.
     fn step(
         &mut self,
         block: BlockIndex,
@@ -358,7 +361,8 @@ impl<'g> Values<'g> {
         Some(self.combined(linear, &args).map(Rc::new))
     }
 
-    /// The factor by which a parameter grows with the loop's number of iterations: its step, if that is always the same.
+    /// The factor by which a parameter grows with the loop's number of iterations: its step, if that is always the
+    /// same.
     fn per_iteration(&self, block: BlockIndex, step: Poly) -> Option<Poly> {
         let single = self.loops.get(&block).filter(|counted| counted.step == Step::ToBound);
         let Some(counted) = single else { return self.is_before(&step, block).then_some(step) };

@@ -1,5 +1,5 @@
-//! The checker of allocations, which `allocate` runs in builds with debug assertions: it walks each block backwards with the live values of
-//! each location, and knows nothing of live ranges.
+//! The checker of allocations, which `allocate` runs in builds with debug assertions: it walks each block backwards
+//! with the live values of each location, and knows nothing of live ranges.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,8 @@ struct BackwardWalk<'a> {
     needed: HashMap<Held, NodeId>,
 }
 
-/// Panics if two values that are live at the same time share a location, or if one is in a caller-saved register across a call.
+/// Panics if two values that are live at the same time share a location, or if one is in a caller-saved register across
+/// a call.
 pub(super) fn check(graph: &Graph, live: &LiveInSets, locations: &[Location]) {
     for block in &graph.order {
         let mut walk = BackwardWalk { graph, locations, needed: HashMap::new() };

@@ -1,14 +1,14 @@
 //! The register allocator: linear scan with lifetime holes, over the blocks in the order in which they are laid out.
 //!
-//! A value keeps one location for its whole live range, a register or a spill slot. Where there are too few registers, the values with the
-//! fewest uses are spilled, weighted by loop depth.
+//! A value keeps one location for its whole live range, a register or a spill slot. Where there are too few registers,
+//! the values with the fewest uses are spilled, weighted by loop depth.
 //!
-//! Others may use the location inside the holes of the live range: runs of blocks through which the value is not live. So an induction
-//! variable and its next value can share a register even if the old value is live after the loop.
+//! Others may use the location inside the holes of the live range: runs of blocks through which the value is not live.
+//! So an induction variable and its next value can share a register even if the old value is live after the loop.
 //!
-//! This room comes after the passes and is called by the plan of a function. It uses `ir`, and `processor` for the registers that it may
-//! allocate. It changes nothing in the graph: its result is an [`Allocation`] beside it, which `x64` reads. `check` verifies each result in
-//! builds with debug assertions.
+//! This room comes after the passes and is called by the plan of a function. It uses `ir`, and `processor` for the
+//! registers that it may allocate. It changes nothing in the graph: its result is an [`Allocation`] beside it, which
+//! `x64` reads. `check` verifies each result in builds with debug assertions.
 
 #[cfg(debug_assertions)]
 mod check;
@@ -96,7 +96,8 @@ struct Liveness<'a> {
     last_of_exit: Vec<NodeId>,
 }
 
-/// The first and the last position of a block. Each node has two positions: that of its uses, and that of its definition.
+/// The first and the last position of a block. Each node has two positions: that of its uses, and that of its
+/// definition.
 #[derive(Clone, Copy, Default)]
 struct Position {
     start: u32,
@@ -331,7 +332,8 @@ impl Liveness<'_> {
         extent.start = extent.start.min(start);
         extent.end = extent.end.max(end);
         let last = &mut self.segments[extent.last as usize];
-        // Blocks come in their order. A value that is live at the end of the one before and in this one has no hole between them.
+        // Blocks come in their order. A value that is live at the end of the one before and in this one has no hole
+        // between them.
         if last.end + 1 >= self.begin {
             last.start = last.start.min(start);
             last.end = last.end.max(end);
@@ -423,8 +425,8 @@ impl Liveness<'_> {
     }
 }
 
-/// Whether two live ranges overlap, of which the first one ends no earlier than the second one begins. Counts the segments that it looks
-/// at.
+/// Whether two live ranges overlap, of which the first one ends no earlier than the second one begins. Counts the
+/// segments that it looks at.
 fn overlap(segments: &[Segment], a: &Extent, b: &Extent, visits: &mut usize) -> bool {
     *visits += 1;
     if !a.has_holes() && (a.start <= b.start || !b.has_holes()) {
@@ -539,8 +541,8 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Option<All
     Some(Allocation { locations, spill_slots })
 }
 
-/// Assigns spill slots by a linear scan without holes, and returns how many there are. Only values of one size share slots, so that two
-/// locations never overlap partially: the emitter's parallel moves rely on that.
+/// Assigns spill slots by a linear scan without holes, and returns how many there are. Only values of one size share
+/// slots, so that two locations never overlap partially: the emitter's parallel moves rely on that.
 fn assign_spill_slots(graph: &Graph, mut spilled: Vec<LiveRange>, locations: &mut [Location]) -> u32 {
     let size = |node: NodeId| graph.node(node).width().map_or(1, |width| width.bytes() as usize / SPILL_SLOT_BYTES);
     spilled.sort_by_key(|range| (range.extent.start, range.node));

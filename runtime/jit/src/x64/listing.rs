@@ -1,4 +1,5 @@
-//! Text for listings: what each part of the machine code was emitted for, with the locations of values. `vireo dump --jit` shows it.
+//! Text for listings: what each part of the machine code was emitted for, with the locations of values.
+//! `vireo dump --jit` shows it.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! The layout of the runtime's objects, as offsets for machine code, and the addresses that code is linked to. `emit` uses both, and
-//! `install` fills in the addresses.
+//! The layout of the runtime's objects, as offsets for machine code, and the addresses that code is linked to. `emit`
+//! uses both, and `install` fills in the addresses.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,8 @@ const CONTINUATION: i32 = std::mem::offset_of!(Machine<'_>, continuation) as i32
 pub(super) const CONTINUATION_IP: i32 = CONTINUATION + offsets::CONTINUATION_IP as i32;
 pub(super) const CONTINUATION_SLOTS: i32 = CONTINUATION + offsets::CONTINUATION_SLOTS as i32;
 pub(super) const CONTINUATION_CARRY: i32 = CONTINUATION + offsets::CONTINUATION_CARRY as i32;
-/// The native stack pointer when the interpreter entered the code, and the slots of the last frame that may make native calls.
+/// The native stack pointer when the interpreter entered the code, and the slots of the last frame that may make native
+/// calls.
 pub(super) const NATIVE_BASE: i32 = std::mem::offset_of!(Machine<'_>, native_base) as i32;
 pub(super) const NATIVE_LIMIT: i32 = std::mem::offset_of!(Machine<'_>, native_limit) as i32;
 /// The end of the stack of frames.
@@ -75,7 +76,8 @@ pub(crate) type Carried = Option<(u16, bool)>;
 /// The addresses that the code of a function is linked to. Listings have none.
 #[derive(Default)]
 pub(crate) struct LinkTargets {
-    /// The threaded instructions at which the interpreter continues, by the block with the side exit, and the values that they take.
+    /// The threaded instructions at which the interpreter continues, by the block with the side exit, and the values
+    /// that they take.
     pub threaded_instructions: HashMap<BlockIndex, (usize, Carried)>,
     /// The threaded instruction after each call inside the module, by its block.
     pub resumes: HashMap<BlockIndex, usize>,

@@ -1,4 +1,5 @@
-//! Executions of command programs: on one thread, or shared with the workers of an executor. The discipline of local queues calls them.
+//! Executions of command programs: on one thread, or shared with the workers of an executor. The discipline of local
+//! queues calls them.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -17,7 +18,8 @@ use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status};
 use crate::task::{Executor, Leader, TiledWork, even_cut};
 
-/// Workers are woken for what saves this many times what a shared group has to save, since waking them takes time as well.
+/// Workers are woken for what saves this many times what a shared group has to save, since waking them takes time as
+/// well.
 const MIN_WAKE_RATIO: u64 = 8;
 /// Target time of a tile in nanoseconds, so that taking a tile costs little beside running it.
 const TARGET_TILE_TIME: u64 = 2_000;
@@ -112,8 +114,8 @@ impl<'p> Execution<'p> {
         dispatches.next()?.executable.limits()
     }
 
-    /// The expected time of a run on one thread in nanoseconds, if all of its kernels were measured. None without an executor, which is
-    /// what uses it.
+    /// The expected time of a run on one thread in nanoseconds, if all of its kernels were measured. None without an
+    /// executor, which is what uses it.
     pub(crate) fn expected_time(&self, executor: Option<&Executor>) -> Option<u64> {
         executor.and_then(|executor| self.estimate(Some(executor))).map(|estimate| estimate.total)
     }
@@ -336,7 +338,8 @@ impl<'p> Execution<'p> {
         Ok(grid)
     }
 
-    /// Adds the bindings of a dispatch to `bindings`, which the caller has where it uses them: they are half a kilobyte to copy.
+    /// Adds the bindings of a dispatch to `bindings`, which the caller has where it uses them: they are half a kilobyte
+    /// to copy.
     #[inline]
     fn bind<'a>(&'a self, dispatch: &Dispatch, table: &'a [BufferBinding], bindings: &mut Bindings<'a>) -> Result<()> {
         for binding in &self.0.bindings()[dispatch.bindings.clone()] {
@@ -357,7 +360,8 @@ fn run_timed(
 ) -> Result<()> {
     let count = workgroups.end - workgroups.start;
     let run = || {
-        // SAFETY: recording has checked the numbers of constants and bindings, and both callers pass workgroups of the grid.
+        // SAFETY: recording has checked the numbers of constants and bindings, and both callers pass workgroups of the
+        // grid.
         unsafe { dispatch.executable.run(dispatch.function, arguments, workgroups, workgroup_memory) }
     };
     let timing = if measured { dispatch.executable.timing(dispatch.function) } else { None };
@@ -445,7 +449,8 @@ impl TiledWork for CommandGroup<'_> {
     }
 }
 
-/// The least time in nanoseconds that sharing a group has to save: what two threads save of the smallest group that is worth it.
+/// The least time in nanoseconds that sharing a group has to save: what two threads save of the smallest group that is
+/// worth it.
 fn least_saved(executor: &Executor) -> u64 {
     executor.sharing_threshold() / 2
 }

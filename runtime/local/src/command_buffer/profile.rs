@@ -1,5 +1,5 @@
-//! The profile of a command program: its expected time, by which executions decide whether workers are worth it, and the measured times of
-//! the ways to share it, by which they choose one.
+//! The profile of a command program: its expected time, by which executions decide whether workers are worth it, and
+//! the measured times of the ways to share it, by which they choose one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -15,12 +15,14 @@ const TRIAL_RUNS: u32 = 6;
 const WARM_UP_RUNS: u32 = 2;
 /// Of so many runs the last [`TRIAL_RUNS`] try a level again, since the load of the machine changes.
 const TRIAL_PERIOD: u32 = 1024;
-/// A slower run counts for one part in so many of the time of its level, a faster one for all of it: what slows down single runs is others.
+/// A slower run counts for one part in so many of the time of its level, a faster one for all of it: what slows down
+/// single runs is others.
 const SLOW_WEIGHT: u32 = 8;
-/// Other levels than [`SharingLevel::MOST`] have to be faster by one part in so many, which is more than runs differ by chance.
+/// Other levels than [`SharingLevel::MOST`] have to be faster by one part in so many, which is more than runs differ by
+/// chance.
 const MARGIN: u32 = 64;
-/// Programs that take longer than this, in nanoseconds, are shared without trials if workers are expected to save a quarter: what sharing
-/// small groups costs is little beside that, and a trial takes long.
+/// Programs that take longer than this, in nanoseconds, are shared without trials if workers are expected to save a
+/// quarter: what sharing small groups costs is little beside that, and a trial takes long.
 const MAX_TRIED_TIME: u64 = 2_000_000;
 
 /// How much of a program workers share: the groups of commands for which that saves enough time, or nothing.
@@ -114,9 +116,9 @@ pub(super) struct Choice {
 }
 
 impl ProgramProfile {
-    /// Counts a run; true if it is to be measured: the first few runs, and then one in 64, since reading the clock costs time. A program
-    /// with a loop may record a command buffer in each iteration, so of programs whose kernels are all measured (`is_known`) only one in 16
-    /// has its first run measured.
+    /// Counts a run; true if it is to be measured: the first few runs, and then one in 64, since reading the clock
+    /// costs time. A program with a loop may record a command buffer in each iteration, so of programs whose kernels
+    /// are all measured (`is_known`) only one in 16 has its first run measured.
     pub(super) fn count(&self, is_known: impl FnOnce() -> bool) -> bool {
         static FIRST_RUNS: AtomicU32 = AtomicU32::new(0);
         // A run that another thread overwrites is measured once more or once less.
@@ -142,8 +144,8 @@ impl ProgramProfile {
         self.total.store(limited(estimate.total) + 1, Ordering::Relaxed);
     }
 
-    /// Chooses the level of the next run: the one that was fastest, after each has been tried. An estimate cannot tell, because it does not
-    /// know what it costs that a thread reads what another one wrote, or that a worker runs late.
+    /// Chooses the level of the next run: the one that was fastest, after each has been tried. An estimate cannot tell,
+    /// because it does not know what it costs that a thread reads what another one wrote, or that a worker runs late.
     pub(super) fn choose(&self, estimate: &Estimate) -> Choice {
         let candidates = estimate.candidates();
         let count = candidates.len() as u32;

@@ -1,5 +1,5 @@
-//! The record of a dispatch in local devices: the kernels of its executable. Their command buffers and programs are the deferred ones of
-//! `vireo_hal_driver::deferred`.
+//! The record of a dispatch in local devices: the kernels of its executable. Their command buffers and programs are the
+//! deferred ones of `vireo_hal_driver::deferred`.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use crate::status::{Result, Status};
 /// Runs some of the workgroups in order.
 ///
 /// # Safety
-/// The environment is that of the kernel's library. There are as many constants and bindings as the kernel takes, and the workgroups are in
-/// the grid.
+/// The environment is that of the kernel's library. There are as many constants and bindings as the kernel takes, and
+/// the workgroups are in the grid.
 pub(super) unsafe fn run(
     environment: *const Environment,
     kernel: &Kernel,
@@ -56,8 +56,8 @@ pub(super) unsafe fn run(
     #[cfg(windows)]
     commit_stack();
     for _ in workgroups {
-        // SAFETY: the caller guarantees that the environment is that of the kernel's library. The states have as many constants and
-        // bindings as the kernel declares, and everything they point to lives until it returns.
+        // SAFETY: the caller guarantees that the environment is that of the kernel's library. The states have as many
+        // constants and bindings as the kernel declares, and everything they point to lives until it returns.
         unsafe { issue(environment, kernel, &state, &workgroup) }?;
         workgroup.workgroup_id_x += 1;
         if workgroup.workgroup_id_x == state.workgroup_count_x {
@@ -73,8 +73,8 @@ pub(super) unsafe fn run(
     Ok(())
 }
 
-/// The processor that the calling thread is on, for kernels and plugins that have state for each. The thread may leave it at any time, so
-/// it is asked once for all workgroups of a call. 0 where the system does not say.
+/// The processor that the calling thread is on, for kernels and plugins that have state for each. The thread may leave
+/// it at any time, so it is asked once for all workgroups of a call. 0 where the system does not say.
 fn processor_id() -> u32 {
     #[cfg(target_os = "linux")]
     // SAFETY: it takes nothing and returns a number; the C library reads it from memory of the thread or of the kernel.
@@ -84,9 +84,10 @@ fn processor_id() -> u32 {
     u32::try_from(id).unwrap_or(0)
 }
 
-/// Makes the system commit the stack that a kernel may use. Windows extends a stack only when its next page is accessed, so functions with more
-/// than one page of it touch them in order; kernels do not, since they are compiled for no system. This function does, as compiled for Windows.
-/// The compiler of kernels limits their own allocations to 32 KiB (`--iree-llvmcpu-stack-allocation-limit`).
+/// Makes the system commit the stack that a kernel may use. Windows extends a stack only when its next page is
+/// accessed, so functions with more than one page of it touch them in order; kernels do not, since they are compiled
+/// for no system. This function does, as compiled for Windows. The compiler of kernels limits their own allocations to
+/// 32 KiB (`--iree-llvmcpu-stack-allocation-limit`).
 #[cfg(windows)]
 #[inline(never)]
 pub(super) fn commit_stack() {
@@ -97,8 +98,8 @@ pub(super) fn commit_stack() {
 /// Runs one workgroup.
 ///
 /// # Safety
-/// The environment is that of the kernel's library. The states follow the kernel's convention: they have as many constants and bindings as it
-/// declares, and all memory they point to is valid until it returns.
+/// The environment is that of the kernel's library. The states follow the kernel's convention: they have as many
+/// constants and bindings as it declares, and all memory they point to is valid until it returns.
 #[inline]
 pub(super) unsafe fn issue(
     environment: *const Environment,

@@ -1,13 +1,14 @@
-//! ISA requirements of a library: decodes its code when it is loaded and checks that the processor has the features of every instruction.
-//! Loaders call it with the entry points of the library; `instruction` decodes.
+//! ISA requirements of a library: decodes its code when it is loaded and checks that the processor has the features of
+//! every instruction. Loaders call it with the entry points of the library; `instruction` decodes.
 //!
-//! A library does not state the features that it was compiled for, and with the reference runtime an unknown instruction kills the process.
-//! So all reachable instructions are decoded, from each kernel along jumps, both branches of conditional ones, and calls. If a jump is
-//! computed, all code that was not reached is decoded linearly as well. Loading fails with the missing feature and the kernel's name.
+//! A library does not state the features that it was compiled for, and with the reference runtime an unknown
+//! instruction kills the process. So all reachable instructions are decoded, from each kernel along jumps, both
+//! branches of conditional ones, and calls. If a jump is computed, all code that was not reached is decoded linearly as
+//! well. Loading fails with the missing feature and the kernel's name.
 //!
-//! A kernel that tests the processor data and has two versions of its code is refused where the processor lacks the features of the better
-//! one. The compiler does not write such kernels: it knows its target. A host that has them loads with
-//! [`DISABLE_VERIFICATION`](crate::hal::ExecutableCachingMode::DISABLE_VERIFICATION).
+//! A kernel that tests the processor data and has two versions of its code is refused where the processor lacks the
+//! features of the better one. The compiler does not write such kernels: it knows its target. A host that has them
+//! loads with [`DISABLE_VERIFICATION`](crate::hal::ExecutableCachingMode::DISABLE_VERIFICATION).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -27,8 +28,8 @@ pub(super) fn check(code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> R
     CodeScan::new(code, &HOST).run(entry_points)
 }
 
-/// The features that code needs, by their names in `cpu_features.yaml` where that has them, and whether this processor has each. All code
-/// is decoded linearly, also what no kernel reaches.
+/// The features that code needs, by their names in `cpu_features.yaml` where that has them, and whether this processor
+/// has each. All code is decoded linearly, also what no kernel reaches.
 pub(super) fn features(code: &[(u64, &[u8])]) -> BTreeMap<String, bool> {
     let mut features = BTreeMap::new();
     for (_, bytes) in code {

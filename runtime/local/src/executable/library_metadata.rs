@@ -1,7 +1,8 @@
-//! The metadata of a loaded library: its kernels, their attributes, its imports. Loaders query it, and `native_library` keeps it.
+//! The metadata of a loaded library: its kernels, their attributes, its imports. Loaders query it, and `native_library`
+//! keeps it.
 //!
-//! Metadata is read through pointers that native code returned. All of it is within the library, so a pointer that leads elsewhere is
-//! refused; the loader knows the bounds of the library, as an [`Image`].
+//! Metadata is read through pointers that native code returned. All of it is within the library, so a pointer that
+//! leads elsewhere is refused; the loader knows the bounds of the library, as an [`Image`].
 
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
@@ -61,8 +62,8 @@ impl Metadata {
     /// Asks a library for its metadata and checks it.
     ///
     /// # Safety
-    /// `query` must be the query function of the library that `image` is, and the environment must be valid as long as the library is
-    /// used.
+    /// `query` must be the query function of the library that `image` is, and the environment must be valid as long as
+    /// the library is used.
     pub(super) unsafe fn query(
         image: &dyn Image,
         query: abi::LibraryQuery,
@@ -126,8 +127,8 @@ impl Reader<'_> {
     /// A copy of what `pointer` points to.
     fn read<T: Copy>(&self, pointer: *const T, what: &str) -> Result<T> {
         let data = self.check(pointer.cast(), size_of::<T>() as u64, what)?;
-        // SAFETY: the bytes are readable; the types read here are integers, raw pointers and nullable function pointers, for which
-        // every bit pattern is valid.
+        // SAFETY: the bytes are readable; the types read here are integers, raw pointers and nullable function
+        // pointers, for which every bit pattern is valid.
         Ok(unsafe { data.cast::<T>().as_ptr().read_unaligned() })
     }
 
@@ -184,7 +185,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The export table of version 5, whose attributes are converted. Kernels of that version take one invocation per workgroup.
+    /// The export table of version 5, whose attributes are converted. Kernels of that version take one invocation per
+    /// workgroup.
     fn exports_5(&self, exports: &ExportTable5) -> Result<Exports> {
         let functions = self.array(exports.functions, exports.count, "its functions")?;
         let names = self.names(exports.names, exports.count)?;

@@ -1,4 +1,5 @@
-//! The loader of embedded ELF libraries, and the executable cache of local devices, which chooses the loader for a format.
+//! The loader of embedded ELF libraries, and the executable cache of local devices, which chooses the loader for a
+//! format.
 
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ impl ExecutableLoader for EmbeddedElfLoader {
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
         let (image, query) = opened(caching_mode, format, data)?;
-        // SAFETY: the address is code of the module, and the symbol of this name has this type by the format's definition.
+        // SAFETY: the address is code of the module, and the symbol of this name has this type by the format's
+        // definition.
         let query = unsafe { std::mem::transmute::<*const (), LibraryQuery>(query as *const ()) };
         // SAFETY: loading an executable means trusting its code; see the documentation of `elf`.
         unsafe { image.initialize() };

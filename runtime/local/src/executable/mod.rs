@@ -1,8 +1,8 @@
-//! Executables in machine code, and their loaders: for embedded ELF files (`loader`, with `elf`), for libraries that the system's loader
-//! opens (`system_library`), and for libraries that are linked into the host program (`static_library`). `library_metadata` reads the
-//! metadata of a library, `native_library` is the executable, and `dispatch` calls its kernels. With the feature `check-kernels`,
-//! `isa_requirements` finds instructions that the processor lacks, which `instruction` decodes. `plugin` loads libraries with functions
-//! that kernels import.
+//! Executables in machine code, and their loaders: for embedded ELF files (`loader`, with `elf`), for libraries that
+//! the system's loader opens (`system_library`), and for libraries that are linked into the host program
+//! (`static_library`). `library_metadata` reads the metadata of a library, `native_library` is the executable, and
+//! `dispatch` calls its kernels. With the feature `check-kernels`, `isa_requirements` finds instructions that the
+//! processor lacks, which `instruction` decodes. `plugin` loads libraries with functions that kernels import.
 
 #[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ mod static_library;
 #[cfg(target_os = "linux")]
 mod system_library;
 
-/// The features of the processor that an embedded library needs, and whether this processor has each. Runs no code of the library.
+/// The features of the processor that an embedded library needs, and whether this processor has each. Runs no code of
+/// the library.
 ///
 /// # Errors
 /// As [`elf::ElfImage::load`].

@@ -1,5 +1,5 @@
-//! Executables in machine code ([`LocalExecutable`]): a library of native kernels, checked and with its imports resolved. All loaders of
-//! this folder make it.
+//! Executables in machine code ([`LocalExecutable`]): a library of native kernels, checked and with its imports
+//! resolved. All loaders of this folder make it.
 
 use std::fmt;
 use std::ops::Range;
@@ -32,11 +32,11 @@ pub struct LocalExecutable {
     _image: Box<dyn Image>,
 }
 
-// SAFETY: the environment is never written after it was made; what it points to is owned here, and imports may be called from any
-// thread as their provider guarantees.
+// SAFETY: the environment is never written after it was made; what it points to is owned here, and imports may be
+// called from any thread as their provider guarantees.
 unsafe impl Send for LocalExecutable {}
-// SAFETY: the environment is never written after it was made; what it points to is owned here, and imports may be called from any thread as
-// their provider guarantees.
+// SAFETY: the environment is never written after it was made; what it points to is owned here, and imports may be
+// called from any thread as their provider guarantees.
 unsafe impl Sync for LocalExecutable {}
 
 impl fmt::Debug for LocalExecutable {
@@ -49,8 +49,8 @@ impl LocalExecutable {
     /// Queries the metadata of a library and resolves its imports.
     ///
     /// # Safety
-    /// `query` must be the query function of the library that `image` is, and whatever initialises that has run. The caller trusts its
-    /// code as any native code.
+    /// `query` must be the query function of the library that `image` is, and whatever initialises that has run. The
+    /// caller trusts its code as any native code.
     pub(super) unsafe fn new(
         image: Box<dyn Image>,
         query: LibraryQuery,
@@ -60,8 +60,8 @@ impl LocalExecutable {
     ) -> Result<LocalExecutable> {
         let constants: Box<[u32]> = constants.into();
         let mut environment = Box::new(new_environment(&constants));
-        // SAFETY: the caller guarantees that `query` is the query function of the library that `image` is; the environment outlives the
-        // executable.
+        // SAFETY: the caller guarantees that `query` is the query function of the library that `image` is; the
+        // environment outlives the executable.
         let library = unsafe { Metadata::query(&*image, query, &raw const *environment) }?;
         let declared = library.constants;
         let verify = !caching_mode.contains(ExecutableCachingMode::DISABLE_VERIFICATION);
@@ -106,8 +106,8 @@ impl LocalExecutable {
     }
 }
 
-/// Checks the ISA requirements of code that is reached from these entry points, which are addresses and names of functions. Without the
-/// feature `check-kernels` this does nothing, and no instruction decoder is linked.
+/// Checks the ISA requirements of code that is reached from these entry points, which are addresses and names of
+/// functions. Without the feature `check-kernels` this does nothing, and no instruction decoder is linked.
 pub(super) fn check_instructions(image: &dyn Image, entries: &[(u64, &str)]) -> Result<()> {
     #[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
     super::isa_requirements::check(&image.code(), entries)?;

@@ -1,8 +1,9 @@
-//! Executable plugins: native libraries with functions that kernels import. Hosts load them and add them to the import providers.
+//! Executable plugins: native libraries with functions that kernels import. Hosts load them and add them to the import
+//! providers.
 //!
-//! The interface is that of the reference runtime, so its plugins work here: `spec/hal/executable_plugin.yaml` has the structs. A plugin
-//! writes to the arrays of imports that kernels use, and may replace its entries later; the arrays do not move. A plugin is used from any
-//! thread, and stays loaded as long as an executable may call it.
+//! The interface is that of the reference runtime, so its plugins work here: `spec/hal/executable_plugin.yaml` has the
+//! structs. A plugin writes to the arrays of imports that kernels use, and may replace its entries later; the arrays do
+//! not move. A plugin is used from any thread, and stays loaded as long as an executable may call it.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, OsStr, c_void};
@@ -31,7 +32,8 @@ const EMBEDDED_PREFIX: &str = "embedded:";
 
 /// A loaded plugin.
 ///
-/// Kernels find its functions when it is among the [`ImportProviders`](crate::hal::host_kernels::ImportProviders) of their loader.
+/// Kernels find its functions when it is among the [`ImportProviders`](crate::hal::host_kernels::ImportProviders) of
+/// their loader.
 pub struct ExecutablePlugin {
     name: String,
     plugin: abi::ExecutablePlugin,
@@ -52,9 +54,11 @@ enum PluginCode {
     Linked,
 }
 
-// SAFETY: the interface asks that plugins may be used from any thread, and on several at a time; the caller of `load` vouches for it.
+// SAFETY: the interface asks that plugins may be used from any thread, and on several at a time; the caller of `load`
+// vouches for it.
 unsafe impl Send for ExecutablePlugin {}
-// SAFETY: the interface asks that plugins may be used from any thread, and on several at a time; the caller of `load` vouches for it.
+// SAFETY: the interface asks that plugins may be used from any thread, and on several at a time; the caller of `load`
+// vouches for it.
 unsafe impl Sync for ExecutablePlugin {}
 
 impl fmt::Debug for ExecutablePlugin {
@@ -64,18 +68,19 @@ impl fmt::Debug for ExecutablePlugin {
 }
 
 impl ExecutablePlugin {
-    /// Loads the plugin in a file: a shared library, or, if the name ends in `.sos` or begins with `embedded:`, an embedded one. `params`
-    /// are names and values for the plugin.
+    /// Loads the plugin in a file: a shared library, or, if the name ends in `.sos` or begins with `embedded:`, an
+    /// embedded one. `params` are names and values for the plugin.
     ///
     /// # Errors
-    /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no plugin, `INCOMPATIBLE` if it has another version or needs
-    /// features that this host does not have, and failures of the plugin itself.
+    /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no plugin, `INCOMPATIBLE` if it has another
+    /// version or needs features that this host does not have, and failures of the plugin itself.
     ///
     /// # Safety
-    /// The code in the file runs with all rights of the process: its initialisers now, its functions later. The caller trusts it to follow
-    /// the interface, from any thread, and that the file does not change while it is loaded.
+    /// The code in the file runs with all rights of the process: its initialisers now, its functions later. The caller
+    /// trusts it to follow the interface, from any thread, and that the file does not change while it is loaded.
     pub unsafe fn load(path: &Path, params: &[(&str, &str)]) -> Result<ExecutablePlugin> {
-        // SAFETY: the caller trusts the code in the file to follow the interface, and guarantees that the file does not change.
+        // SAFETY: the caller trusts the code in the file to follow the interface, and guarantees that the file does not
+        // change.
         let plugin = unsafe { open(path) }.and_then(|(query, code)| unsafe { Self::start(query, code, params) });
         plugin.map_err(|status| status.context(format!("executable plugin `{}`", path.display())))
     }
@@ -86,10 +91,11 @@ impl ExecutablePlugin {
     /// As for [`ExecutablePlugin::load`].
     ///
     /// # Safety
-    /// The function must be the query function of a plugin that keeps to the interface, from any thread, and what it returns must
-    /// be valid as long as the program runs.
+    /// The function must be the query function of a plugin that keeps to the interface, from any thread, and what it
+    /// returns must be valid as long as the program runs.
     pub unsafe fn from_query(query: ExecutablePluginQuery, params: &[(&str, &str)]) -> Result<ExecutablePlugin> {
-        // SAFETY: the caller guarantees that the function is the query function of a plugin that keeps to the interface.
+        // SAFETY: the caller guarantees that the function is the query function of a plugin that keeps to the
+        // interface.
         unsafe { Self::start(query, PluginCode::Linked, params) }
     }
 
@@ -211,11 +217,13 @@ unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, PluginCode)> {
         let query = image.function(EXECUTABLE_PLUGIN_QUERY_SYMBOL).ok_or_else(no_plugin)?;
         // SAFETY: the caller trusts the code.
         unsafe { image.initialize() };
-        // SAFETY: the address is code of the module, and the caller guarantees that the function of this name has this type.
+        // SAFETY: the address is code of the module, and the caller guarantees that the function of this name has this
+        // type.
         let query = unsafe { mem::transmute::<*const (), ExecutablePluginQuery>(query as *const ()) };
         return Ok((query, PluginCode::Embedded(image)));
     }
-    // SAFETY: the caller trusts the code in the file to follow the interface, and guarantees that the file does not change.
+    // SAFETY: the caller trusts the code in the file to follow the interface, and guarantees that the file does not
+    // change.
     unsafe { open_with_system(&file, no_plugin) }
 }
 
@@ -286,7 +294,8 @@ vireo_hal::kernel_functions! {
     /// The host allocator of plugins: that of C, which knows the sizes of its allocations.
     ///
     /// # Safety
-    /// `params` is valid for commands that have some, `inout_pointer` always; what it refers to was allocated here, or is null.
+    /// `params` is valid for commands that have some, `inout_pointer` always; what it refers to was allocated here, or
+    /// is null.
     unsafe fn control_allocator(
         _this: *mut c_void,
         command: u32,

@@ -12,10 +12,12 @@ use crate::hal::host_kernels::ImportProvider;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::status::{Result, Status, StatusCode};
 
-/// Finds kernel libraries that are linked into the host program, by name: an executable of the format `static` is only the name of one.
+/// Finds kernel libraries that are linked into the host program, by name: an executable of the format `static` is only
+/// the name of one.
 ///
-/// The compiler writes such programs with `--iree-llvmcpu-link-embedded=false --iree-llvmcpu-static-library-output-path=model.o`, together
-/// with an object file that has the kernels and a query function. The function can be written in Rust as well:
+/// The compiler writes such programs with
+/// `--iree-llvmcpu-link-embedded=false --iree-llvmcpu-static-library-output-path=model.o`, together with an object file
+/// that has the kernels and a query function. The function can be written in Rust as well:
 ///
 /// ```
 /// use std::ffi::c_char;
@@ -28,7 +30,7 @@ use crate::status::{Result, Status, StatusCode};
 /// vireo::hal::kernel_functions! {
 ///     /// Doubles a float.
 ///     unsafe fn double(_: *const Environment, state: *const DispatchState, _: *const WorkgroupState) -> i32 {
-///         // SAFETY: it is called with one binding, as its attributes say; `check_arguments` of the device has compared them.
+///         // SAFETY: it is called with one binding, as its attributes say, which the device has compared.
 ///         unsafe { *(*(*state).binding_pointers).cast::<f32>() *= 2.0 };
 ///         0
 ///     }
@@ -43,11 +45,13 @@ use crate::status::{Result, Status, StatusCode};
 /// unsafe impl Sync for Tables {}
 ///
 /// static TABLES: Tables = Tables(
-///     LibraryHeader { version: LIBRARY_VERSION, reserved: 0, name: c"doubles".as_ptr().cast(), features: 0, sanitizer: 0 },
+///     LibraryHeader {
+///         version: LIBRARY_VERSION, reserved: 0, name: c"doubles".as_ptr().cast(), features: 0, sanitizer: 0,
+///     },
 ///     [Some(double)],
 ///     [DispatchAttributes {
-///         flags: 0, local_memory_pages: 0, constant_count: 0, binding_count: 1, workgroup_size_x: 1, workgroup_size_y: 1,
-///         workgroup_size_z: 1, parameter_count: 0, reserved: [0; 5],
+///         flags: 0, local_memory_pages: 0, constant_count: 0, binding_count: 1, parameter_count: 0,
+///         workgroup_size_x: 1, workgroup_size_y: 1, workgroup_size_z: 1, reserved: [0; 5],
 ///     }],
 ///     [c"double".as_ptr().cast()],
 ///     Library {
@@ -92,13 +96,16 @@ impl StaticLibraryLoader {
     /// Adds a library by its query function, which is called at once to find out its name.
     ///
     /// # Errors
-    /// `INCOMPATIBLE` if the library is of another version of the interface, `ALREADY_EXISTS` if there is one of the same name.
+    /// `INCOMPATIBLE` if the library is of another version of the interface, `ALREADY_EXISTS` if there is one of the
+    /// same name.
     ///
     /// # Safety
-    /// The function must be the query function of a kernel library in the sense of `spec/hal/executable_library.yaml`: what it
-    /// returns is valid and stays as it is, for as long as the program runs. Its kernels must follow their convention.
+    /// The function must be the query function of a kernel library in the sense of `spec/hal/executable_library.yaml`:
+    /// what it returns is valid and stays as it is, for as long as the program runs. Its kernels must follow their
+    /// convention.
     pub unsafe fn with_library(mut self, query: LibraryQuery) -> Result<StaticLibraryLoader> {
-        // SAFETY: the caller guarantees that it is a query function. Its result is used only while the environment lives.
+        // SAFETY: the caller guarantees that it is a query function. Its result is used only while the environment
+        // lives.
         let library = unsafe { Metadata::query(&Linked, query, &new_environment(&[])) }?;
         if self.libraries.iter().any(|(name, _)| *name == library.name) {
             let message = format!("there is a kernel library `{}` already", library.name);

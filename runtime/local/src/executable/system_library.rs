@@ -1,9 +1,10 @@
-//! The loader of system libraries: shared objects that the system's dynamic loader opens, because they depend on other libraries, or
-//! because a debugger or profiler should see them.
+//! The loader of system libraries: shared objects that the system's dynamic loader opens, because they depend on other
+//! libraries, or because a debugger or profiler should see them.
 //!
-//! The dynamic loader opens files by path. So the library is written to a file in memory, whose only path is that of an open file in
-//! `/proc`. The headers are checked before; the dynamic loader trusts the rest, as it does for any library. Afterwards it reports where the
-//! segments are mapped, and pointers in the library's metadata must lead into those, as for embedded libraries.
+//! The dynamic loader opens files by path. So the library is written to a file in memory, whose only path is that of an
+//! open file in `/proc`. The headers are checked before; the dynamic loader trusts the rest, as it does for any
+//! library. Afterwards it reports where the segments are mapped, and pointers in the library's metadata must lead into
+//! those, as for embedded libraries.
 
 use std::ffi::{c_int, c_void};
 use std::fs::File;
@@ -28,10 +29,11 @@ use crate::hal::host_kernels::ImportProvider;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::status::{Result, Status, StatusCode};
 
-/// Loads system libraries (`system-elf-x86_64`, `iree-compile --iree-llvmcpu-link-embedded=false`) for the processor that the host runs
-/// on.
+/// Loads system libraries (`system-elf-x86_64`, `iree-compile --iree-llvmcpu-link-embedded=false`) for the processor
+/// that the host runs on.
 ///
-/// The dynamic loader reads them from files in memory (`memfd_create`) through `/proc`, or from unnamed files in a given folder.
+/// The dynamic loader reads them from files in memory (`memfd_create`) through `/proc`, or from unnamed files in a
+/// given folder.
 #[derive(Debug)]
 pub struct SystemLibraryLoader {
     imports: Arc<dyn ImportProvider>,
@@ -44,8 +46,8 @@ impl SystemLibraryLoader {
         SystemLibraryLoader { imports, folder: None }
     }
 
-    /// The same loader with its files in a folder, for systems that do not allow executing files in memory. The file system must allow
-    /// executing files, and support unnamed ones (`O_TMPFILE`).
+    /// The same loader with its files in a folder, for systems that do not allow executing files in memory. The file
+    /// system must allow executing files, and support unnamed ones (`O_TMPFILE`).
     pub fn with_folder(self, folder: &Path) -> SystemLibraryLoader {
         SystemLibraryLoader { folder: Some(folder.to_path_buf()), ..self }
     }
@@ -163,9 +165,10 @@ fn nameless_file(folder: Option<&Path>) -> io::Result<File> {
 
 /// A path of an open file that no other loaded library has.
 ///
-/// The dynamic loader identifies libraries by path and returns the loaded one for a known path, and descriptor numbers are used again after
-/// a file is closed. The pair of device and inode is not, as long as the file is mapped. So the path encodes that pair in binary: an empty
-/// component is a zero and `.` is a one, neither of which changes where the path leads.
+/// The dynamic loader identifies libraries by path and returns the loaded one for a known path, and descriptor numbers
+/// are used again after a file is closed. The pair of device and inode is not, as long as the file is mapped. So the
+/// path encodes that pair in binary: an empty component is a zero and `.` is a one, neither of which changes where the
+/// path leads.
 fn path_of(file: &File) -> io::Result<PathBuf> {
     let stat = rustix::fs::fstat(file)?;
     let number = u128::from(stat.st_dev) << 64 | u128::from(stat.st_ino);
@@ -190,8 +193,8 @@ impl Image for SystemLibrary {
         let code = self.segments.iter().filter(|segment| segment.executable && segment.readable);
         let slice = |segment: &MappedSegment| {
             let length = (segment.addresses.end - segment.addresses.start) as usize;
-            // SAFETY: the loader has mapped the segment readable and not writable, which `check_system_library` made sure of, and it
-            // stays mapped as long as the library is open, which `self` keeps it.
+            // SAFETY: the loader has mapped the segment readable and not writable, which `check_system_library` made
+            // sure of, and it stays mapped as long as the library is open, which `self` keeps it.
             (segment.addresses.start, unsafe {
                 std::slice::from_raw_parts(segment.addresses.start as *const u8, length)
             })

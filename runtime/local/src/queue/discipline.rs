@@ -1,6 +1,7 @@
-//! The queue discipline of local devices. Inline, an operation runs before its submission returns, unless another thread is running the
-//! queue and takes it over; one that had to wait runs on the thread that signals the last of its points. With workers this holds only for
-//! light operations, and for those that their thread is blocked on anyway: others go to a worker.
+//! The queue discipline of local devices. Inline, an operation runs before its submission returns, unless another
+//! thread is running the queue and takes it over; one that had to wait runs on the thread that signals the last of its
+//! points. With workers this holds only for light operations, and for those that their thread is blocked on anyway:
+//! others go to a worker.
 //!
 //! Either way no operation runs within another one, so chains of any length need constant stack.
 

@@ -1,4 +1,5 @@
-//! Operations on the threads of a device with workers: light ones go to a queue of the calling thread, others are tasks of a worker.
+//! Operations on the threads of a device with workers: light ones go to a queue of the calling thread, others are tasks
+//! of a worker.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

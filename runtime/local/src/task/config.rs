@@ -1,8 +1,8 @@
-//! The configuration of a `local-task` device: the parameters of its URI, and the flags `--task_*` of tools. Names, meaning and most
-//! defaults are those of the tools of the reference runtime, release 3.13.
+//! The configuration of a `local-task` device: the parameters of its URI, and the flags `--task_*` of tools. Names,
+//! meaning and most defaults are those of the tools of the reference runtime, release 3.13.
 //!
-//! On a machine it resolves to [`TaskOptions`](super::TaskOptions). The options are listed in `spec/hal/local_task.yaml`; this module
-//! parses their values and checks their combinations.
+//! On a machine it resolves to [`TaskOptions`](super::TaskOptions). The options are listed in
+//! `spec/hal/local_task.yaml`; this module parses their values and checks their combinations.
 //!
 //! ```
 //! # use vireo::hal::local::task::{Distribution, TaskConfig};
@@ -46,10 +46,11 @@ pub struct TaskOption {
 }
 
 impl TaskConfig {
-    /// The same with some parameters set, such as those of a device URI: `task_topology_group_count=4`. Lists of processors of several
-    /// queues are separated by semicolons: `task_topology_cpu_ids=0,1;2,3`.
+    /// The same with some parameters set, such as those of a device URI: `task_topology_group_count=4`. Lists of
+    /// processors of several queues are separated by semicolons: `task_topology_cpu_ids=0,1;2,3`.
     ///
-    /// A parameter overrides settings that contradict it: one that chooses the workers in one way clears the other ways.
+    /// A parameter overrides settings that contradict it: one that chooses the workers in one way clears the other
+    /// ways.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` names the parameter that is wrong.
@@ -129,7 +130,8 @@ pub(crate) fn default<T: FromStr<Err = String>>(text: &str) -> T {
     text.parse().unwrap_or_else(|problem| panic!("the default `{text}` of an option: {problem}"))
 }
 
-/// Logical processors, in the order of the workers that are bound to them: `0,2` or `0-3`. Numbers are those of `lscpu`.
+/// Logical processors, in the order of the workers that are bound to them: `0,2` or `0-3`. Numbers are those of
+/// `lscpu`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessorList(Vec<u32>);
 

@@ -23,8 +23,8 @@ pub(crate) trait Task: Send {
     fn run(self: Box<Self>, started: Result<()>);
 }
 
-/// Worker threads, started when they are first needed. Dropping it waits until they have finished all ready tasks, except on a worker, of
-/// this executor or of another one.
+/// Worker threads, started when they are first needed. Dropping it waits until they have finished all ready tasks,
+/// except on a worker, of this executor or of another one.
 pub(crate) struct Executor {
     pool: Arc<ThreadPool>,
     handover_threshold: u64,
@@ -68,8 +68,8 @@ struct PoolState {
 }
 
 impl PoolState {
-    /// Whether no worker is left that could run a task. If no other can be started either, tasks would never run: they run, and fail, on
-    /// the thread that finds out.
+    /// Whether no worker is left that could run a task. If no other can be started either, tasks would never run: they
+    /// run, and fail, on the thread that finds out.
     fn all_are_blocked(&self) -> bool {
         self.regular_workers + self.substitutes == self.blocked_workers
     }
@@ -167,8 +167,9 @@ impl Drop for Executor {
         drop(state);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         self.pool.wake.notify_all();
-        // A worker cannot join itself, nor a worker that drops its executor: of two, each may run the last operation that owns the pool of
-        // the other. So a worker joins no other; those of the executor end once nothing is left to do.
+        // A worker cannot join itself, nor a worker that drops its executor: of two, each may run the last operation
+        // that owns the pool of the other. So a worker joins no other; those of the executor end once nothing is left
+        // to do.
         if blocking::is_worker() && keeps(Rule::WorkersJoinNobody) {
             return;
         }
@@ -199,8 +200,8 @@ impl ThreadPool {
         self.busy.load(Ordering::Relaxed) > self.concurrency()
     }
 
-    /// The last regular worker. If a thread of the host leads and all other workers help, no processor is left for it, so it helps only
-    /// leaders that are workers.
+    /// The last regular worker. If a thread of the host leads and all other workers help, no processor is left for it,
+    /// so it helps only leaders that are workers.
     fn is_last(&self, group: usize) -> bool {
         group + 1 == self.concurrency()
     }
@@ -209,7 +210,8 @@ impl ThreadPool {
     fn wake_helpers(self: &Arc<Self>, state: &mut PoolState) -> Result<()> {
         let most = if blocking::is_worker() { self.concurrency() } else { self.concurrency() - 1 };
         if state.regular_workers == self.concurrency() && state.sleeping > 0 {
-            // The last worker, which does not help a host thread, may be among the sleeping ones, and `notify_one` might reach only it.
+            // The last worker, which does not help a host thread, may be among the sleeping ones, and `notify_one`
+            // might reach only it.
             self.wake.notify_all();
             return Ok(());
         }
@@ -350,8 +352,8 @@ pub(crate) struct Leader<'a> {
 }
 
 impl Leader<'_> {
-    /// Runs `tiles` tiles of `work` together with helping workers, and returns when all have completed or one has failed. With `wake`,
-    /// sleeping workers are woken.
+    /// Runs `tiles` tiles of `work` together with helping workers, and returns when all have completed or one has
+    /// failed. With `wake`, sleeping workers are woken.
     pub(crate) fn share(&self, tiles: u32, work: &dyn TiledWork, wake: bool) -> Result<()> {
         let pool = &self.executor.pool;
         self.job.share(tiles, work, || {

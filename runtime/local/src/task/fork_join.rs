@@ -1,9 +1,11 @@
-//! Fork-join parallelism with volunteers: one thread leads through parallel regions, and workers help. Executors keep one for each leader.
+//! Fork-join parallelism with volunteers: one thread leads through parallel regions, and workers help. Executors keep
+//! one for each leader.
 //!
-//! A leader opens one region after the other: a number of tiles that any thread may run. It runs tiles itself and closes the region when
-//! none is left and no helper is inside. Helpers enter and leave at any time: without helpers the leader runs all tiles, and with them the
-//! region ends with the last tile. Pools such as `rayon` run work on threads of their own and wait for all of it; here the leader is any
-//! thread of the host, and waits only for tiles that a helper has begun.
+//! A leader opens one region after the other: a number of tiles that any thread may run. It runs tiles itself and
+//! closes the region when none is left and no helper is inside. Helpers enter and leave at any time: without helpers
+//! the leader runs all tiles, and with them the region ends with the last tile. Pools such as `rayon` run work on
+//! threads of their own and wait for all of it; here the leader is any thread of the host, and waits only for tiles
+//! that a helper has begun.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -78,11 +80,11 @@ struct Seat {
     taken: AtomicBool,
 }
 
-// SAFETY: the pointer to the work is read only by threads that entered through the gate while it was open, and written only by the leader
-// when no helper is inside; the work may be used by any number of threads.
+// SAFETY: the pointer to the work is read only by threads that entered through the gate while it was open, and written
+// only by the leader when no helper is inside; the work may be used by any number of threads.
 unsafe impl Send for ForkJoin {}
-// SAFETY: the pointer to the work is read only by threads that entered through the gate while it was open, and written only by the leader
-// when no helper is inside; the work may be used by any number of threads.
+// SAFETY: the pointer to the work is read only by threads that entered through the gate while it was open, and written
+// only by the leader when no helper is inside; the work may be used by any number of threads.
 unsafe impl Sync for ForkJoin {}
 
 impl fmt::Debug for ForkJoin {
@@ -132,13 +134,14 @@ impl ForkJoin {
         self.seats.iter().skip(1).filter(|seat| seat.taken.load(Ordering::Relaxed)).count()
     }
 
-    /// Runs `tiles` tiles together with helpers, and returns when all have completed. The first failure is the outcome; tiles that were not
-    /// begun by then are not run. Only the leader calls this. `open` is called once helpers may enter.
+    /// Runs `tiles` tiles together with helpers, and returns when all have completed. The first failure is the outcome;
+    /// tiles that were not begun by then are not run. Only the leader calls this. `open` is called once helpers may
+    /// enter.
     pub(super) fn share(&self, tiles: u32, work: &dyn TiledWork, open: impl FnOnce()) -> Result<()> {
         self.distribute(tiles, work);
         self.failed.store(false, Ordering::Relaxed);
-        // SAFETY: the lifetime is erased, but only threads that entered through the gate follow the pointer, and before this returns or
-        // unwinds `region` closes the gate and waits until all of them have left.
+        // SAFETY: the lifetime is erased, but only threads that entered through the gate follow the pointer, and before
+        // this returns or unwinds `region` closes the gate and waits until all of them have left.
         let work: NonNull<dyn TiledWork> = unsafe {
             std::mem::transmute::<NonNull<dyn TiledWork + '_>, NonNull<dyn TiledWork + 'static>>(work.into())
         };
@@ -227,8 +230,8 @@ impl ForkJoin {
         }
     }
 
-    /// Helps from a seat of the caller's until there was no region for `patience`, or `unwanted` is true. Helpers stay from one leader to
-    /// the next.
+    /// Helps from a seat of the caller's until there was no region for `patience`, or `unwanted` is true. Helpers stay
+    /// from one leader to the next.
     pub(super) fn help(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) {
         self.seats[seat].taken.store(true, Ordering::Relaxed);
         self.help_seated(seat, patience, unwanted);

@@ -1,11 +1,13 @@
-//! The worker threads of `local-task` devices, and the options that choose them. Queues hand operations to them, and executions of command
-//! programs share tiles with them.
+//! The worker threads of `local-task` devices, and the options that choose them. Queues hand operations to them, and
+//! executions of command programs share tiles with them.
 //!
-//! A queue hands ready operations to an `Executor`. A thread that runs a large operation *leads* (`fork_join`): it opens one parallel
-//! region of tiles after the other, and idle workers help. Tiles are distributed in contiguous ranges, so that a thread works on the same
-//! part of a tensor from one dispatch to the next; a thread without tiles steals half of those of another.
+//! A queue hands ready operations to an `Executor`. A thread that runs a large operation *leads* (`fork_join`): it
+//! opens one parallel region of tiles after the other, and idle workers help. Tiles are distributed in contiguous
+//! ranges, so that a thread works on the same part of a tensor from one dispatch to the next; a thread without tiles
+//! steals half of those of another.
 //!
-//! Nothing here knows what tiles are. No lock is held while a tile runs, and a leader waits only for tiles that helpers have begun.
+//! Nothing here knows what tiles are. No lock is held while a tile runs, and a leader waits only for tiles that helpers
+//! have begun.
 
 pub(crate) mod config;
 mod executor;

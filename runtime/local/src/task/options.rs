@@ -18,7 +18,8 @@ pub struct TaskOptions {
     pub topologies: Vec<Topology>,
     /// How long a worker spins for more work before it sleeps.
     pub worker_spin: Duration,
-    /// Operations that are expected to take less than this run on the thread that makes them ready: waking a worker would take as long.
+    /// Operations that are expected to take less than this run on the thread that makes them ready: waking a worker
+    /// would take as long.
     pub handover_threshold: Duration,
     /// Workgroups that are expected to take less than this together are not shared with other workers.
     pub sharing_threshold: Duration,
@@ -56,8 +57,8 @@ impl TaskConfig {
     /// Resolves the configuration on this machine.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if a parameter is wrong, `OUT_OF_RANGE` if a processor does not exist, `FAILED_PRECONDITION` if this process may
-    /// not use it, `NOT_FOUND` if no processor matches.
+    /// `INVALID_ARGUMENT` if a parameter is wrong, `OUT_OF_RANGE` if a processor does not exist, `FAILED_PRECONDITION`
+    /// if this process may not use it, `NOT_FOUND` if no processor matches.
     pub fn resolve(&self) -> Result<TaskOptions> {
         self.check()?;
         Ok(self.with_topologies(selection::topologies(self)?))

@@ -1,9 +1,9 @@
 //! A reader of Linux's description of the processors, `/sys/devices/system`, as the kernel documents it
 //! (`Documentation/ABI/stable/sysfs-devices-system-cpu` and `-node`). The selection of processors uses it.
 //!
-//! Containers hide parts of the tree, kernels leave parts out, and a snapshot may contain anything. So every fact may be missing, malformed
-//! text counts as missing, and reads are bounded. Facts are read on demand, since reading all of them takes milliseconds on a large
-//! machine. Crates for topologies bind a library in C, and read everything.
+//! Containers hide parts of the tree, kernels leave parts out, and a snapshot may contain anything. So every fact may
+//! be missing, malformed text counts as missing, and reads are bounded. Facts are read on demand, since reading all of
+//! them takes milliseconds on a large machine. Crates for topologies bind a library in C, and read everything.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
@@ -80,7 +80,8 @@ impl Machine {
         })
     }
 
-    /// The core of a processor: processors with the same one are its hardware threads. Missing where the processor is off.
+    /// The core of a processor: processors with the same one are its hardware threads. Missing where the processor is
+    /// off.
     pub(super) fn core(&self, processor: u32) -> Option<(Option<u32>, u32)> {
         Some((self.package(processor), self.processor_id(processor, "topology/core_id")?))
     }
@@ -140,7 +141,8 @@ impl Machine {
         self.text(&format!("{cache}/level"))?.parse().ok()
     }
 
-    /// A number in the folder of a processor. The kernel writes -1 for unknown ones, in 16 or 32 bits and with or without a sign.
+    /// A number in the folder of a processor. The kernel writes -1 for unknown ones, in 16 or 32 bits and with or
+    /// without a sign.
     fn processor_id(&self, processor: u32, file: &str) -> Option<u32> {
         let id = self.text(&format!("cpu/cpu{processor}/{file}"))?.parse().ok()?;
         Some(id).filter(|id| ![u32::from(u16::MAX), u32::MAX].contains(id))

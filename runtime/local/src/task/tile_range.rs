@@ -1,11 +1,12 @@
-//! Ranges of tiles for work stealing: each seat of a fork-join has one, from which its owner takes and other threads steal.
+//! Ranges of tiles for work stealing: each seat of a fork-join has one, from which its owner takes and other threads
+//! steal.
 
 use std::ops::Range;
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// A range of tiles. Its owner takes tiles from the front, others steal from the back. Both are one compare-and-exchange of one word, so no
-/// tile is handed out twice and none is lost.
+/// A range of tiles. Its owner takes tiles from the front, others steal from the back. Both are one
+/// compare-and-exchange of one word, so no tile is handed out twice and none is lost.
 ///
 /// There is no ABA problem: tiles that left a range never come back to it while a region is open.
 #[derive(Debug, Default)]

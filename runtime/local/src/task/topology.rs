@@ -1,6 +1,7 @@
 //! The topology of a queue of a `local-task` device: one worker for each group, which may be bound to a processor.
 //!
-//! [`config`](super::config) is the request, and [`selection`](super::selection) finds the topologies of a machine for it.
+//! [`config`](super::config) is the request, and [`selection`](super::selection) finds the topologies of a machine for
+//! it.
 
 use std::fmt::{self, Write};
 
@@ -23,7 +24,8 @@ pub struct Topology {
 pub struct Group {
     /// The name of its thread.
     pub name: String,
-    /// The logical processor that the worker is for. Workers run on the processors of their topology; without any the scheduler decides.
+    /// The logical processor that the worker is for. Workers run on the processors of their topology; without any the
+    /// scheduler decides.
     pub processor: Option<u32>,
     /// The NUMA node of that processor, if it is known.
     pub node: Option<u32>,
@@ -33,7 +35,8 @@ pub struct Group {
     pub package: Option<u32>,
     /// The caches of its processor, or those of a typical one.
     pub caches: Caches,
-    /// The groups of the topology, by index and with this one, that share its last level of cache. `None` if that is not known.
+    /// The groups of the topology, by index and with this one, that share its last level of cache. `None` if that is
+    /// not known.
     pub sharing: Option<Vec<usize>>,
 }
 
@@ -112,9 +115,10 @@ pub(super) fn worker_name(index: usize) -> String {
     format!("vireo-task-{index}")
 }
 
-/// Binds the calling thread to the set of processors of the topology, if all of its groups have one. A worker is not bound to a single
-/// processor, because the host thread that leads runs on one of them too, and only the scheduler knows which are free when a worker wakes.
-/// Binding only improves speed, so a failure, because processors are offline or forbidden, is ignored.
+/// Binds the calling thread to the set of processors of the topology, if all of its groups have one. A worker is not
+/// bound to a single processor, because the host thread that leads runs on one of them too, and only the scheduler
+/// knows which are free when a worker wakes. Binding only improves speed, so a failure, because processors are offline
+/// or forbidden, is ignored.
 pub fn bind_current_thread(topology: &Topology) {
     let processors: Option<Vec<u32>> = topology.groups.iter().map(|group| group.processor).collect();
     if let Some(processors) = processors {

@@ -1,4 +1,5 @@
-//! The crate `vireo-hal` as the driver uses it, but for the memory of work-groups, which is that of a thread of the system.
+//! The crate `vireo-hal` as the driver uses it, but for the memory of work-groups, which is that of a thread of the
+//! system.
 
 pub(crate) use vireo_hal::*;
 

@@ -93,7 +93,8 @@ struct World {
     plan: Vec<Planned>,
     lines: Vec<Arc<dyn Semaphore>>,
     gates: std::sync::Mutex<Vec<Arc<dyn Semaphore>>>,
-    /// Locks of the system, under which nothing is scheduled: outcomes by operations, violations, and tiles, which outlive their leaders.
+    /// Locks of the system, under which nothing is scheduled: outcomes by operations, violations, and tiles, which
+    /// outlive their leaders.
     outcomes: std::sync::Mutex<Vec<Vec<Result<()>>>>,
     violations: std::sync::Mutex<Vec<String>>,
     tiles: std::sync::Mutex<Vec<Arc<Tiles>>>,

@@ -1,4 +1,5 @@
-//! Locks and threads of the model checker, which decides who goes on at each of them, and a clock that goes on when somebody looks at it.
+//! Locks and threads of the model checker, which decides who goes on at each of them, and a clock that goes on when
+//! somebody looks at it.
 
 use std::cell::Cell;
 use std::io;
@@ -85,7 +86,8 @@ pub(crate) fn now() -> Instant {
     *BEGIN.get_or_init(Instant::now) + PASSED.get()
 }
 
-/// A thread that spins lets others go on, and looks at the clock soon: many iterations would be many schedules of the same.
+/// A thread that spins lets others go on, and looks at the clock soon: many iterations would be many schedules of the
+/// same.
 pub(crate) fn pauses(_count: u32) -> u32 {
     1
 }

@@ -1,5 +1,5 @@
-//! [`CodeWriter`]: encodes the ops of one function. The module parser makes one for each function, and the generated parsers of ops write
-//! fields through it.
+//! [`CodeWriter`]: encodes the ops of one function. The module parser makes one for each function, and the generated
+//! parsers of ops write fields through it.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,8 @@ use super::statement::Symbol;
 use super::{AsmError, Location};
 use crate::bytecode::opcode;
 
-/// Writes the ops of a function. What the parsers of all ops call is not inlined, like the methods of [`Statement`](super::Statement).
+/// Writes the ops of a function. What the parsers of all ops call is not inlined, like the methods of
+/// [`Statement`](super::Statement).
 pub struct CodeWriter<'m, 't> {
     module: &'m mut ParsedModule<'t>,
     /// Ordinal of the function.

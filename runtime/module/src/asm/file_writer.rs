@@ -1,4 +1,5 @@
-//! The file writer: the last stage of the assembler, which writes the FlatBuffer with its size and the external rodata segments after it.
+//! The file writer: the last stage of the assembler, which writes the FlatBuffer with its size and the external rodata
+//! segments after it.
 
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 

@@ -1,5 +1,5 @@
-//! The module parser: the grammar of directives and functions, line by line. [`parse`] is the first stage of the assembler; the
-//! result goes to the file writer.
+//! The module parser: the grammar of directives and functions, line by line. [`parse`] is the first stage of the
+//! assembler; the result goes to the file writer.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -473,7 +473,8 @@ impl<'t> ParsedModule<'t> {
                 bytes = bytes.next_multiple_of(width.max(1));
             }
             for global in self.globals.iter_mut().filter(|global| global.width == width) {
-                // A global takes more than 8 characters of the text, so the sums cannot overflow before memory is exhausted.
+                // A global takes more than 8 characters of the text, so the sums cannot overflow before memory is
+                // exhausted.
                 let next = if width == 0 { &mut refs } else { &mut bytes };
                 global.number = *next;
                 *next = next.saturating_add(width.max(1));

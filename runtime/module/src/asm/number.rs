@@ -1,5 +1,5 @@
-//! Float literals of the assembler, in the forms that C reads and that `spec/` writes: decimal, hexadecimal, `nan`, `inf`, or the bits as
-//! `f32:0x7fc00000`. The parsers of immediates call it.
+//! Float literals of the assembler, in the forms that C reads and that `spec/` writes: decimal, hexadecimal, `nan`,
+//! `inf`, or the bits as `f32:0x7fc00000`. The parsers of immediates call it.
 
 use crate::number_text::{hexadecimal_f32, hexadecimal_f64};
 
@@ -31,7 +31,8 @@ impl Format {
     }
 }
 
-/// The bits of the float literal `text`. None if it is no float, or too large for the format; what is too small is rounded.
+/// The bits of the float literal `text`. None if it is no float, or too large for the format; what is too small is
+/// rounded.
 pub(super) fn float_bits(text: &str, format: Format) -> Option<u64> {
     if let Some(bits) = text.strip_prefix(format.name).and_then(|text| text.strip_prefix(":0x")) {
         return u64::from_str_radix(bits, 16).ok().filter(|bits| *bits <= (format.sign_bit() - 1) * 2 + 1);

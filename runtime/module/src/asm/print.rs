@@ -1,8 +1,8 @@
 //! The printer: writes a whole module as text that assembles to the same code. `vireo disasm` and the tests call it.
 //!
-//! The language of the reference runtime has no form for attributes, dependencies, frames larger than their code needs, and features that
-//! do not follow from the ops. They are written only where a module has them, so the reference assembler reads the text of a module that it
-//! has made.
+//! The language of the reference runtime has no form for attributes, dependencies, frames larger than their code needs,
+//! and features that do not follow from the ops. They are written only where a module has them, so the reference
+//! assembler reads the text of a module that it has made.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -18,8 +18,8 @@ use crate::convention::{Argument, Convention, Kind};
 use crate::generated::vm::verify::visit_operands;
 use crate::vmfb::{Archive, DebugDatabase, RodataLocation};
 
-/// The text of a module whose functions have been verified. [`assemble`](super::assemble) makes the same code of it, and the same tables
-/// but for source locations.
+/// The text of a module whose functions have been verified. [`assemble`](super::assemble) makes the same code of it,
+/// and the same tables but for source locations.
 pub fn disassemble(archive: &Archive, functions: &[VerifiedFunction]) -> String {
     let def = archive.def();
     let types = type_names(archive);
@@ -248,8 +248,8 @@ fn derived(convention: &Convention) -> String {
     Convention { args, results: convention.results.clone() }.to_string()
 }
 
-/// The frame and the features that the assembler will infer for a function from its arguments and ops. Only differences from them are
-/// printed.
+/// The frame and the features that the assembler will infer for a function from its arguments and ops. Only differences
+/// from them are printed.
 struct InferredFrame<'d> {
     decoded: &'d Decoded,
     slots: u32,

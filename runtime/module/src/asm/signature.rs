@@ -1,4 +1,5 @@
-//! The grammar of function headers: signatures, and the clauses after them. The module parser calls it for each `vm.func`.
+//! The grammar of function headers: signatures, and the clauses after them. The module parser calls it for each
+//! `vm.func`.
 
 use super::module_parser::at;
 use super::operands::Register;
@@ -95,8 +96,8 @@ pub(super) fn header(statement: &mut Statement<'_>) -> Result<FunctionHeader, As
     }
 }
 
-/// `%i2:3: i64`: arguments are in the first registers of their bank, pairs at even ones. The reference runtime also accepts arguments that
-/// follow each other without a gap.
+/// `%i2:3: i64`: arguments are in the first registers of their bank, pairs at even ones. The reference runtime also
+/// accepts arguments that follow each other without a gap.
 fn argument(
     statement: &mut Statement<'_>,
     before: &[Register],

@@ -8,8 +8,8 @@ use super::{AsmError, Location};
 /// Most characters of the text that a message quotes.
 const QUOTED: usize = 24;
 
-/// A statement. Every method that reads a token skips white space before it. What the parsers of all ops call is not inlined: copies in 260
-/// of them take more room than the parsers.
+/// A statement. Every method that reads a token skips white space before it. What the parsers of all ops call is not
+/// inlined: copies in 260 of them take more room than the parsers.
 pub struct Statement<'t> {
     /// The whole line, up to a comment.
     text: &'t str,

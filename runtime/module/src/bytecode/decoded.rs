@@ -1,5 +1,5 @@
-//! [`Decoded`]: the decoded form of a function, with ops of 16 bytes and side tables for longer operands. The reader fills it; the
-//! verifier, the interpreter, the JIT and the disassembler read it.
+//! [`Decoded`]: the decoded form of a function, with ops of 16 bytes and side tables for longer operands. The reader
+//! fills it; the verifier, the interpreter, the JIT and the disassembler read it.
 
 use std::ops::Range;
 
@@ -79,7 +79,8 @@ pub enum Callee {
 pub struct CallSite {
     /// The callee.
     pub callee: Callee,
-    /// For a variadic call, one entry for each top-level argument: `NOT_A_SPAN` for a single value, else the number of tuples.
+    /// For a variadic call, one entry for each top-level argument: `NOT_A_SPAN` for a single value, else the number of
+    /// tuples.
     pub segments: Option<SegmentsId>,
     /// One register for each value, typed by the convention of the callee.
     pub operands: ListId,

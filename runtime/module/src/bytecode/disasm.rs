@@ -1,8 +1,8 @@
-//! The disassembler: prints decoded functions in the VM assembly of the reference runtime. The assembler's printer, traces, tests and tools
-//! call it.
+//! The disassembler: prints decoded functions in the VM assembly of the reference runtime. The assembler's printer,
+//! traces, tests and tools call it.
 //!
-//! The form of each op is generated from `spec/vm`; this file prints operands. Names come from the module through [`Names`]; where it has
-//! none, ordinals are printed.
+//! The form of each op is generated from `spec/vm`; this file prints operands. Names come from the module through
+//! [`Names`]; where it has none, ordinals are printed.
 
 use std::fmt::Write as _;
 
@@ -47,8 +47,8 @@ pub trait RegisterValues {
     fn object_type(&self, reg: RefReg) -> Option<&str>;
 }
 
-/// The text being written, and the tables that operands refer to. What the printers of all ops call is not inlined: copies in 260 of them
-/// take more room than the printers.
+/// The text being written, and the tables that operands refer to. What the printers of all ops call is not inlined:
+/// copies in 260 of them take more room than the printers.
 pub struct Printer<'a> {
     text: String,
     decoded: &'a Decoded,

@@ -6,8 +6,8 @@ use super::operands::{AnyReg, BlockId, EdgeId};
 use super::placement::Placement;
 use crate::generated::vm::decode::Op;
 
-/// The copies from where callers put arguments to where the function expects them. They are executed in order: each target is
-/// below the source and thus below all further sources.
+/// The copies from where callers put arguments to where the function expects them. They are executed in order: each
+/// target is below the source and thus below all further sources.
 fn copies(function: &FunctionInfo<'_>) -> Vec<Remap> {
     let from = Placement::InOrder.slots(function.convention);
     let to = function.rules.placement.slots(function.convention);
@@ -21,7 +21,8 @@ fn value(slot: usize) -> AnyReg {
     AnyReg(u16::try_from(slot).unwrap_or(u16::MAX))
 }
 
-/// Puts a block before the first one, which copies the arguments to where the function expects them; nothing where they are there already.
+/// Puts a block before the first one, which copies the arguments to where the function expects them; nothing where they
+/// are there already.
 pub(super) fn enter(decoded: &mut Decoded, function: &FunctionInfo<'_>) {
     let copies = copies(function);
     if copies.is_empty() {

@@ -1,4 +1,5 @@
-//! [`VerifyError`]: why the decoder or the verifier refuses a function. Sessions turn it into a status with the place in the file.
+//! [`VerifyError`]: why the decoder or the verifier refuses a function. Sessions turn it into a status with the place
+//! in the file.
 
 use std::fmt;
 

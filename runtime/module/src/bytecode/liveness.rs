@@ -1,13 +1,13 @@
-//! Liveness analysis: the registers that are live at the entry of each block. The verifier runs it; the interpreter and the JIT use the
-//! result.
+//! Liveness analysis: the registers that are live at the entry of each block. The verifier runs it; the interpreter and
+//! the JIT use the result.
 //!
-//! A slot that is dead at a block need not be written when machine code is entered or left there. A slot that is dead at the entry of the
-//! function need not be zeroed, because every read is preceded by a write (definite assignment). The analysis runs after verification, so
-//! all indices are in range. It is skipped where its tables would be out of proportion to the bytes of the function; then every register
-//! counts as live.
+//! A slot that is dead at a block need not be written when machine code is entered or left there. A slot that is dead
+//! at the entry of the function need not be zeroed, because every read is preceded by a write (definite assignment).
+//! The analysis runs after verification, so all indices are in range. It is skipped where its tables would be out of
+//! proportion to the bytes of the function; then every register counts as live.
 //!
-//! It is the usual backward data-flow analysis. The sets are rows of words in one allocation rather than those of a crate, because a pass
-//! combines three rows and finds in the same loop whether anything changed.
+//! It is the usual backward data-flow analysis. The sets are rows of words in one allocation rather than those of a
+//! crate, because a pass combines three rows and finds in the same loop whether anything changed.
 
 use std::convert::Infallible;
 
@@ -32,7 +32,8 @@ pub struct Liveness {
     live: Vec<u64>,
 }
 
-/// The kinds of the operands of calls and returns, which are in conventions, not in the bytecode. The verifier provides them.
+/// The kinds of the operands of calls and returns, which are in conventions, not in the bytecode. The verifier provides
+/// them.
 pub(super) trait CallKinds {
     /// Kinds of the operands and of the results of a call.
     fn of_call(&self, call: CallId) -> (SmallVec<[Kind; 16]>, SmallVec<[Kind; 4]>);

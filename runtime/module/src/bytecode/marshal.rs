@@ -1,5 +1,5 @@
-//! [`Marshal`]: the plan of a native call, from the registers of the caller to the two argument streams and back. The verifier makes one
-//! for each call of an import, and the interpreter executes it.
+//! [`Marshal`]: the plan of a native call, from the registers of the caller to the two argument streams and back. The
+//! verifier makes one for each call of an import, and the interpreter executes it.
 
 use super::decoded::{CallSite, Decoded};
 use super::operands::{AnyReg, RefReg, Reg};

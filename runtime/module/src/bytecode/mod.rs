@@ -1,12 +1,13 @@
-//! Bytecode: decoder, verifier and disassembler, from the bytes of a function to a [`VerifiedFunction`] and to text. Sessions verify
-//! the functions of a module with it when they load the module.
+//! Bytecode: decoder, verifier and disassembler, from the bytes of a function to a [`VerifiedFunction`] and to text.
+//! Sessions verify the functions of a module with it when they load the module.
 //!
 //! ```text
 //! bytes --reader, generated decoder--> Decoded --generated operand walk, verifier--> VerifiedFunction
 //! ```
 //!
-//! Every byte is hostile until [`verify_function`] has returned `Ok`. The interpreter and the JIT take a [`VerifiedFunction`], which
-//! nothing else can build. `spec/vm` defines the ops and their encodings; this module knows only kinds of fields.
+//! Every byte is hostile until [`verify_function`] has returned `Ok`. The interpreter and the JIT take a
+//! [`VerifiedFunction`], which nothing else can build. `spec/vm` defines the ops and their encodings; this module knows
+//! only kinds of fields.
 
 mod decoded;
 mod disasm;

@@ -1,5 +1,5 @@
-//! Operand types of decoded ops: registers of the two banks, ordinals, and indices into the side tables of [`Decoded`](super::Decoded). The
-//! reader makes them, and everything that works on ops uses them.
+//! Operand types of decoded ops: registers of the two banks, ordinals, and indices into the side tables of
+//! [`Decoded`](super::Decoded). The reader makes them, and everything that works on ops uses them.
 
 use std::fmt;
 
@@ -86,8 +86,8 @@ impl RefReg {
 }
 
 impl RefReg {
-    /// The register as an operand of a threaded instruction: its offset from the frame header, in references, without the MOVE bit. A
-    /// handler then needs no subtraction to find it.
+    /// The register as an operand of a threaded instruction: its offset from the frame header, in references, without
+    /// the MOVE bit. A handler then needs no subtraction to find it.
     pub fn frame_relative(self) -> RefReg {
         RefReg(!(self.index() as u16))
     }

@@ -1,9 +1,10 @@
-//! Where a function expects its arguments: the rules of compilers. `evidence` tells which rule a module follows, and `entry` copies the
-//! arguments where that differs.
+//! Where a function expects its arguments: the rules of compilers. `evidence` tells which rule a module follows, and
+//! `entry` copies the arguments where that differs.
 //!
-//! Callers always write arguments one after the other, each 64-bit value to an even pair ([`Placement::InOrder`]). Compilers up to IREE 3.4
-//! put a 32-bit value into the first free register instead, also into the gap that an even pair left. Functions of theirs whose arguments
-//! differ start with a branch that copies them from the one place to the other, so that nothing but the verifier knows of this.
+//! Callers always write arguments one after the other, each 64-bit value to an even pair ([`Placement::InOrder`]).
+//! Compilers up to IREE 3.4 put a 32-bit value into the first free register instead, also into the gap that an even
+//! pair left. Functions of theirs whose arguments differ start with a branch that copies them from the one place to the
+//! other, so that nothing but the verifier knows of this.
 
 use crate::convention::Convention;
 use crate::generated::vm::opcode::{BytecodeVersion, NEWEST_BYTECODE};
@@ -19,11 +20,13 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// The first slot of each argument of a convention without spans, with the number of its slots. References are left out.
+    /// The first slot of each argument of a convention without spans, with the number of its slots. References are left
+    /// out.
     pub(super) fn slots(self, convention: &Convention) -> Vec<(usize, usize)> {
         let kinds = convention.fixed_args().into_iter().flatten();
         let counts = kinds.map(|kind| kind.slots() as usize).filter(|count| *count > 0);
-        // There is at most one gap, of one slot: the slot before an even pair. Until a 32-bit value fills it, no other one can come up.
+        // There is at most one gap, of one slot: the slot before an even pair. Until a 32-bit value fills it, no other
+        // one can come up.
         let (mut next, mut gap) = (0, None);
         let place = |count: usize| {
             if count == 1
@@ -57,7 +60,8 @@ impl Placement {
     }
 }
 
-/// For each slot of a frame, whether a caller writes an argument to it; a slot that pads an argument to an even pair is not.
+/// For each slot of a frame, whether a caller writes an argument to it; a slot that pads an argument to an even pair is
+/// not.
 pub(super) fn argument_slots(convention: &Convention, slots: u16) -> Vec<bool> {
     Placement::InOrder.argument_slots(convention, usize::from(slots))
 }

@@ -1,10 +1,10 @@
-//! The reader: decodes the fields of ops from the bytes of a function into [`Decoded`]. The generated decoder calls its methods, and the
-//! verifier calls [`decode`].
+//! The reader: decodes the fields of ops from the bytes of a function into [`Decoded`]. The generated decoder calls its
+//! methods, and the verifier calls [`decode`].
 //!
-//! Nothing is allocated for a count before the bytes of its items are known to be there, so memory stays proportional to the
-//! size of the stream. Where the version of the bytecode ignores MOVE bits, they are dropped here, so nothing after the reader knows of
-//! versions. Register banks are checked here, because [`Reg`] and [`RefReg`] cannot express a register of the other
-//! bank; all other rules are the verifier's.
+//! Nothing is allocated for a count before the bytes of its items are known to be there, so memory stays proportional
+//! to the size of the stream. Where the version of the bytecode ignores MOVE bits, they are dropped here, so nothing
+//! after the reader knows of versions. Register banks are checked here, because [`Reg`] and [`RefReg`] cannot express a
+//! register of the other bank; all other rules are the verifier's.
 
 use super::decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
 use super::error::VerifyError;

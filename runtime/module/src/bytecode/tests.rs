@@ -168,7 +168,8 @@ fn ops_are_of_the_version_that_has_them() {
     );
 }
 
-/// A loop whose first block is also branched to, of a function whose third argument is in the gap before the second one.
+/// A loop whose first block is also branched to, of a function whose third argument is in the gap before the second
+/// one.
 #[test]
 fn arguments_are_copied_to_where_the_function_expects_them() {
     let stream = start().br(12, &[1, 0]).block().br(0, &[4, 2, 5, 3]);
@@ -441,7 +442,8 @@ fn returns_match_the_convention_of_the_function() {
 
 #[test]
 fn liveness_follows_copies_and_branches() {
-    // ^bb0: i2 = i0 + i1; br ^bb1(i2 -> i3, r0! -> r1)   ^bb1: i0 = i3 + i3; cond_br i0, ^bb1, ^bb2   ^bb2: return i0, r1
+    // ^bb0: i2 = i0 + i1; br ^bb1(i2 -> i3, r0! -> r1)   ^bb1: i0 = i3 + i3; cond_br i0, ^bb1, ^bb2   ^bb2: return i0,
+    // r1
     let first = start().add(&[0, 1, 2]).br(24, &[2, 3, MOVE, REF + 1]);
     let second =
         first.block().add(&[3, 3, 0]).u8(opcode::core::COND_BR).u16(&[0]).u32(24).pad().u16(&[0]).u32(48).pad();

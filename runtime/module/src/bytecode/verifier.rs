@@ -1,10 +1,11 @@
-//! The verifier: decodes a function and proves that executing it cannot leave its frame, its module's tables or its code. Sessions call
-//! [`verify_function`] for each function of a module.
+//! The verifier: decodes a function and proves that executing it cannot leave its frame, its module's tables or its
+//! code. Sessions call [`verify_function`] for each function of a module.
 //!
-//! It proves, so that no later stage checks it again: registers are below the frame's counts and of the right bank, 64-bit values are
-//! on even pairs, MOVE bits stand only where they are allowed, globals are in range with the width of the access, ordinals name
-//! what exists, calls and returns match their conventions value by value, branches lead to block markers with copies within one
-//! bank, every block ends in a terminator, and opcode sets are used only under their feature bits.
+//! It proves, so that no later stage checks it again: registers are below the frame's counts and of the right bank,
+//! 64-bit values are on even pairs, MOVE bits stand only where they are allowed, globals are in range with the width of
+//! the access, ordinals name what exists, calls and returns match their conventions value by value, branches lead to
+//! block markers with copies within one bank, every block ends in a terminator, and opcode sets are used only under
+//! their feature bits.
 
 use std::cell::Cell;
 
@@ -31,8 +32,9 @@ const MAX_SLOTS: u32 = opcode::REF_BIT as u32;
 /// Frames hold at most this many references: the bit above them is the MOVE bit.
 const MAX_REFS: u32 = opcode::MOVE_BIT as u32;
 
-/// The number of registers of a bank that code may name if the function declares this many. The reference runtime rounds the counts of both
-/// banks up like this, and its assembler declares too few for arguments that the code does not name.
+/// The number of registers of a bank that code may name if the function declares this many. The reference runtime
+/// rounds the counts of both banks up like this, and its assembler declares too few for arguments that the code does
+/// not name.
 pub fn nameable(declared: u32) -> u32 {
     declared.max(1).next_power_of_two()
 }
@@ -145,8 +147,8 @@ pub fn verify_again(
     check(&verified.decoded, function, module, frame).map(|_| ())
 }
 
-/// For each slot of the frame, whether it may be read before it is written, wherever the arguments are; none for functions out of
-/// proportion.
+/// For each slot of the frame, whether it may be read before it is written, wherever the arguments are; none for
+/// functions out of proportion.
 ///
 /// # Errors
 /// As [`verify_function`].
@@ -198,8 +200,8 @@ fn check(
     Ok(FrameFacts { slots, refs, liveness, reads_unwritten })
 }
 
-/// Checks that the frame has room for the arguments and that register operands can name its registers. Returns the least number of
-/// registers of either bank.
+/// Checks that the frame has room for the arguments and that register operands can name its registers. Returns the
+/// least number of registers of either bank.
 fn check_frame(function: &FunctionInfo<'_>) -> Result<(u32, u32), String> {
     if function.slots > MAX_SLOTS || function.refs > MAX_REFS {
         return Err(format!(
@@ -337,7 +339,8 @@ impl Checker<'_> {
             match argument {
                 // The reference runtime reads only the sizes of spans.
                 Argument::One(kind) => kinds.push(*kind),
-                // A span without a size would be 65535 tuples, more than a list of registers can hold beside anything else.
+                // A span without a size would be 65535 tuples, more than a list of registers can hold beside anything
+                // else.
                 Argument::Span(_) if *size == opcode::NOT_A_SPAN => {
                     return Err("a span has no segment size".to_string());
                 }

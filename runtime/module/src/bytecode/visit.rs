@@ -1,5 +1,6 @@
-//! [`OperandVisitor`]: a visitor of the operands of an op, in the order in which they are read and written. The verifier, liveness and the
-//! JIT's analyses are visitors; the generated `visit_operands`, made from `spec/vm`, calls their methods.
+//! [`OperandVisitor`]: a visitor of the operands of an op, in the order in which they are read and written. The
+//! verifier, liveness and the JIT's analyses are visitors; the generated `visit_operands`, made from `spec/vm`, calls
+//! their methods.
 
 use super::operands::{
     BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
@@ -17,8 +18,8 @@ pub struct CallForm {
 
 /// Receives the operands of an op. Reads come before writes.
 ///
-/// Most analyses ignore operands that are not in the frame, so those methods have an empty default. A method for a new kind of operand
-/// should not have one, because the verifier must not miss it.
+/// Most analyses ignore operands that are not in the frame, so those methods have an empty default. A method for a new
+/// kind of operand should not have one, because the verifier must not miss it.
 ///
 /// # Errors
 /// A method that fails ends the visit with its error.

@@ -31,9 +31,10 @@ const MIN_SHARED_CODE: u64 = 1 << 16;
 
 /// A module file whose structure has been verified. Cheap to clone.
 ///
-/// Verified data is the archive's own: the FlatBuffer, with names, code and embedded segments, is in memory that nothing else can
-/// write to, whatever happens to the file. External read-only segments of large files are not copied: they are read where they are in the
-/// file, which stays mapped as long as an archive or a buffer over one of them lives.
+/// Verified data is the archive's own: the FlatBuffer, with names, code and embedded segments, is in memory that
+/// nothing else can write to, whatever happens to the file. External read-only segments of large files are not copied:
+/// they are read where they are in the file, which stays mapped as long as an archive or a buffer over one of them
+/// lives.
 #[derive(Clone)]
 pub struct Archive(Arc<Inner>);
 
@@ -121,14 +122,15 @@ impl Segment {
 impl Archive {
     /// Opens and verifies the file at `path`.
     ///
-    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. A change of a mapped file
-    /// while it is in use changes constants of the program, and nothing else. But the operating system ends the process, with `SIGBUS`
-    /// on Unix, when it reads a constant that is no longer in the file because that was **truncated**. For files that others may
-    /// truncate there is [`Archive::read`].
+    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. A change of a
+    /// mapped file while it is in use changes constants of the program, and nothing else. But the operating system ends
+    /// the process, with `SIGBUS` on Unix, when it reads a constant that is no longer in the file because that was
+    /// **truncated**. For files that others may truncate there is [`Archive::read`].
     ///
     /// # Errors
-    /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is not a module file or is damaged, and
-    /// `INCOMPATIBLE` if its bytecode is of another version or needs features that this runtime does not have.
+    /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is not a module file or is
+    /// damaged, and `INCOMPATIBLE` if its bytecode is of another version or needs features that this runtime does not
+    /// have.
     pub fn open(path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
         Archive::new(path.display().to_string(), Bytes::open(path)?)
@@ -143,7 +145,8 @@ impl Archive {
         Archive::new(path.display().to_string(), Bytes::read(path)?)
     }
 
-    /// Copies and verifies `bytes`. Prefer [`Archive::open`], [`Archive::read`] or [`Archive::from_static`], which copy less.
+    /// Copies and verifies `bytes`. Prefer [`Archive::open`], [`Archive::read`] or [`Archive::from_static`], which copy
+    /// less.
     ///
     /// # Errors
     /// As [`Archive::open`].
@@ -151,8 +154,8 @@ impl Archive {
         Archive::new("module".to_string(), Bytes::copy(bytes)?)
     }
 
-    /// Verifies `bytes`, such as those of `include_bytes!`. They need no alignment. Only tables and code are copied, and constants when a
-    /// device imports them: kernels may write to those in place.
+    /// Verifies `bytes`, such as those of `include_bytes!`. They need no alignment. Only tables and code are copied,
+    /// and constants when a device imports them: kernels may write to those in place.
     ///
     /// # Errors
     /// As [`Archive::open`].
@@ -215,8 +218,8 @@ impl Archive {
 
     /// The module's table.
     pub fn def(&self) -> BytecodeModuleDef<'_> {
-        // SAFETY: `new` verified these bytes, and nothing can write to them: they are static or in memory that the archive owns, which
-        // gives out read-only buffers over them, and copies where writing is allowed.
+        // SAFETY: `new` verified these bytes, and nothing can write to them: they are static or in memory that the
+        // archive owns, which gives out read-only buffers over them, and copies where writing is allowed.
         unsafe { bytecode_module_def::root_unchecked(self.0.tables()) }
     }
 
@@ -420,7 +423,8 @@ fn check_features(what: impl fmt::Display, features: u32, version: &BytecodeVers
     )))
 }
 
-/// Whether the bytes have the identifier of a module's FlatBuffer where it belongs, so that they are a module and nothing else.
+/// Whether the bytes have the identifier of a module's FlatBuffer where it belongs, so that they are a module and
+/// nothing else.
 fn is_damaged_module(bytes: &[u8]) -> bool {
     let start = match ZipLocalHeader::read(bytes) {
         Some(header) if header.signature == ZIP_LOCAL_HEADER_SIGNATURE => {
@@ -437,7 +441,8 @@ fn refuse(offset: usize, message: impl fmt::Display) -> Status {
     Status::invalid_argument(format!("at {offset:#x}: {message}"))
 }
 
-/// The range of the FlatBuffer with its size prefix in a module file, and the offset from which those of external segments count.
+/// The range of the FlatBuffer with its size prefix in a module file, and the offset from which those of external
+/// segments count.
 fn locate(bytes: &[u8]) -> Result<(Range<usize>, usize)> {
     let mut start = 0;
     if let Some(header) = ZipLocalHeader::read(bytes)

@@ -11,7 +11,8 @@ use crate::heap_bytes::HeapBytes;
 use crate::status::{Result, Status, StatusCode};
 use crate::vmfb::schema::module_file::SEGMENT_ALIGNMENT;
 
-/// Files up to this size are read: that takes no longer than mapping them, and later changes of the file have no effect then.
+/// Files up to this size are read: that takes no longer than mapping them, and later changes of the file have no effect
+/// then.
 pub(super) const MAX_READ_SIZE: u64 = 1 << 20;
 
 /// Most bytes of a module that comes through a pipe or another stream.
@@ -20,7 +21,8 @@ const MAX_STREAM_SIZE: u64 = 8 << 30;
 /// Whether the system has mappings of files. Without them files are read.
 const CAN_MAP_FILES: bool = cfg!(any(unix, windows));
 
-/// Ranges of mapped files up to this size are copied: mapping them would cost more than the copy, and wastes a part of a page.
+/// Ranges of mapped files up to this size are copied: mapping them would cost more than the copy, and wastes a part of
+/// a page.
 const MAX_COPIED_RANGE: usize = 64 << 10;
 
 /// Bytes that stay in place as long as this lives.
@@ -41,9 +43,10 @@ impl Bytes {
         if length <= MAX_READ_SIZE || !CAN_MAP_FILES {
             return Bytes::fill(path, file, length);
         }
-        // SAFETY: nothing is verified in the mapping and used from there later (`Archive` copies the tables first), so a writer of
-        // the file changes constants of the program and nothing else. No reference to its bytes is used in safe code but to copy them.
-        // That truncating the file ends the process when they are read is documented where users open one.
+        // SAFETY: nothing is verified in the mapping and used from there later (`Archive` copies the tables first), so
+        // a writer of the file changes constants of the program and nothing else. No reference to its bytes is used in
+        // safe code but to copy them. That truncating the file ends the process when they are read is documented where
+        // users open one.
         let map = unsafe { MmapOptions::new().map_copy_read_only(&file) };
         let map = map.map_err(|error| refuse(path, "map", error))?;
         Ok(Bytes::Mapped(map, file))
@@ -112,8 +115,8 @@ impl Bytes {
         match self {
             Bytes::Mapped(map, file) if range.len() > MAX_COPIED_RANGE && range.end <= map.len() => {
                 let mut options = MmapOptions::new();
-                // SAFETY: the pages are accessed only through raw pointers. A change of the file may change their bytes, and readers accept
-                // any bytes.
+                // SAFETY: the pages are accessed only through raw pointers. A change of the file may change their
+                // bytes, and readers accept any bytes.
                 let pages = unsafe { options.offset(range.start as u64).len(range.len()).map_copy(file) };
                 let pages: MmapMut = pages.map_err(|error| {
                     Status::resource_exhausted(format!("cannot map constants of a module: {error}"))
@@ -176,8 +179,8 @@ impl PrivateMemory {
     }
 }
 
-/// A file and its length.
-/// The file at `path`, and its length. A pipe or another stream has none. It is opened once: who wrote a pipe may have gone when it is opened again.
+/// A file and its length. The file at `path`, and its length. A pipe or another stream has none. It is opened once: who
+/// wrote a pipe may have gone when it is opened again.
 fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let file = File::open(path).map_err(|error| refuse(path, "open", error))?;
     let metadata = file.metadata().map_err(|error| refuse(path, "look at", error))?;

@@ -1,4 +1,5 @@
-//! The debug database of a module: maps the offset of an op to a location in a source file. Backtraces and listings ask it.
+//! The debug database of a module: maps the offset of an op to a location in a source file. Backtraces and listings ask
+//! it.
 
 use crate::visible_text::visible;
 use std::collections::HashMap;
@@ -8,7 +9,8 @@ use std::sync::Arc;
 use super::archive::Archive;
 use super::schema::bytecode_module_def::{DebugDatabaseDef, FunctionSourceMapDef, LocationTypeDef};
 
-/// Locations nest at most this deep in a message; they refer to each other by index, so a file can make them go round in circles.
+/// Locations nest at most this deep in a message; they refer to each other by index, so a file can make them go round
+/// in circles.
 const MAX_DEPTH: usize = 16;
 /// Fused locations name at most this many of their parts.
 const MAX_PARTS: usize = 4;
@@ -40,7 +42,8 @@ impl DebugDatabase {
         if functions.len() == count {
             entries.iter_mut().enumerate().for_each(|(ordinal, entry)| *entry = Some(ordinal));
         } else {
-            // The 3.13 compiler writes the map of one function only, not one per function as the format says: go by name.
+            // The 3.13 compiler writes the map of one function only, not one per function as the format says: go by
+            // name.
             let names = functions.iter().enumerate().rev();
             let names: HashMap<&str, usize> =
                 names.filter_map(|(index, function)| Some((function.local_name()?, index))).collect();
@@ -68,8 +71,8 @@ impl SourceMap for DebugDatabase {
     fn locate(&self, ordinal: usize, offset: u32) -> Option<String> {
         let database = self.archive.def().debug_database()?;
         let locations = self.function(ordinal)?.locations()?;
-        // The last entry at or below the offset: `partition_point` by hand, because vectors of structs are no slices. If the file
-        // is not sorted the answer is an arbitrary entry.
+        // The last entry at or below the offset: `partition_point` by hand, because vectors of structs are no slices.
+        // If the file is not sorted the answer is an arbitrary entry.
         let (mut low, mut high) = (0, locations.len());
         while low < high {
             let middle = low + (high - low) / 2;

@@ -1,4 +1,5 @@
-//! [`FileKind`]: what a file is that is no module, by how it begins, so that a message can say it. [`Archive`](super::Archive) adds it to its errors.
+//! [`FileKind`]: what a file is that is no module, by how it begins, so that a message can say it.
+//! [`Archive`](super::Archive) adds it to its errors.
 
 use std::error::Error;
 use std::fmt;
@@ -70,8 +71,8 @@ const MLIR: [&str; 8] =
     ["module {", "module @", "module attributes", "func.func ", "util.func ", "builtin.module", "#map", "stablehlo."];
 
 impl FileKind {
-    /// The kind of a file that begins with these bytes, if it is a known one. A module may also begin like a zip archive, so this is for files that are no
-    /// module.
+    /// The kind of a file that begins with these bytes, if it is a known one. A module may also begin like a zip
+    /// archive, so this is for files that are no module.
     pub fn of(bytes: &[u8]) -> Option<FileKind> {
         if bytes.is_empty() {
             return Some(FileKind::Empty);
@@ -173,8 +174,9 @@ fn is_safetensors(bytes: &[u8]) -> bool {
     rest.starts_with(b"{\"") && u64::from_le_bytes(*length) < 1 << 32
 }
 
-/// A protocol buffer whose first field is the version of the format, and whose next one is one of those that a model has: the producer, its version, the
-/// domain, the version of the model, a description, the graph, or the sets of operators.
+/// A protocol buffer whose first field is the version of the format, and whose next one is one of those that a model
+/// has: the producer, its version, the domain, the version of the model, a description, the graph, or the sets of
+/// operators.
 fn is_onnx(bytes: &[u8]) -> bool {
     matches!(bytes, [0x08, 1..=0x7F, 0x12 | 0x1A | 0x22 | 0x28 | 0x32 | 0x3A | 0x42, ..])
 }

@@ -1,10 +1,12 @@
 //! Verification of vectors of unions, which the `flatbuffers` crate lacks. The generated readers call it.
 //!
-//! A vector of unions is two vectors of equal length: one of tags and one of offsets. The crate verifies single unions only.
+//! A vector of unions is two vectors of equal length: one of tags and one of offsets. The crate verifies single unions
+//! only.
 
 use flatbuffers::{InvalidFlatbuffer, SIZE_UOFFSET, TableVerifier, VOffsetT, Verifier};
 
-/// Verifies a vector of unions: both vectors are there or neither is, they are equally long, and each element has the type of its tag.
+/// Verifies a vector of unions: both vectors are there or neither is, they are equally long, and each element has the
+/// type of its tag.
 pub fn visit_union_vector<'verifier, 'options, 'buffer>(
     mut table: TableVerifier<'verifier, 'options, 'buffer>,
     tags_name: &'static str,

@@ -1,4 +1,5 @@
-//! The entries of a module's tables: dependencies, imports, exports, functions and segments, as [`Archive`](super::Archive) returns them.
+//! The entries of a module's tables: dependencies, imports, exports, functions and segments, as
+//! [`Archive`](super::Archive) returns them.
 
 use std::ops::Range;
 

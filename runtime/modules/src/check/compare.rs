@@ -38,7 +38,8 @@ pub fn equal(lhs: &Tensor<'_>, rhs: &Tensor<'_>) -> Option<String> {
         return None;
     }
     let mut different = Differences::default();
-    // Only dense tensors have elements at offsets that follow from their indices. Padding bits of packed ones count too, as bytes.
+    // Only dense tensors have elements at offsets that follow from their indices. Padding bits of packed ones count
+    // too, as bytes.
     let count = lhs.element_count().unwrap_or(0);
     for index in 0..count {
         if !lhs.same_element(rhs, index) {

@@ -1,8 +1,9 @@
 //! The `check` module: expectations of test programs, such as equality of tensors.
 //!
-//! Its interface is `spec/abi/modules/check.yaml`. An unmet expectation does not end the program: it goes to the host's sink, which
-//! collects the failures of a test. An expectation that cannot be checked, such as whether opaque bytes are true, is an error of the
-//! program. `compare` compares tensors and describes differences; `readback` copies them to the host.
+//! Its interface is `spec/abi/modules/check.yaml`. An unmet expectation does not end the program: it goes to the host's
+//! sink, which collects the failures of a test. An expectation that cannot be checked, such as whether opaque bytes are
+//! true, is an error of the program. `compare` compares tensors and describes differences; `readback` copies them to
+//! the host.
 
 mod compare;
 mod readback;

@@ -1,4 +1,5 @@
-//! Readback of tensors: copies the contents of a view to the host, through the device if the host cannot map the buffer.
+//! Readback of tensors: copies the contents of a view to the host, through the device if the host cannot map the
+//! buffer.
 
 use crate::{Result, Status};
 use vireo_hal::{

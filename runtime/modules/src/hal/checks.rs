@@ -1,5 +1,6 @@
-//! Assertions of programs about their arguments: that a tensor has the expected type and shape, that a buffer is large enough and allows
-//! the intended usage. Messages begin with the program's name for the argument, as those of the reference runtime do.
+//! Assertions of programs about their arguments: that a tensor has the expected type and shape, that a buffer is large
+//! enough and allows the intended usage. Messages begin with the program's name for the argument, as those of the
+//! reference runtime do.
 
 use std::fmt::Write as _;
 
@@ -39,8 +40,8 @@ pub fn check_buffer(
 
 /// Fails unless the view has the element type, the encoding and the shape.
 ///
-/// Opaque encodings and element types match anything, and integers of one width match whatever their signedness, so that a host may pass
-/// data whose type it does not know.
+/// Opaque encodings and element types match anything, and integers of one width match whatever their signedness, so
+/// that a host may pass data whose type it does not know.
 pub fn check_view(
     view: &BufferView,
     subject: &VmBuffer,

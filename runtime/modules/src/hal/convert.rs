@@ -25,8 +25,8 @@ pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {
     Obj::new(Handle(object))
 }
 
-/// A range of a buffer, or of a slot of the binding table. It borrows the buffer of a program's reference without incrementing its
-/// reference count; a callee that keeps it clones it, which does.
+/// A range of a buffer, or of a slot of the binding table. It borrows the buffer of a program's reference without
+/// incrementing its reference count; a callee that keeps it clones it, which does.
 #[repr(transparent)]
 pub struct BorrowedRange<'a> {
     range: ManuallyDrop<BufferRef>,
@@ -44,8 +44,8 @@ impl Deref for BorrowedRange<'_> {
 /// A range for a call.
 #[inline]
 pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> BorrowedRange<'_> {
-    // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the range guarantees that
-    // the original holds the buffer meanwhile.
+    // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the
+    // range guarantees that the original holds the buffer meanwhile.
     let buffer = buffer.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
     BorrowedRange { range: ManuallyDrop::new(BufferRef { buffer, slot, offset, length }), reference: PhantomData }
 }
@@ -88,15 +88,15 @@ pub fn covers(buffer: &dyn Buffer, offset: u64, length: u64) -> bool {
 /// The buffer, offset and length of a slot.
 type TableEntry<'call> = (Option<&'call Obj<BufferRefObject>>, u64, u64);
 
-/// Calls `run` with the binding table of an execution. It borrows the buffers of a program's references without incrementing their
-/// reference counts; a callee that keeps one clones it, which does. The table stays where it is made, since copying it takes longer than to
-/// fill it.
+/// Calls `run` with the binding table of an execution. It borrows the buffers of a program's references without
+/// incrementing their reference counts; a callee that keeps one clones it, which does. The table stays where it is
+/// made, since copying it takes longer than to fill it.
 #[inline]
 pub fn with_binding_table<'a, R>(references: Span<'a, TableEntry<'a>>, run: impl FnOnce(&[BufferBinding]) -> R) -> R {
     let mut table: SmallVec<[ManuallyDrop<BufferBinding>; 8]> = SmallVec::new();
     for (reference, offset, length) in references {
-        // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the references
-        // guarantees that the original holds the buffer meanwhile.
+        // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of
+        // the references guarantees that the original holds the buffer meanwhile.
         let buffer = reference.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
         table.push(ManuallyDrop::new(BufferBinding { buffer, offset, length }));
     }
@@ -119,9 +119,9 @@ pub fn pattern_bytes(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
 /// The owner of the mapping that a VM buffer over a device buffer has.
 pub struct MappedStorage(pub Arc<dyn Any + Send + Sync>);
 
-/// A buffer over `length` bytes at `offset` of a VM buffer: in place, or over a copy if they are constants of a module, because kernels may
-/// write to the buffer. If the VM buffer is the storage of another device buffer, the new one refers to the same mapping, so there are no
-/// chains.
+/// A buffer over `length` bytes at `offset` of a VM buffer: in place, or over a copy if they are constants of a module,
+/// because kernels may write to the buffer. If the VM buffer is the storage of another device buffer, the new one
+/// refers to the same mapping, so there are no chains.
 ///
 /// # Safety
 /// `params` must not allow writes if the VM buffer is read-only.
@@ -153,8 +153,9 @@ pub unsafe fn import(
     };
     let data = NonNull::new(data).ok_or_else(|| Status::internal("the address of a VM buffer is null"))?;
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: length, owner };
-    // SAFETY: a VM buffer keeps its bytes in place while the owner holds it, and they are reached only through raw pointers. That
-    // writes are allowed only if it is mutable is the caller's promise; the copy of a constant is new memory, which may be written.
+    // SAFETY: a VM buffer keeps its bytes in place while the owner holds it, and they are reached only through raw
+    // pointers. That writes are allowed only if it is mutable is the caller's promise; the copy of a constant is new
+    // memory, which may be written.
     unsafe { allocator.import_buffer(params, &external) }
 }
 
@@ -230,8 +231,8 @@ pub fn scalar_length(length: u32) -> Status {
     Status::invalid_argument(format!("a value of {length} bytes: expected at most 4"))
 }
 
-/// The size of a buffer that a program asks for. Programs have signed numbers, and a negative one is a mistake rather than a want of
-/// memory.
+/// The size of a buffer that a program asks for. Programs have signed numbers, and a negative one is a mistake rather
+/// than a want of memory.
 pub fn buffer_size(size: u64) -> Result<u64> {
     match i64::try_from(size) {
         Ok(_) => Ok(size),

@@ -1,4 +1,5 @@
-//! The export `fence.await`: suspends the program until fences are reached, without blocking its thread, or until a deadline.
+//! The export `fence.await`: suspends the program until fences are reached, without blocking its thread, or until a
+//! deadline.
 
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
@@ -19,8 +20,8 @@ const INFINITE: u32 = u32::MAX;
 /// How long a deadline is remembered after it has passed, in case its invocation never resumes.
 const FORGET_AFTER: Duration = Duration::from_secs(60);
 
-/// Deadlines of waits with a timeout. A suspended call is repeated with the same arguments when it resumes, and has to find the deadline
-/// that it set the first time.
+/// Deadlines of waits with a timeout. A suspended call is repeated with the same arguments when it resumes, and has to
+/// find the deadline that it set the first time.
 #[derive(Default)]
 pub struct PendingDeadlines(Vec<PendingDeadline>);
 
@@ -32,7 +33,8 @@ struct PendingDeadline {
 }
 
 impl PendingDeadlines {
-    /// Waits for all `fences`. The outcome is 0, or the code of DEADLINE_EXCEEDED; a failed fence fails with the root cause.
+    /// Waits for all `fences`. The outcome is 0, or the code of DEADLINE_EXCEEDED; a failed fence fails with the root
+    /// cause.
     pub fn wait<'a, F>(&mut self, fences: F, timeout_millis: u32) -> Result<Step<i32>>
     where
         F: IntoIterator<Item = &'a Fence, IntoIter: Clone>,

@@ -1,9 +1,9 @@
 //! The `hal` module: devices, memory and command recording for programs.
 //!
-//! Its interface is `spec/abi/modules/hal.yaml`; the shims between programs and the functions in `exports` are generated from there. The
-//! module checks what only programs can get wrong: flags, text, ranges of VM buffers, null references. Objects of the HAL check ranges and
-//! usages of device buffers themselves. Calls that a device does not support, such as channels for collective operations, fail with the
-//! device's reason.
+//! Its interface is `spec/abi/modules/hal.yaml`; the shims between programs and the functions in `exports` are
+//! generated from there. The module checks what only programs can get wrong: flags, text, ranges of VM buffers, null
+//! references. Objects of the HAL check ranges and usages of device buffers themselves. Calls that a device does not
+//! support, such as channels for collective operations, fail with the device's reason.
 
 pub(super) mod checks;
 pub(super) mod convert;
@@ -24,8 +24,8 @@ pub use trace::{trace_to, trace_to_stderr};
 /// The host's sink of traced tensors, called with the program's key and the tensors. Its failure fails the program.
 pub type TraceSink = dyn Fn(&str, &[Obj<BufferView>]) -> Result<()> + Send + Sync;
 
-/// The host's choice among devices and queues for an allocation: called with the candidates, the memory types, the usage and the flags of
-/// the program, it returns the index of one candidate.
+/// The host's choice among devices and queues for an allocation: called with the candidates, the memory types, the
+/// usage and the flags of the program, it returns the index of one candidate.
 pub type AllocatorPolicy =
     dyn Fn(&[(Arc<dyn Device>, QueueAffinity)], MemoryType, BufferUsage, u64) -> Result<usize> + Send + Sync;
 
@@ -49,7 +49,8 @@ impl HalModule {
         self
     }
 
-    /// The same module with `policy` choosing where programs that can use several devices allocate. Without one it is the first candidate.
+    /// The same module with `policy` choosing where programs that can use several devices allocate. Without one it is
+    /// the first candidate.
     pub fn with_allocator_policy(mut self, policy: Arc<AllocatorPolicy>) -> HalModule {
         self.allocator_policy = Some(policy);
         self
@@ -65,8 +66,8 @@ impl HalModule {
 pub struct HalState {
     /// A cache, for each device, of the executables that the context created on it.
     executable_caches: Vec<(Arc<dyn Device>, Arc<dyn ExecutableCache>)>,
-    /// The allocator of each device, as the reference that the program asks for at every call. Each context has its own: threads that count
-    /// the references of one object wait for each other.
+    /// The allocator of each device, as the reference that the program asks for at every call. Each context has its
+    /// own: threads that count the references of one object wait for each other.
     allocators: Vec<(Arc<dyn Device>, Obj<AllocatorRef>)>,
     pending_deadlines: fence_await::PendingDeadlines,
 }

@@ -1,5 +1,5 @@
-//! Executables that contexts of the same linked modules share, so that kernels are loaded and compiled once. The export `executable.create`
-//! looks here first.
+//! Executables that contexts of the same linked modules share, so that kernels are loaded and compiled once. The export
+//! `executable.create` looks here first.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -61,8 +61,8 @@ impl SharedExecutables {
         self.lock().iter().find(|entry| entry.matches(key)).and_then(|entry| entry.executable.upgrade())
     }
 
-    /// Lets other contexts use an executable as long as one does. Only those of constants are shared: a program may still write to other
-    /// data.
+    /// Lets other contexts use an executable as long as one does. Only those of constants are shared: a program may
+    /// still write to other data.
     pub fn add(&self, key: &ExecutableKey<'_>, executable: &Arc<dyn Executable>) {
         if key.data.owner::<Constant>().is_none() {
             return;

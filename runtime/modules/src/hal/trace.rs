@@ -13,7 +13,8 @@ use vireo_hal::{BufferView, format_view};
 /// Most elements of a tensor that a program under a memory limit traces.
 const MAX_ELEMENTS: usize = 1024;
 
-/// A sink that prints tensors as the reference runtime's tools do: the key, then each tensor with all its elements on a line of its own.
+/// A sink that prints tensors as the reference runtime's tools do: the key, then each tensor with all its elements on a
+/// line of its own.
 pub fn trace_to(out: impl Write + Send + 'static) -> Arc<TraceSink> {
     let out = Mutex::new(out);
     Arc::new(move |key: &str, views: &[Obj<BufferView>]| {

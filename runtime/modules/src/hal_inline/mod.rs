@@ -1,7 +1,8 @@
 //! The `hal_inline` module: tensors for programs without devices, which compute in host memory.
 //!
-//! Its interface is `spec/abi/modules/hal_inline.yaml`. Such programs access the memory of a buffer as a VM buffer, in place; it stays as
-//! long as one of the two does. There are no devices and no queues: a call has completed when it returns.
+//! Its interface is `spec/abi/modules/hal_inline.yaml`. Such programs access the memory of a buffer as a VM buffer, in
+//! place; it stays as long as one of the two does. There are no devices and no queues: a call has completed when it
+//! returns.
 
 use std::sync::Arc;
 
@@ -57,7 +58,8 @@ fn storage(buffer: &Arc<dyn Buffer>) -> Result<Obj<VmBuffer>> {
         .map_err(|_| Status::resource_exhausted(format!("a buffer of {} bytes in memory", mapping.length)))?;
     let mutable = buffer.allowed_access().contains(MemoryAccess::WRITE);
     let owner = Arc::new(MappedStorage(mapping.owner));
-    // SAFETY: a mapping keeps its bytes in place as long as its owner lives, and they are reached through raw pointers only.
+    // SAFETY: a mapping keeps its bytes in place as long as its owner lives, and they are reached through raw pointers
+    // only.
     Ok(Obj::new(unsafe { VmBuffer::from_shared(owner, mapping.data, length, mutable) }))
 }
 

@@ -1,7 +1,7 @@
 //! The `hal_loader` module: kernels for programs without devices, which compute in host memory.
 //!
-//! Its interface is `spec/abi/modules/hal_loader.yaml`. The loaders of local devices load its executables; dispatches run on the calling
-//! thread, on VM buffers in place.
+//! Its interface is `spec/abi/modules/hal_loader.yaml`. The loaders of local devices load its executables; dispatches
+//! run on the calling thread, on VM buffers in place.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub struct HalLoaderModule {
 }
 
 impl HalLoaderModule {
-    /// A module with these loaders: the first one that supports the format loads an executable, or a later one if that does not find it.
-    /// `vireo::hal::local::default_loaders` are those of local devices.
+    /// A module with these loaders: the first one that supports the format loads an executable, or a later one if that
+    /// does not find it. `vireo::hal::local::default_loaders` are those of local devices.
     pub fn new(loaders: Vec<Arc<dyn ExecutableLoader>>) -> HalLoaderModule {
         HalLoaderModule { loaders, native_code: true }
     }
@@ -78,8 +78,8 @@ impl HalLoaderModule {
             constants: &constants,
             bindings: &memory,
         };
-        // SAFETY: the ranges were checked, and the arguments hold the buffers until the call returns. Kernels in bytecode write where
-        // `writable` says; native code is trusted to write to what it was compiled to write to.
+        // SAFETY: the ranges were checked, and the arguments hold the buffers until the call returns. Kernels in
+        // bytecode write where `writable` says; native code is trusted to write to what it was compiled to write to.
         unsafe { dispatch_on_host(&executable.0, &dispatch) }
     }
 

@@ -1,4 +1,5 @@
-//! Readers of the tables of keys and spans, which programs pass in VM buffers. Their layouts are in `spec/schema/parameter_tables.yaml`.
+//! Readers of the tables of keys and spans, which programs pass in VM buffers. Their layouts are in
+//! `spec/schema/parameter_tables.yaml`.
 
 use crate::generated::schema::parameter_tables::{KeyEntry, SpanEntry};
 use crate::vm::{Buffer, Obj};

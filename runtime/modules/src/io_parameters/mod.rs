@@ -1,7 +1,8 @@
 //! The `io_parameters` module: access of programs to parameters that are stored outside of their modules.
 //!
-//! Its interface is `spec/abi/modules/io_parameters.yaml`. It reads the tables of keys and spans of a call, and calls the first provider of
-//! the scope. Nothing blocks here: providers schedule transfers on the device's queues, between the fences of the call.
+//! Its interface is `spec/abi/modules/io_parameters.yaml`. It reads the tables of keys and spans of a call, and calls
+//! the first provider of the scope. Nothing blocks here: providers schedule transfers on the device's queues, between
+//! the fences of the call.
 
 mod key_tables;
 

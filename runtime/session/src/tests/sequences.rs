@@ -1,5 +1,5 @@
-//! Tests of the sequences of ops that one handler executes (`spec/vm/sequences.yaml`): wherever fuel ends and whichever op traps, they do
-//! what the same ops do one at a time.
+//! Tests of the sequences of ops that one handler executes (`spec/vm/sequences.yaml`): wherever fuel ends and whichever
+//! op traps, they do what the same ops do one at a time.
 
 use vireo_module::asm::assemble;
 use vireo_vm::{Buffer, Obj, Value};
@@ -142,7 +142,8 @@ const BYTES: [u8; 43] = {
     bytes
 };
 
-/// Calls a function on each dispatcher, which must agree on the result or the failure, on the fuel and on the buffer. Gives the first two.
+/// Calls a function on each dispatcher, which must agree on the result or the failure, on the fuel and on the buffer.
+/// Gives the first two.
 fn call(context: &Context, name: &str, range: (i64, i64), fuel: u64) -> (Result<i32, String>, u64) {
     let function = context.function(name).expect("it is exported");
     let outcomes = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].map(|dispatch| {

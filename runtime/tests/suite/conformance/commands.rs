@@ -176,7 +176,8 @@ pub fn events_order_command_buffers(backend: &Backend) {
     assert_eq!(bytes_of(&*buffer), [7; 8]);
 }
 
-/// A command names a buffer whose allocation is still to run; the buffer has its memory when the command buffer is executed.
+/// A command names a buffer whose allocation is still to run; the buffer has its memory when the command buffer is
+/// executed.
 pub fn commands_name_transients_before_they_have_memory(backend: &Backend) {
     let device = backend.device();
     for by_slot in [false, true] {

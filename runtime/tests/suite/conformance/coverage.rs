@@ -1,8 +1,8 @@
 //! No method of an object of a device is forgotten.
 //!
-//! The whole suite runs on a device whose objects are called through their vtables, which see every call: each method of an object that
-//! devices make is called, refused as optional, or listed here with a reason. So a method that is added to the spec fails this test until
-//! someone has thought of it.
+//! The whole suite runs on a device whose objects are called through their vtables, which see every call: each method
+//! of an object that devices make is called, refused as optional, or listed here with a reason. So a method that is
+//! added to the spec fails this test until someone has thought of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

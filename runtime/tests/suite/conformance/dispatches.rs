@@ -1,7 +1,7 @@
 //! Executables and dispatches: two kernels of `iree-compile`, or any bytes for devices that do not parse them.
 //!
-//! `fixtures/elf/rebuild.sh` makes the library: one function adds floats, the other one multiplies integers, whose number it takes as
-//! constants.
+//! `fixtures/elf/rebuild.sh` makes the library: one function adds floats, the other one multiplies integers, whose
+//! number it takes as constants.
 
 use std::sync::Arc;
 use std::thread;
@@ -208,8 +208,8 @@ pub fn workgroup_counts_come_from_buffers(backend: &Backend) {
     }
 }
 
-/// Kernels of the host have a limit for the last count, and GPUs one for work-items, which only the GPU can find to be exceeded: its queue
-/// stops.
+/// Kernels of the host have a limit for the last count, and GPUs one for work-items, which only the GPU can find to be
+/// exceeded: its queue stops.
 pub fn counts_in_buffers_have_limits(backend: &Backend) {
     let device = backend.device();
     let Some(executable) = kernels(backend, &*device) else { return };

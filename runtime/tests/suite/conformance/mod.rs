@@ -1,8 +1,8 @@
 //! The conformance suite: the duties of every device, over the methods of `spec/hal/`, run on every backend.
 //!
-//! A test takes a [`Backend`] and knows nothing of it but whether it runs kernels. Nothing here depends on when a queue does what it was
-//! given: tests wait for timelines, without a limit that could pass on a slow machine. `coverage` checks that no method of the spec is
-//! forgotten; `graphs` has random programs of queues and what they must come to.
+//! A test takes a [`Backend`] and knows nothing of it but whether it runs kernels. Nothing here depends on when a queue
+//! does what it was given: tests wait for timelines, without a limit that could pass on a slow machine. `coverage`
+//! checks that no method of the spec is forgotten; `graphs` has random programs of queues and what they must come to.
 
 mod commands;
 mod coverage;
@@ -52,8 +52,8 @@ impl Backend {
         if self.loopback { through(&device).expect("a device of this build") } else { device }
     }
 
-    /// Whether transient buffers have memory as soon as their allocation is submitted, rather than when it is its turn: packets that use it
-    /// are written before.
+    /// Whether transient buffers have memory as soon as their allocation is submitted, rather than when it is its turn:
+    /// packets that use it are written before.
     fn commits_early(&self) -> bool {
         self.is_gpu
     }

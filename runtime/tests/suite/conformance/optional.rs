@@ -10,7 +10,8 @@ use vireo::{Result, StatusCode};
 use super::dispatches::kernels;
 use super::*;
 
-/// Calls an optional method. Whether it does what it should is for the tests of its object; here it is about whether it is there.
+/// Calls an optional method. Whether it does what it should is for the tests of its object; here it is about whether it
+/// is there.
 type Call = fn(&Backend) -> Result<()>;
 
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! Dispatches of many workgroups, and counts of them that come from buffers.
 //!
-//! On the host a kernel in bytecode writes a word for each workgroup, whose place in the grid is the word's index. The GPU's kernel
-//! writes all words, as its workgroups share them whatever their number; so on GPUs the tests say no more than whether there were any.
+//! On the host a kernel in bytecode writes a word for each workgroup, whose place in the grid is the word's index. The
+//! GPU's kernel writes all words, as its workgroups share them whatever their number; so on GPUs the tests say no more
+//! than whether there were any.
 
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ struct Marks<'b> {
 }
 
 impl<'b> Marks<'b> {
-    /// For at most so many workgroups. The first marks are `first`, and each other one is more by one, or on GPUs by `first`.
+    /// For at most so many workgroups. The first marks are `first`, and each other one is more by one, or on GPUs by
+    /// `first`.
     fn new(backend: &'b Backend, most: u32, first: u32) -> Option<Marks<'b>> {
         let device = backend.device();
         let usage = params().usage | BufferUsage::DISPATCH_INDIRECT_PARAMETERS;

@@ -1,5 +1,5 @@
-//! Objects that no device of this build has, called directly, through their vtables and through wrappers: what arrives and what comes
-//! back is the same.
+//! Objects that no device of this build has, called directly, through their vtables and through wrappers: what arrives
+//! and what comes back is the same.
 
 mod execution;
 mod memory;

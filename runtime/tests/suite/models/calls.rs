@@ -26,7 +26,8 @@ pub fn load_with(device: &Arc<dyn Device>, file: impl AsRef<Path>, limits: Limit
     Context::with_limits([hal, Module::from_file(folder().join(file))?], limits)
 }
 
-/// Calls a function with inputs as they are written on a command line. A function with fences waits for none and signals one.
+/// Calls a function with inputs as they are written on a command line. A function with fences waits for none and
+/// signals one.
 pub fn invoke(device: &Arc<dyn Device>, function: &Function, inputs: &[String]) -> Result<Vec<Value>> {
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
     let args = arguments(device, function, &inputs)?;

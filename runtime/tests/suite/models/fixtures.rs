@@ -1,7 +1,7 @@
 //! Reads the model fixtures: the manifest, inputs in the syntax of `iree-run-module`, recorded outputs.
 //!
-//! This is a reader of files that we recorded ourselves, so anything unexpected is a panic. The reader that users' files go
-//! through is the runtime's own.
+//! This is a reader of files that we recorded ourselves, so anything unexpected is a panic. The reader that users'
+//! files go through is the runtime's own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

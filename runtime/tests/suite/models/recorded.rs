@@ -1,4 +1,5 @@
-//! Every recorded call of the model fixtures, compared bit for bit with what the tools of the reference runtime answered.
+//! Every recorded call of the model fixtures, compared bit for bit with what the tools of the reference runtime
+//! answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,8 +169,8 @@ fn compare(value: &Value, file: &str, units: u32) -> Result<(), String> {
     Err(format!("{differing} of {} bytes differ, the first at offset {first}", expected.bytes.len()))
 }
 
-/// Clears the signs of NaNs on other processors than x86-64, where the results of kernels in bytecode were recorded: what sign a new NaN
-/// has is up to the processor.
+/// Clears the signs of NaNs on other processors than x86-64, where the results of kernels in bytecode were recorded:
+/// what sign a new NaN has is up to the processor.
 fn without_nan_signs(tensor: &mut Tensor) {
     if !cfg!(target_arch = "x86_64") && tensor.kind == "f32" {
         for word in tensor.bytes.as_chunks_mut::<4>().0 {

@@ -1,5 +1,5 @@
-//! Many threads use programs at once, with no lock around them: programs of their own on a shared device, programs that they share, and
-//! devices of their own. Whatever they do, they get the bytes that one thread alone gets.
+//! Many threads use programs at once, with no lock around them: programs of their own on a shared device, programs that
+//! they share, and devices of their own. Whatever they do, they get the bytes that one thread alone gets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use super::fixtures::{Call, Case, Manifest, manifest};
 use super::recorded::missing_processor_feature;
 
 const THREADS: usize = 6;
-/// Times that each thread goes through all cases. Builds without optimisation take ten times as long for each; `.ci/run` runs the tests in
-/// both.
+/// Times that each thread goes through all cases. Builds without optimisation take ten times as long for each;
+/// `.ci/run` runs the tests in both.
 const ROUNDS: usize = if cfg!(debug_assertions) { 1 } else { 3 };
 
 /// The results of one call, as bytes and text.

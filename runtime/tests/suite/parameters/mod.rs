@@ -1,4 +1,5 @@
-//! Parameters of programs: archives, providers, and the module that programs import from. `fixtures/parameters` has the archives.
+//! Parameters of programs: archives, providers, and the module that programs import from. `fixtures/parameters` has the
+//! archives.
 
 mod archives;
 mod damaged;

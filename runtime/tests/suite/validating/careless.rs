@@ -1,5 +1,5 @@
-//! A device that accepts everything: it notes which methods were called, signals what it is asked to signal, and does nothing else. A call
-//! that it gets has not been checked.
+//! A device that accepts everything: it notes which methods were called, signals what it is asked to signal, and does
+//! nothing else. A call that it gets has not been checked.
 
 use std::sync::{Arc, Mutex};
 
@@ -83,8 +83,8 @@ fn done(wait: &[Timepoint], signal: &[Timepoint]) -> Result<()> {
     signal.iter().try_for_each(|point| point.semaphore.signal(point.value))
 }
 
-/// Functions of different declarations: one with constants, a binding and a size of workgroups, one whose workgroups may be larger, one
-/// that declares nothing, and one of which nothing is known.
+/// Functions of different declarations: one with constants, a binding and a size of workgroups, one whose workgroups
+/// may be larger, one that declares nothing, and one of which nothing is known.
 #[derive(Debug)]
 struct Functions;
 

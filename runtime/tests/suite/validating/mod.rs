@@ -1,5 +1,5 @@
-//! Validated devices: for each rule a call that a careless device accepts, and that it does not get if it is validated. That validated
-//! devices do what they do without is for the conformance suite to say.
+//! Validated devices: for each rule a call that a careless device accepts, and that it does not get if it is validated.
+//! That validated devices do what they do without is for the conformance suite to say.
 
 mod arguments;
 mod careless;
@@ -112,7 +112,8 @@ fn bound(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferBinding {
     BufferBinding { buffer: Some(buffer.clone()), offset, length }
 }
 
-/// A device accepts the call that `case` ends with, and does not get it if it is validated: the call fails with this code.
+/// A device accepts the call that `case` ends with, and does not get it if it is validated: the call fails with this
+/// code.
 #[track_caller]
 fn refused(method: ForwardedMethod, expected: StatusCode, case: impl Fn(&Bench) -> Result<()>) {
     let (bare, validated) = (Bench::bare(), Bench::validated());
@@ -124,8 +125,8 @@ fn refused(method: ForwardedMethod, expected: StatusCode, case: impl Fn(&Bench) 
     assert!(failure.message().contains(&format!("#1.{name}: ")), "{failure}");
 }
 
-/// The calls are ones that validation lets through: the device gets all of them. That none fails would not say so, since an operation that
-/// is refused fails when what it waits for is there.
+/// The calls are ones that validation lets through: the device gets all of them. That none fails would not say so,
+/// since an operation that is refused fails when what it waits for is there.
 #[track_caller]
 fn accepted(case: impl Fn(&Bench) -> Result<()>) {
     let (bare, validated) = (Bench::bare(), Bench::validated());

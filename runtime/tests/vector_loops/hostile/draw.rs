@@ -1,5 +1,6 @@
-//! Hostile nests: what is drawn for a seed. Loops are tested at the top or at the bottom; what they count with is used in their headers,
-//! after them, and as starts of later loops; indices are near the end of what a buffer has, wrap around, and grow by any number.
+//! Hostile nests: what is drawn for a seed. Loops are tested at the top or at the bottom; what they count with is used
+//! in their headers, after them, and as starts of later loops; indices are near the end of what a buffer has, wrap
+//! around, and grow by any number.
 
 use super::super::program::Random;
 use super::forms::Form;
@@ -24,7 +25,8 @@ pub fn wild(random: &mut Random) -> u64 {
     if random.below(2) == 0 { value } else { value.wrapping_neg() }
 }
 
-/// The contents of memory, which decide about the operations: those on floats make no other NaNs than the processor's own.
+/// The contents of memory, which decide about the operations: those on floats make no other NaNs than the processor's
+/// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     Integers,

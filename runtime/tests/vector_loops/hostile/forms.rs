@@ -1,5 +1,6 @@
-//! Forms of hostile nests that loops rarely have by chance: products of matrices, of which several rows are computed together; loops that divide their
-//! counter, which run in strips; and branches in loops. Every fifth seed stands for one, so that the other seeds stay what they are.
+//! Forms of hostile nests that loops rarely have by chance: products of matrices, of which several rows are computed
+//! together; loops that divide their counter, which run in strips; and branches in loops. Every fifth seed stands for
+//! one, so that the other seeds stay what they are.
 
 use super::draw::{Draw, ELEMENTS, Element, Flavour, Scalar, log_uniform, wild};
 use super::statements::name;

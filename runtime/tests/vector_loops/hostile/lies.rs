@@ -1,9 +1,11 @@
-//! Lies about hostile nests: after all passes, a guard, an index, a mask or a loop of each is changed at random, as a fault of the optimiser would
-//! change it, and the proof has to find what that does to accesses (`jit/src/passes/lies.rs`). Machine code that it lets through leaves no buffer,
-//! whatever it computes. Code that it refuses is run as well, with the checks of verified builds in place of the proof, to see what it was refused for.
+//! Lies about hostile nests: after all passes, a guard, an index, a mask or a loop of each is changed at random, as a
+//! fault of the optimiser would change it, and the proof has to find what that does to accesses
+//! (`jit/src/passes/lies.rs`). Machine code that it lets through leaves no buffer, whatever it computes. Code that it
+//! refuses is run as well, with the checks of verified builds in place of the proof, to see what it was refused for.
 //!
-//! `VIREO_NESTS` and `VIREO_FIRST` say which nests, `VIREO_SECONDS` when to end. With `VIREO_VERIFY=0`, builds without debug assertions run code that
-//! was proved without those checks; pages around the memory and all bytes beside the buffers are watched in any case.
+//! `VIREO_NESTS` and `VIREO_FIRST` say which nests, `VIREO_SECONDS` when to end. With `VIREO_VERIFY=0`, builds without
+//! debug assertions run code that was proved without those checks; pages around the memory and all bytes beside the
+//! buffers are watched in any case.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +25,8 @@ const NESTS: u64 = if cfg!(debug_assertions) { 20 } else { 1000 };
 const CALLS: u64 = 5;
 /// Lies about each nest.
 const LIES: u64 = 3;
-/// Seconds after which a nest is taken to go on for ever: a lie about an inner loop, whose iterations are not counted, may do that.
+/// Seconds after which a nest is taken to go on for ever: a lie about an inner loop, whose iterations are not counted,
+/// may do that.
 const ENDLESS: u64 = 4;
 /// How the other process ends then.
 const ENDLESS_EXIT: i32 = 4;

@@ -1,5 +1,6 @@
-//! The memory that hostile nests access: regions with pages around them without access, so that machine code which leaves a buffer that
-//! ends with its region ends the process. What is in a region beside a buffer is compared with the rest.
+//! The memory that hostile nests access: regions with pages around them without access, so that machine code which
+//! leaves a buffer that ends with its region ends the process. What is in a region beside a buffer is compared with the
+//! rest.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -42,8 +43,8 @@ impl Memory {
         // SAFETY: the mapping is longer than that.
         let first = unsafe { base.add(AROUND) };
         for region in 0..REGIONS {
-            // SAFETY: the region is inside of the mapping, nothing refers to it, and it begins and ends with a page: regions are aligned to
-            // more.
+            // SAFETY: the region is inside of the mapping, nothing refers to it, and it begins and ends with a page:
+            // regions are aligned to more.
             let made = unsafe {
                 mprotect(
                     first.add(region * DISTANCE).as_ptr().cast(),
@@ -83,7 +84,8 @@ impl Memory {
     /// A buffer object for a view.
     pub fn buffer(&self, view: View) -> Obj<Buffer> {
         assert!(view.offset <= REGION && view.length <= REGION - view.offset);
-        // SAFETY: the bytes are in one region, which stays where it is until the process ends; no Rust reference to them is ever made.
+        // SAFETY: the bytes are in one region, which stays where it is until the process ends; no Rust reference to
+        // them is ever made.
         let buffer = unsafe {
             let data = self.region(view.region).add(view.offset);
             Buffer::from_shared(Arc::new(()), data, view.length, view.is_mutable)

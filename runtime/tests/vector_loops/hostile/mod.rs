@@ -1,7 +1,9 @@
-//! Hostile nests of loops: they are drawn (`draw`, `forms`, `statements`, `text`) to leave their buffers wherever compiled code does not look, and run on both
-//! tiers over memory with inaccessible pages around it (`run`, `memory`). All of that memory is compared.
+//! Hostile nests of loops: they are drawn (`draw`, `forms`, `statements`, `text`) to leave their buffers wherever
+//! compiled code does not look, and run on both tiers over memory with inaccessible pages around it (`run`, `memory`).
+//! All of that memory is compared.
 //!
-//! A process of its own runs them, which may end with a signal; the test then says at which program, and makes that smaller.
+//! A process of its own runs them, which may end with a signal; the test then says at which program, and makes that
+//! smaller.
 //!
 //! | variable | |
 //! |---|---|
@@ -34,12 +36,14 @@ use run::{Runner, drawn};
 
 /// Programs of the default run.
 const NESTS: u64 = if cfg!(debug_assertions) { 100 } else { 3000 };
-/// Seeds whose machine code was wrong once: it lost the last run of a header with what that stores or traps at (146, 174), left its buffers or their guards
-/// by the extra run of an inner loop's header (1198, 1533), or by what a parameter is after its loop (6339, 7298, 29189), lost an element that a header
-/// stores to (2002), and began a loop at a value that another vector loop had replaced (254, 2361). One was not compiled for a
-/// division that overflowed (40007257).
+/// Seeds whose machine code was wrong once: it lost the last run of a header with what that stores or traps at (146,
+/// 174), left its buffers or their guards by the extra run of an inner loop's header (1198, 1533), or by what a
+/// parameter is after its loop (6339, 7298, 29189), lost an element that a header stores to (2002), and began a loop at
+/// a value that another vector loop had replaced (254, 2361). One was not compiled for a division that overflowed
+/// (40007257).
 const FOUND: [u64; 11] = [146, 174, 1198, 1533, 6339, 7298, 29189, 2002, 254, 2361, 40_007_257];
-/// Tells the process that runs programs which those are: the first seed, and how many, or the path of another text for the first one.
+/// Tells the process that runs programs which those are: the first seed, and how many, or the path of another text for
+/// the first one.
 const RUN: &str = "VIREO_HOSTILE_RUN";
 
 fn number(name: &str, default: u64) -> u64 {

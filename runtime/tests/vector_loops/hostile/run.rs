@@ -157,8 +157,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Makes so many calls of the program of a seed between `begin` and `end`, and gives what the latter does; and, if a call was stopped by the check of an access
-    /// or has written beside its buffers, which one and how.
+    /// Makes so many calls of the program of a seed between `begin` and `end`, and gives what the latter does; and, if
+    /// a call was stopped by the check of an access or has written beside its buffers, which one and how.
     pub fn between<T>(
         &mut self,
         (seed, calls): (u64, u64),
@@ -176,7 +176,8 @@ impl Runner {
         let mut strayed = None;
         for _ in 0..calls {
             let mut call = self.call(&program, &probe, &mut random, at);
-            // Most buffers are shorter than they have to be, and end as far from the end of their regions as before, or not.
+            // Most buffers are shorter than they have to be, and end as far from the end of their regions as before, or
+            // not.
             for view in &mut call.views[..BUFFERS - 1] {
                 let less =
                     [0, 1, 1 + log_uniform(&mut random, 6), log_uniform(&mut random, 12)][random.below(4) as usize];

@@ -1,5 +1,5 @@
-//! The text of a hostile nest as it is written, and of its probe beside it: the same function, which notes before each access how many
-//! bytes a buffer has to have for it. `draw` writes with this.
+//! The text of a hostile nest as it is written, and of its probe beside it: the same function, which notes before each
+//! access how many bytes a buffer has to have for it. `draw` writes with this.
 
 use std::fmt::Write;
 
@@ -95,7 +95,8 @@ impl Text {
         into
     }
 
-    /// Notes what an access needs, before it: one to elements of `1 << shift` bytes, at an index and after so many others.
+    /// Notes what an access needs, before it: one to elements of `1 << shift` bytes, at an index and after so many
+    /// others.
     pub fn note(&mut self, buffer: usize, index: u32, shift: u32, more: Option<u32>) {
         let (needed, product, size) = (pair(NEEDED + 2 * buffer as u32), pair(PRODUCT), pair(SIZE));
         let mut line = |line: &str| writeln!(self.probe, "  {line}").expect("a string takes it");

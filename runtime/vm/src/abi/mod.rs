@@ -1,8 +1,9 @@
-//! The native ABI: typed reading of the arguments of native calls, their checks, and writing of the results. Generated shims and the code
-//! that `#[vm_module]` writes call it.
+//! The native ABI: typed reading of the arguments of native calls, their checks, and writing of the results. Generated
+//! shims and the code that `#[vm_module]` writes call it.
 //!
-//! [`shims`] has one typed function for each calling convention of the modules in `spec/abi`, [`modules`] their export tables, and
-//! [`callees`] the arguments of functions of programs that the runtime calls itself. All three are generated.
+//! [`shims`] has one typed function for each calling convention of the modules in `spec/abi`, [`modules`] their export
+//! tables, and [`callees`] the arguments of functions of programs that the runtime calls itself. All three are
+//! generated.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -57,8 +58,8 @@ impl<'call> RefArgument<'call> {
 }
 
 impl<'call> Arguments<'call> {
-    /// A reader of the arguments of `call`; clears its results. With `keep` references are cloned rather than taken, so that the call can
-    /// be repeated.
+    /// A reader of the arguments of `call`; clears its results. With `keep` references are cloned rather than taken, so
+    /// that the call can be repeated.
     #[inline]
     pub fn new(call: &'call mut Call, keep: bool) -> Arguments<'call> {
         call.result_words.clear();
@@ -177,7 +178,8 @@ pub trait FromRef<'call>: Sized {
     /// Converts.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the name of the argument, for null where an object is needed and for an object of another type.
+    /// `INVALID_ARGUMENT`, with the name of the argument, for null where an object is needed and for an object of
+    /// another type.
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self>;
 }
 
@@ -242,7 +244,8 @@ impl<'call, T: Object> FromRef<'call> for &'call Obj<T> {
     }
 }
 
-/// Conversion of a number argument to the type that `as` in `spec/abi/modules` gives it. `N` is the type in the call, `i32` or `i64`.
+/// Conversion of a number argument to the type that `as` in `spec/abi/modules` gives it. `N` is the type in the call,
+/// `i32` or `i64`.
 pub trait FromNumber<N>: Sized {
     /// Converts.
     ///
@@ -257,7 +260,8 @@ pub trait IntoNumber<N> {
     fn into_result(self) -> N;
 }
 
-/// The bytes of a text argument, copied from its VM buffer, which may change during the call. Short texts are on the stack.
+/// The bytes of a text argument, copied from its VM buffer, which may change during the call. Short texts are on the
+/// stack.
 pub struct TextArgument(SmallVec<[u8; 128]>);
 
 impl TextArgument {

@@ -1,5 +1,5 @@
-//! Spans: variadic arguments, which are lists of tuples, read in place from the argument streams of a call. Generated shims pass them to
-//! native functions.
+//! Spans: variadic arguments, which are lists of tuples, read in place from the argument streams of a call. Generated
+//! shims pass them to native functions.
 
 use std::marker::PhantomData;
 
@@ -22,7 +22,8 @@ impl<'call> RawSpan<'call> {
         RawSpan { words, refs, count }
     }
 
-    /// The reference of a span of single references that has at most one; null if it has none. `name` is the argument's name in messages.
+    /// The reference of a span of single references that has at most one; null if it has none. `name` is the argument's
+    /// name in messages.
     ///
     /// # Errors
     /// `UNIMPLEMENTED`, with the name of the argument, if there are more.
@@ -44,8 +45,8 @@ impl<'call> RawSpan<'call> {
     }
 }
 
-/// A list of tuples in the argument streams of a call. It owns nothing and allocates nothing; all tuples were checked to be `T` when it was
-/// made.
+/// A list of tuples in the argument streams of a call. It owns nothing and allocates nothing; all tuples were checked
+/// to be `T` when it was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'call, T> {
     raw: RawSpan<'call>,
@@ -131,7 +132,8 @@ pub trait FromSpan<'call>: Sized {
     /// Converts.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the name of the argument, if a reference in a tuple is null where an object is needed or of another type.
+    /// `INVALID_ARGUMENT`, with the name of the argument, if a reference in a tuple is null where an object is needed
+    /// or of another type.
     fn from_span(span: RawSpan<'call>, name: &str) -> Result<Self>;
 }
 
@@ -170,7 +172,8 @@ pub trait Tuple<'call>: Sized {
     /// Reads an element from exactly that many words and references.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the name of the argument, if a reference is null where an object is needed or of another type.
+    /// `INVALID_ARGUMENT`, with the name of the argument, if a reference is null where an object is needed or of
+    /// another type.
     fn read(words: &[u64], refs: &'call [Option<Ref>], name: &str) -> Result<Self>;
 }
 

@@ -1,7 +1,8 @@
-//! Bound modules: the modules of a context with every import resolved ([`ModuleList`]), and their state ([`ContextState`]). A context
-//! builds both, and an invocation runs on them.
+//! Bound modules: the modules of a context with every import resolved ([`ModuleList`]), and their state
+//! ([`ContextState`]). A context builds both, and an invocation runs on them.
 //!
-//! The module list never changes. The state is borrowed exclusively while an invocation is polled. Module indices are positions in both.
+//! The module list never changes. The state is borrowed exclusively while an invocation is polled. Module indices are
+//! positions in both.
 
 use std::any::Any;
 use std::fmt;
@@ -57,8 +58,8 @@ pub struct CodeShape {
     pub max_lanes: u8,
     /// Functions are compiled in baseline mode, with values in memory, as too large functions always are.
     pub baseline: bool,
-    /// The interpreter may enter machine code at loop headers. Kernels have their machine code before they run, and without other entries,
-    /// more values are known to be constants in their loops.
+    /// The interpreter may enter machine code at loop headers. Kernels have their machine code before they run, and
+    /// without other entries, more values are known to be constants in their loops.
     pub osr_entries: bool,
 }
 
@@ -85,8 +86,8 @@ pub struct BytecodeModule {
     pub function_names: Vec<String>,
     /// The imports, by ordinal (without bit 31).
     pub imports: Vec<Import>,
-    /// The type table: value types, reference types by name (`vm.buffer`, `hal.device`; a list is `vm.list` whatever its elements
-    /// are), and `any`.
+    /// The type table: value types, reference types by name (`vm.buffer`, `hal.device`; a list is `vm.list` whatever
+    /// its elements are), and `any`.
     pub types: Vec<ListType>,
     /// The rodata segments: read-only `vm.buffer` objects. Programs get those of their [`ModuleState`].
     pub rodata: Vec<Ref>,
@@ -140,7 +141,8 @@ pub struct Import {
     pub name: String,
     /// The convention that the importer expects.
     pub convention: Convention,
-    /// The function that it is bound to, which has the same convention. None for an optional import that no module provides.
+    /// The function that it is bound to, which has the same convention. None for an optional import that no module
+    /// provides.
     pub target: Option<ImportTarget>,
     /// How machine code calls it without a [`Call`], if it can.
     pub direct: Option<Arc<DirectImport>>,
@@ -176,7 +178,8 @@ pub enum ModuleState {
         globals: Vec<u8>,
         /// Ref globals.
         refs: Vec<Option<Ref>>,
-        /// The rodata segments, each an object of this context: threads that count the references of one object wait for each other.
+        /// The rodata segments, each an object of this context: threads that count the references of one object wait
+        /// for each other.
         rodata: Vec<RodataSegment>,
         /// Charges their memory to the call that created the context.
         _charge: Charge,
@@ -185,13 +188,14 @@ pub enum ModuleState {
     Native(Box<dyn Any + Send>),
 }
 
-/// A rodata segment in the state of a context. It has a cache line of its own, because calls take and give back the spare reference.
+/// A rodata segment in the state of a context. It has a cache line of its own, because calls take and give back the
+/// spare reference.
 #[repr(C, align(64))]
 pub struct RodataSegment {
     /// The first field: machine code loads it from there.
     segment: Ref,
-    /// A reference for the next load of the segment: most are passed to native functions that only read them, and counting a reference
-    /// takes as long as twenty other instructions.
+    /// A reference for the next load of the segment: most are passed to native functions that only read them, and
+    /// counting a reference takes as long as twenty other instructions.
     spare: Option<Ref>,
 }
 
@@ -223,7 +227,8 @@ impl RodataSegment {
 }
 
 impl ContextState {
-    /// New state for the modules of `module_list`: zero globals, null references, new native states. No initialiser runs.
+    /// New state for the modules of `module_list`: zero globals, null references, new native states. No initialiser
+    /// runs.
     ///
     /// # Errors
     /// As [`ModuleState::new`].
@@ -237,8 +242,8 @@ impl ModuleState {
     /// New state for one module.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` if there is no memory for the globals or the budget of the call has not as much left, and those of
-    /// [`NativeModule::create_state`](crate::NativeModule::create_state).
+    /// `RESOURCE_EXHAUSTED` if there is no memory for the globals or the budget of the call has not as much left, and
+    /// those of [`NativeModule::create_state`](crate::NativeModule::create_state).
     pub fn new(module: &BoundModule) -> Result<ModuleState> {
         match module {
             BoundModule::Bytecode(module) => {

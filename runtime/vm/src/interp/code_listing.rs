@@ -9,7 +9,8 @@ pub struct CompiledFunction {
     pub parts: Vec<CodePart>,
     /// The ops without machine code, which the interpreter executes.
     pub interpreted: Vec<u32>,
-    /// Each access checks its own index, in no vectors: it was not proved that guards of the function cover all of them.
+    /// Each access checks its own index, in no vectors: it was not proved that guards of the function cover all of
+    /// them.
     pub is_checked: bool,
 }
 

@@ -1,8 +1,8 @@
-//! The control ops: branches, calls, returns, suspension, and reports to the host. The generated dispatch calls one function here for each,
-//! and invocations call [`run`], which chooses the dispatcher.
+//! The control ops: branches, calls, returns, suspension, and reports to the host. The generated dispatch calls one
+//! function here for each, and invocations call [`run`], which chooses the dispatcher.
 //!
-//! Each handler returns a [`Flow`]: where execution continues. A call pushes a frame and never recurses, so the depth of a program is
-//! bounded by the limit of its stack alone.
+//! Each handler returns a [`Flow`]: where execution continues. A call pushes a frame and never recurses, so the depth
+//! of a program is bounded by the limit of its stack alone.
 
 use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleState};
 use super::frame::Frame;
@@ -28,7 +28,8 @@ pub enum Flow {
     Jump(usize),
     /// At `Machine::pc` of the frame that is now on top.
     Frame,
-    /// Not before the next poll. `Machine::exit` has the reason; it is not in here, so that a flow is returned in registers.
+    /// Not before the next poll. `Machine::exit` has the reason; it is not in here, so that a flow is returned in
+    /// registers.
     Exit,
 }
 
@@ -70,7 +71,8 @@ pub fn run(machine: &mut Machine<'_>) -> Result<()> {
     result.map_err(|status| machine.with_backtrace(status))
 }
 
-/// How a function of a module is entered by calls within these limits, if its ops are threaded and the tier-up does not count its calls.
+/// How a function of a module is entered by calls within these limits, if its ops are threaded and the tier-up does not
+/// count its calls.
 pub fn function_entry(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
     match dispatch(limits) {
         Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => {
@@ -240,7 +242,8 @@ impl<'a> Machine<'a> {
         Ok(Flow::Jump(target))
     }
 
-    /// Executes copies. Out of line, so that a branch without copies does not save the processor registers that this needs.
+    /// Executes copies. Out of line, so that a branch without copies does not save the processor registers that this
+    /// needs.
     #[inline(never)]
     fn copy_all(&mut self, remaps: &[Remap]) {
         for remap in remaps {
@@ -295,9 +298,10 @@ impl<'a> Machine<'a> {
         self.code().list(operands).iter().map(|source| self.frame.value(kind(source), *source)).collect()
     }
 
-    /// Calls a native function with `pending`, or with what is in the registers that `marshal` names, and writes its results to registers.
-    /// False if it waits: the call is then kept as pending, and the op is executed again at the next poll. The arguments of `rodata`, by
-    /// their position among the references, are given back to these segments of the running module if the function leaves them.
+    /// Calls a native function with `pending`, or with what is in the registers that `marshal` names, and writes its
+    /// results to registers. False if it waits: the call is then kept as pending, and the op is executed again at the
+    /// next poll. The arguments of `rodata`, by their position among the references, are given back to these segments
+    /// of the running module if the function leaves them.
     #[inline(always)]
     pub(super) fn call_native(
         &mut self,
@@ -340,7 +344,8 @@ impl<'a> Machine<'a> {
                 }
             }
         }
-        // Lent references return before the results are written, because a result may go to the same register. The others are released.
+        // Lent references return before the results are written, because a result may go to the same register. The
+        // others are released.
         let mut frame = self.frame;
         move_out(&mut call.refs, &marshal.refs, |(reg, passing), reference| {
             if *passing == Passing::Lend {

@@ -1,10 +1,10 @@
 //! Direct imports: calls of functions in Rust by machine code that pass numbers in registers of the processor, not in a
 //! [`Call`](crate::Call).
 //!
-//! `#[vm_module]` writes a [`DirectExport`] for each export that takes numbers, returns at most one and never waits; contexts bind imports
-//! to them. The function that machine code calls, [`enter`], does what the interpreter does around such a call, as far as that can be
-//! observed without limits: while a call is limited, and in frames that references are lent to, machine code calls the runtime instead
-//! (`threaded/runtime_ops.rs`).
+//! `#[vm_module]` writes a [`DirectExport`] for each export that takes numbers, returns at most one and never waits;
+//! contexts bind imports to them. The function that machine code calls, [`enter`], does what the interpreter does
+//! around such a call, as far as that can be observed without limits: while a call is limited, and in frames that
+//! references are lent to, machine code calls the runtime instead (`threaded/runtime_ops.rs`).
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -111,7 +111,8 @@ impl fmt::Debug for DirectImport {
 /// Calls an export for machine code, through which no panic may unwind.
 ///
 /// # Safety
-/// `cx` is a [`Machine`] that no other thread uses during the call, and `import` a [`DirectImport`] that was bound to this export.
+/// `cx` is a [`Machine`] that no other thread uses during the call, and `import` a [`DirectImport`] that was bound to
+/// this export.
 unsafe extern "C" fn enter<E: DirectExport>(
     cx: *mut (),
     import: *const (),
@@ -124,8 +125,8 @@ unsafe extern "C" fn enter<E: DirectExport>(
     f2: f64,
     f3: f64,
 ) -> DirectResult {
-    // SAFETY: `cx` is a machine that no other thread uses during the call, and `import` was bound to this export. Machine code holds no
-    // reference to its machine, and its module keeps the imports.
+    // SAFETY: `cx` is a machine that no other thread uses during the call, and `import` was bound to this export.
+    // Machine code holds no reference to its machine, and its module keeps the imports.
     let (cx, import) = unsafe { (&mut *cx.cast::<Machine<'_>>(), &*import.cast::<DirectImport>()) };
     let words = DirectWords { integers: [i0, i1, i2, i3], floats: [f0, f1, f2, f3] };
     let called = catch_unwind(AssertUnwindSafe(|| {

@@ -1,12 +1,13 @@
-//! The [`Frame`] trait: access to registers and globals for the handlers of ops that are made of primitives. The loop dispatcher and the
-//! threaded dispatcher implement it and run the same generated bodies.
+//! The [`Frame`] trait: access to registers and globals for the handlers of ops that are made of primitives. The loop
+//! dispatcher and the threaded dispatcher implement it and run the same generated bodies.
 
 use super::prim::{self, Trap};
 use super::registers::Registers;
 use crate::bytecode::{RefReg, Reg};
 use crate::{Buffer, Ref};
 
-/// A value operand: a register, which one of the op's value operands it is, counted from 1, and whether its value is carried.
+/// A value operand: a register, which one of the op's value operands it is, counted from 1, and whether its value is
+/// carried.
 #[derive(Clone, Copy)]
 pub struct Operand {
     reg: Reg,
@@ -15,8 +16,8 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// The value of `reg`, value operand `number` of an op of which number `carried` is read from [`Frame::carry`]: both are constants in
-    /// each handler.
+    /// The value of `reg`, value operand `number` of an op of which number `carried` is read from [`Frame::carry`]:
+    /// both are constants in each handler.
     #[inline(always)]
     pub fn new(reg: Reg, number: usize, carried: usize) -> Operand {
         Operand { reg, number, carried: number == carried }

@@ -1,8 +1,8 @@
-//! The helpers: ops that are not made of primitives. The machine implements the generated trait [`Helpers`], with one method for each,
-//! which the generated handlers call.
+//! The helpers: ops that are not made of primitives. The machine implements the generated trait [`Helpers`], with one
+//! method for each, which the generated handlers call.
 //!
-//! A helper takes value operands as values and references as registers, because the effect of the MOVE bit is part of the op. It
-//! checks everything before it changes a register, so a trapping helper changes none.
+//! A helper takes value operands as values and references as registers, because the effect of the MOVE bit is part of
+//! the op. It checks everything before it changes a register, so a trapping helper changes none.
 
 use super::frame::Frame;
 use super::machine::Machine;
@@ -297,8 +297,8 @@ impl Machine<'_> {
         Ok((layout, memory.map_or(Ok(Charge::default()), |memory| memory.charge(layout.bytes(), "a buffer"))?))
     }
 
-    /// Checks the limits before an op on many bytes: the countdown counts it as one of a thousand steps, but it takes as long as many of
-    /// them.
+    /// Checks the limits before an op on many bytes: the countdown counts it as one of a thousand steps, but it takes
+    /// as long as many of them.
     #[inline]
     fn check_bulk(&self, bytes: u64) -> Result<()> {
         if bytes >= BULK_BYTES { self.limits.check_time() } else { Ok(()) }
@@ -311,7 +311,8 @@ impl Machine<'_> {
         usize::try_from(elements).map_err(|_| Status::resource_exhausted(format!("a list of {elements} elements")))
     }
 
-    /// A list, and an index of it that is no negative number. Whether the list has such an element is left to the access.
+    /// A list, and an index of it that is no negative number. Whether the list has such an element is left to the
+    /// access.
     fn list_at(&self, list: RefReg, index: i32) -> Result<(&List, usize)> {
         let list = self.list(list)?;
         match usize::try_from(index) {
@@ -371,7 +372,8 @@ fn unconverted() -> Status {
     Status::internal("a list element was not converted to the type that was asked for")
 }
 
-/// The size that a program asks for, which is a signed number: a negative one is a mistake of the program, not a want of memory.
+/// The size that a program asks for, which is a signed number: a negative one is a mistake of the program, not a want
+/// of memory.
 fn size(size: i64, of: &str) -> Result<u64> {
     u64::try_from(size).map_err(|_| Status::invalid_argument(format!("the size of {of} is {size}, a negative number")))
 }

@@ -1,4 +1,5 @@
-//! An invocation: a call of a function, as a state machine that is polled until it is done. Contexts of `vireo-session` poll it.
+//! An invocation: a call of a function, as a state machine that is polled until it is done. Contexts of `vireo-session`
+//! poll it.
 
 use std::borrow::Borrow;
 
@@ -27,9 +28,9 @@ pub enum Poll {
 
 /// A running call of a function.
 ///
-/// It owns a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases the references of
-/// its frames. The module list and the limits are owned or borrowed: a call that the caller waits for borrows them, which saves the
-/// reference counts.
+/// It owns a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases
+/// the references of its frames. The module list and the limits are owned or borrowed: a call that the caller waits for
+/// borrows them, which saves the reference counts.
 pub struct Invocation<P, L> {
     module_list: P,
     target: ImportTarget,
@@ -85,7 +86,8 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     /// Runs until the function returns, the program yields, or a native function has to wait.
     ///
     /// # Errors
-    /// The error of the program or of a native function, with a backtrace. The invocation is over then and holds no references any more.
+    /// The error of the program or of a native function, with a backtrace. The invocation is over then and holds no
+    /// references any more.
     pub fn poll(&mut self, state: &mut ContextState) -> Result<Poll> {
         if self.finished {
             return Err(Status::failed_precondition("the invocation is over"));
@@ -291,8 +293,8 @@ fn values_of(kinds: &[Kind], call: &mut Call, mut results: Vec<Value>) -> Result
     Ok(results)
 }
 
-/// The status code of the op `fail`. Zero is no failure and becomes `INTERNAL`; `DEFERRED`, which has a meaning for the machine, and
-/// unknown numbers become `UNKNOWN`.
+/// The status code of the op `fail`. Zero is no failure and becomes `INTERNAL`; `DEFERRED`, which has a meaning for the
+/// machine, and unknown numbers become `UNKNOWN`.
 pub fn fail_code(status: i32) -> StatusCode {
     match StatusCode::from_number(status as u32) {
         _ if status == 0 => StatusCode::Internal,

@@ -1,12 +1,13 @@
-//! Lent references: the registers of a frame hold references that are not counted, because the caller keeps its own for the whole call.
+//! Lent references: the registers of a frame hold references that are not counted, because the caller keeps its own for
+//! the whole call.
 //!
-//! The arguments of a ready call are lent, and so are elements that machine code reads from a lent list ([`LentList`]), while
-//! [`LentReferences`] says so. Only machine code runs meanwhile, and of the ops that write reference registers it executes those in
-//! [`offsets`] itself. For those that make a new reference it calls the runtime. Data of the module, which lives as long, it lends
-//! ([`LentReferences::lend`]), and small buffers that the function allocates, which are kept for its next call ([`KeptBuffer`]). The frame
-//! owns larger ones ([`LentReferences::own`]). Everything else that could keep, move or release a reference is done by the runtime, which
-//! first counts all references of the frame ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to
-//! again.
+//! The arguments of a ready call are lent, and so are elements that machine code reads from a lent list ([`LentList`]),
+//! while [`LentReferences`] says so. Only machine code runs meanwhile, and of the ops that write reference registers it
+//! executes those in [`offsets`] itself. For those that make a new reference it calls the runtime. Data of the module,
+//! which lives as long, it lends ([`LentReferences::lend`]), and small buffers that the function allocates, which are
+//! kept for its next call ([`KeptBuffer`]). The frame owns larger ones ([`LentReferences::own`]). Everything else that
+//! could keep, move or release a reference is done by the runtime, which first counts all references of the frame
+//! ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to again.
 
 use std::mem::ManuallyDrop;
 
@@ -22,7 +23,8 @@ use crate::{Buffer, Obj, Ref};
 #[derive(Debug)]
 pub struct LentReferences {
     list: LentList,
-    /// The elements of the list that machine code may read; zero if nothing is lent, and then all references of the frame are counted.
+    /// The elements of the list that machine code may read; zero if nothing is lent, and then all references of the
+    /// frame are counted.
     count: u32,
     /// The number of reference registers of the frame.
     refs: u32,
@@ -45,8 +47,8 @@ pub struct LentList {
     count: u32,
 }
 
-/// The objects that are lent to calls of one function after the other: a list of buffers, with its elements as long as nothing can have
-/// changed them, and the buffers that the function allocates.
+/// The objects that are lent to calls of one function after the other: a list of buffers, with its elements as long as
+/// nothing can have changed them, and the buffers that the function allocates.
 #[derive(Debug)]
 pub struct LendableObjects {
     list: Obj<List>,
@@ -54,7 +56,8 @@ pub struct LendableObjects {
     pub(super) buffers: Vec<KeptBuffer>,
 }
 
-/// A buffer that an op of a function allocates in each call. It is lent to the frame, unless the program has kept a reference to it.
+/// A buffer that an op of a function allocates in each call. It is lent to the frame, unless the program has kept a
+/// reference to it.
 #[derive(Debug)]
 pub struct KeptBuffer {
     pc: usize,
@@ -63,15 +66,17 @@ pub struct KeptBuffer {
     buffer: Obj<Buffer>,
 }
 
-/// Most buffers that are kept for a function, and most bytes of one: what a workgroup computes in, not what it computes.
+/// Most buffers that are kept for a function, and most bytes of one: what a workgroup computes in, not what it
+/// computes.
 const MAX_KEPT: usize = 8;
 const MAX_KEPT_BYTES: u64 = 16 << 10;
 
 /// The layout of lent references, for machine code.
 ///
-/// It reads element `i` of a list without the runtime if the register of the list holds `LIST`, and `i` is below `COUNT`; the result is
-/// lent. If `COUNT` is not zero, it makes a register null, without releasing what was in it, and loads references to data of the module at
-/// `DATA`, which are lent, too. The register that it writes must not be one of `OWNED`.
+/// It reads element `i` of a list without the runtime if the register of the list holds `LIST`, and `i` is below
+/// `COUNT`; the result is lent. If `COUNT` is not zero, it makes a register null, without releasing what was in it, and
+/// loads references to data of the module at `DATA`, which are lent, too. The register that it writes must not be one
+/// of `OWNED`.
 pub mod offsets {
     use super::{LentList, LentReferences, RodataSegment};
 
@@ -90,8 +95,8 @@ pub mod offsets {
     pub const DATA_STRIDE: usize = size_of::<RodataSegment>();
 }
 
-/// Whether references may be lent to a function: it does not pass them to functions of the module, whose frames machine code builds, and it
-/// returns none. Its slots need not be zeroed.
+/// Whether references may be lent to a function: it does not pass them to functions of the module, whose frames machine
+/// code builds, and it returns none. Its slots need not be zeroed.
 pub fn may_be_lent_to(function: &VerifiedFunction) -> bool {
     let convention = function.convention();
     let takes_any = convention.fixed_args().is_some_and(|kinds| kinds.contains(&Kind::Ref));
@@ -149,11 +154,12 @@ impl LentReferences {
         data: std::ptr::null(),
     };
 
-    /// Lends a list, buffers for allocations, and the data of the module to a frame whose reference registers are null or lent.
+    /// Lends a list, buffers for allocations, and the data of the module to a frame whose reference registers are null
+    /// or lent.
     ///
     /// # Safety
-    /// The frame has these slots and so many references. Until nothing is lent, only machine code uses it, all objects that are lent live,
-    /// the list is not changed, and nothing else uses `buffers`.
+    /// The frame has these slots and so many references. Until nothing is lent, only machine code uses it, all objects
+    /// that are lent live, the list is not changed, and nothing else uses `buffers`.
     #[inline(always)]
     pub unsafe fn begin(
         &mut self,
@@ -175,11 +181,13 @@ impl LentReferences {
             if self.owned != 0 {
                 self.release_owned();
             }
-            // SAFETY: `begin` got a frame with so many references, which are before its header. They are not counted yet.
+            // SAFETY: `begin` got a frame with so many references, which are before its header. They are not counted
+            // yet.
             unsafe {
                 let header = header_of(self.slots).cast::<Option<Ref>>();
                 for index in 1..=self.refs as usize {
-                    // Not by a function that fills memory: the next call loads what it may store by a mask, which is slow.
+                    // Not by a function that fills memory: the next call loads what it may store by a mask, which is
+                    // slow.
                     header.sub(index).write_volatile(None);
                 }
             }
@@ -251,9 +259,9 @@ impl LentReferences {
         *registers.reference_mut(index) = Some(ManuallyDrop::into_inner(reference));
     }
 
-    /// Lends the buffer that op `pc` has allocated before, with what is in it. None if there is none as long and aligned, and if the
-    /// program has kept it. The op always writes to the same register, so a frame that has moved no reference has no other one to the
-    /// buffer.
+    /// Lends the buffer that op `pc` has allocated before, with what is in it. None if there is none as long and
+    /// aligned, and if the program has kept it. The op always writes to the same register, so a frame that has moved no
+    /// reference has no other one to the buffer.
     pub fn lend_buffer(&mut self, pc: usize, length: u64, alignment: u32, index: usize) -> Option<&Buffer> {
         // SAFETY: `begin` got them, and only this uses them.
         let buffers = unsafe { &mut *self.buffers };
@@ -319,7 +327,8 @@ mod tests {
     const LENT: [usize; 4] = [0, 3, 63, 69];
     const OWNED: [usize; 3] = [1, 5, 62];
 
-    /// Passes a frame with lent and owned references to `check`, and whether the caller still has its own, and the frame what it owns.
+    /// Passes a frame with lent and owned references to `check`, and whether the caller still has its own, and the
+    /// frame what it owns.
     fn with_frame(check: impl FnOnce(&mut LentReferences, &mut Registers, [&Arc<()>; 2])) {
         let (lent_count, owned_count) = (Arc::new(()), Arc::new(()));
         let ours = Ref::new(Counted(lent_count.clone()));

@@ -1,5 +1,5 @@
-//! The machine: the state of an invocation while it is polled, on which the handlers of all ops work. It has the registers of the running
-//! frame, the globals of its module, and the limits.
+//! The machine: the state of an invocation while it is polled, on which the handlers of all ops work. It has the
+//! registers of the running frame, the globals of its module, and the limits.
 //!
 //! Generated handlers use only the accessors here, so the storage of registers can change without them.
 
@@ -61,7 +61,8 @@ pub struct Machine<'a> {
     pub failure: Option<Status>,
     /// The payload of a panic of an import that machine code called.
     pub panic: Option<Box<dyn Any + Send>>,
-    /// True while an allocation runs whose zeroing is elided: machine code fills the whole buffer before anything reads it.
+    /// True while an allocation runs whose zeroing is elided: machine code fills the whole buffer before anything reads
+    /// it.
     pub elides_zeroing: bool,
     /// The references that the caller lends to the outermost frame.
     pub lent: LentReferences,
@@ -303,7 +304,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Checks the limits after a native function, which may take as long as many ops and allocate objects that could not be refused.
+    /// Checks the limits after a native function, which may take as long as many ops and allocate objects that could
+    /// not be refused.
     ///
     /// # Errors
     /// `DEADLINE_EXCEEDED` or `CANCELLED` if the limits of the call say so.
@@ -324,8 +326,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Counts steps that are more than the countdown has, and starts it again. False if there is not enough fuel for them; none of them has
-    /// been counted then.
+    /// Counts steps that are more than the countdown has, and starts it again. False if there is not enough fuel for
+    /// them; none of them has been counted then.
     ///
     /// # Errors
     /// By the other limits. The countdown is zero then, so that the next step finds the limit again.
@@ -396,15 +398,15 @@ impl Frame for Machine<'_> {
 
     #[inline(always)]
     fn globals(&self) -> &[u8] {
-        // SAFETY: `select_globals` took both from the state of the running module. Globals keep their memory and length as long as the
-        // state lives, and while the machine has the state exclusively, no other thread accesses them.
+        // SAFETY: `select_globals` took both from the state of the running module. Globals keep their memory and length
+        // as long as the state lives, and while the machine has the state exclusively, no other thread accesses them.
         unsafe { std::slice::from_raw_parts(self.globals_data, self.globals_length) }
     }
 
     #[inline(always)]
     fn globals_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `select_globals` took both from the state of the running module, which keeps the memory as long as it lives; `&mut self`
-        // is exclusive.
+        // SAFETY: `select_globals` took both from the state of the running module, which keeps the memory as long as it
+        // lives; `&mut self` is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.globals_data, self.globals_length) }
     }
 

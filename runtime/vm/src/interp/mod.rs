@@ -1,7 +1,9 @@
-//! The interpreter: primitives, frames, helpers, control ops, the dispatchers, and the invocation, which is polled until it is done.
+//! The interpreter: primitives, frames, helpers, control ops, the dispatchers, and the invocation, which is polled
+//! until it is done.
 //!
-//! The handler of each op is generated from `spec/vm/ops` and calls the functions here; nothing here knows an opcode. An `Invocation` runs
-//! one function of a context: its `ModuleList` on its `ContextState`. Hosts use both through contexts, in `vireo-session`.
+//! The handler of each op is generated from `spec/vm/ops` and calls the functions here; nothing here knows an opcode.
+//! An `Invocation` runs one function of a context: its `ModuleList` on its `ContextState`. Hosts use both through
+//! contexts, in `vireo-session`.
 
 mod bound_modules;
 pub mod code_listing;
@@ -40,7 +42,8 @@ pub use perf_map::write_perf_map;
 pub use crate::vmfb::SourceMap;
 pub use trace_sink::{Recorder, Stderr, TraceSink};
 
-// Only contexts build module lists: access to registers without checks relies on imports being bound to functions of the same convention.
+// Only contexts build module lists: access to registers without checks relies on imports being bound to functions of
+// the same convention.
 pub use bound_modules::{BoundModule, BytecodeModule, ContextState, Import, ImportTarget, ModuleList, ModuleState};
 pub use invocation::Invocation;
 pub use typed_call::{Passed, PassedList, Suspended, TypedPoll, TypedTarget};

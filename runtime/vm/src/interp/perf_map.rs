@@ -1,4 +1,5 @@
-//! The perf map: the file in which `perf` looks up the names of generated code. The JIT adds a line for each function that it installs.
+//! The perf map: the file in which `perf` looks up the names of generated code. The JIT adds a line for each function
+//! that it installs.
 
 use crate::visible_text::visible;
 use std::fs::File;
@@ -11,8 +12,8 @@ use crate::status::{Result, Status};
 
 static FILE: OnceLock<Mutex<File>> = OnceLock::new();
 
-/// From now on each function that becomes machine code gets a line in `/tmp/perf-PID.map`, with the process's number, in which `perf
-/// report` looks up names. It is for the whole process, and cannot be taken back.
+/// From now on each function that becomes machine code gets a line in `/tmp/perf-PID.map`, with the process's number,
+/// in which `perf report` looks up names. It is for the whole process, and cannot be taken back.
 ///
 /// # Errors
 /// `UNIMPLEMENTED` where this build makes no machine code, `FAILED_PRECONDITION` if the file cannot be written.

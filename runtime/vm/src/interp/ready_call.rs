@@ -1,8 +1,9 @@
-//! Ready calls: the machine and the stack of a call without limits, which a context keeps as they are for the next call of the same
-//! function. That one only writes its arguments to the frame, which is there, runs the handlers, and reads the results.
+//! Ready calls: the machine and the stack of a call without limits, which a context keeps as they are for the next call
+//! of the same function. That one only writes its arguments to the frame, which is there, runs the handlers, and reads
+//! the results.
 //!
-//! A ready call is taken out of the state of the context while it runs. It is put back if the function returned by a handler; otherwise the
-//! call continues as any other, and nothing is ready any more.
+//! A ready call is taken out of the state of the context while it runs. It is put back if the function returned by a
+//! handler; otherwise the call continues as any other, and nothing is ready any more.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -20,12 +21,12 @@ use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
 use crate::limits::{Charge, Limits};
 use crate::status::Result;
 
-/// A call of a bytecode function without limits, before the arguments are written. It has cache lines of its own, because what other
-/// threads read may lie beside it.
+/// A call of a bytecode function without limits, before the arguments are written. It has cache lines of its own,
+/// because what other threads read may lie beside it.
 #[repr(align(64))]
 pub struct ReadyCall {
-    /// `'static` stands for the lifetimes of `stack`, of `module_list` and `limits`, and of the state that the current run sets. No
-    /// reference leaves this module with that lifetime.
+    /// `'static` stands for the lifetimes of `stack`, of `module_list` and `limits`, and of the state that the current
+    /// run sets. No reference leaves this module with that lifetime.
     machine: Machine<'static>,
     entry: FunctionEntry,
     function: &'static VerifiedFunction,
@@ -35,8 +36,8 @@ pub struct ReadyCall {
     frame: Registers,
     /// The list of the results of the last run, and its registers: a function with one return always returns the same.
     results: (ListId, &'static [AnyReg]),
-    /// The identity of the call: the number of the prepared call, the index of the module, the outermost frame, and whether its slots have
-    /// to be zeroed.
+    /// The identity of the call: the number of the prepared call, the index of the module, the outermost frame, and
+    /// whether its slots have to be zeroed.
     id: u64,
     module: usize,
     descriptor: FrameDescriptor,
@@ -53,17 +54,19 @@ struct ReadyStack(NonNull<Stack>);
 
 impl Drop for ReadyStack {
     fn drop(&mut self) {
-        // SAFETY: `ReadyCall::new` got the address from `into_raw`, and the machine, which also has it, has been dropped.
+        // SAFETY: `ReadyCall::new` got the address from `into_raw`, and the machine, which also has it, has been
+        // dropped.
         drop(unsafe { CallStack::from_raw(self.0) });
     }
 }
 
-// SAFETY: the pointers lead to what the value owns, or shares with other threads by an `Arc`; the state is that of the thread that runs it.
+// SAFETY: the pointers lead to what the value owns, or shares with other threads by an `Arc`; the state is that of the
+// thread that runs it.
 unsafe impl Send for ReadyCall {}
 
 impl ReadyCall {
-    /// Makes a call ready. None for a native function, as long as the tier-up counts the calls of the function, and if its ops are not
-    /// threaded.
+    /// Makes a call ready. None for a native function, as long as the tier-up counts the calls of the function, and if
+    /// its ops are not threaded.
     ///
     /// # Errors
     /// As for a call.
@@ -77,7 +80,8 @@ impl ReadyCall {
         let frame = stack.push(descriptor, zero)?;
         let stack = ReadyStack(stack.into_raw());
         let (module_list, limits) = (Arc::clone(module_list), Arc::clone(limits));
-        // SAFETY: all of them live as long as the machine, by the order of the fields. The state is replaced by each run.
+        // SAFETY: all of them live as long as the machine, by the order of the fields. The state is replaced by each
+        // run.
         let (shared_list, shared_limits, stack_ref, state) = unsafe {
             let (list, limits) = (&*Arc::as_ptr(&module_list), &*Arc::as_ptr(&limits));
             (list, limits, &mut *stack.0.as_ptr(), &mut *std::ptr::from_mut(state))
@@ -102,8 +106,9 @@ impl ReadyCall {
         })))
     }
 
-    /// Makes it a call of another function, on the same stack and without allocating anything. False if that is not one of the same modules
-    /// and within the same limits, or for a reason for which `new` gives none; nothing has changed then.
+    /// Makes it a call of another function, on the same stack and without allocating anything. False if that is not one
+    /// of the same modules and within the same limits, or for a reason for which `new` gives none; nothing has changed
+    /// then.
     ///
     /// # Errors
     /// As for a call. It must be dropped then.
@@ -130,7 +135,8 @@ impl ReadyCall {
     /// Borrows the state, and the stack, for a run.
     #[inline(always)]
     fn take(&mut self, state: &mut ContextState) {
-        // SAFETY: the machine uses the references until the call that this is for has ended. The stack has no other user.
+        // SAFETY: the machine uses the references until the call that this is for has ended. The stack has no other
+        // user.
         unsafe {
             self.machine.state = &mut *std::ptr::from_mut(state);
             self.machine.stack = &mut *self.stack.0.as_ptr();
@@ -158,8 +164,8 @@ impl ReadyCall {
         self.results.1
     }
 
-    /// Runs the function, whose arguments are in the frame, and returns the registers of the results. None if handlers alone did not get to
-    /// the return: `go_on` has to be called then, with the same state still borrowed.
+    /// Runs the function, whose arguments are in the frame, and returns the registers of the results. None if handlers
+    /// alone did not get to the return: `go_on` has to be called then, with the same state still borrowed.
     #[inline(always)]
     pub fn run(&mut self, state: &mut ContextState) -> Option<ListId> {
         // The machine uses the state in this call and in `go_on` only.
@@ -178,12 +184,13 @@ impl ReadyCall {
         self.takes_lent
     }
 
-    /// As `run`, with arguments that are lent together with a list, and with buffers for its allocations. True if the function has returned
-    /// and the runtime has done nothing for it, so the call is ready again. Otherwise the frame has references of its own, as after `run`:
-    /// see [`ReadyCall::returned`].
+    /// As `run`, with arguments that are lent together with a list, and with buffers for its allocations. True if the
+    /// function has returned and the runtime has done nothing for it, so the call is ready again. Otherwise the frame
+    /// has references of its own, as after `run`: see [`ReadyCall::returned`].
     ///
     /// # Safety
-    /// The call is ready and takes lent arguments. They and the elements of the list live, and only the program changes the list.
+    /// The call is ready and takes lent arguments. They and the elements of the list live, and only the program changes
+    /// the list.
     #[inline(always)]
     pub unsafe fn run_lent<P: PassedList>(
         &mut self,
@@ -206,9 +213,11 @@ impl ReadyCall {
             Some(ModuleState::Bytecode { rodata, .. }) => &rodata[..],
             _ => &[],
         };
-        // SAFETY: the registers are null. These copies are not counted; either `end` forgets them, or `keep` counts them.
+        // SAFETY: the registers are null. These copies are not counted; either `end` forgets them, or `keep` counts
+        // them.
         unsafe { params.lend(&mut frame) };
-        // SAFETY: the entry is machine code of a function to which references may be lent. The rest is the caller's promise.
+        // SAFETY: the entry is machine code of a function to which references may be lent. The rest is the caller's
+        // promise.
         unsafe { self.machine.lent.begin(list, buffers, data, frame.slots(), refs) };
         let running = Running(self);
         let has_returned = running.0.run(state).is_some();
@@ -225,8 +234,8 @@ impl ReadyCall {
         matches!(self.machine.exit, Some(Exit::Returned(_)))
     }
 
-    /// Makes it ready again after a run that has returned: releases the references of the frame, and zeroes its slots if the function needs
-    /// that. False if it cannot be used again.
+    /// Makes it ready again after a run that has returned: releases the references of the frame, and zeroes its slots
+    /// if the function needs that. False if it cannot be used again.
     #[inline(always)]
     pub fn reset(&mut self) -> bool {
         let slots = self.frame.slots();
@@ -240,7 +249,8 @@ impl ReadyCall {
         self.machine.frame.slots() == slots || self.machine.select_top().is_ok()
     }
 
-    /// Goes on after a run that has not returned; `load` takes the results out of the frame. `_state` is that of the run.
+    /// Goes on after a run that has not returned; `load` takes the results out of the frame. `_state` is that of the
+    /// run.
     ///
     /// # Errors
     /// As for a call.

@@ -1,7 +1,7 @@
 //! Unchecked access to the registers of one frame. The machine and all handlers read and write registers through it.
 //!
-//! It relies on the verifier: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names only registers that its frame has, and only
-//! the verifier makes one. Debug builds check bounds all the same.
+//! It relies on the verifier: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names only registers that its
+//! frame has, and only the verifier makes one. Debug builds check bounds all the same.
 
 use super::stack::header_of;
 use crate::bytecode::{AnyReg, RefReg, Reg};
@@ -22,9 +22,9 @@ impl Registers {
     /// The registers of the frame with these slots.
     ///
     /// # Safety
-    /// The address must be that of the slots of a frame with at least so many slots and references, and nothing else may access
-    /// them as long as a register is accessed through the value or a copy of it. The registers that are asked for must be below the
-    /// counts.
+    /// The address must be that of the slots of a frame with at least so many slots and references, and nothing else
+    /// may access them as long as a register is accessed through the value or a copy of it. The registers that are
+    /// asked for must be below the counts.
     #[inline(always)]
     #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "only debug builds check bounds"))]
     pub unsafe fn new(slots: *mut u32, slot_count: usize, ref_count: usize) -> Registers {
@@ -68,7 +68,8 @@ impl Registers {
     #[inline(always)]
     fn ref_slot(&self, index: usize) -> *mut Option<Ref> {
         self.check_reference(index);
-        // SAFETY: the caller of `new` promised that registers are below the counts; references are before the header, last one first.
+        // SAFETY: the caller of `new` promised that registers are below the counts; references are before the header,
+        // last one first.
         unsafe { header_of(self.slots).cast::<Option<Ref>>().sub(index + 1) }
     }
 
@@ -98,14 +99,16 @@ impl Registers {
     #[inline(always)]
     pub fn set_wide(&mut self, index: usize, value: u64) {
         self.check_slots(index, 2);
-        // SAFETY: `slot` gives the address of a slot of the frame, which has the next one as well, and only this value accesses them.
+        // SAFETY: `slot` gives the address of a slot of the frame, which has the next one as well, and only this value
+        // accesses them.
         unsafe { self.slot(index).cast::<u64>().write_unaligned(value.to_le()) };
     }
 
     /// A register of references.
     #[inline(always)]
     pub fn reference(&self, index: usize) -> &Option<Ref> {
-        // SAFETY: `ref_slot` gives the address of an initialised reference; `&self` keeps this value from writing it meanwhile.
+        // SAFETY: `ref_slot` gives the address of an initialised reference; `&self` keeps this value from writing it
+        // meanwhile.
         unsafe { &*self.ref_slot(index) }
     }
 
@@ -113,8 +116,8 @@ impl Registers {
     #[inline(always)]
     pub fn reference_at(&self, reg: RefReg) -> &Option<Ref> {
         debug_assert!(reg.frame_offset() < 0);
-        // SAFETY: `ref_slot` gives the address of an initialised reference; `&self` keeps this value from writing it meanwhile; the offset
-        // leads to the same address.
+        // SAFETY: `ref_slot` gives the address of an initialised reference; `&self` keeps this value from writing it
+        // meanwhile; the offset leads to the same address.
         unsafe { &*header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.frame_offset())) }
     }
 

@@ -1,5 +1,5 @@
-//! The hash function of the op `buffer.hash`: SipHash-2-4 with the fixed key 00 01 02 ... 0f. The key is public, so it resists no
-//! adversary.
+//! The hash function of the op `buffer.hash`: SipHash-2-4 with the fixed key 00 01 02 ... 0f. The key is public, so it
+//! resists no adversary.
 
 pub use std::hash::Hasher;
 

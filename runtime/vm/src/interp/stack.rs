@@ -1,10 +1,10 @@
-//! The stack of an invocation: frames in one mapping that is reserved once, so that they never move. The machine pushes and pops them; the
-//! threaded dispatcher and machine code build frames of the same layout.
+//! The stack of an invocation: frames in one mapping that is reserved once, so that they never move. The machine pushes
+//! and pops them; the threaded dispatcher and machine code build frames of the same layout.
 //!
-//! A frame consists of its references, last one first, then a [`FrameHeader`], then its 32-bit slots. The address of the slots identifies
-//! it: slots are at positive offsets from it, references at negative ones. A 64-bit value takes an even slot and the odd one after it, low
-//! half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed if the
-//! function may read one before it writes it.
+//! A frame consists of its references, last one first, then a [`FrameHeader`], then its 32-bit slots. The address of
+//! the slots identifies it: slots are at positive offsets from it, references at negative ones. A 64-bit value takes an
+//! even slot and the odd one after it, low half first. References of a new frame are null; they are released when it is
+//! popped, however that happens. Slots are zeroed if the function may read one before it writes it.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -24,10 +24,11 @@ use crate::{Call, Ref};
 pub struct FrameHeader {
     /// The slots of the caller's frame; null in the outermost frame.
     pub caller: *mut u32,
-    /// The instruction after the call, if the threaded dispatcher or machine code made it: its [`ThreadedCallSite`] has what a return
-    /// needs. Else null.
+    /// The instruction after the call, if the threaded dispatcher or machine code made it: its [`ThreadedCallSite`] has
+    /// what a return needs. Else null.
     pub resume: *const ThreadedInstruction,
-    /// The data that all frames of one call site have in common. If there is a site, this is not written and the site has it.
+    /// The data that all frames of one call site have in common. If there is a site, this is not written and the site
+    /// has it.
     pub descriptor: FrameDescriptor,
 }
 
@@ -37,7 +38,8 @@ impl FrameHeader {
     /// # Safety
     /// It must be the header of a frame of a stack. The site lives as long as the code that the frame is of.
     pub unsafe fn site<'a>(&self) -> Option<&'a ThreadedCallSite> {
-        // SAFETY: the caller guarantees that it is the header of a frame of a stack; calls of both write the instruction after them.
+        // SAFETY: the caller guarantees that it is the header of a frame of a stack; calls of both write the
+        // instruction after them.
         unsafe { ThreadedCallSite::before(self.resume) }
     }
 
@@ -57,7 +59,8 @@ impl FrameHeader {
     }
 }
 
-/// The part of a frame header that depends only on the call: which function runs, what called it, and how many registers it has.
+/// The part of a frame header that depends only on the call: which function runs, what called it, and how many
+/// registers it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct FrameDescriptor {
@@ -77,8 +80,8 @@ pub struct FrameDescriptor {
 
 const _: () = assert!(size_of::<FrameHeader>().is_multiple_of(8));
 
-/// A function of a module list: the index of the module and, in the upper half, its ordinal there. One word, since it is compared for each
-/// op that handlers leave to the machine.
+/// A function of a module list: the index of the module and, in the upper half, its ordinal there. One word, since it
+/// is compared for each op that handlers leave to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundFunction(u64);
 
@@ -132,11 +135,11 @@ pub struct Stack {
     top: *mut u32,
     /// Index of the op at which the frame on top continues when the invocation is resumed.
     pub pc: usize,
-    /// Backward branches and calls until the limits of the invocation are checked again. It outlives the machine, so that a program that
-    /// yields all the time does not escape its limits.
+    /// Backward branches and calls until the limits of the invocation are checked again. It outlives the machine, so
+    /// that a program that yields all the time does not escape its limits.
     pub countdown: u32,
-    /// The native call that the frame on top makes, while its callee waits; it is repeated with the same arguments. If there is no frame, a
-    /// host makes it.
+    /// The native call that the frame on top makes, while its callee waits; it is repeated with the same arguments. If
+    /// there is no frame, a host makes it.
     pub pending: Option<Box<Call>>,
     limit: usize,
     /// Charges the memory of the stack to the call.
@@ -145,7 +148,8 @@ pub struct Stack {
 
 // SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`.
 unsafe impl Send for Stack {}
-// SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`; a shared stack only reads headers.
+// SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`; a shared stack only
+// reads headers.
 unsafe impl Sync for Stack {}
 
 impl Stack {
@@ -164,8 +168,8 @@ impl Stack {
     /// Makes the frame with these slots the top one.
     ///
     /// # Safety
-    /// They must be those of a frame of this stack: one that `push` has built, or one that the threaded dispatcher or machine code has
-    /// built with the same layout. All frames above it must have been released.
+    /// They must be those of a frame of this stack: one that `push` has built, or one that the threaded dispatcher or
+    /// machine code has built with the same layout. All frames above it must have been released.
     #[inline]
     pub unsafe fn set_top(&mut self, slots: *mut u32) {
         self.top = slots;
@@ -194,7 +198,8 @@ impl Stack {
         if self.top.is_null() {
             return None;
         }
-        // SAFETY: the header of a frame is before its slots; `top` is the slots of a frame. Nothing is copied that is not needed.
+        // SAFETY: the header of a frame is before its slots; `top` is the slots of a frame. Nothing is copied that is
+        // not needed.
         let descriptor = unsafe {
             let header = header_of(self.top);
             match ThreadedCallSite::before((*header).resume) {
@@ -228,8 +233,8 @@ impl Stack {
         if used + descriptor.lead_bytes() + descriptor.slot_bytes() > self.limit {
             return Err(self.overflow(&descriptor));
         }
-        // SAFETY: the frame was just found to end before the limit, and the mapping is at least that long. It starts on a page and
-        // every frame is a multiple of 8 bytes. Zero bytes are null references.
+        // SAFETY: the frame was just found to end before the limit, and the mapping is at least that long. It starts on
+        // a page and every frame is a multiple of 8 bytes. Zero bytes are null references.
         let slots = unsafe {
             let slots = base.add(used + descriptor.lead_bytes()).cast::<u32>();
             if descriptor.refs > 0 {
@@ -323,7 +328,8 @@ impl Drop for Stack {
     }
 }
 
-/// The stack of a call, which goes to the free list of the thread when it is dropped: a mapping costs more than most calls.
+/// The stack of a call, which goes to the free list of the thread when it is dropped: a mapping costs more than most
+/// calls.
 #[derive(Debug)]
 pub struct CallStack(Option<Box<Stack>>);
 
@@ -331,7 +337,8 @@ pub struct CallStack(Option<Box<Stack>>);
 const MAX_FREE_BYTES: usize = 8 << 20;
 
 thread_local! {
-    /// The free list of the thread. Kernels of a program may be programs themselves, which run inside of a call: hence two.
+    /// The free list of the thread. Kernels of a program may be programs themselves, which run inside of a call: hence
+    /// two.
     static FREE_STACKS: [Cell<Option<Box<Stack>>>; 2] = const { [const { Cell::new(None) }; 2] };
 }
 
@@ -421,8 +428,9 @@ pub(super) fn header_of(slots: *mut u32) -> *mut FrameHeader {
 
 /// The registers of a frame of a stack.
 fn registers_of(slots: *mut u32, descriptor: &FrameDescriptor) -> Registers {
-    // SAFETY: frames have as many registers as their descriptor says, they do not move until they are popped, and references are
-    // made null and slots zeroed where that matters. Code that runs in the frame is verified against the same counts.
+    // SAFETY: frames have as many registers as their descriptor says, they do not move until they are popped, and
+    // references are made null and slots zeroed where that matters. Code that runs in the frame is verified against the
+    // same counts.
     unsafe { Registers::new(slots, descriptor.slots as usize, descriptor.refs as usize) }
 }
 

@@ -1,7 +1,7 @@
 //! Stack mappings: the memory of VM stacks.
 //!
-//! A stack is one reserved mapping, so frames never move, and pages that no program has touched take no memory. `stack.rs` keeps stacks
-//! with their mappings for the next calls.
+//! A stack is one reserved mapping, so frames never move, and pages that no program has touched take no memory.
+//! `stack.rs` keeps stacks with their mappings for the next calls.
 
 use crate::pages::PageMapping;
 use crate::status::Result;

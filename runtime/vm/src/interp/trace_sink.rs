@@ -1,4 +1,5 @@
-//! Trace sinks: receive the events of the ops `trace` and `print`, and each op of a traced run. Hosts pass one to a context.
+//! Trace sinks: receive the events of the ops `trace` and `print`, and each op of a traced run. Hosts pass one to a
+//! context.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -6,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::Value;
 use crate::visible_text::{prefixed, visible};
 
-/// Receives what programs report. All text is as the program has it, with whatever characters; a sink that shows it escapes them, as those
-/// below do.
+/// Receives what programs report. All text is as the program has it, with whatever characters; a sink that shows it
+/// escapes them, as those below do.
 pub trait TraceSink: Send + Sync {
     /// An event of `trace` with its operands.
     fn trace(&self, event: &str, values: &[Value]);
@@ -15,7 +16,8 @@ pub trait TraceSink: Send + Sync {
     /// A text of `print` with its operands.
     fn print(&self, text: &str, values: &[Value]);
 
-    /// An op that is about to be executed, in a run of the tier `Traced`, such as `[module.f+0000000B]    %i2 = vm.add.i32 %i0(5), %i1(6)`.
+    /// An op that is about to be executed, in a run of the tier `Traced`, such as
+    /// `[module.f+0000000B]    %i2 = vm.add.i32 %i0(5), %i1(6)`.
     fn executed(&self, line: &str);
 }
 

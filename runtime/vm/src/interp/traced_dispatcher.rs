@@ -1,6 +1,6 @@
-//! The traced dispatcher: passes the text of each op, with the values of its operands, to the trace sink, and then lets the loop dispatcher
-//! execute it. `control::run` calls it for the tier `Traced`. The generated disassembler writes the text, so a new op needs nothing here,
-//! and the other dispatchers have no code for tracing.
+//! The traced dispatcher: passes the text of each op, with the values of its operands, to the trace sink, and then lets
+//! the loop dispatcher execute it. `control::run` calls it for the tier `Traced`. The generated disassembler writes the
+//! text, so a new op needs nothing here, and the other dispatchers have no code for tracing.
 
 use super::bound_modules::BytecodeModule;
 use super::machine::Machine;
@@ -38,7 +38,8 @@ fn report(machine: &Machine<'_>, names: &OwnedNames) {
     line(offset, &disassemble_op_with_values(code, machine.pc, names.borrowed(machine.module), &values));
 }
 
-/// The offset of the marker of the block whose first op is `pc`, if there is one. Only a branch to the block or a call leads to such an op.
+/// The offset of the marker of the block whose first op is `pc`, if there is one. Only a branch to the block or a call
+/// leads to such an op.
 fn block_at(code: &Decoded, pc: usize) -> Option<u32> {
     let index = code.blocks.binary_search_by_key(&pc, |block| block.ops.start as usize).ok()?;
     Some(code.blocks[index].offset)

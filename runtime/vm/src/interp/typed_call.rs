@@ -1,9 +1,9 @@
-//! Typed calls: calls of one function whose Rust types are checked against its calling convention once ([`TypedTarget::new`]). Sessions
-//! make them for hosts that call a function again and again.
+//! Typed calls: calls of one function whose Rust types are checked against its calling convention once
+//! ([`TypedTarget::new`]). Sessions make them for hosts that call a function again and again.
 //!
-//! Arguments go from Rust to the first frame, at offsets that are known at compile time, and results from the frame to Rust, so there is no
-//! list of [`Value`]s. The memory of the stack stays with the context. A call that yields or waits becomes an [`Invocation`], which is
-//! polled like any other.
+//! Arguments go from Rust to the first frame, at offsets that are known at compile time, and results from the frame to
+//! Rust, so there is no list of [`Value`]s. The memory of the stack stays with the context. A call that yields or waits
+//! becomes an [`Invocation`], which is polled like any other.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +26,8 @@ use crate::limits::{Charge, Limits};
 use crate::status::{Result, Status};
 use crate::{List, Obj, Object, Ref, Value};
 
-/// A Rust type of one argument or result: `i32`, `i64`, `f32`, `f64`, [`Ref`] and [`Obj`] for references that are not null, and options of
-/// these two.
+/// A Rust type of one argument or result: `i32`, `i64`, `f32`, `f64`, [`Ref`] and [`Obj`] for references that are not
+/// null, and options of these two.
 pub trait Passed: Sized {
     /// Its kind in a calling convention.
     #[doc(hidden)]
@@ -268,8 +268,8 @@ macro_rules! tuples {
             #[inline(always)]
             unsafe fn lend(&self, _frame: &mut Registers) {
                 let _places: [usize; $count] = const { places(Self::KINDS) };
-                // Each one by itself: the caller has just written some of them, and the processor makes a wider load wait for that.
-                // SAFETY: the fields are initialised. The caller vouches for the references.
+                // Each one by itself: the caller has just written some of them, and the processor makes a wider load
+                // wait for that. SAFETY: the fields are initialised. The caller vouches for the references.
                 $(unsafe { (&raw const self.$field).read_volatile() }.store(_frame, _places[$field]);)*
             }
 
@@ -372,8 +372,8 @@ pub enum TypedPoll<'a, R> {
 /// A typed call that has been suspended: the invocation that continues, and the reason.
 pub type Suspended<'a> = (Invocation<&'a ModuleList, &'a Limits>, Poll);
 
-/// So many calls of other functions make a context forget the one that is ready: functions that are called in turn would spend their time
-/// on being made ready.
+/// So many calls of other functions make a context forget the one that is ready: functions that are called in turn
+/// would spend their time on being made ready.
 const MAX_UNREADY_CALLS: u32 = 16;
 
 impl PreparedCall {
@@ -414,7 +414,8 @@ impl PreparedCall {
         Some(entry)
     }
 
-    /// Counts a call that was not ready, and makes the next one ready after many of them; `at_once` if there is no other that is ready.
+    /// Counts a call that was not ready, and makes the next one ready after many of them; `at_once` if there is no
+    /// other that is ready.
     ///
     /// # Errors
     /// As for a call.
@@ -432,16 +433,16 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// Checks the types against the convention of the function.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` with the argument or result that differs, `UNIMPLEMENTED` for variadic functions, and `NOT_FOUND` and `INTERNAL`
-    /// for a target that does not exist.
+    /// `INVALID_ARGUMENT` with the argument or result that differs, `UNIMPLEMENTED` for variadic functions, and
+    /// `NOT_FOUND` and `INTERNAL` for a target that does not exist.
     pub fn new(module_list: Arc<ModuleList>, target: ImportTarget, limits: &Arc<Limits>) -> Result<TypedTarget<P, R>> {
         let prepared = PreparedCall::new(module_list, target, limits)?;
         check_types::<P, R>(&prepared.convention)?;
         Ok(TypedTarget { prepared: Arc::new(prepared), types: PhantomData })
     }
 
-    /// As [`TypedTarget::call`], within the limits that were given to `new`, which must not be armed. The last call of this function in the
-    /// context has made this one ready.
+    /// As [`TypedTarget::call`], within the limits that were given to `new`, which must not be armed. The last call of
+    /// this function in the context has made this one ready.
     ///
     /// # Errors
     /// As [`TypedTarget::call`].
@@ -487,10 +488,12 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
         Ok(called)
     }
 
-    /// Calls the function and runs it until it returns, yields or waits. `state` must be that of the context's module list.
+    /// Calls the function and runs it until it returns, yields or waits. `state` must be that of the context's module
+    /// list.
     ///
     /// # Errors
-    /// As [`Invocation::poll`], and `INVALID_ARGUMENT` if a result is null or an object of another type than `R` has there.
+    /// As [`Invocation::poll`], and `INVALID_ARGUMENT` if a result is null or an object of another type than `R` has
+    /// there.
     #[inline]
     pub fn call<'a>(&'a self, state: &mut ContextState, params: P, limits: &'a Limits) -> Result<TypedPoll<'a, R>> {
         let PreparedCall { module_list, target, frame, .. } = &*self.prepared;
@@ -525,19 +528,19 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
 }
 
 impl<P: PassedList + Clone> TypedTarget<P, ()> {
-    /// Calls the function again and again, as [`TypedTarget::call_ready`], until `next` returns false or a call is suspended, which is
-    /// returned.
+    /// Calls the function again and again, as [`TypedTarget::call_ready`], until `next` returns false or a call is
+    /// suspended, which is returned.
     ///
-    /// `next` prepares the arguments of each call. It gets the list, which is one of them, if that may have been changed since it has been
-    /// lent last. Calls do that, but not those that leave the elements known: these keep no reference, and change nothing but the bytes of
-    /// buffers.
+    /// `next` prepares the arguments of each call. It gets the list, which is one of them, if that may have been
+    /// changed since it has been lent last. Calls do that, but not those that leave the elements known: these keep no
+    /// reference, and change nothing but the bytes of buffers.
     ///
     /// # Errors
     /// As for a call, and those of `next`.
     ///
     /// # Safety
-    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else may have changed
-    /// it. The objects are lent to calls of this function only.
+    /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else
+    /// may have changed it. The objects are lent to calls of this function only.
     pub unsafe fn call_each<A: AsRef<P>>(
         &self,
         state: &mut ContextState,
@@ -550,8 +553,8 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
             lendable.look_at_elements();
             // They are known again only if the call leaves them as they are.
             let lent = lendable.known.take();
-            // SAFETY: the caller guarantees that nothing changes the list but these calls; the list is lent again after it may have been
-            // changed.
+            // SAFETY: the caller guarantees that nothing changes the list but these calls; the list is lent again after
+            // it may have been changed.
             match unsafe { self.call_lent(state, arguments.as_ref(), lent.as_ref(), &mut lendable.buffers) }? {
                 None => lendable.known = lent,
                 Some(TypedPoll::Done(())) => {}
@@ -561,8 +564,8 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         Ok(None)
     }
 
-    /// As [`TypedTarget::call_ready`], with arguments that are lent together with a list. None if the function has returned, and has left
-    /// the list as it was.
+    /// As [`TypedTarget::call_ready`], with arguments that are lent together with a list. None if the function has
+    /// returned, and has left the list as it was.
     ///
     /// # Safety
     /// The list is one of the arguments, and nothing has changed it since `lent` was made.
@@ -578,8 +581,8 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         let Some((lent, mut ready)) = lent.and_then(|lent| Some((lent, state.ready.take_if(is_ready)?))) else {
             return self.call_ready(state, params.clone()).map(Some);
         };
-        // SAFETY: the caller guarantees that the list is one of the arguments and has not changed. `params` keep the arguments, and the
-        // list its elements.
+        // SAFETY: the caller guarantees that the list is one of the arguments and has not changed. `params` keep the
+        // arguments, and the list its elements.
         let is_untouched = unsafe { ready.run_lent(state, params, lent, buffers) };
         if !is_untouched && !ready.returned() {
             return ready.go_on(&self.prepared, state, <()>::load).map(Some);

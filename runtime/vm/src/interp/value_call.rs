@@ -1,5 +1,5 @@
-//! Calls with lists of values that are made again and again ([`ValueTarget`]): as typed calls, they keep the machine and the stack of the
-//! last call ready for the next one. Sessions make them for hosts whose calls have no limits.
+//! Calls with lists of values that are made again and again ([`ValueTarget`]): as typed calls, they keep the machine
+//! and the stack of the last call ready for the next one. Sessions make them for hosts whose calls have no limits.
 
 use std::sync::Arc;
 
@@ -25,8 +25,9 @@ impl ValueTarget {
         Ok(ValueTarget(Arc::new(PreparedCall::new(module_list, target, limits)?)))
     }
 
-    /// Calls the function and runs it until it returns, yields or waits. The results are added to `results`, which is empty. If the program
-    /// is suspended, its invocation has the memory of `results`. `state` must be that of the context's module list.
+    /// Calls the function and runs it until it returns, yields or waits. The results are added to `results`, which is
+    /// empty. If the program is suspended, its invocation has the memory of `results`. `state` must be that of the
+    /// context's module list.
     ///
     /// # Errors
     /// As [`Invocation::new`] and [`Invocation::poll`].
@@ -57,8 +58,8 @@ impl ValueTarget {
         Ok(TypedPoll::Done(()))
     }
 
-    /// Calls the function as any other. Once it has been called several times, the next call is made ready: a context of which functions
-    /// are called once keeps no stack.
+    /// Calls the function as any other. Once it has been called several times, the next call is made ready: a context
+    /// of which functions are called once keeps no stack.
     #[cold]
     fn call_unready(
         &self,

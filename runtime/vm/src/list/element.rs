@@ -1,5 +1,5 @@
-//! Element types of lists, and [`Element`]: one element, which converts to the type that it is read or stored as. `list/mod.rs` and hosts
-//! use them.
+//! Element types of lists, and [`Element`]: one element, which converts to the type that it is read or stored as.
+//! `list/mod.rs` and hosts use them.
 
 use std::fmt;
 
@@ -78,8 +78,8 @@ impl Element {
         })
     }
 
-    /// The value as `target`: integers convert among each other by sign extension or truncation, floats by rounding; between the
-    /// two classes there is no conversion and the result is zero. None if this is not a value.
+    /// The value as `target`: integers convert among each other by sign extension or truncation, floats by rounding;
+    /// between the two classes there is no conversion and the result is zero. None if this is not a value.
     pub fn convert(&self, target: ElementType) -> Option<Element> {
         let integer = match self {
             Element::I8(value) => Some(i64::from(*value)),

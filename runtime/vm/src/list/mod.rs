@@ -1,7 +1,7 @@
 //! `vm.list`: a growable list of values of one type, of references, or of anything (a variant list).
 //!
-//! Ops, native modules and hosts use it. Programs share lists, so every access takes the list's lock; the interpreter holds it for one op
-//! at a time.
+//! Ops, native modules and hosts use it. Programs share lists, so every access takes the list's lock; the interpreter
+//! holds it for one op at a time.
 
 mod element;
 
@@ -194,8 +194,8 @@ impl List {
     /// Reserves memory for `capacity` elements in total.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` if the elements would take more than [`MAX_LIST_BYTES`], if there is no memory, or if the budget of the list
-    /// has not as much left.
+    /// `RESOURCE_EXHAUSTED` if the elements would take more than [`MAX_LIST_BYTES`], if there is no memory, or if the
+    /// budget of the list has not as much left.
     pub fn reserve(&self, capacity: usize) -> Result<()> {
         self.lock().reserve(capacity)
     }
@@ -282,8 +282,8 @@ impl List {
         Err(Status::failed_precondition(message))
     }
 
-    /// Replaces the contents by these references. The list must be one of references of their type. If it holds the same ones already, no
-    /// reference is counted.
+    /// Replaces the contents by these references. The list must be one of references of their type. If it holds the
+    /// same ones already, no reference is counted.
     #[doc(hidden)]
     pub fn assign<'r>(&self, references: impl ExactSizeIterator<Item = &'r Ref> + Clone) {
         let mut old = Vec::new();
@@ -312,12 +312,12 @@ impl List {
         }
     }
 
-    /// Replaces element `index`. Values convert to the type of the list as [`Element::convert`] says; a variant list takes what
-    /// it is given.
+    /// Replaces element `index`. Values convert to the type of the list as [`Element::convert`] says; a variant list
+    /// takes what it is given.
     ///
     /// # Errors
-    /// `OUT_OF_RANGE` if there is no such element, else `FAILED_PRECONDITION` for a value in a list of references or the reverse,
-    /// `INVALID_ARGUMENT` for a reference of another type than the list's.
+    /// `OUT_OF_RANGE` if there is no such element, else `FAILED_PRECONDITION` for a value in a list of references or
+    /// the reverse, `INVALID_ARGUMENT` for a reference of another type than the list's.
     pub fn set(&self, index: usize, element: impl Into<Element>) -> Result<()> {
         let element = self.convert_for_storage(element.into()).map_err(|status| {
             // The index is the first thing that can be wrong.
@@ -395,8 +395,8 @@ impl List {
     /// Copies `count` elements of `source` from `source_index` over those of `target` from `target_index`.
     ///
     /// # Errors
-    /// `OUT_OF_RANGE` if either range is; `INVALID_ARGUMENT` if the ranges overlap in one list or the element types do not match. The
-    /// target is unchanged then.
+    /// `OUT_OF_RANGE` if either range is; `INVALID_ARGUMENT` if the ranges overlap in one list or the element types do
+    /// not match. The target is unchanged then.
     pub fn copy(source: &List, source_index: usize, target: &List, target_index: usize, count: usize) -> Result<()> {
         let range = |what: &str, index: usize, length: usize| match index.checked_add(count) {
             Some(end) if end <= length => Ok(index..end),

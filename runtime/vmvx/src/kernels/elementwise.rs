@@ -1,5 +1,5 @@
-//! Elementwise kernels: each element of a matrix is computed from the elements at the same position, in pieces of a row that are copied
-//! out, computed in vector registers, and copied back. Only the elements are accessed.
+//! Elementwise kernels: each element of a matrix is computed from the elements at the same position, in pieces of a row
+//! that are copied out, computed in vector registers, and copied back. Only the elements are accessed.
 
 use super::simd_level::SimdLevel;
 use super::work::Work;
@@ -116,8 +116,8 @@ fn unsigned_quotients(_lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
 /// Sets the elements of `output` to `O` of those of `input`.
 ///
 /// # Safety
-/// `sizes` elements of 4 bytes of `input` must be readable and of `output` writable, and no Rust reference to them may exist. The
-/// processor must have `level`.
+/// `sizes` elements of 4 bytes of `input` must be readable and of `output` writable, and no Rust reference to them may
+/// exist. The processor must have `level`.
 pub(crate) unsafe fn unary<O: Unary>(
     level: SimdLevel,
     input: CheckedMatrix,
@@ -125,8 +125,8 @@ pub(crate) unsafe fn unary<O: Unary>(
     sizes: [usize; 2],
 ) -> Result<()> {
     let ([input, output], sizes) = simplify([input, output], sizes);
-    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has `level`; simplified
-    // views have the same elements.
+    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has
+    // `level`; simplified views have the same elements.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
@@ -136,7 +136,8 @@ pub(crate) unsafe fn unary<O: Unary>(
     }
 }
 
-/// Sets the elements of `output` to `O` of those of `lhs` and `rhs`. A trap leaves the elements of earlier pieces written.
+/// Sets the elements of `output` to `O` of those of `lhs` and `rhs`. A trap leaves the elements of earlier pieces
+/// written.
 ///
 /// # Safety
 /// As for [`unary`].
@@ -148,8 +149,8 @@ pub(crate) unsafe fn binary<O: Binary>(
     sizes: [usize; 2],
 ) -> Result<()> {
     let ([lhs, rhs, output], sizes) = simplify([lhs, rhs, output], sizes);
-    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has `level`; simplified
-    // views have the same elements.
+    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has
+    // `level`; simplified views have the same elements.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
@@ -164,7 +165,8 @@ pub(crate) unsafe fn binary<O: Binary>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn unary_avx2<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) -> Result<()> {
-    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has AVX2.
+    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has
+    // AVX2.
     unsafe { unary_rows::<O>(input, output, sizes) }
 }
 
@@ -178,7 +180,8 @@ unsafe fn binary_avx2<O: Binary>(
     output: CheckedMatrix,
     sizes: [usize; 2],
 ) -> Result<()> {
-    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has AVX2.
+    // SAFETY: the caller guarantees that the elements are there, without Rust references, and that the processor has
+    // AVX2.
     unsafe { binary_rows::<O>(lhs, rhs, output, sizes) }
 }
 
@@ -355,7 +358,8 @@ pub(crate) unsafe fn copy<const WIDTH: usize>(
 /// # Safety
 /// They must be readable and writable.
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize, work: &mut Work) -> Result<()> {
-    // A target that begins inside of the source is written from its end on, so that no part overwrites what later ones read.
+    // A target that begins inside of the source is written from its end on, so that no part overwrites what later ones
+    // read.
     let is_backward = to.addr().wrapping_sub(from.addr()) < length;
     for done in (0..length).step_by(COPIED) {
         let part = COPIED.min(length - done);

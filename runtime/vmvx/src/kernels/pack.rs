@@ -154,7 +154,8 @@ unsafe fn pack<const WIDTH: usize>(
         for outer_column in 0..outer[1] {
             let first_column = outer_column * inner[1];
             let columns = inner[1].min(sizes[1].saturating_sub(first_column));
-            // SAFETY: the tile is one of the layout, `rows` and `columns` of it are in the matrix, and both were checked.
+            // SAFETY: the tile is one of the layout, `rows` and `columns` of it are in the matrix, and both were
+            // checked.
             unsafe {
                 let tile = target.add(outer_row * outer_strides[0] + outer_column * outer_strides[1]);
                 if rows < inner[0] || columns < inner[1] {
@@ -188,7 +189,8 @@ unsafe fn unpack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tile
         let rows = inner[0].min(sizes[0] - first_row);
         for (outer_column, first_column) in (0..sizes[1]).step_by(inner[1]).enumerate() {
             let columns = inner[1].min(sizes[1] - first_column);
-            // SAFETY: the tile is one of the layout, `rows` and `columns` of it are in the matrix, and both were checked.
+            // SAFETY: the tile is one of the layout, `rows` and `columns` of it are in the matrix, and both were
+            // checked.
             unsafe {
                 let tile = source.add(outer_row * outer_strides[0] + outer_column * outer_strides[1]);
                 let to = target.add(first_row * matrix.strides[0] + first_column * matrix.strides[1]);
@@ -258,8 +260,8 @@ unsafe fn rows_of<const WIDTH: usize, const COLUMNS: usize>(
         work.row(COLUMNS, [0; 2])?;
         #[cfg(test)]
         audit::done(COLUMNS);
-        // SAFETY: the caller guarantees that all elements are readable at `from` and writable at `to`. The row is read as a whole before it
-        // is written.
+        // SAFETY: the caller guarantees that all elements are readable at `from` and writable at `to`. The row is read
+        // as a whole before it is written.
         unsafe {
             let elements = from.add(row * from_stride).cast::<[[u8; WIDTH]; COLUMNS]>().read();
             to.add(row * to_stride).cast::<[[u8; WIDTH]; COLUMNS]>().write(elements);

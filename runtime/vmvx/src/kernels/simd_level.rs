@@ -1,4 +1,5 @@
-//! SIMD levels: the instruction set extensions that kernels use. The module detects or limits the level and passes it to kernels.
+//! SIMD levels: the instruction set extensions that kernels use. The module detects or limits the level and passes it
+//! to kernels.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,5 @@
-//! The executable in portable bytecode ([`VmvxExecutable`]): its kernels, and contexts to run them in. The loader makes it, and devices run
-//! it.
+//! The executable in portable bytecode ([`VmvxExecutable`]): its kernels, and contexts to run them in. The loader makes
+//! it, and devices run it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -47,8 +47,8 @@ pub struct VmvxExecutable {
     /// The kernels' module, linked.
     linked: LinkedModules,
     limits: Limits,
-    /// Contexts, one for a shard of threads. A thread holds the lock of the one that it uses, rather that of its own shard. There are as
-    /// many as threads ever ran workgroups at once.
+    /// Contexts, one for a shard of threads. A thread holds the lock of the one that it uses, rather that of its own
+    /// shard. There are as many as threads ever ran workgroups at once.
     contexts: [Slot; SHARDS],
     /// Idle contexts of threads that found all slots in use.
     spare: Mutex<Vec<KernelContext>>,
@@ -129,7 +129,8 @@ impl VmvxExecutable {
         })
     }
 
-    /// Calls `run` with an idle context, rather with one that this thread has used: it need not be fetched from another processor.
+    /// Calls `run` with an idle context, rather with one that this thread has used: it need not be fetched from another
+    /// processor.
     fn with_kernel_context<R>(&self, run: impl FnOnce(&mut KernelContext) -> Result<R>) -> Result<R> {
         let (before, from_own) = self.contexts.split_at(own_shard());
         let free = || from_own.iter().chain(before).filter_map(lock);

@@ -1,4 +1,5 @@
-//! Contexts that run kernels ([`KernelContext`]): one for each thread that runs workgroups, with the objects of the kernels' arguments.
+//! Contexts that run kernels ([`KernelContext`]): one for each thread that runs workgroups, with the objects of the
+//! kernels' arguments.
 
 use std::cell::Cell;
 use std::fmt;
@@ -18,7 +19,8 @@ use vireo_vm::interp::lent_references::LendableObjects;
 /// Workgroups between two checks of the limits.
 const LIMITS_INTERVAL: u32 = 256;
 
-/// A context in which one thread at a time runs kernels. Its objects are made once, so running a kernel allocates nothing.
+/// A context in which one thread at a time runs kernels. Its objects are made once, so running a kernel allocates
+/// nothing.
 pub(super) struct KernelContext {
     lent: LentBuffers,
     /// The kernels that have run, by their ordinals.
@@ -68,8 +70,8 @@ impl LentBuffers {
     unsafe fn begin(&mut self, workgroups: &Workgroups<'_>) {
         let Arguments { constants, bindings, .. } = workgroups.arguments;
         self.bindings.resize_with(bindings.pointers().len().max(self.bindings.len()), Loan::default);
-        // SAFETY: the caller guarantees that the memory is valid until [`LentBuffers::end`], for writes too where the bindings say so. The
-        // program does not run, so nothing else uses the buffers, and constants are not mutable.
+        // SAFETY: the caller guarantees that the memory is valid until [`LentBuffers::end`], for writes too where the
+        // bindings say so. The program does not run, so nothing else uses the buffers, and constants are not mutable.
         unsafe {
             self.local_memory.begin(workgroups.local_memory, workgroups.local_memory_size as usize, true);
             self.constants.begin(constants.as_ptr().cast_mut().cast(), size_of_val(*constants), false);
@@ -147,7 +149,8 @@ impl KernelContext {
         };
         let grid = workgroups.arguments.grid;
         let count = workgroups.arguments.bindings.pointers().len();
-        // SAFETY: bindings and constants live as long as the arguments of the dispatch, and so does the workgroup memory.
+        // SAFETY: bindings and constants live as long as the arguments of the dispatch, and so does the workgroup
+        // memory.
         unsafe { lent.begin(&workgroups) };
         let loan_guard = LoanGuard(lent);
         arguments.set_workgroup_size(grid.size.map(|size| size.max(1) as i32));
@@ -187,8 +190,8 @@ impl KernelContext {
             }
             Ok(true)
         };
-        // SAFETY: the list belongs to this context, whose program runs on this thread only; `next` changes it if it gets it. The elements
-        // are known only if no kernel has done anything since that could have changed them.
+        // SAFETY: the list belongs to this context, whose program runs on this thread only; `next` changes it if it
+        // gets it. The elements are known only if no kernel has done anything since that could have changed them.
         let called = unsafe { context.call_each(target, limits, list, arguments, next) };
         // That includes what a kernel has done before it failed.
         *changes += u64::from(list.changed().is_some());

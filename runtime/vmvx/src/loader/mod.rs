@@ -1,8 +1,8 @@
-//! The loader of executables in portable bytecode: modules whose exports are kernels, which the VM runs with the `vmvx` module for their
-//! imports. Local devices have it among their loaders.
+//! The loader of executables in portable bytecode: modules whose exports are kernels, which the VM runs with the `vmvx`
+//! module for their imports. Local devices have it among their loaders.
 //!
-//! A kernel gets the memory of its bindings as VM buffers on loan: references that it keeps are to empty buffers once the workgroups have
-//! run. So, unlike native kernels, executables need not be trusted.
+//! A kernel gets the memory of its bindings as VM buffers on loan: references that it keeps are to empty buffers once
+//! the workgroups have run. So, unlike native kernels, executables need not be trusted.
 
 mod executable;
 mod kernel_context;
@@ -46,9 +46,10 @@ impl VmvxLoader {
         VmvxLoader { module: Arc::new(module), ..VmvxLoader::default() }
     }
 
-    /// The same loader with another tier. Kernels run often or long, so with `Auto` they are compiled when they are loaded: by another
-    /// thread, and by those that run one before. With `Compiled` loading them takes until they are compiled, and so it does with `Auto`
-    /// where there is one processor only. With `Traced` the interpreter runs them and reports nothing.
+    /// The same loader with another tier. Kernels run often or long, so with `Auto` they are compiled when they are
+    /// loaded: by another thread, and by those that run one before. With `Compiled` loading them takes until they are
+    /// compiled, and so it does with `Auto` where there is one processor only. With `Traced` the interpreter runs them
+    /// and reports nothing.
     pub fn with_tier(mut self, tier: Tier) -> VmvxLoader {
         self.limits.tier = tier;
         self
@@ -59,8 +60,8 @@ impl VmvxLoader {
         VmvxLoader { limits, ..self }
     }
 
-    /// The same loader, which reports to `progress` how far it has come: each byte of bytecode counts once when it is verified, and once
-    /// more when it is compiled, if loading takes until then.
+    /// The same loader, which reports to `progress` how far it has come: each byte of bytecode counts once when it is
+    /// verified, and once more when it is compiled, if loading takes until then.
     pub fn with_progress(self, progress: Arc<dyn Progress>) -> VmvxLoader {
         VmvxLoader { progress: Some(progress), ..self }
     }

@@ -1,5 +1,5 @@
-//! The exports of the `vmvx` module, in the order of `spec/abi/modules/vmvx.yaml`. One `impl` has all of them, because `#[vm_module]`
-//! checks that none is missing; a macro writes those that differ only in the function of an element.
+//! The exports of the `vmvx` module, in the order of `spec/abi/modules/vmvx.yaml`. One `impl` has all of them, because
+//! `#[vm_module]` checks that none is missing; a macro writes those that differ only in the function of an element.
 #![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
 use vireo_macros::vm_module;

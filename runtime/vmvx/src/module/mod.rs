@@ -1,6 +1,7 @@
 //! The `vmvx` module: the microkernels as functions that executables in portable bytecode import.
 //!
-//! Its interface is `spec/abi/modules/vmvx.yaml`. The loader makes one context with this module for each thread that runs workgroups.
+//! Its interface is `spec/abi/modules/vmvx.yaml`. The loader makes one context with this module for each thread that
+//! runs workgroups.
 
 mod exports;
 

@@ -1,8 +1,8 @@
-//! The fast path of exponentials and logarithms: double-double arithmetic with an error bound. `exact` calls it first, because it decides
-//! the rounding nearly always and takes much less time than integers do.
+//! The fast path of exponentials and logarithms: double-double arithmetic with an error bound. `exact` calls it first,
+//! because it decides the rounding nearly always and takes much less time than integers do.
 //!
-//! Results do not depend on the method as long as the error is within the bound: where the bound does not decide which float is nearest,
-//! these functions return none.
+//! Results do not depend on the method as long as the error is within the bound: where the bound does not decide which
+//! float is nearest, these functions return none.
 
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, LOG2_E};
 
@@ -27,8 +27,8 @@ pub fn exp(x: f64) -> Option<f64> {
     }
     let shifted = x * (256.0 * LOG2_E) + ROUND;
     let multiple = shifted - ROUND;
-    // |r| is up to ln(2) / 512 and a little more. The first product is exact, since `multiple` has 18 bits and the constant 35, and so is
-    // the difference.
+    // The size of r is up to ln(2) / 512 and a little more. The first product is exact, since `multiple` has 18 bits and
+    // the constant 35, and so is the difference.
     let r = x - multiple * FAST_LN_2_OVER_256[0];
     let r_low = multiple * -FAST_LN_2_OVER_256[1];
     power_and(shifted, r, r_low)
@@ -55,8 +55,8 @@ fn power_and(shifted: f64, r: f64, r_low: f64) -> Option<f64> {
     let rest = r + (rest + r_low);
     let [power, power_low] = FAST_EXP2[(shifted.to_bits() & 0xFF) as usize];
     let low = power_low + power * rest;
-    // The errors of r, of the sum with it (both times a power below 2), of the product, of the sum of `low` and of that with the error are
-    // 2^-62 each at most; all else is below 2^-66.
+    // The errors of r, of the sum with it (both times a power below 2), of the product, of the sum of `low` and of that
+    // with the error are 2^-62 each at most; all else is below 2^-66.
     let mantissa = nearest(power, low, 1.5 / (1u64 << 60) as f64)?;
     let exponent = (shifted.to_bits() as i64) << (MANTISSA_BITS - 8) >> MANTISSA_BITS << MANTISSA_BITS;
     Some(f64::from_bits(mantissa.to_bits().wrapping_add(exponent as u64)))
@@ -119,7 +119,8 @@ fn log_parts(x: f64) -> Option<Parts> {
     if divisor == 128 && exponent == 0.0 {
         return log_near_one(m - 1.0);
     }
-    // m * divisor / 128 is 1 + f + f_low, all of it exact: the upper part of m has 26 bits, the lower one 27, the divisor 8.
+    // m * divisor / 128 is 1 + f + f_low, all of it exact: the upper part of m has 26 bits, the lower one 27, the
+    // divisor 8.
     let scale = divisor as f64 * (1.0 / 128.0);
     let upper = f64::from_bits(m.to_bits() & (u64::MAX << 27));
     let f_high = upper * scale - 1.0;

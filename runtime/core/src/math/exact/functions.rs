@@ -1,7 +1,8 @@
-//! The functions on [`Real`], for arguments whose result is neither special nor exact. `exact` calls them with two words, and with four if
-//! two do not decide.
+//! The functions on [`Real`], for arguments whose result is neither special nor exact. `exact` calls them with two
+//! words, and with four if two do not decide.
 //!
-//! Each reduces its argument with the constants of [`tables`] until a polynomial of few terms is as accurate as the number has words.
+//! Each reduces its argument with the constants of [`tables`] until a polynomial of few terms is as accurate as the
+//! number has words.
 
 use super::real::{Real, polynomial};
 use super::tables::{
@@ -89,8 +90,8 @@ fn circular<const N: usize>(z: Real<N>, first: usize) -> Real<N> {
     Real::fraction(polynomial(coefficients, &z.to_fraction(), true), 1)
 }
 
-/// The quarter of a circle nearest to x, modulo four, and the angle from there. The angle is as accurate as a number can be however
-/// large x is, since x is an `f64`.
+/// The quarter of a circle nearest to x, modulo four, and the angle from there. The angle is as accurate as a number
+/// can be however large x is, since x is an `f64`.
 fn quarter<const N: usize>(x: f64) -> (u64, Real<N>) {
     /// One word of 2 / pi for the bits of x, one for those that cancel, one that shifting needs.
     const MORE: usize = 3;
@@ -99,8 +100,8 @@ fn quarter<const N: usize>(x: f64) -> (u64, Real<N>) {
     if real.exponent < 0 {
         return (0, real);
     }
-    // x is an integer times a power of two. Bits of 2 / pi whose products with it are multiples of 4 are left out; the first of the
-    // others is so many bits after the beginning of the table.
+    // x is an integer times a power of two. Bits of 2 / pi whose products with it are multiples of 4 are left out; the
+    // first of the others is so many bits after the beginning of the table.
     let significand = real.digits[0] >> 11;
     let first = (real.exponent - 53 - 2 + 64) as usize;
     let (word, bit) = (first / 64, first % 64);
@@ -179,7 +180,8 @@ pub(super) fn tanh<const N: usize>(x: Real<N>) -> Real<N> {
     power.div(power.add(Real::integer(2))).with_sign(x.negative)
 }
 
-/// 2 / sqrt(pi) * x * exp(-x^2) * (1 + 2x^2 / 3 + (2x^2)^2 / (3 * 5) + ...), whose terms are all of one sign. |x| is at most 6.
+/// 2 / sqrt(pi) * x * exp(-x^2) * (1 + 2x^2 / 3 + (2x^2)^2 / (3 * 5) + ...), whose terms are all of one sign. |x| is at
+/// most 6.
 pub(super) fn erf<const N: usize>(x: Real<N>) -> Real<N> {
     let square = x.mul(x);
     let (mut sum, mut term) = (Real::integer(1), Real::integer(1));

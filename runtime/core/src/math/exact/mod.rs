@@ -1,14 +1,14 @@
-//! Correctly rounded functions: the result is the value of the format that is nearest to the true one. The primitives of the interpreter
-//! call them.
+//! Correctly rounded functions: the result is the value of the format that is nearest to the true one. The primitives
+//! of the interpreter call them.
 //!
-//! A function is computed in integers of 128 bits first, and in 256 bits where the result of these is too near to the middle between two
-//! values of the format to decide which one is nearer. That happens for one argument in 2^45, and 256 bits always decide: the true values
-//! that are nearest to such a middle are known for most functions, and differ from it within the first 120 bits; for `pow` and
-//! `atan2`, of which there are 2^128 arguments, they are expected to within 210. True values in the middle are found first. They exist
-//! for `pow` only.
+//! A function is computed in integers of 128 bits first, and in 256 bits where the result of these is too near to the
+//! middle between two values of the format to decide which one is nearer. That happens for one argument in 2^45, and
+//! 256 bits always decide: the true values that are nearest to such a middle are known for most functions, and differ
+//! from it within the first 120 bits; for `pow` and `atan2`, of which there are 2^128 arguments, they are expected to
+//! within 210. True values in the middle are found first. They exist for `pow` only.
 //!
-//! Floats compute first where that decides nearly always ([`fast`]), and choose between reductions. Whatever they give within their
-//! bounds, the result is the same: nothing depends on the processor or the compiler.
+//! Floats compute first where that decides nearly always ([`fast`]), and choose between reductions. Whatever they give
+//! within their bounds, the result is the same: nothing depends on the processor or the compiler.
 
 pub mod fast;
 mod functions;
@@ -25,8 +25,8 @@ macro_rules! decide {
     ($function:ident($($argument:expr),*)) => {
         match functions::$function::<2>($($argument),*).round() {
             Ok(value) => value,
-            // Only the arc tangent of a quotient in the middle stays undecided. It is less than the quotient, so the lower candidate is
-            // right.
+            // Only the arc tangent of a quotient in the middle stays undecided. It is less than the quotient, so the
+            // lower candidate is right.
             Err(_) => match functions::$function::<4>($($argument),*).round() {
                 Ok(value) | Err(value) => value,
             },
@@ -104,8 +104,8 @@ pub fn atan2<F: Format>(y: f64, x: f64) -> F {
     decide!(atan2(Real::float(y), Real::float(x)))
 }
 
-/// For finite x that is not 0 and finite y that is not 0, an integer if x is below 0, if the result is not far out of the range of an
-/// `f64`.
+/// For finite x that is not 0 and finite y that is not 0, an integer if x is below 0, if the result is not far out of
+/// the range of an `f64`.
 pub fn pow<F: Format>(x: f64, y: f64) -> F {
     let magnitude = match exact_power(x.abs(), y) {
         Some((significand, exponent)) => Real::<2>::fraction([significand, 0], 64 + exponent).round_exact::<F>(),
@@ -124,8 +124,8 @@ fn odd_part(x: f64) -> (u64, i32) {
     (significand >> zeros, field.max(1) - 1075 + zeros as i32)
 }
 
-/// x^y as an integer times a power of two, if it is one and the integer has 64 bits at most. If it has more the power is neither a float
-/// nor in the middle between two.
+/// x^y as an integer times a power of two, if it is one and the integer has 64 bits at most. If it has more the power
+/// is neither a float nor in the middle between two.
 fn exact_power(x: f64, y: f64) -> Option<(u64, i32)> {
     let (mut base, mut exponent) = odd_part(x);
     let (mut power, scale) = odd_part(y.abs());

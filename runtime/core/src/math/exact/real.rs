@@ -1,8 +1,8 @@
-//! [`Real`]: multiple-precision floats with a fixed number of words, in integer arithmetic only, so they have the same bits on every
-//! processor. The functions of `exact` compute with them.
+//! [`Real`]: multiple-precision floats with a fixed number of words, in integer arithmetic only, so they have the same
+//! bits on every processor. The functions of `exact` compute with them.
 //!
-//! Results of operations are truncated: their error is at most a few units of the last word, relative to the result (to the larger
-//! operand, where a difference cancels). [`Real::round`] allows for far more than any function here adds up.
+//! Results of operations are truncated: their error is at most a few units of the last word, relative to the result (to
+//! the larger operand, where a difference cancels). [`Real::round`] allows for far more than any function here adds up.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,8 @@ pub(super) struct Constant {
     pub(super) digits: [u64; WORDS],
 }
 
-/// `digits` as a fraction, most significant word first, times 2^`exponent`. The first bit of the digits is set unless the number is zero.
+/// `digits` as a fraction, most significant word first, times 2^`exponent`. The first bit of the digits is set unless
+/// the number is zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Real<const N: usize> {
     pub(super) negative: bool,
@@ -47,7 +48,8 @@ impl Format for f64 {
         if significand == 0 {
             return f64::from_bits(sign);
         }
-        // The bits of consecutive values are consecutive, so the first bit of the significand adds one to the exponent's field.
+        // The bits of consecutive values are consecutive, so the first bit of the significand adds one to the
+        // exponent's field.
         let field = i64::from(exponent - Self::LEAST);
         if field >= 0x7FE {
             return f64::from_bits(sign | f64::INFINITY.to_bits());
@@ -155,7 +157,8 @@ fn shift_left<const N: usize>(digits: &[u64; N], count: u32) -> [u64; N] {
     })
 }
 
-/// The sum of `coefficients[k] * z^k` for fractions whose sums stay below 1; with the signs of odd powers changed if `alternating`.
+/// The sum of `coefficients[k] * z^k` for fractions whose sums stay below 1; with the signs of odd powers changed if
+/// `alternating`.
 #[inline(always)]
 pub(super) fn polynomial<'c, const N: usize>(
     coefficients: impl DoubleEndedIterator<Item = &'c [u64; WORDS]>,
@@ -337,8 +340,8 @@ impl<const N: usize> Real<N> {
         F::scaled(self.negative, significand + u64::from(up), last)
     }
 
-    /// The number rounded to nearest: with all of its bits as they are if `Ok`, or `Err` with one of two candidates, the one nearer to
-    /// zero, where the error of the last bits decides.
+    /// The number rounded to nearest: with all of its bits as they are if `Ok`, or `Err` with one of two candidates,
+    /// the one nearer to zero, where the error of the last bits decides.
     pub(super) fn round<F: Format>(self) -> Result<F, F> {
         if self.is_zero() {
             // A function is zero only where it is exact.

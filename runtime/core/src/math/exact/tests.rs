@@ -1,4 +1,5 @@
-//! Tests that compare the fast path with integers, and two words with four. `tests/suite/math.rs` compares with recorded results.
+//! Tests that compare the fast path with integers, and two words with four. `tests/suite/math.rs` compares with
+//! recorded results.
 
 use super::real::Real;
 use super::{exact_power, fast, functions};

@@ -1,8 +1,10 @@
-//! What submissions cost the host: the time that the submitting thread runs, with an agent whose processor does nothing with packets but to complete them.
+//! What submissions cost the host: the time that the submitting thread runs, with an agent whose processor does nothing
+//! with packets but to complete them.
 //!
-//! `cargo bench -p vireo-amdgpu --bench submission`. The rows are those of the reference's driver: recording and replaying a chain of 512
-//! dispatches, replaying 792 dispatches alone and in batches, and edges between two queues. The best of several rounds counts; time in which the
-//! thread waits does not. An argument restricts the rows to those that contain it.
+//! `cargo bench -p vireo-amdgpu --bench submission`. The rows are those of the reference's driver: recording and
+//! replaying a chain of 512 dispatches, replaying 792 dispatches alone and in batches, and edges between two queues.
+//! The best of several rounds counts; time in which the thread waits does not. An argument restricts the rows to those
+//! that contain it.
 
 use std::ffi::c_void;
 use std::ptr;

@@ -1,5 +1,5 @@
-//! Agents: the GPUs and processors that the HSA library knows ([`System`]), the memory pools of each by class, and what is known of the links
-//! between them. Drivers make devices of one or several of them.
+//! Agents: the GPUs and processors that the HSA library knows ([`System`]), the memory pools of each by class, and what
+//! is known of the links between them. Drivers make devices of one or several of them.
 
 use std::fmt;
 use std::ptr::NonNull;

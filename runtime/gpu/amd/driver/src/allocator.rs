@@ -1,5 +1,5 @@
-//! The allocator of a device ([`AmdAllocator`]): chooses the class of memory for a buffer and takes it from the blocks of the device, or allocates
-//! it where all agents of the device reach it that can.
+//! The allocator of a device ([`AmdAllocator`]): chooses the class of memory for a buffer and takes it from the blocks
+//! of the device, or allocates it where all agents of the device reach it that can.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -86,7 +86,8 @@ pub struct AmdAllocator {
 }
 
 impl AmdAllocator {
-    /// An allocator for the agents of a device with these options. The first agent has the memory where nothing else is asked for.
+    /// An allocator for the agents of a device with these options. The first agent has the memory where nothing else is
+    /// asked for.
     ///
     /// # Errors
     /// Those of the HSA library.
@@ -265,7 +266,8 @@ impl AmdAllocator {
         if zeroed {
             self.zero(&self.agents[index], class.is_of_device(), &memory, length)?;
         }
-        // SAFETY: the block has that many bytes, and only this buffer and what refers to it use them while its owner is held.
+        // SAFETY: the block has that many bytes, and only this buffer and what refers to it use them while its owner is
+        // held.
         Ok(unsafe { DeviceBuffer::new(memory, length, params.memory_type, params.access, params.usage) })
     }
 

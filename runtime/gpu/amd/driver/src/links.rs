@@ -1,5 +1,5 @@
-//! Links ([`Link`]): how an agent reaches a memory pool, as the HSA library describes it, and what that means for an edge between two devices of a
-//! topology (`scheduling_word`).
+//! Links ([`Link`]): how an agent reaches a memory pool, as the HSA library describes it, and what that means for an
+//! edge between two devices of a topology (`scheduling_word`).
 
 use std::fmt;
 

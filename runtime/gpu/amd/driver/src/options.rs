@@ -18,8 +18,9 @@ pub struct DeviceOptions {
     pub native_code: bool,
     /// Whether the memory of transient buffers is zeroed.
     pub zeroed_transients: bool,
-    /// Whether each buffer is an allocation of its own that the driver does not write to, so that a sanitizer of the library sees what programs
-    /// do with it. Otherwise buffers that are not transient begin as zeros, and memory is used again.
+    /// Whether each buffer is an allocation of its own that the driver does not write to, so that a sanitizer of the
+    /// library sees what programs do with it. Otherwise buffers that are not transient begin as zeros, and memory is
+    /// used again.
     pub new_memory: bool,
     /// The budget that memory is charged to.
     pub memory: Option<MemoryBudget>,

@@ -1,8 +1,8 @@
-//! Target identifiers ([`TargetId`]): a processor and the state of its two optional features, `gfx942:sramecc+:xnack-`. Executables and agents
-//! have one each, and [`TargetId::runs_on`] tells whether the code of the one runs on the other.
+//! Target identifiers ([`TargetId`]): a processor and the state of its two optional features, `gfx942:sramecc+:xnack-`.
+//! Executables and agents have one each, and [`TargetId::runs_on`] tells whether the code of the one runs on the other.
 //!
-//! The processors are those of `spec/schema/amdgpu_targets.yaml`. A feature that code does not name may have any state. Agents name the state
-//! of every feature that they have.
+//! The processors are those of `spec/schema/amdgpu_targets.yaml`. A feature that code does not name may have any state.
+//! Agents name the state of every feature that they have.
 
 use std::fmt;
 
@@ -63,7 +63,8 @@ pub enum QueueWait {
 }
 
 impl TargetId {
-    /// Parses a target. Before the processor there may be the triple of the code: all up to the last `-` that is followed by `gfx`.
+    /// Parses a target. Before the processor there may be the triple of the code: all up to the last `-` that is
+    /// followed by `gfx`.
     ///
     /// # Errors
     /// If there is no such processor or feature.
@@ -139,16 +140,16 @@ impl TargetId {
         }
     }
 
-    /// Whether code for this target runs on an agent: the processor is the agent's or its generic target, and each feature that the code names
-    /// has the agent's state.
+    /// Whether code for this target runs on an agent: the processor is the agent's or its generic target, and each
+    /// feature that the code names has the agent's state.
     pub fn runs_on(&self, agent: &TargetId) -> bool {
         let same = self.processor == agent.processor || agent.generic() == Some(self.processor());
         let fits = |code: Feature, agent: Feature| code == Feature::Any || code == agent;
         same && fits(self.sramecc, agent.sramecc) && fits(self.xnack, agent.xnack)
     }
 
-    /// How closely code for this target that runs on `agent` was made for it: its processor before a generic one, and then by the number of
-    /// features that it names.
+    /// How closely code for this target that runs on `agent` was made for it: its processor before a generic one, and
+    /// then by the number of features that it names.
     pub fn closeness(&self, agent: &TargetId) -> u32 {
         let named = [self.sramecc, self.xnack].into_iter().filter(|feature| *feature != Feature::Any).count() as u32;
         u32::from(self.processor == agent.processor) * 4 + named

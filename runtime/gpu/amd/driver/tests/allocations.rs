@@ -1,4 +1,5 @@
-//! What executions of recorded commands and waits between queues allocate. A program of its own, because it replaces the allocator of the process. Only allocations of the thread that submits are counted.
+//! What executions of recorded commands and waits between queues allocate. A program of its own, because it replaces
+//! the allocator of the process. Only allocations of the thread that submits are counted.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "suite/support.rs"]

@@ -1,4 +1,5 @@
-//! Measures the interpreter: instructions of waves per second of one core, for loops of vector arithmetic and for compiled kernels.
+//! Measures the interpreter: instructions of waves per second of one core, for loops of vector arithmetic and for
+//! compiled kernels.
 //!
 //! `cargo run --release -p vireo-gfx --example speed`, with parts of names after `--` to choose.
 
@@ -68,7 +69,8 @@ fn processor_time() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// What was measured: name, instructions per second, instructions of one run, and a sum of the results, by which runs can be compared.
+/// What was measured: name, instructions per second, instructions of one run, and a sum of the results, by which runs
+/// can be compared.
 type Line = (String, f64, u64, u32);
 
 /// Names on the command line choose what is measured.

@@ -1,5 +1,5 @@
-//! Single instructions: words that were recognised as an instruction in one of its encodings, with access to fields and operands; and the
-//! encoder, which makes the words of an instruction from its fields.
+//! Single instructions: words that were recognised as an instruction in one of its encodings, with access to fields and
+//! operands; and the encoder, which makes the words of an instruction from its fields.
 
 use std::fmt;
 use std::sync::OnceLock;

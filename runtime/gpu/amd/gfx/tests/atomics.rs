@@ -1,5 +1,5 @@
-//! Atomic accesses of all kinds: what is in memory after the lanes of a wave, and what each of them gets, by the pseudocode of the manual of the
-//! instruction set.
+//! Atomic accesses of all kinds: what is in memory after the lanes of a wave, and what each of them gets, by the
+//! pseudocode of the manual of the instruction set.
 
 mod common;
 
@@ -143,7 +143,8 @@ fn run_code(code: &[u32], memory: &Buffers) {
     Bare { local_bytes: 64, ..Bare::new(code, memory) }.run().unwrap_or_else(|trap| panic!("{trap}"));
 }
 
-/// Runs an instruction with lane `n` at slot `n % 4`, where EXEC has some lanes: the memory after it, and what the lanes get.
+/// Runs an instruction with lane `n` at slot `n % 4`, where EXEC has some lanes: the memory after it, and what the
+/// lanes get.
 fn execute(info: &InstructionInfo, bits: u32, exec: u32, glc: bool) -> (Vec<u64>, Vec<u64>) {
     let words = (bits / 32) as usize;
     let (encoding, _) = info.forms[0];

@@ -1,4 +1,5 @@
-//! Decoder, disassembler and encoder, compared with the corpus: words and text of instructions as LLVM 19 writes them. `corpus/make.py` makes it.
+//! Decoder, disassembler and encoder, compared with the corpus: words and text of instructions as LLVM 19 writes them.
+//! `corpus/make.py` makes it.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The examples of the spec, each executed in every form of its instruction. Their results were computed by other means than the interpreter's:
-//! exact fractions for floats, and integers of any size (`corpus/reference.py`).
+//! The examples of the spec, each executed in every form of its instruction. Their results were computed by other means
+//! than the interpreter's: exact fractions for floats, and integers of any size (`corpus/reference.py`).
 
 mod common;
 

@@ -8,7 +8,8 @@ use vireo_gfx::{Encoding, isa::Field};
 
 const END: &[(Field, u32)] = &[];
 
-/// Runs code with the first words of the first buffer 1, 2, 3 and so on; v1 is four times the lane, and v8 to v11 are the result.
+/// Runs code with the first words of the first buffer 1, 2, 3 and so on; v1 is four times the lane, and v8 to v11 are
+/// the result.
 fn run(body: impl Fn(&mut Vec<u32>)) -> Result<(Vec<u32>, Vec<Vec<u32>>), String> {
     let mut code = Vec::new();
     vop2(&mut code, "v_lshlrev_b32", 1, 130, 0);
@@ -44,8 +45,8 @@ fn flat(code: &mut Vec<u32>, name: &str, offset: u32) {
     push(code, name, Encoding::Flat, &fields, None);
 }
 
-/// Makes `v[2:3]` four times the lane after the start of device memory in lanes 0 to 7, of the memory of the work-group in lanes 8 to 15, and of
-/// private memory in the others, where it is byte 4.
+/// Makes `v[2:3]` four times the lane after the start of device memory in lanes 0 to 7, of the memory of the work-group
+/// in lanes 8 to 15, and of private memory in the others, where it is byte 4.
 fn addresses(code: &mut Vec<u32>) {
     let base = |code: &mut Vec<u32>, register, source| {
         push(code, "s_mov_b64", Encoding::Sop1, &[(Field::Sdst, register), (Field::Ssrc0, source)], None);

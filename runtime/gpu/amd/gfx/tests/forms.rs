@@ -1,5 +1,6 @@
-//! DPP, two instructions at once and packed instructions against the plain forms of the same instructions, whose results `examples.rs` compares
-//! with those of other means. Lanes have different values, among them the edges of the formats, and not all lanes are active.
+//! DPP, two instructions at once and packed instructions against the plain forms of the same instructions, whose
+//! results `examples.rs` compares with those of other means. Lanes have different values, among them the edges of the
+//! formats, and not all lanes are active.
 
 mod common;
 
@@ -138,7 +139,8 @@ fn differences(found: &State, expected: &State, half: bool) -> Vec<String> {
     wrong
 }
 
-/// An instruction with its sources in v0, v2 and v4 and its result in v6, or VCC, or a scalar register that nothing reads.
+/// An instruction with its sources in v0, v2 and v4 and its result in v6, or VCC, or a scalar register that nothing
+/// reads.
 fn plain(info: &InstructionInfo, encoding: Encoding) -> Instruction {
     let mut instruction = Instruction::new(info.opcode, encoding).expect("a form");
     for (slot, ty) in info.operands {
@@ -180,7 +182,8 @@ fn picked(control: u32, lane: i32) -> Option<i32> {
     (0..16).contains(&found).then_some(row + found)
 }
 
-/// Instructions that take DPP: those of the short encodings, whose first source is a vector register of 32 bits or a half.
+/// Instructions that take DPP: those of the short encodings, whose first source is a vector register of 32 bits or a
+/// half.
 fn with_dpp() -> impl Iterator<Item = (&'static InstructionInfo, Encoding)> {
     INSTRUCTIONS.iter().flat_map(|info| {
         let fits = |slot: Slot| info.operand(slot).is_none_or(|ty| ty.words() == 1 && ty != OperandType::Scalar);
@@ -292,7 +295,8 @@ fn comparisons_with_dpp_keep_the_exec_that_they_set() {
     assert_eq!(state.after(&instruction).exec, state.exec);
 }
 
-/// Each pair of instructions at once, against the one and the other on the registers as they were; Y reads the result of X and the reverse.
+/// Each pair of instructions at once, against the one and the other on the registers as they were; Y reads the result
+/// of X and the reverse.
 #[test]
 fn two_instructions_at_once_give_what_each_gives_alone() {
     let of_both = || INSTRUCTIONS.iter().filter(|info| info.number(Encoding::Vopd).is_some());
@@ -361,7 +365,8 @@ const PACKED: [(&str, &str); 19] = [
     ("v_pk_max_u16", "v_max_u16"),
 ];
 
-/// Each half of a packed result is what the instruction of 16 bits gives for the halves that the modifiers pick, with their signs changed.
+/// Each half of a packed result is what the instruction of 16 bits gives for the halves that the modifiers pick, with
+/// their signs changed.
 #[test]
 fn packed_instructions_give_what_the_single_ones_give_for_each_half() {
     let packed =

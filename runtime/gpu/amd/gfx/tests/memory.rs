@@ -1,5 +1,5 @@
-//! Accesses to memory at the edges: bounds of buffers, offsets that wrap, and memory of the work-group. Expected values are written down from
-//! the manual of the instruction set.
+//! Accesses to memory at the edges: bounds of buffers, offsets that wrap, and memory of the work-group. Expected values
+//! are written down from the manual of the instruction set.
 
 mod common;
 
@@ -12,8 +12,8 @@ use vireo_gfx::isa::operands::{LITERAL, NULL};
 const RAW: u32 = 0x3102_7000;
 const UNCHECKED: u32 = 0x2102_7000;
 
-/// Code that sets v1 to four times the lane, makes `s[4:7]` a resource of the first buffer with so many bytes, runs `body`, and stores v8 to v11
-/// to the second buffer, one register after another.
+/// Code that sets v1 to four times the lane, makes `s[4:7]` a resource of the first buffer with so many bytes, runs
+/// `body`, and stores v8 to v11 to the second buffer, one register after another.
 fn program(bytes: u32, flags: u32, body: impl Fn(&mut Vec<u32>)) -> Vec<u32> {
     let mut code = Vec::new();
     push(&mut code, "v_lshlrev_b32", Encoding::Vop2, &[(Field::Vdst, 1), (Field::Src0, 130), (Field::Vsrc1, 0)], None);

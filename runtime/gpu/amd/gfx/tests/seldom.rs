@@ -1,5 +1,6 @@
-//! Helpers that compilers write seldom, against loops that are written down from the manual of the instruction set: exchange of registers, registers
-//! by a number, differences of bytes, dot products, and accesses by the number of the lane.
+//! Helpers that compilers write seldom, against loops that are written down from the manual of the instruction set:
+//! exchange of registers, registers by a number, differences of bytes, dot products, and accesses by the number of the
+//! lane.
 
 mod common;
 
@@ -17,8 +18,9 @@ fn value(register: u32, lane: u32) -> u32 {
     (mixed ^ mixed >> 13).wrapping_mul(0xC2B2_AE35)
 }
 
-/// Runs code on v0 to v15, whose lanes have `input`, with some lanes active and 128 bytes of work-group memory that hold 0, 1, 2 and so on;
-/// returns these registers after it, and the words of the second buffer, which begins with 0, 1, 2 and so on.
+/// Runs code on v0 to v15, whose lanes have `input`, with some lanes active and 128 bytes of work-group memory that
+/// hold 0, 1, 2 and so on; returns these registers after it, and the words of the second buffer, which begins with 0,
+/// 1, 2 and so on.
 fn run(input: impl Fn(u32, u32) -> u32, body: impl Fn(&mut Vec<u32>)) -> Result<(Vec<Lanes>, Vec<u32>), String> {
     run_with(HalfSums::default(), input, body)
 }
@@ -309,8 +311,9 @@ fn a_product_of_matrices_of_four_bits() {
     }
 }
 
-/// Products of 16 bits, whose sums are those of pairs that are rounded, or the sum of all that is rounded once. The difference is seen: to 2048 in
-/// f16, and to 256 in bf16, a sum of two products of 1/2 adds nothing in each pair, and all of them together do.
+/// Products of 16 bits, whose sums are those of pairs that are rounded, or the sum of all that is rounded once. The
+/// difference is seen: to 2048 in f16, and to 256 in bf16, a sum of two products of 1/2 adds nothing in each pair, and
+/// all of them together do.
 #[test]
 fn sums_of_16_bits_are_rounded_in_pairs_or_once() {
     for (name, pack, large) in

@@ -1,5 +1,5 @@
-//! Code that cannot be executed: each wrong instruction traps with its name and address when a wave gets there, and no code makes the interpreter
-//! panic.
+//! Code that cannot be executed: each wrong instruction traps with its name and address when a wave gets there, and no
+//! code makes the interpreter panic.
 
 mod common;
 
@@ -135,7 +135,8 @@ fn descriptors_that_ask_for_what_is_not_there_are_refused() {
 
 #[test]
 fn waves_meet_at_barriers() {
-    // Each wave stores its first work-item to its place in local memory, and reads that of the other wave after a barrier.
+    // Each wave stores its first work-item to its place in local memory, and reads that of the other wave after a
+    // barrier.
     let code = [
         0x3002_0082, // v_lshlrev_b32_e32 v1, 2, v0
         0xD834_0000,

@@ -99,7 +99,8 @@ impl From<ReadError> for Status {
     }
 }
 
-/// The `width` bits from `bit` on of the little-endian integer of `size` bytes at `offset`; none if it is not within the bytes.
+/// The `width` bits from `bit` on of the little-endian integer of `size` bytes at `offset`; none if it is not within
+/// the bytes.
 pub(crate) fn tag(bytes: &[u8], offset: usize, size: usize, bit: u32, width: u32) -> Option<u64> {
     let bytes = bytes.get(offset..)?.get(..size)?;
     let value = bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte));

@@ -65,7 +65,8 @@ impl Packet {
 }
 
 impl KernelDispatchPacket {
-    /// A dispatch of the kernel whose descriptor is at `kernel_object`; `grid_size` counts work-items. The rest is zero.
+    /// A dispatch of the kernel whose descriptor is at `kernel_object`; `grid_size` counts work-items. The rest is
+    /// zero.
     ///
     /// # Errors
     /// As [`Order::apply`].

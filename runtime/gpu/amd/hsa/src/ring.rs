@@ -1,8 +1,9 @@
-//! The ring buffer of a queue: producers reserve slots, write packets and publish them; a packet processor runs them in order.
+//! The ring buffer of a queue: producers reserve slots, write packets and publish them; a packet processor runs them in
+//! order.
 //!
-//! A packet becomes visible by one 32-bit store-release of its first dword. The rest is written before; until then the slot has a header of
-//! type `invalid`, at which the packet processor waits. Dwords are atomics, so the ring needs no `unsafe`; a driver makes the slices and
-//! references from the memory of an `amd_queue`.
+//! A packet becomes visible by one 32-bit store-release of its first dword. The rest is written before; until then the
+//! slot has a header of type `invalid`, at which the packet processor waits. Dwords are atomics, so the ring needs no
+//! `unsafe`; a driver makes the slices and references from the memory of an `amd_queue`.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -108,10 +109,11 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Writes the packets of a reservation and publishes them, the first one last, so that the packet processor then finds all of them.
+    /// Writes the packets of a reservation and publishes them, the first one last, so that the packet processor then
+    /// finds all of them.
     ///
-    /// Returns the value for the doorbell. Slots for which there is no packet stay unpublished, so `packets` should be as many as
-    /// were reserved; more are not written.
+    /// Returns the value for the doorbell. Slots for which there is no packet stay unpublished, so `packets` should be
+    /// as many as were reserved; more are not written.
     pub fn publish(&self, reservation: Reservation, packets: &[[u8; PACKET_SIZE as usize]]) -> u64 {
         let count = usize::try_from(reservation.count).unwrap_or(usize::MAX).min(packets.len());
         for (offset, packet) in packets[..count].iter().enumerate().rev() {
@@ -123,8 +125,8 @@ impl<'a> Ring<'a> {
         reservation.last()
     }
 
-    /// The packet after `ahead` others, as a packet processor reads it; none if it is not published yet. It stays in its slot until
-    /// [`Ring::retire`].
+    /// The packet after `ahead` others, as a packet processor reads it; none if it is not published yet. It stays in
+    /// its slot until [`Ring::retire`].
     ///
     /// # Errors
     /// If the packet is of an unknown type.

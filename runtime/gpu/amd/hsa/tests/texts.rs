@@ -1,5 +1,5 @@
-//! Texts of layouts: each layout of the specs that drivers, packet processors and kernels share has one, with every field and every bit
-//! field.
+//! Texts of layouts: each layout of the specs that drivers, packet processors and kernels share has one, with every
+//! field and every bit field.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Sleep and wake-up of threads that wait for words in memory ([`Bell`]). A function that changes a word rings the bell; programs and
-//! kernels may also write to it directly, so a sleeping thread looks at it now and then.
+//! Sleep and wake-up of threads that wait for words in memory ([`Bell`]). A function that changes a word rings the
+//! bell; programs and kernels may also write to it directly, so a sleeping thread looks at it now and then.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -22,7 +22,8 @@ pub(crate) struct Bell {
 impl Bell {
     /// Wakes all who wait. What was written before is visible to them.
     pub(crate) fn ring(&self) {
-        // Either this sees the waiter, or the waiter sees what was written before: both have a full fence between their write and read.
+        // Either this sees the waiter, or the waiter sees what was written before: both have a full fence between their
+        // write and read.
         fence(Ordering::SeqCst);
         if self.waiters.load(Ordering::Relaxed) != 0 {
             if keeps(Rule::RingsTakeTheLock) {

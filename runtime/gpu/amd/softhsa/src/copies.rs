@@ -1,4 +1,5 @@
-//! Asynchronous copies: a thread waits for the signals that a copy depends on. A copy that depends on nothing is done at once.
+//! Asynchronous copies: a thread waits for the signals that a copy depends on. A copy that depends on nothing is done
+//! at once.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +22,8 @@ pub(crate) struct Copy {
     pub(crate) size: u64,
 }
 
-/// The place of a box in memory: the address of its first byte, and the bytes from a row, and from a slice, to the next one.
+/// The place of a box in memory: the address of its first byte, and the bytes from a row, and from a slice, to the next
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pitched {
     pub(crate) start: u64,
@@ -37,8 +39,8 @@ impl Pitched {
         Some(Pitched { start: self.start.checked_add(skipped)?, ..self })
     }
 
-    /// The bytes from the first one of a box to its end. There are none if two rows share bytes, or if the box leaves the addresses: so it
-    /// has no more rows than memory has bytes.
+    /// The bytes from the first one of a box to its end. There are none if two rows share bytes, or if the box leaves
+    /// the addresses: so it has no more rows than memory has bytes.
     fn span(self, range: [u32; 3]) -> Option<u64> {
         let [x, y, z] = range.map(u64::from);
         let slice = self.pitch.checked_mul(y - 1)?.checked_add(x)?;
@@ -49,8 +51,8 @@ impl Pitched {
     }
 }
 
-/// The copies of the rows of a box of `range` bytes, rows and slices; none if it is empty. `is_whole` says whether bytes are in one
-/// allocation, or are the program's: a row after the end of an allocation would pass for the latter.
+/// The copies of the rows of a box of `range` bytes, rows and slices; none if it is empty. `is_whole` says whether
+/// bytes are in one allocation, or are the program's: a row after the end of an allocation would pass for the latter.
 pub(crate) fn rows(
     to: Pitched,
     from: Pitched,

@@ -1,4 +1,5 @@
-//! The doorbell of a queue ([`Doorbell`]): producers write the index of their last packet to it, or ring it by a function.
+//! The doorbell of a queue ([`Doorbell`]): producers write the index of their last packet to it, or ring it by a
+//! function.
 
 use crate::bell::Bell;
 use crate::sync::{AtomicI64, Ordering};

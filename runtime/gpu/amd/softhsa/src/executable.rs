@@ -183,7 +183,8 @@ impl LoadedObject {
         for segment in &object.segments {
             let from = bytes.get(segment.file.clone()).unwrap_or_default();
             let to = pages.base().as_ptr().wrapping_add(segment.address as usize);
-            // SAFETY: `parse` placed the segment in the span, which the mapping has, and it is not shorter in memory than in the file.
+            // SAFETY: `parse` placed the segment in the span, which the mapping has, and it is not shorter in memory
+            // than in the file.
             unsafe { copy(to, from.as_ptr(), from.len()) };
         }
         let mut symbols = Vec::new();

@@ -1,5 +1,5 @@
-//! Handlers of signals: functions that a program wants to be called once a signal has some value, by a thread that starts with the first
-//! one.
+//! Handlers of signals: functions that a program wants to be called once a signal has some value, by a thread that
+//! starts with the first one.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};

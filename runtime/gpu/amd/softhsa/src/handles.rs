@@ -1,5 +1,5 @@
-//! Objects by their handles ([`Handles`]). A handle is a number that is never used again, so a wrong or old one is an error and nothing
-//! worse.
+//! Objects by their handles ([`Handles`]). A handle is a number that is never used again, so a wrong or old one is an
+//! error and nothing worse.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

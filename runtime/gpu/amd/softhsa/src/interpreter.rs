@@ -1,4 +1,5 @@
-//! The runner of kernels of this build ([`Interpreter`]): decodes their code once and interprets it with the crate `vireo-gfx`.
+//! The runner of kernels of this build ([`Interpreter`]): decodes their code once and interprets it with the crate
+//! `vireo-gfx`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,8 @@ use crate::dispatch::{KernelDispatch, KernelRunner};
 /// Programs that are kept. Those of code objects that were unloaded go when there are more.
 const MAX_PROGRAMS: usize = 1024;
 
-/// The code that a program is decoded from: the code object's segment, the address of the first instruction, and the number of registers.
+/// The code that a program is decoded from: the code object's segment, the address of the first instruction, and the
+/// number of registers.
 type Key = (u64, u64, u32);
 
 /// Interprets kernels.

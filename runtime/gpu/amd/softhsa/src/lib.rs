@@ -1,10 +1,11 @@
-//! A software HSA agent: the functions of the HSA library, `libhsa-runtime64.so`, with GPUs that interpret their code on the processor.
-//! Drivers run against it on any machine, in process ([`functions`]) or through the library of the crate `vireo-softhsa-library`.
+//! A software HSA agent: the functions of the HSA library, `libhsa-runtime64.so`, with GPUs that interpret their code
+//! on the processor. Drivers run against it on any machine, in process ([`functions`]) or through the library of the
+//! crate `vireo-softhsa-library`.
 //!
-//! It follows the specification of the packet processor, not the habits of one driver: [`Topology`] chooses the machine, which features it
-//! lacks, and how late writes become visible. **Who checks**: this crate. Handles are looked up, kernels and packets access only
-//! allocations that the agent may access, and code objects are hostile. Pointers to arguments are the caller's to vouch for, as in any C
-//! library.
+//! It follows the specification of the packet processor, not the habits of one driver: [`Topology`] chooses the
+//! machine, which features it lacks, and how late writes become visible. **Who checks**: this crate. Handles are looked
+//! up, kernels and packets access only allocations that the agent may access, and code objects are hostile. Pointers to
+//! arguments are the caller's to vouch for, as in any C library.
 
 mod abi;
 mod agents;

@@ -1,5 +1,5 @@
-//! The life of a packet processor ([`Lifecycle`]): it runs packets, is quiet once it runs none any more, and is done once the program was
-//! told of a failure. No thread waits for one that waits for it:
+//! The life of a packet processor ([`Lifecycle`]): it runs packets, is quiet once it runs none any more, and is done
+//! once the program was told of a failure. No thread waits for one that waits for it:
 //!
 //! | thread | waits for | its wait ends by |
 //! |---|---|---|
@@ -33,7 +33,8 @@ pub(crate) fn is_in_callback() -> bool {
 /// The state of a packet processor.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
-    /// Asks the kernel that runs, or the packet that waits, to stop. A kernel that traps sets it for its other work-groups, too.
+    /// Asks the kernel that runs, or the packet that waits, to stop. A kernel that traps sets it for its other
+    /// work-groups, too.
     pub(crate) stop: Stop,
     /// True once no packet may begin.
     inactive: AtomicBool,
@@ -78,8 +79,8 @@ impl Lifecycle {
         self.inactive.swap(true, Ordering::AcqRel)
     }
 
-    /// Ends the packet processor. When this returns it runs nothing, and calls no function of the program unless this thread is in one.
-    /// `own` says that this is the thread of the processor.
+    /// Ends the packet processor. When this returns it runs nothing, and calls no function of the program unless this
+    /// thread is in one. `own` says that this is the thread of the processor.
     pub(crate) fn end(&self, doorbell: &Bell, signals: &Bell, own: bool) {
         let first = !self.inactive.swap(true, Ordering::AcqRel);
         self.stop.request();

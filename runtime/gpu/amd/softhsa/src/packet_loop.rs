@@ -1,8 +1,10 @@
-//! The loop of a packet processor ([`PacketLoop`]): finds packets, runs them in their order, and ends after one that fails.
+//! The loop of a packet processor ([`PacketLoop`]): finds packets, runs them in their order, and ends after one that
+//! fails.
 //!
-//! The doorbell says up to which index packets may be run, and a packet runs once its header is published, which an earlier packet may do.
-//! So the processor looks at the slot again and again. A packet is complete before the next one begins, which is more than its barrier bit
-//! asks for; where the topology says so, kernels without it run in the opposite order, or at the same time.
+//! The doorbell says up to which index packets may be run, and a packet runs once its header is published, which an
+//! earlier packet may do. So the processor looks at the slot again and again. A packet is complete before the next one
+//! begins, which is more than its barrier bit asks for; where the topology says so, kernels without it run in the
+//! opposite order, or at the same time.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -132,8 +134,8 @@ impl PacketLoop<'_> {
         }
     }
 
-    /// The same, where kernels without the barrier bit run beside those before them, each on a thread of its own. Other packets run on the
-    /// thread of the processor, so nothing after them begins before they have ended.
+    /// The same, where kernels without the barrier bit run beside those before them, each on a thread of its own. Other
+    /// packets run on the thread of the processor, so nothing after them begins before they have ended.
     fn run_overlapped<P: Packets>(&self, packets: &P) -> Option<(P::Failure, u64)> {
         let begun = Mutex::new(Begun { ended: VecDeque::new(), failure: None, is_stopped: false });
         let begun = &begun;

@@ -81,7 +81,8 @@ impl MemoryWait {
     }
 }
 
-/// Runs the buffer that a packet names. `decoded` is told of each command before it runs; `wait` returns when a wait is over.
+/// Runs the buffer that a packet names. `decoded` is told of each command before it runs; `wait` returns when a wait is
+/// over.
 pub(crate) fn run(
     jump: Pm4IndirectBuffer,
     memory: &dyn Memory,

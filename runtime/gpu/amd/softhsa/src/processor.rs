@@ -1,5 +1,5 @@
-//! The packet processor: a thread for each queue, which runs its packets in their order ([`PacketLoop`]), with their fences, waits and
-//! completion signals.
+//! The packet processor: a thread for each queue, which runs its packets in their order ([`PacketLoop`]), with their
+//! fences, waits and completion signals.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -419,8 +419,9 @@ impl Processor<'_> {
         Some((sanitizer, begun))
     }
 
-    /// Tells the program why its queue stopped. Completion signals of the packet and of those after it stay as they are, as on hardware,
-    /// so a program that is not told would wait for ever: the process ends then, as with the library of the vendor.
+    /// Tells the program why its queue stopped. Completion signals of the packet and of those after it stay as they
+    /// are, as on hardware, so a program that is not told would wait for ever: the process ends then, as with the
+    /// library of the vendor.
     fn fail(&self, failure: &Failure, index: u64, ended: bool) {
         tell(format_args!("queue {}, packet {index}: {} ({:?})", self.queue.id, failure.what, failure.status));
         let mut told = false;
@@ -433,15 +434,16 @@ impl Processor<'_> {
             };
             let handlers = self.system.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
             for handler in handlers {
-                // SAFETY: the program gave the function to be called with its argument, and the event outlives the call.
+                // SAFETY: the program gave the function to be called with its argument, and the event outlives the
+                // call.
                 let status = call_back(|| unsafe { (handler.callback)(&raw const event, handler.data) });
                 told |= status == HsaStatus::SUCCESS;
             }
         }
         if let Some(handler) = &self.queue.error_handler {
             let source: *mut HsaQueue = std::ptr::with_exposed_provenance_mut(self.queue.address() as usize);
-            // SAFETY: the program gave the function to be called with its argument. The queue's memory lives as long as the queue, and
-            // begins with the part that programs see.
+            // SAFETY: the program gave the function to be called with its argument. The queue's memory lives as long as
+            // the queue, and begins with the part that programs see.
             call_back(|| unsafe { (handler.callback)(failure.status, source, handler.data) });
             told = true;
         }

@@ -167,7 +167,8 @@ impl Queue {
         (self.slots.as_ptr().expose_provenance() as u64, size_of_val(&*self.slots) as u64)
     }
 
-    /// The ring with its indices. The number of slots is what the queue was created with, whatever programs write to its memory.
+    /// The ring with its indices. The number of slots is what the queue was created with, whatever programs write to
+    /// its memory.
     pub(crate) fn ring(&self) -> Option<Ring<'_>> {
         Ring::new(&self.slots, &self.memory.write, &self.memory.read)
     }

@@ -1,5 +1,6 @@
-//! The rules of packet processors ([`Rule`]) that keep them from hanging, and from running what they may not. All of them hold here, so
-//! asking costs nothing. The model checker of `tests/model` breaks one after the other, and has to find each.
+//! The rules of packet processors ([`Rule`]) that keep them from hanging, and from running what they may not. All of
+//! them hold here, so asking costs nothing. The model checker of `tests/model` breaks one after the other, and has to
+//! find each.
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +9,8 @@ pub(crate) enum Rule {
     RingsTakeTheLock,
     /// A thread that is about to sleep looks once more, since the bell may have rung before it was counted.
     SleepersLookAgain,
-    /// Of several producers one may overwrite the number of another one that was greater, so what is reserved counts too.
+    /// Of several producers one may overwrite the number of another one that was greater, so what is reserved counts
+    /// too.
     ReservedPacketsCount,
     /// A packet keeps its slot until it has run.
     PacketsKeepTheirSlots,
@@ -22,7 +24,8 @@ pub(crate) enum Rule {
     EndsRingSignals,
     /// Each thread that ends a queue waits until it runs nothing, not only the first of them.
     AllEndsWait,
-    /// A thread that ends a queue waits until the program was told of a failure, unless it is itself in such a function.
+    /// A thread that ends a queue waits until the program was told of a failure, unless it is itself in such a
+    /// function.
     EndsWaitForCallbacks,
     /// A function of the program that ends a queue does not wait for functions of the program.
     CallbacksDoNotWaitForCallbacks,

@@ -1,4 +1,5 @@
-//! The sanitizer of a system: what `vireo-simt` checks, told of this crate's allocations, packets and signals, and names for its reports.
+//! The sanitizer of a system: what `vireo-simt` checks, told of this crate's allocations, packets and signals, and
+//! names for its reports.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +42,8 @@ pub fn take_reports() -> Vec<Report> {
     reports
 }
 
-/// The limits of the sanitizer that were reached since the last call, in systems that have ended and in the one that runs.
+/// The limits of the sanitizer that were reached since the last call, in systems that have ended and in the one that
+/// runs.
 pub fn take_warnings() -> Vec<Warning> {
     let mut warnings = std::mem::take(&mut *WARNINGS.lock().unwrap_or_else(PoisonError::into_inner));
     if let Ok(system) = crate::system::system()
@@ -52,8 +54,8 @@ pub fn take_warnings() -> Vec<Warning> {
     warnings
 }
 
-/// Bytes at an address leave the device for the host, under a name for reports. The check `init` of the system that runs, if there is one,
-/// finds the unwritten ones; see [`take_reports`].
+/// Bytes at an address leave the device for the host, under a name for reports. The check `init` of the system that
+/// runs, if there is one, finds the unwritten ones; see [`take_reports`].
 pub fn check_result(address: u64, length: u64, name: &str) {
     if let Ok(system) = crate::system::system()
         && let Some(sanitizer) = &system.sanitizer

@@ -1,5 +1,5 @@
-//! Signals: 64-bit values in memory with the layout of `amd_signal` at their handles. Programs and kernels may load and store the value
-//! directly; functions and the packet processor wake those who wait.
+//! Signals: 64-bit values in memory with the layout of `amd_signal` at their handles. Programs and kernels may load and
+//! store the value directly; functions and the packet processor wake those who wait.
 
 use std::collections::HashMap;
 use std::mem::offset_of;

@@ -1,5 +1,5 @@
-//! Results: an HSA status for the error of a function, a status with a reason for what stops a queue. Messages for what a status does not
-//! say.
+//! Results: an HSA status for the error of a function, a status with a reason for what stops a queue. Messages for what
+//! a status does not say.
 
 use std::fmt;
 use std::io::Write;
@@ -14,8 +14,8 @@ pub(crate) fn code(result: Result<()>) -> HsaStatus {
     result.err().unwrap_or(HsaStatus::SUCCESS)
 }
 
-/// Writes a message to the standard error stream. `eprintln` would panic where that stream is closed, which ends a packet processor without
-/// a word to its program, or the process in a function of C.
+/// Writes a message to the standard error stream. `eprintln` would panic where that stream is closed, which ends a
+/// packet processor without a word to its program, or the process in a function of C.
 pub(crate) fn tell(message: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "softhsa: {message}");
 }

@@ -1,5 +1,5 @@
-//! The parts of the standard library with which packet processors lock and wait. The model checker of `tests/model` puts its own in this
-//! place, so `bell`, `doorbell`, `lifecycle` and `packet_loop` name no others.
+//! The parts of the standard library with which packet processors lock and wait. The model checker of `tests/model`
+//! puts its own in this place, so `bell`, `doorbell`, `lifecycle` and `packet_loop` name no others.
 
 use std::sync::PoisonError;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The state of the library between `hsa_init` and `hsa_shut_down` ([`System`]), and what a program sets before ([`configure`]).
+//! The state of the library between `hsa_init` and `hsa_shut_down` ([`System`]), and what a program sets before
+//! ([`configure`]).
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -57,8 +58,8 @@ impl std::fmt::Display for InUse {
 
 impl std::error::Error for InUse {}
 
-/// Sets the machine that the next `hsa_init` starts, instead of what the environment variable [`VARIABLE`] says, and who runs its kernels;
-/// the interpreter if no runner is named.
+/// Sets the machine that the next `hsa_init` starts, instead of what the environment variable [`VARIABLE`] says, and
+/// who runs its kernels; the interpreter if no runner is named.
 ///
 /// # Errors
 /// If the library is initialised.

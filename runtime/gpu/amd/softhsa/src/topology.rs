@@ -1,5 +1,6 @@
-//! The machine that the software agent pretends to be ([`Topology`]): its GPUs and their limits, features that it lacks, and how late the
-//! writes of the host reach a GPU. Read from the text of flags and of the environment variable [`VARIABLE`].
+//! The machine that the software agent pretends to be ([`Topology`]): its GPUs and their limits, features that it
+//! lacks, and how late the writes of the host reach a GPU. Read from the text of flags and of the environment variable
+//! [`VARIABLE`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,15 +23,15 @@ pub enum HostWrites {
     /// At once.
     #[default]
     Visible,
-    /// When a packet acquires at system scope, for coarse-grained memory. The writes of a GPU are hidden from the host in the same way,
-    /// until a packet releases at system scope.
+    /// When a packet acquires at system scope, for coarse-grained memory. The writes of a GPU are hidden from the host
+    /// in the same way, until a packet releases at system scope.
     UntilAcquire,
     /// When the host writes to the register that flushes the host data path (HDP), for all memory of GPUs.
     UntilFlush,
 }
 
-/// The order of kernels whose packets have no barrier bit. Hardware overlaps them, so programs that need an order and do not ask for it
-/// fail.
+/// The order of kernels whose packets have no barrier bit. Hardware overlaps them, so programs that need an order and
+/// do not ask for it fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketOrder {
     /// That of the queue.
@@ -119,8 +120,8 @@ pub struct Topology {
     pub sanitize: Checks,
     /// Features that the machine lacks.
     pub without: Vec<Feature>,
-    /// The file that a trace of packets is written to, unless the host observes them itself: JSON that Perfetto opens if its name ends in
-    /// `.json`, else text.
+    /// The file that a trace of packets is written to, unless the host observes them itself: JSON that Perfetto opens
+    /// if its name ends in `.json`, else text.
     pub trace: Option<PathBuf>,
 }
 
@@ -194,9 +195,9 @@ impl Topology {
 impl FromStr for Topology {
     type Err = TopologyError;
 
-    /// Reads `agents=2,queues=4,queue-size=1024,memory=1GiB,host-memory=4GiB,isa=gfx1100,compute-units=8,peer-links=xgmi,
-    /// host-writes=until-acquire,order=overlapped,sanitize=memory+race+init,without=svm+peers,trace=packets.json`; whatever is not named has
-    /// its default.
+    /// Reads what [`VARIABLE`] may hold, such as `agents=2,queues=4,queue-size=1024,memory=1GiB,host-memory=4GiB`,
+    /// `isa=gfx1100,compute-units=8,peer-links=xgmi,host-writes=until-acquire,order=overlapped` or
+    /// `sanitize=memory+race+init,without=svm+peers,trace=packets.json`; each name that is absent has its default.
     fn from_str(text: &str) -> Result<Self, TopologyError> {
         let mut topology = Topology::default();
         for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {

@@ -27,9 +27,9 @@ impl Stop {
     }
 }
 
-/// Runs the work-groups of a grid on up to `threads` threads: the caller and those of `pool` that are free. `worker` makes what runs the
-/// work-groups of one thread, one after another; a grid of one work-group, or one thread, runs on the calling thread. `stop` is requested
-/// once a work-group traps.
+/// Runs the work-groups of a grid on up to `threads` threads: the caller and those of `pool` that are free. `worker`
+/// makes what runs the work-groups of one thread, one after another; a grid of one work-group, or one thread, runs on
+/// the calling thread. `stop` is requested once a work-group traps.
 ///
 /// # Errors
 /// The first trap, or [`TrapKind::Stopped`] if `stop` was requested before all work-groups were started.

@@ -82,13 +82,14 @@ impl fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// Runs `work` on the calling thread, and on up to `helpers` others that are free meanwhile; returns when all of them have ended.
+    /// Runs `work` on the calling thread, and on up to `helpers` others that are free meanwhile; returns when all of
+    /// them have ended.
     ///
     /// # Panics
     /// If `work` panics on one of the threads.
     pub(super) fn run(&self, helpers: usize, work: &Work<'_>) {
-        // SAFETY: Only the lifetimes change. Threads use the reference while the job is in the list, and `Leave` takes it from there, after
-        // all of them have ended, before this function returns or unwinds.
+        // SAFETY: Only the lifetimes change. Threads use the reference while the job is in the list, and `Leave` takes
+        // it from there, after all of them have ended, before this function returns or unwinds.
         let work_of_helpers = unsafe { mem::transmute::<&Work<'_>, &'static Work<'static>>(work) };
         let mut state = self.shared.lock();
         let id = state.next_id;

@@ -1,9 +1,9 @@
 //! Device memory with checks: allocations ([`Memory`], [`Region`]), and the accesses of a kernel to them ([`Port`]).
 //!
-//! A port keeps the allocations that it used last, so that most accesses cost two comparisons. Kernels on several cores and the host share
-//! memory, so every access is atomic without an order: of a whole word where it is aligned, else of single bytes. An interpreter shows the
-//! accesses of an instruction to a sanitizer ([`AccessHook`]) before it makes them, all lanes at once: one branch for a row where there is
-//! none.
+//! A port keeps the allocations that it used last, so that most accesses cost two comparisons. Kernels on several cores
+//! and the host share memory, so every access is atomic without an order: of a whole word where it is aligned, else of
+//! single bytes. An interpreter shows the accesses of an instruction to a sanitizer ([`AccessHook`]) before it makes
+//! them, all lanes at once: one branch for a row where there is none.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -97,8 +97,8 @@ impl Region {
 /// The allocations that a kernel may access.
 ///
 /// # Safety
-/// A [`Region`] that was returned stays mapped, readable, and writable if it says so, until the last [`Port`] to this memory is dropped.
-/// There are no Rust references to its bytes meanwhile, except to atomics.
+/// A [`Region`] that was returned stays mapped, readable, and writable if it says so, until the last [`Port`] to this
+/// memory is dropped. There are no Rust references to its bytes meanwhile, except to atomics.
 pub unsafe trait Memory: Sync {
     /// The allocation that `address` is in.
     fn region(&self, address: u64) -> Option<Region>;
@@ -256,7 +256,8 @@ impl<'a> Port<'a> {
     pub fn store_u16(&mut self, address: u64, value: u16) -> Result<(), Fault> {
         let host = self.bytes(address, 2, Access::Store)?;
         if host.addr().is_multiple_of(2) {
-            // SAFETY: `bytes` found an allocation with these bytes, which the owner keeps mapped; the allocation can be written.
+            // SAFETY: `bytes` found an allocation with these bytes, which the owner keeps mapped; the allocation can be
+            // written.
             unsafe { AtomicU16::from_ptr(host.cast()) }.store(value, Ordering::Relaxed);
         } else {
             let [low, high] = value.to_le_bytes();
@@ -335,7 +336,8 @@ fn load_word(host: *mut u8) -> u32 {
 #[inline(always)]
 fn store_word(host: *mut u8, value: u32) {
     if host.addr().is_multiple_of(4) {
-        // SAFETY: The bytes are in an allocation that its owner keeps mapped and that can be written; the word is aligned.
+        // SAFETY: The bytes are in an allocation that its owner keeps mapped and that can be written; the word is
+        // aligned.
         unsafe { AtomicU32::from_ptr(host.cast()) }.store(value, Ordering::Relaxed);
     } else {
         for (index, value) in value.to_le_bytes().into_iter().enumerate() {

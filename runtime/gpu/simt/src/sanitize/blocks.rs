@@ -1,5 +1,5 @@
-//! Allocations ([`Blocks`]): those in use, and freed ones in quarantine, whose addresses are not given out until there are too many bytes
-//! of them.
+//! Allocations ([`Blocks`]): those in use, and freed ones in quarantine, whose addresses are not given out until there
+//! are too many bytes of them.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,5 @@
-//! The checks of the accesses of a work-group ([`GroupChecker`]): bounds, what was written, and races by the clocks of its waves.
+//! The checks of the accesses of a work-group ([`GroupChecker`]): bounds, what was written, and races by the clocks of
+//! its waves.
 
 use std::sync::Arc;
 

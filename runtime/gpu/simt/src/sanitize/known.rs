@@ -1,5 +1,5 @@
-//! The order that atomic accesses establish ([`Knowledge`]): how far work-groups had come when they released an address, and what waves
-//! have learnt so.
+//! The order that atomic accesses establish ([`Knowledge`]): how far work-groups had come when they released an
+//! address, and what waves have learnt so.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,8 @@ const MOST: usize = 1 << 16;
 /// Entries of all of them together, some tens of megabytes.
 pub(super) const MOST_ENTRIES: usize = 1 << 20;
 
-/// The progress of a work-group that is known: its accesses before a number of barriers, those of a single wave if one wave released them.
+/// The progress of a work-group that is known: its accesses before a number of barriers, those of a single wave if one
+/// wave released them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reached {
     pub(super) phase: u32,
@@ -58,7 +59,8 @@ impl Knowledge {
         Knowledge { by_address: HashMap::new(), by_wave: HashMap::new(), entries: 0, most }
     }
 
-    /// True if it must be cleared before more is added, and the accesses before forgotten: without its history an address orders nothing.
+    /// True if it must be cleared before more is added, and the accesses before forgotten: without its history an
+    /// address orders nothing.
     pub(super) fn is_full(&self) -> bool {
         self.entries >= self.most || self.by_address.len() >= MOST || self.by_wave.len() >= MOST
     }
@@ -77,7 +79,8 @@ impl Knowledge {
         self.by_wave.get(&wave)
     }
 
-    /// An atomic access: learns what was released at the address, and releases what is known then, with what the group has reached.
+    /// An atomic access: learns what was released at the address, and releases what is known then, with what the group
+    /// has reached.
     pub(super) fn synchronise(&mut self, address: u64, acquired: &mut Released, (group, reached): (u32, Reached)) {
         let released = self.by_address.entry(address).or_default();
         self.entries -= released.0.len();

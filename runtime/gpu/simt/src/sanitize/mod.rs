@@ -1,22 +1,24 @@
-//! The sanitizer: checks the accesses of kernels to memory for those out of bounds, to freed memory, to unwritten bytes, and for data
-//! races.
+//! The sanitizer: checks the accesses of kernels to memory for those out of bounds, to freed memory, to unwritten
+//! bytes, and for data races.
 //!
-//! The agent that runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each dispatch to the
-//! interpreter. `shadow` keeps, for each word that was accessed, its last write and reads; `order` says which dispatches were complete
-//! when another one began; `blocks` are the allocations, with freed ones in quarantine; `known` is what atomic accesses order; `races`
-//! compares an access with those before it, a store by its effect, of which `stored` keeps the bytes before; `unwritten` finds bytes
-//! without a writer; `groups` joins them for each access; `report` is what was found.
+//! The agent that runs kernels tells it of allocations, packets and signals ([`Sanitizer`]), and hands the hook of each
+//! dispatch to the interpreter. `shadow` keeps, for each word that was accessed, its last write and reads; `order` says
+//! which dispatches were complete when another one began; `blocks` are the allocations, with freed ones in quarantine;
+//! `known` is what atomic accesses order; `races` compares an access with those before it, a store by its effect, of
+//! which `stored` keeps the bytes before; `unwritten` finds bytes without a writer; `groups` joins them for each
+//! access; `report` is what was found.
 //!
-//! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of them a store, are a
-//! race unless the order of packets, a signal, a barrier of their work-group or an atomic access orders them, whichever ran first here.
-//! The algorithm is that of FastTrack, with the wave as the thread and its number of barriers as its clock. A store is looked at once it
-//! has been made: one that leaves the bytes as they were is silent, and counts as a read that races with stores of other bytes. Races of
-//! silent stores with each other, with the store of the same bytes and with reads of them change nothing, and are a class of their own.
-//! An order that is wider than it should be (an atomic access orders all of its work-group until the next barrier; two reads are kept of
-//! each word) can hide a race, but reports none that is not there. Memory is bounded by [`Limits`]. Where that of shadows does not
-//! suffice, memory that is accessed then is not checked; where that of moments or of what atomic accesses order does not, which takes
-//! millions of barriers or thousands of work-groups that meet at one address, the accesses so far are forgotten. Either is told once, as
-//! a [`Warning`], which is no finding.
+//! Races are found by the happens-before relation and not by chance: two accesses to the same bytes, at least one of
+//! them a store, are a race unless the order of packets, a signal, a barrier of their work-group or an atomic access
+//! orders them, whichever ran first here. The algorithm is that of FastTrack, with the wave as the thread and its
+//! number of barriers as its clock. A store is looked at once it has been made: one that leaves the bytes as they were
+//! is silent, and counts as a read that races with stores of other bytes. Races of silent stores with each other, with
+//! the store of the same bytes and with reads of them change nothing, and are a class of their own. An order that is
+//! wider than it should be (an atomic access orders all of its work-group until the next barrier; two reads are kept of
+//! each word) can hide a race, but reports none that is not there. Memory is bounded by [`Limits`]. Where that of
+//! shadows does not suffice, memory that is accessed then is not checked; where that of moments or of what atomic
+//! accesses order does not, which takes millions of barriers or thousands of work-groups that meet at one address, the
+//! accesses so far are forgotten. Either is told once, as a [`Warning`], which is no finding.
 
 mod blocks;
 mod groups;
@@ -56,7 +58,8 @@ pub struct Checks {
     pub memory: bool,
     /// Data races.
     pub race: bool,
-    /// Data races that change nothing, since the stores leave the bytes that were there. They are found where `race` is on.
+    /// Data races that change nothing, since the stores leave the bytes that were there. They are found where `race` is
+    /// on.
     pub same_value: bool,
     /// Reads of what was never written.
     pub init: bool,
@@ -185,7 +188,8 @@ impl State {
         self.shadow.forget_accesses(0, u64::MAX);
     }
 
-    /// Makes room for the numbers of two other moments. Numbers start again when there is none, so nothing may refer to the old ones.
+    /// Makes room for the numbers of two other moments. Numbers start again when there is none, so nothing may refer to
+    /// the old ones.
     fn reserve_sites(&mut self, kernel: &str) {
         let most = Sites::most(self.limits.shadow / 4);
         if !self.sites.has_room(most) {
@@ -269,8 +273,8 @@ impl Sites {
     }
 }
 
-/// The word that new memory has at `address` until somebody writes it. The host may write memory without a call, so a word that has another
-/// value counts as written.
+/// The word that new memory has at `address` until somebody writes it. The host may write memory without a call, so a
+/// word that has another value counts as written.
 pub fn poison(address: u64) -> u32 {
     ((address >> 2) as u32).wrapping_mul(0x9E37_79B1) ^ 0xB5AD_4ECE
 }

@@ -1,9 +1,10 @@
-//! The order of dispatches ([`Order`]): which were complete when another one began, by barrier bits, signals and times of submission.
+//! The order of dispatches ([`Order`]): which were complete when another one began, by barrier bits, signals and times
+//! of submission.
 //!
-//! A dispatch is after another one if that was complete when its packet was submitted, if a barrier bit in its queue waited for it, or if a
-//! packet of its queue waited for a signal that was changed after it. A packet that is submitted knows everything that is complete: the
-//! host may have learnt of it in many ways. So what the host orders is never a race, and packets of two queues can race if each was
-//! submitted before the other one was complete.
+//! A dispatch is after another one if that was complete when its packet was submitted, if a barrier bit in its queue
+//! waited for it, or if a packet of its queue waited for a signal that was changed after it. A packet that is submitted
+//! knows everything that is complete: the host may have learnt of it in many ways. So what the host orders is never a
+//! race, and packets of two queues can race if each was submitted before the other one was complete.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

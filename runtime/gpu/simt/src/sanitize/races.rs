@@ -100,7 +100,8 @@ impl Orderer<'_> {
     pub(super) fn visit(&mut self, cell: &mut Cell, mine: Epoch, effect: Effect) -> Option<Conflict> {
         let conflict = self.conflict(cell, mine, effect);
         if effect == Effect::Change {
-            // Those who read the old bytes race with who stores the new ones as well, even if that changes nothing by now.
+            // Those who read the old bytes race with who stores the new ones as well, even if that changes nothing by
+            // now.
             let reads = cell.reads.map(|read| if self.is_over(read) { Epoch::NONE } else { read.made_stale() });
             *cell = Cell { write: mine, reads };
         } else {

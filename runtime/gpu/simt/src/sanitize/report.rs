@@ -20,8 +20,8 @@ pub enum Finding {
     Race,
     /// Accesses of a work-group to its memory that nothing orders.
     GroupRace,
-    /// Accesses to device memory that nothing orders, of which all stores leave the bytes that were there: whichever order they happen in,
-    /// all loads and what is left are the same.
+    /// Accesses to device memory that nothing orders, of which all stores leave the bytes that were there: whichever
+    /// order they happen in, all loads and what is left are the same.
     SameValueRace,
     /// A load of unwritten device memory.
     Uninitialized,

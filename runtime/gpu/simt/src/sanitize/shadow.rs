@@ -1,9 +1,10 @@
-//! Shadow memory ([`Shadow`]): for chunks of memory that kernels accessed, which bytes were written, and the last accesses to each word.
+//! Shadow memory ([`Shadow`]): for chunks of memory that kernels accessed, which bytes were written, and the last
+//! accesses to each word.
 //!
-//! A chunk has a cell for each word of four bytes until something smaller is accessed in it, then one for each byte. A cell has the last
-//! write and two reads of different waves, from different work-groups if there are such: a write that races with any read of the same
-//! kernel races with one of these two, unless barriers or atomic accesses order just these. A store that leaves the bytes as they are
-//! counts among the reads.
+//! A chunk has a cell for each word of four bytes until something smaller is accessed in it, then one for each byte. A
+//! cell has the last write and two reads of different waves, from different work-groups if there are such: a write that
+//! races with any read of the same kernel races with one of these two, unless barriers or atomic accesses order just
+//! these. A store that leaves the bytes as they are counts among the reads.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,8 +20,8 @@ const LANE_BIT: u32 = SITE_BITS + 1;
 /// Sites at most.
 pub(super) const MAX_SITES: u32 = 1 << SITE_BITS;
 
-/// An access that a cell remembers: the wave, of which zero is none, the lane, whether it was atomic, whether the word has been written
-/// since, and the site.
+/// An access that a cell remembers: the wave, of which zero is none, the lane, whether it was atomic, whether the word
+/// has been written since, and the site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 

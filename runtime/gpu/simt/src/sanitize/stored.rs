@@ -1,4 +1,5 @@
-//! A store to device memory that is about to be made ([`Pending`]): the bytes before it, to be compared with those after it.
+//! A store to device memory that is about to be made ([`Pending`]): the bytes before it, to be compared with those
+//! after it.
 
 use crate::memory::{Access, Port, RowAccess, Space};
 use crate::row::{LANES, Mask, lanes};
@@ -39,7 +40,8 @@ fn read(port: &mut Port<'_>, address: u64, bytes: &mut [u8]) -> bool {
 }
 
 impl Pending {
-    /// Whether the bytes before and after an access can be compared: those of device memory can be read, and there is a bit for each.
+    /// Whether the bytes before and after an access can be compared: those of device memory can be read, and there is a
+    /// bit for each.
     pub(super) fn is_for(access: &RowAccess<'_>) -> bool {
         access.access == Access::Store && access.space == Space::Global && access.length <= u64::BITS
     }

@@ -98,8 +98,8 @@ fn store(memory: &Words, hook: &mut dyn GroupHook, instruction: u64, wave: u32, 
     settle(hook, wave);
 }
 
-/// An instruction without active lanes, after which the one before it has been made. The work-groups of a dispatch run one after the other
-/// and do not need this, but those of tests take turns.
+/// An instruction without active lanes, after which the one before it has been made. The work-groups of a dispatch run
+/// one after the other and do not need this, but those of tests take turns.
 fn settle(hook: &mut dyn GroupHook, wave: u32) {
     let addresses = [0; LANES];
     let (access, space) = (Access::Load, Space::Global);
@@ -246,8 +246,8 @@ fn atomic_accesses_order_what_is_before_them() {
     assert_eq!(found(&sanitizer), [(Finding::Race, 8, Some(1)), (Finding::Race, 9, Some(3))]);
 }
 
-/// A wave that learns of another work-group passes it on at the next barrier, also to waves that access nothing before the one after it,
-/// and if it ends before the barrier.
+/// A wave that learns of another work-group passes it on at the next barrier, also to waves that access nothing before
+/// the one after it, and if it ends before the barrier.
 #[test]
 fn barriers_pass_on_what_waves_know_that_end() {
     for barriers in [0, 1] {
@@ -272,7 +272,8 @@ fn barriers_pass_on_what_waves_know_that_end() {
     }
 }
 
-/// A kernel that passes very many barriers uses no more memory than the limit, is not to blame for that, and what races later is found.
+/// A kernel that passes very many barriers uses no more memory than the limit, is not to blame for that, and what races
+/// later is found.
 #[test]
 fn the_memory_for_moments_is_bounded() {
     let limits = Limits { shadow: 1 << 20, ..Limits::default() };
@@ -350,7 +351,8 @@ fn what_is_submitted_after_completion_is_ordered() {
     assert_eq!(found(&sanitizer), []);
 }
 
-/// The limits of the sanitizer are no mistakes of kernels. Each is told once, also if the warnings are taken in between.
+/// The limits of the sanitizer are no mistakes of kernels. Each is told once, also if the warnings are taken in
+/// between.
 #[test]
 fn memory_that_is_used_up_is_a_warning_and_no_finding() {
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -430,7 +432,8 @@ fn checks_are_read_from_text() {
     );
 }
 
-/// The findings of two waves of each of two work-groups, which do what `run` says, with and without the class of equal values.
+/// The findings of two waves of each of two work-groups, which do what `run` says, with and without the class of equal
+/// values.
 fn both_classes(run: impl Fn(&Words, &mut [Box<dyn GroupHook + '_>; 2])) -> [Vec<(Finding, u64, Option<u64>)>; 2] {
     ["race", "race-same-value"].map(|checks| {
         let (sanitizer, memory) = sanitizer(checks, 4096);
@@ -600,7 +603,8 @@ fn unwritten_bytes_that_leave_the_device_are_found() {
     assert_eq!((left.len(), exit.name.as_str(), exit.unwritten, exit.offset), (1, "more", 1, 12));
 }
 
-/// A store is looked at once something else happens in its work-group, but those who poll it see it as soon as it is made.
+/// A store is looked at once something else happens in its work-group, but those who poll it see it as soon as it is
+/// made.
 #[test]
 fn a_store_that_is_polled_orders_at_once() {
     let (sanitizer, memory) = sanitizer("race", 4096);

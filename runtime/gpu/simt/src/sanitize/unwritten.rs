@@ -16,8 +16,8 @@ const STEP: u64 = 4096;
 
 /// Finds the unwritten bytes of a range in a poisoned allocation.
 ///
-/// The host writes memory without a call: of a word some bytes of which are not known to be written, it wrote all if they differ from the
-/// poison. `kernel` is who asks, for warnings.
+/// The host writes memory without a call: of a word some bytes of which are not known to be written, it wrote all if
+/// they differ from the poison. `kernel` is who asks, for warnings.
 pub(super) fn find(
     state: &mut State,
     port: &mut Port<'_>,

@@ -1,5 +1,5 @@
-//! A limit of the sanitizer that was reached ([`Warning`]), and what it does not check since then. No kernel is to blame, so it is no
-//! finding.
+//! A limit of the sanitizer that was reached ([`Warning`]), and what it does not check since then. No kernel is to
+//! blame, so it is no finding.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,17 +1,19 @@
-//! Admission ([`Core::admit`]): puts submissions in line, and gives them to the hardware in that order, as there is room.
+//! Admission ([`Core::admit`]): puts submissions in line, and gives them to the hardware in that order, as there is
+//! room.
 //!
-//! Nobody waits for room while it holds the lock of the admission: that is held for as long as it takes to put packets together. Who
-//! submits waits outside, until its submission is with the hardware, and tries again and again meanwhile; its call may end that wait. What
-//! became ready is in the same line, and the feeder of the queue tries for it.
+//! Nobody waits for room while it holds the lock of the admission: that is held for as long as it takes to put packets
+//! together. Who submits waits outside, until its submission is with the hardware, and tries again and again meanwhile;
+//! its call may end that wait. What became ready is in the same line, and the feeder of the queue tries for it.
 //!
-//! There is room at some time: packets wait only for submissions that were begun before, here or on another queue, so the first of those
-//! that have not completed always runs, and its queue drains. That is why an epoch is given, and told to others, when a submission is begun
-//! and not when it comes to the line. A submission whose queue has been used before allocates nothing.
+//! There is room at some time: packets wait only for submissions that were begun before, here or on another queue, so
+//! the first of those that have not completed always runs, and its queue drains. That is why an epoch is given, and
+//! told to others, when a submission is begun and not when it comes to the line. A submission whose queue has been used
+//! before allocates nothing.
 //!
-//! A submission begins after all that the queue has begun before (its first packet has the barrier bit) if it waits for any of that which
-//! has not completed, and no barrier came in between; if it signals a timeline that any of that signals, which must not go back; if its
-//! call has other limits, since the completion thread ends what runs for one call at a time; and if no lane is free. Otherwise it may
-//! overlap with what came before.
+//! A submission begins after all that the queue has begun before (its first packet has the barrier bit) if it waits for
+//! any of that which has not completed, and no barrier came in between; if it signals a timeline that any of that
+//! signals, which must not go back; if its call has other limits, since the completion thread ends what runs for one
+//! call at a time; and if no lane is free. Otherwise it may overlap with what came before.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -93,8 +95,8 @@ impl<H: Hardware> Admission<H> {
 }
 
 impl<H: Hardware> Core<H> {
-    /// Admits a submission. Failures of the queue go to the points that it signals. `waits` says whether the caller waits until the
-    /// hardware has it.
+    /// Admits a submission. Failures of the queue go to the points that it signals. `waits` says whether the caller
+    /// waits until the hardware has it.
     pub(super) fn admit(self: &Arc<Self>, submission: Box<Submission<H>>, waits: bool) {
         let mut admission = self.admission();
         if let Some(failure) = self.failure() {
@@ -117,7 +119,8 @@ impl<H: Hardware> Core<H> {
         if waits { self.wait_for_room(ticket, &scope) } else { self.wake_feeder(true) }
     }
 
-    /// Waits until a submission has left the line: it is with the hardware, or the queue has failed, or the call has ended.
+    /// Waits until a submission has left the line: it is with the hardware, or the queue has failed, or the call has
+    /// ended.
     fn wait_for_room(&self, ticket: u64, scope: &Scope) {
         let mut attempts = 0u32;
         loop {
@@ -139,8 +142,8 @@ impl<H: Hardware> Core<H> {
         }
     }
 
-    /// Ends a submission that its submitter does not wait for any more. If it is begun, others may wait for its epoch: what is left of it
-    /// is published all the same, and does nothing.
+    /// Ends a submission that its submitter does not wait for any more. If it is begun, others may wait for its epoch:
+    /// what is left of it is published all the same, and does nothing.
     fn give_up(&self, ticket: u64, cause: Status) {
         let mut admission = self.admission();
         let Some(ahead) = ticket.checked_sub(admission.left + 1) else { return };
@@ -222,7 +225,8 @@ impl<H: Hardware> Core<H> {
         admission.limits = scope;
         let follows = submission.after > admission.ordered && keeps(Rule::OwnWaitsAreOrdered);
         if !follows && !has_other_limits && !self.follows_signals(admission, submission) {
-            // The last part of a lane ends before the next one begins: a barrier came in between, or it has ended already.
+            // The last part of a lane ends before the next one begins: a barrier came in between, or it has ended
+            // already.
             let is_free = |lane: usize| {
                 admission.last_sequences[lane] < admission.ordered
                     || self.hardware.clocks()[lane].completed() >= admission.next_epochs[lane] - 1
@@ -325,8 +329,8 @@ impl<H: Hardware> Core<H> {
         }
     }
 
-    /// Publishes a part. Its entry is there before, so that the completion thread finds it when its packets have run. True if it is the
-    /// only one.
+    /// Publishes a part. Its entry is there before, so that the completion thread finds it when its packets have run.
+    /// True if it is the only one.
     fn publish(&self, builder: &mut H::Builder, mut entry: Entry<H>) -> Result<bool> {
         if !keeps(Rule::EntriesOwnWaits)
             && let Some(submission) = &mut entry.submission
@@ -342,7 +346,8 @@ impl<H: Hardware> Core<H> {
         Ok(is_only)
     }
 
-    /// The submission that runs now or next, as far as the hardware is concerned: its limits, and whether its packets do not wait any more.
+    /// The submission that runs now or next, as far as the hardware is concerned: its limits, and whether its packets
+    /// do not wait any more.
     pub(super) fn front(&self) -> Option<(Scope, bool)> {
         let of = |submission: &Submission<H>| {
             let runs = submission.device.iter().all(SubmissionPoint::is_reached);

@@ -1,9 +1,10 @@
-//! The completion thread of a queue ([`Core::run_completion`]): waits for the hardware, releases what submissions held, and signals their
-//! timelines. It also ends what runs beyond the limits of its call. If the queue fails, it fails all submissions with the cause.
+//! The completion thread of a queue ([`Core::run_completion`]): waits for the hardware, releases what submissions held,
+//! and signals their timelines. It also ends what runs beyond the limits of its call. If the queue fails, it fails all
+//! submissions with the cause.
 //!
-//! It waits for nothing but its own hardware. So it submits nothing, and it does not wait for room or for another thread: what becomes
-//! ready by its signals goes to the feeders of their queues, and what has run before what it waited for was signaled is left until that
-//! happens.
+//! It waits for nothing but its own hardware. So it submits nothing, and it does not wait for room or for another
+//! thread: what becomes ready by its signals goes to the feeders of their queues, and what has run before what it
+//! waited for was signaled is left until that happens.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,8 +21,8 @@ use crate::status::{Result, Status, StatusCode};
 /// How often limits are looked at that are over.
 const LATE: Duration = Duration::from_millis(10);
 
-/// How long a queue may go on after the limits of the call that it runs for are over, without completing anything and at most. Kernels that
-/// end by themselves are left alone: others have work in the queue, which fails if it is ended.
+/// How long a queue may go on after the limits of the call that it runs for are over, without completing anything and
+/// at most. Kernels that end by themselves are left alone: others have work in the queue, which fails if it is ended.
 const GRACE: Duration = Duration::from_millis(50);
 const MOST_GRACE: Duration = Duration::from_secs(1);
 
@@ -146,8 +147,9 @@ impl<H: Hardware> Core<H> {
         last
     }
 
-    /// The first part that has completed, and does not begin after one that has not. The lanes were looked at one after the other: that of
-    /// a part may have been looked at after what came before it had ended, and the lane of that before.
+    /// The first part that has completed, and does not begin after one that has not. The lanes were looked at one after
+    /// the other: that of a part may have been looked at after what came before it had ended, and the lane of that
+    /// before.
     fn take_completed(&self, completed: &[u64; LANES]) -> Option<Entry<H>> {
         let mut entries = self.entries();
         let first = entries.front()?.sequence;
@@ -156,8 +158,8 @@ impl<H: Hardware> Core<H> {
         entries.remove(index)
     }
 
-    /// Completes a submission whose packets have run. A queue that it waited for may have completed without its thread having signaled that
-    /// yet, and may turn out to have failed; then the submission waits for what that thread says.
+    /// Completes a submission whose packets have run. A queue that it waited for may have completed without its thread
+    /// having signaled that yet, and may turn out to have failed; then the submission waits for what that thread says.
     fn complete_run(self: &Arc<Self>, mut submission: Box<Submission<H>>) {
         let points = if keeps(Rule::OutcomesOfWaitsCount) { unreached(&submission.waits) } else { Ok(Vec::new()) };
         match points {
@@ -191,8 +193,8 @@ impl<H: Hardware> Core<H> {
         }
     }
 
-    /// Fails all submissions, and lets go of who waits for the queue. Those that the hardware has are failed whatever an admission does
-    /// meanwhile; it finds the failure at its next step, and then the rest of its entries fail.
+    /// Fails all submissions, and lets go of who waits for the queue. Those that the hardware has are failed whatever
+    /// an admission does meanwhile; it finds the failure at its next step, and then the rest of its entries fail.
     fn fail_all(&self) {
         let entries = std::mem::take(&mut *self.entries());
         self.fail_each(entries.into_iter().filter_map(|entry| entry.submission));

@@ -1,5 +1,5 @@
-//! The owner of a queue ([`Owner`]), which starts its threads and ends it. What was submitted completes also without it, so the threads
-//! stay until then: the owner waits for them, but only where that cannot be for ever.
+//! The owner of a queue ([`Owner`]), which starts its threads and ends it. What was submitted completes also without
+//! it, so the threads stay until then: the owner waits for them, but only where that cannot be for ever.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -63,7 +63,8 @@ impl<H: Hardware> Core<H> {
     fn start_thread(self: &Arc<Self>, name: String, run: impl FnOnce() + Send + 'static) -> Result<()> {
         let threads = self.threads.clone();
         let run = move || {
-            // This drops its reference to the queue, which may be the last one but for that of who waits for the thread.
+            // This drops its reference to the queue, which may be the last one but for that of who waits for the
+            // thread.
             run();
             *threads.lock() -= 1;
             threads.ended.notify_all();
@@ -90,7 +91,8 @@ impl<H: Hardware> Drop for Owner<H> {
         let threads = core.threads.clone();
         let mut running = threads.lock();
         while *running != 0 {
-            // Submissions that are held back may wait for what the caller does next. The threads end by themselves then.
+            // Submissions that are held back may wait for what the caller does next. The threads end by themselves
+            // then.
             if core.is_held() || scope.check().is_err() || core.hardware.patience().is_some_and(is_long) {
                 return;
             }

@@ -1,5 +1,6 @@
-//! The feeder of a queue: the thread that submits what became ready, and gives the hardware what nobody waits for any more. It may wait for
-//! room as long as it takes, since nobody waits for it: what becomes ready meanwhile joins the line.
+//! The feeder of a queue: the thread that submits what became ready, and gives the hardware what nobody waits for any
+//! more. It may wait for room as long as it takes, since nobody waits for it: what becomes ready meanwhile joins the
+//! line.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};

@@ -1,8 +1,8 @@
-//! Frontiers of queues ([`Frontier`]): what is known to have completed before the next packet of a queue begins, as one epoch for each
-//! other queue. A wait for something before the frontier is elided.
+//! Frontiers of queues ([`Frontier`]): what is known to have completed before the next packet of a queue begins, as one
+//! epoch for each other queue. A wait for something before the frontier is elided.
 //!
-//! A frontier has room for a few queues. If there are more, some are forgotten, and waits for them are not elided: it may know less than is
-//! true, never more.
+//! A frontier has room for a few queues. If there are more, some are forgotten, and waits for them are not elided: it
+//! may know less than is true, never more.
 
 /// Queues that a frontier knows of at most.
 const CAPACITY: usize = 8;
@@ -24,7 +24,8 @@ impl Frontier {
     pub fn add(&mut self, queue: u64, epoch: u64) {
         let known = self.entries.iter().position(|(other, _)| *other == queue);
         let slot = known.or_else(|| self.entries.iter().position(|(other, _)| *other == 0));
-        // If there is no room the queue that was added first is forgotten: the later ones are more likely to be waited for again.
+        // If there is no room the queue that was added first is forgotten: the later ones are more likely to be waited
+        // for again.
         let slot = slot.unwrap_or_else(|| {
             self.entries.rotate_left(1);
             CAPACITY - 1

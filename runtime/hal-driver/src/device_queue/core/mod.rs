@@ -1,14 +1,16 @@
-//! The core of a queue ([`Core`]): who submits, who waits for room, who completes and who ends, without anything of a GPU. What it asks of
-//! one is [`Hardware`], which `hardware` implements by packets of an HSA queue, and the model checker by threads.
+//! The core of a queue ([`Core`]): who submits, who waits for room, who completes and who ends, without anything of a
+//! GPU. What it asks of one is [`Hardware`], which `hardware` implements by packets of an HSA queue, and the model
+//! checker by threads.
 //!
-//! `submission` sorts what a submission waits for, and holds back what the host has to wait for. `admission` puts submissions in line and
-//! gives them to the hardware as there is room. `feeder` is the thread that does so for what nobody waits for, `completion` the one that
-//! completes what has run, and `ending` the end of a queue. `frontier` is what a queue knows of others. The table in the module above says
-//! which of them may wait for what.
+//! `submission` sorts what a submission waits for, and holds back what the host has to wait for. `admission` puts
+//! submissions in line and gives them to the hardware as there is room. `feeder` is the thread that does so for what
+//! nobody waits for, `completion` the one that completes what has run, and `ending` the end of a queue. `frontier` is
+//! what a queue knows of others. The table in the module above says which of them may wait for what.
 //!
-//! Submissions that nothing orders may run at once, and end in any order, so one count cannot say which of them have completed. A queue has
-//! [`LANES`], each with a count of its own: a submission has the next number of a lane, and the submissions of a lane run one after the
-//! other. `admission` chooses the lane, and decides what begins only after all that the queue has begun before.
+//! Submissions that nothing orders may run at once, and end in any order, so one count cannot say which of them have
+//! completed. A queue has [`LANES`], each with a count of its own: a submission has the next number of a lane, and the
+//! submissions of a lane run one after the other. `admission` chooses the lane, and decides what begins only after all
+//! that the queue has begun before.
 
 mod admission;
 mod completion;
@@ -95,7 +97,8 @@ pub struct Part<'a, H: Hardware> {
     pub work: Option<(&'a H::Work, u64)>,
 }
 
-/// A queue of a GPU: a ring that takes packets as long as there is room, begins them in order, and counts what has ended.
+/// A queue of a GPU: a ring that takes packets as long as there is room, begins them in order, and counts what has
+/// ended.
 pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
     /// How far lanes are.
     type Clock: Clock;
@@ -145,7 +148,8 @@ pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
     /// From here on, [`Self::wake`] ends the next wait.
     fn rearm(&self);
 
-    /// Blocks the completion thread until a lane has completed more parts than `seen`, the queue is woken, or the time has come.
+    /// Blocks the completion thread until a lane has completed more parts than `seen`, the queue is woken, or the time
+    /// has come.
     fn wait(&self, seen: Option<&[u64; LANES]>, until: Option<Instant>);
 
     /// Called by the completion thread, with how far the lanes are, before anybody learns of what has completed.
@@ -265,8 +269,8 @@ impl<H: Hardware> Submission<H> {
         self.scope = Scope::default();
     }
 
-    /// It will do nothing from here on, and fail with the first such cause. What it has done already may still run, so it holds all it
-    /// held.
+    /// It will do nothing from here on, and fail with the first such cause. What it has done already may still run, so
+    /// it holds all it held.
     fn cut(&mut self, cause: Status) {
         self.failure.get_or_insert(cause);
     }
@@ -281,7 +285,8 @@ impl<H: Hardware> Submission<H> {
 struct Entry<H: Hardware> {
     lane: usize,
     epoch: u64,
-    /// Its number among the parts of the queue, and the number of the first part that may not have ended when it begins.
+    /// Its number among the parts of the queue, and the number of the first part that may not have ended when it
+    /// begins.
     sequence: u64,
     after: u64,
     /// None for all parts but the last one, which holds what the submission holds.
@@ -325,8 +330,8 @@ impl<H: Hardware> fmt::Debug for Core<H> {
     }
 }
 
-/// Somebody who may still submit to a queue: an operation that is held back, or one that runs on the host. The threads of the queue stay as
-/// long as there is one, also if the device is gone.
+/// Somebody who may still submit to a queue: an operation that is held back, or one that runs on the host. The threads
+/// of the queue stay as long as there is one, also if the device is gone.
 pub struct Hold<H: Hardware>(Arc<Core<H>>);
 
 impl<H: Hardware> Hold<H> {
@@ -473,8 +478,8 @@ impl<H: Hardware> Core<H> {
 }
 
 impl Failure {
-    /// The cause for a submission. Where the driver ended the queue, the calls that it was ended for learn which limit that was, and others
-    /// that it was not theirs.
+    /// The cause for a submission. Where the driver ended the queue, the calls that it was ended for learn which limit
+    /// that was, and others that it was not theirs.
     fn of(&self, scope: &Scope) -> Status {
         if !self.is_ended || scope.check().is_err() {
             return self.status.clone();

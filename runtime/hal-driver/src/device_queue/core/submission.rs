@@ -1,6 +1,7 @@
-//! The way into a queue ([`Core::submit_job`]): what a submission waits for is sorted into what packets wait for, what is known to be over,
-//! and what the host has to wait for; then it is admitted. A submission that the host has to hold back is owned by the timelines that it
-//! waits for. Who signals the last of them passes it on to the feeder of its queue, and does nothing else for it.
+//! The way into a queue ([`Core::submit_job`]): what a submission waits for is sorted into what packets wait for, what
+//! is known to be over, and what the host has to wait for; then it is admitted. A submission that the host has to hold
+//! back is owned by the timelines that it waits for. Who signals the last of them passes it on to the feeder of its
+//! queue, and does nothing else for it.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -83,7 +84,8 @@ struct Parked<H: Hardware> {
 }
 
 impl<H: Hardware> Parked<H> {
-    /// One of the points was reached, or failed. Called by who signals, which may be the completion thread of any queue.
+    /// One of the points was reached, or failed. Called by who signals, which may be the completion thread of any
+    /// queue.
     fn notified(&self, outcome: Result<()>) {
         let parked = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,8 +109,8 @@ impl<H: Hardware> Parked<H> {
 }
 
 impl<H: Hardware> Core<H> {
-    /// Submits within the limits of a call. Failures go to the points that the request signals. `waits` says whether the caller waits for
-    /// room.
+    /// Submits within the limits of a call. Failures go to the points that the request signals. `waits` says whether
+    /// the caller waits for room.
     pub fn submit(self: &Arc<Self>, request: Request<H::Job>, scope: Scope, waits: bool) {
         if let Err(failure) = scope.check() {
             return request.end::<H>(Err(failure));
@@ -171,7 +173,8 @@ impl<H: Hardware> Core<H> {
         self.admit(submission, waits);
     }
 
-    /// Sorts the points of a submission into what packets wait for and what is known to be over; returns those that the host waits for.
+    /// Sorts the points of a submission into what packets wait for and what is known to be over; returns those that the
+    /// host waits for.
     fn sort(&self, points: &[Timepoint], submission: &mut Submission<H>) -> Result<Vec<Timepoint>> {
         let mut host = Vec::new();
         for point in points {
@@ -195,8 +198,8 @@ impl<H: Hardware> Core<H> {
         Ok(host)
     }
 
-    /// Holds something back until `points` are reached. It keeps the timelines of the others alone: those that it is notified by own it,
-    /// and what nothing else refers to will never be reached.
+    /// Holds something back until `points` are reached. It keeps the timelines of the others alone: those that it is
+    /// notified by own it, and what nothing else refers to will never be reached.
     pub(super) fn park(self: &Arc<Self>, waiting: Waiting<H>, points: Vec<Timepoint>, scope: Scope) {
         let parked = Arc::new(Parked {
             scope,

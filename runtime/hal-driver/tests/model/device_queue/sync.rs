@@ -1,4 +1,5 @@
-//! Locks and threads of the model checker, which decides who goes on at each of them, and a clock that goes on when somebody waits for it.
+//! Locks and threads of the model checker, which decides who goes on at each of them, and a clock that goes on when
+//! somebody waits for it.
 
 use std::cell::Cell;
 use std::io;

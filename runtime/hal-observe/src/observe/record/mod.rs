@@ -1,12 +1,13 @@
-//! Recordings of devices: an observer that keeps every call of a device and of what it makes, with all its arguments and what came of it,
-//! for tools that look at it later or do it again. Objects are their numbers, with what made them.
+//! Recordings of devices: an observer that keeps every call of a device and of what it makes, with all its arguments
+//! and what came of it, for tools that look at it later or do it again. Objects are their numbers, with what made them.
 //!
-//! **What is in a recording** and what is not: bytes that a call carries (updates, patterns, constants, executables) are. Memory of the
-//! host that a call points to, and callbacks, are marked ([`Unseen`]). Buffers that the host can map are marked too
-//! ([`RecordedObject::is_mappable`]), since it reads and writes them without any call, and so the end of a buffer is not seen.
+//! **What is in a recording** and what is not: bytes that a call carries (updates, patterns, constants, executables)
+//! are. Memory of the host that a call points to, and callbacks, are marked ([`Unseen`]). Buffers that the host can map
+//! are marked too ([`RecordedObject::is_mappable`]), since it reads and writes them without any call, and so the end of
+//! a buffer is not seen.
 //!
-//! An encoder is a [`Visitor`]: calls and replies are generated from `spec/hal/` and visited field by field ([`Visit`]). The text of events
-//! is written by one.
+//! An encoder is a [`Visitor`]: calls and replies are generated from `spec/hal/` and visited field by field
+//! ([`Visit`]). The text of events is written by one.
 
 mod keep;
 mod text;
@@ -22,7 +23,8 @@ use super::{Called, ObjectId, Observer, Reply};
 pub use crate::generated::hal::records::*;
 use crate::status::{Result, Status};
 
-/// Keeps every call in the [`Recording`] that it is of. There it stays until it is taken, so memory grows with what is done.
+/// Keeps every call in the [`Recording`] that it is of. There it stays until it is taken, so memory grows with what is
+/// done.
 pub struct Record(Recording);
 
 /// The calls that a [`Record`] keeps, shared with it.

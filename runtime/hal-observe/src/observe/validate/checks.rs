@@ -1,5 +1,5 @@
-//! The parts of the generated checks of arguments: ranges, usage, access, lengths and makers. A reference to a slot of the binding table
-//! is kept, and checked when an execution binds it.
+//! The parts of the generated checks of arguments: ranges, usage, access, lengths and makers. A reference to a slot of
+//! the binding table is kept, and checked when an execution binds it.
 
 use std::sync::{Arc, Weak};
 
@@ -232,7 +232,8 @@ impl<'a> Checks<'a> {
         Ok(())
     }
 
-    /// The buffer has memory when the operation runs, as far as that can be known. What is recorded is checked when it is executed.
+    /// The buffer has memory when the operation runs, as far as that can be known. What is recorded is checked when it
+    /// is executed.
     fn has_memory(&mut self, name: &str, buffer: &Arc<dyn Buffer>) -> Result<()> {
         match self.called.call().points() {
             Some((wait, _)) => self.validate.transients.check(self.called, name, buffer, wait),

@@ -51,7 +51,8 @@ pub(super) fn check(checks: &mut Checks<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A function that declares neither constants nor bindings is one of which that is not known: without a binding it could do nothing.
+/// A function that declares neither constants nor bindings is one of which that is not known: without a binding it
+/// could do nothing.
 fn check_counts(info: &ExecutableFunctionInfo, constants: usize, bindings: usize) -> Result<()> {
     let (expected_constants, expected_bindings) = (usize::from(info.constant_count), usize::from(info.binding_count));
     if (expected_constants, expected_bindings) == (0, 0)

@@ -1,16 +1,20 @@
-//! Validation of calls: an observer that refuses what the contract of the HAL forbids before the device sees it, so that a driver need not
-//! check it again. Hosts wrap the devices of drivers in it, and commands those of `--device_validate`.
+//! Validation of calls: an observer that refuses what the contract of the HAL forbids before the device sees it, so
+//! that a driver need not check it again. Hosts wrap the devices of drivers in it, and commands those of
+//! `--device_validate`.
 //!
-//! The requirements of one call are data: the rules of arguments in `spec/hal/`, from which the generated `checks` are. Here is
-//! what they are made of (`checks`), and what depends on earlier calls: command buffers (`recording`), transient buffers (`transients`) and
-//! timelines (`timelines`); and dispatches, which depend on what their executable says of its functions (`dispatches`).
+//! The requirements of one call are data: the rules of arguments in `spec/hal/`, from which the generated `checks` are.
+//! Here is what they are made of (`checks`), and what depends on earlier calls: command buffers (`recording`),
+//! transient buffers (`transients`) and timelines (`timelines`); and dispatches, which depend on what their executable
+//! says of its functions (`dispatches`).
 //!
-//! **Where a refusal goes.** A call that breaks a rule fails, and the device does not see it. A queue operation that cannot work (a range
-//! that is not there, a usage that is not allowed) fails as an operation does: its timelines get the failure. What is no operation at all
-//! is refused at once: commands that are not recorded, points that cannot be signaled.
+//! **Where a refusal goes.** A call that breaks a rule fails, and the device does not see it. A queue operation that
+//! cannot work (a range that is not there, a usage that is not allowed) fails as an operation does: its timelines get
+//! the failure. What is no operation at all is refused at once: commands that are not recorded, points that cannot be
+//! signaled.
 //!
-//! **What is not refused** is what only may be wrong. Objects that were made before they were observed, or by another implementation, are
-//! taken as they come; a transient buffer is refused where no order of what was submitted lets it have memory.
+//! **What is not refused** is what only may be wrong. Objects that were made before they were observed, or by another
+//! implementation, are taken as they come; a transient buffer is refused where no order of what was submitted lets it
+//! have memory.
 
 pub(crate) mod checks;
 mod dispatches;
@@ -190,7 +194,8 @@ impl Observer for Validate {
 
     fn after(&self, call: &Called<'_>, outcome: Result<Reply<'_>, &Status>) {
         if let Ok(reply) = outcome {
-            // The arguments were right before the call. If another thread made them wrong meanwhile, the device has accepted them.
+            // The arguments were right before the call. If another thread made them wrong meanwhile, the device has
+            // accepted them.
             let _ = self.remember(call, reply);
         }
     }

@@ -1,5 +1,5 @@
-//! Command buffers as they are recorded and executed: what they are allowed in each state, and what recorded commands ask of binding
-//! tables.
+//! Command buffers as they are recorded and executed: what they are allowed in each state, and what recorded commands
+//! ask of binding tables.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -68,7 +68,8 @@ impl CommandBuffers {
         lock(&self.0).remove(&id);
     }
 
-    /// The slots that commands of an object may refer to: none if it is no command buffer, any if it is one that is not known.
+    /// The slots that commands of an object may refer to: none if it is no command buffer, any if it is one that is not
+    /// known.
     pub(super) fn slots(&self, id: ObjectId) -> u32 {
         match lock(&self.0).get(&id) {
             Some(commands) => commands.slots,

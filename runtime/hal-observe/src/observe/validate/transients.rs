@@ -1,6 +1,6 @@
-//! Transient buffers between their allocation and their deallocation. Queues decide when they have memory, so only what no order of the
-//! submitted operations allows is refused: a use that waits for nothing that is still to come while the allocation is, and one that comes
-//! after a point of the deallocation was reached.
+//! Transient buffers between their allocation and their deallocation. Queues decide when they have memory, so only what
+//! no order of the submitted operations allows is refused: a use that waits for nothing that is still to come while the
+//! allocation is, and one that comes after a point of the deallocation was reached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};

@@ -1,9 +1,11 @@
-//! Exits against the bytecode: every slot that the interpreter may read after an exit, and that machine code has written by then, must be
-//! in the exit's frame state. The verifier of graphs calls it once, on the graph as it was built; passes are then held to those exits.
+//! Exits against the bytecode: every slot that the interpreter may read after an exit, and that machine code has
+//! written by then, must be in the exit's frame state. The verifier of graphs calls it once, on the graph as it was
+//! built; passes are then held to those exits.
 //!
-//! Two analyses over the ops of the function, which share nothing with the builder but what ops read and write: liveness, backward, and
-//! *stale* slots, forward. A slot is stale if on some path machine code has computed its value since the frame was last written: an op that
-//! is compiled makes the slots that it writes stale, and an exit at the end of a block writes those of its frame state.
+//! Two analyses over the ops of the function, which share nothing with the builder but what ops read and write:
+//! liveness, backward, and *stale* slots, forward. A slot is stale if on some path machine code has computed its value
+//! since the frame was last written: an op that is compiled makes the slots that it writes stale, and an exit at the
+//! end of a block writes those of its frame state.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -202,8 +204,8 @@ impl Flow<'_> {
         stale
     }
 
-    /// Finds a node that loads a stale slot. Between blocks, the builder decides which values are in slots, so this is known at the first
-    /// op of blocks with an entry, and at each op in baseline mode.
+    /// Finds a node that loads a stale slot. Between blocks, the builder decides which values are in slots, so this is
+    /// known at the first op of blocks with an entry, and at each op in baseline mode.
     fn reads_of_slots(&self, graph: &Graph, stale: &[Bits]) -> Result<(), Problem> {
         for (block, content) in graph.blocks.indexed() {
             for id in &content.nodes {
@@ -229,7 +231,8 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Whether machine code that is entered at an op continues after one that the runtime or the interpreter has executed.
+    /// Whether machine code that is entered at an op continues after one that the runtime or the interpreter has
+    /// executed.
     fn is_after_executed(&self, pc: u32) -> bool {
         let begins_block = self.decoded.blocks.iter().any(|block| block.ops.start == pc);
         !begins_block && pc > 0 && self.ends.get(&(pc - 1)).is_some_and(|at| at.executed)
@@ -271,7 +274,8 @@ mod tests {
         BytecodeModule::new("module".to_string(), functions(text))
     }
 
-    /// Takes each slot out of each exit, one at a time. Gives those whose loss is found, as the op and the slot, and those where it is not.
+    /// Takes each slot out of each exit, one at a time. Gives those whose loss is found, as the op and the slot, and
+    /// those where it is not.
     fn losses(module: &BytecodeModule, ordinal: usize, mode: CompileMode) -> [BTreeSet<(u32, u16)>; 2] {
         let context = FunctionContext { module, function: &module.functions[ordinal] };
         let mut graph = build(context, mode).unwrap();

@@ -2,13 +2,14 @@
 //!
 //! - Definitions dominate their uses, and operands have the types that nodes take.
 //! - Branches have an argument of the right type for each parameter.
-//! - Each access to a buffer comes after the check that there is one, that it may be written, and that the index is in range.
-//! - No slot is missing from a frame state: those of the graph that was built are held to the bytecode (`exits.rs`), and those after a pass
-//!   to them. Values fit their slots.
+//! - Each access to a buffer comes after the check that there is one, that it may be written, and that the index is in
+//!   range.
+//! - No slot is missing from a frame state: those of the graph that was built are held to the bytecode (`exits.rs`),
+//!   and those after a pass to them. Values fit their slots.
 //! - Each back edge counts against the limits.
 //!
-//! It knows nothing of how passes work. Builds with debug assertions run it after each pass, as do those that are fuzzed; others do after a
-//! call of [`always`].
+//! It knows nothing of how passes work. Builds with debug assertions run it after each pass, as do those that are
+//! fuzzed; others do after a call of [`always`].
 
 mod exits;
 #[cfg(test)]
@@ -487,7 +488,8 @@ impl<'a> Checker<'a> {
             }
             _ => false,
         };
-        // In four lanes all have the sizes that they have in the scalar loop, where a truth has that of what it compares or chooses.
+        // In four lanes all have the sizes that they have in the scalar loop, where a truth has that of what it
+        // compares or chooses.
         let have_sizes = |primitive: Primitive, of: Scalar| {
             let fits = |(ty, wanted): (&Ty, Ty)| match (ty, wanted) {
                 (Ty::Lanes(own, Width::Four), Ty::Scalar(wanted)) => own.is_wide() == wanted.is_wide(),

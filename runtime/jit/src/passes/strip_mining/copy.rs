@@ -1,5 +1,6 @@
-//! The copy of a loop that runs one strip. Nodes are copied in their order, simplified by what is known in a strip: values that are the same in all
-//! iterations are computed before it, and values that grow by one from iteration to iteration are known by their first one.
+//! The copy of a loop that runs one strip. Nodes are copied in their order, simplified by what is known in a strip:
+//! values that are the same in all iterations are computed before it, and values that grow by one from iteration to
+//! iteration are known by their first one.
 
 use std::collections::HashSet;
 
@@ -77,7 +78,8 @@ pub(super) struct Copier<'a> {
     /// The induction variable of the copy, and what it stays below in a strip.
     own: NodeId,
     end: NodeId,
-    /// If strips are rows of a rectangle: the number of the row, with that of the columns in the loop; and the number of the iteration in it.
+    /// If strips are rows of a rectangle: the number of the row, with that of the columns in the loop; and the number
+    /// of the iteration in it.
     row: Option<(NodeId, NodeId)>,
     column: Option<NodeId>,
     /// Values of the copy that are a number of rows and the column, with that number.
@@ -403,7 +405,8 @@ impl<'a> Copier<'a> {
         Some(Unit { at_strip, at_loop })
     }
 
-    /// What a node is, if that need not be computed: mostly what corrects quotients and remainders of numbers with different signs.
+    /// What a node is, if that need not be computed: mostly what corrects quotients and remainders of numbers with
+    /// different signs.
     fn known(&mut self, node: &Node) -> Option<Known> {
         let truth = |id: &NodeId| self.truths.get(id).copied();
         match node.kind {
@@ -494,8 +497,8 @@ impl<'a> Copier<'a> {
         Some(if is_quotient { quotient } else { remainder })
     }
 
-    /// The quotient and the remainder of a number of rows of a rectangle and the column, and a multiple of the `columns`. These are a number of
-    /// rows, and another one with the column.
+    /// The quotient and the remainder of a number of rows of a rectangle and the column, and a multiple of the
+    /// `columns`. These are a number of rows, and another one with the column.
     fn divide_rows(
         &mut self,
         dividend: NodeId,

@@ -1,4 +1,5 @@
-//! Strip mining: a counted loop that divides its induction variable by loop-invariant numbers runs in strips in which no quotient changes.
+//! Strip mining: a counted loop that divides its induction variable by loop-invariant numbers runs in strips in which
+//! no quotient changes.
 //!
 //! ```text
 //! for i in start..bound:                  i = start
@@ -7,10 +8,10 @@
 //!                                           for i in i..end: out[q * n + (i + offset)] = a[q]
 //! ```
 //!
-//! Compilers make such loops of nests of loops over the dimensions of a tensor. In a strip, quotients are loop-invariant and remainders grow by
-//! one, so the inner loop has no division, and can be vectorised. With several divisors, the quotients of a remainder among them, a strip
-//! ends where the first of its quotients changes. Dividends and divisors are known not to be negative, so what rounds quotients toward
-//! negative infinity is folded, too.
+//! Compilers make such loops of nests of loops over the dimensions of a tensor. In a strip, quotients are
+//! loop-invariant and remainders grow by one, so the inner loop has no division, and can be vectorised. With several
+//! divisors, the quotients of a remainder among them, a strip ends where the first of its quotients changes. Dividends
+//! and divisors are known not to be negative, so what rounds quotients toward negative infinity is folded, too.
 //!
 //! ```text
 //! preheader --> guards --> header of strips --> strip --> header --> body --+     after --> header of strips
@@ -20,20 +21,24 @@
 //!     +-----------+--> preheader of the original loop
 //! ```
 //!
-//! If the loop begins at zero, and divides by one number, of which its bound is a multiple, the strips are the rows of a rectangle
-//! (`rectangles.rs`). Then the outer loop counts them, and the inner one begins at zero, so both together are a nest of counted loops. Guards
-//! check the start, as code may be entered in the middle of the loop, and the bound.
+//! If the loop begins at zero, and divides by one number, of which its bound is a multiple, the strips are the rows of
+//! a rectangle (`rectangles.rs`). Then the outer loop counts them, and the inner one begins at zero, so both together
+//! are a nest of counted loops. Guards check the start, as code may be entered in the middle of the loop, and the
+//! bound.
 //!
 //! ```text
-//! for i in 0..n * d: out[(i % d) * n + i / d] = a[i]    -->    for q in 0..n: for r in 0..d: out[r * n + q] = a[q * d + r]
+//! for i in 0..n * d: out[(i % d) * n + i / d] = a[i]
+//!     -->    for q in 0..n: for r in 0..d: out[r * n + q] = a[q * d + r]
 //! ```
 //!
-//! The loop may also divide by multiples of that number: then the outer loop divides its own counter, and is split in the same way.
+//! The loop may also divide by multiples of that number: then the outer loop divides its own counter, and is split in
+//! the same way.
 //!
-//! The guards make sure that divisors are positive and not small, that dividends are not negative, and that nothing wraps. If one fails, the
-//! original loop does everything; else it does nothing but to find that no iteration is left, so that the values that are used after it
-//! are its own. The inner loop is a copy of the original one (`copy.rs`), with its checks, its side exits and its counted back edge. The
-//! back edge of the outer loop takes back the step that it counts. The pipeline runs this once, before vectorisation.
+//! The guards make sure that divisors are positive and not small, that dividends are not negative, and that nothing
+//! wraps. If one fails, the original loop does everything; else it does nothing but to find that no iteration is left,
+//! so that the values that are used after it are its own. The inner loop is a copy of the original one (`copy.rs`),
+//! with its checks, its side exits and its counted back edge. The back edge of the outer loop takes back the step that
+//! it counts. The pipeline runs this once, before vectorisation.
 
 mod copy;
 mod rectangles;
@@ -72,7 +77,8 @@ pub(super) fn split_loops(graph: &mut Graph, features: Features) -> bool {
     let (mut attempts, mut is_any_split) = (0, false);
     for preheader in preheaders {
         let Some(nest) = LoopNest::parse(graph, preheader) else { continue };
-        // The iterations of an outer loop take long, so its divisions matter only if they keep it from being vectorised.
+        // The iterations of an outer loop take long, so its divisions matter only if they keep it from being
+        // vectorised.
         if !is_candidate(graph, &nest) || (nest.is_outer() && !has_vectors) {
             continue;
         }
@@ -94,8 +100,8 @@ fn division(graph: &Graph, id: NodeId) -> Option<bool> {
     }
 }
 
-/// Whether a loop counts up by one, and divides anything in each iteration. Each strip ends with a run of the header of its own, so a header that
-/// stores would store once more than it may.
+/// Whether a loop counts up by one, and divides anything in each iteration. Each strip ends with a run of the header of
+/// its own, so a header that stores would store once more than it may.
 fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
     let mut nodes = 0;
     nest.for_each_node(graph, &mut |_| nodes += 1);
@@ -106,7 +112,8 @@ fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
     divides && nest.is_top_tested && !nest.has_header_effects(graph) && nest.step == 1 && nodes <= MAX_NODES
 }
 
-/// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits that nobody uses.
+/// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits that
+/// nobody uses.
 fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
     let mut columns = rectangles::columns(graph, nest);
     // A rectangle that is known is one on every path, so nothing is lost if its loops are not long.

@@ -1,5 +1,6 @@
-//! Rectangles: loops that begin at zero, divide by one number or by multiples of it, and run through a multiple of all of them. Kernels count so
-//! through the elements of a tile, whose sizes may be the minimum of a constant and of what is left of a tensor.
+//! Rectangles: loops that begin at zero, divide by one number or by multiples of it, and run through a multiple of all
+//! of them. Kernels count so through the elements of a tile, whose sizes may be the minimum of a constant and of what
+//! is left of a tensor.
 //!
 //! ```text
 //! for i in 0..n * h * w:                      for q in 0..n * h:                      for p in 0..n:
@@ -64,8 +65,8 @@ pub(super) fn multiple(graph: &Graph, id: NodeId, of: NodeId) -> Option<Multiple
     (a == of || b == of).then(|| graph.constant(other).map_or(Multiple::Node(other), Multiple::Constant))
 }
 
-/// Whether a loop is known to be a rectangle with so many columns, but for its start, and divides nothing but its induction variable by that
-/// number.
+/// Whether a loop is known to be a rectangle with so many columns, but for its start, and divides nothing but its
+/// induction variable by that number.
 pub(super) fn is_known(graph: &Graph, nest: &LoopNest, columns: NodeId) -> bool {
     let (Some(of), Some(bound)) = (graph.constant(columns), graph.constant(nest.bound)) else { return false };
     let parameters = &graph.blocks[nest.header].parameters;
@@ -110,7 +111,8 @@ fn arguments(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     })
 }
 
-/// Whether a value is zero, or a parameter of a block that gets zero from another one: code may also be entered in the middle of a loop.
+/// Whether a value is zero, or a parameter of a block that gets zero from another one: code may also be entered in the
+/// middle of a loop.
 fn may_be_zero(graph: &Graph, id: NodeId) -> bool {
     if graph.constant(id).is_some() {
         return graph.constant(id) == Some(0);

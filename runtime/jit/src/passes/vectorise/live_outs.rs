@@ -1,5 +1,6 @@
-//! Live-outs of a vectorised loop: the values of the loop that are used after it. If they are only parameters of its header, and bases and
-//! lengths of buffers, they can be reconstructed after the vector loops, so that the scalar remainder loop is skipped if no iteration is left.
+//! Live-outs of a vectorised loop: the values of the loop that are used after it. If they are only parameters of its
+//! header, and bases and lengths of buffers, they can be reconstructed after the vector loops, so that the scalar
+//! remainder loop is skipped if no iteration is left.
 
 use std::cell::Cell;
 
@@ -26,7 +27,8 @@ pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> BlockSet {
     blocks
 }
 
-/// The blocks that use values of loops which are candidates, so that each loop looks at these alone and not at all of the function.
+/// The blocks that use values of loops which are candidates, so that each loop looks at these alone and not at all of
+/// the function.
 pub(super) struct Users {
     /// The values of all candidates.
     wanted: Bits,
@@ -83,7 +85,8 @@ impl Users {
 
 /// The live-outs of a loop that can be reconstructed.
 pub(super) struct LiveOuts {
-    /// The values of the loop's parameters at the exit, in their order, and then bases and lengths of buffers, which the guards have computed.
+    /// The values of the loop's parameters at the exit, in their order, and then bases and lengths of buffers, which
+    /// the guards have computed.
     pub values: Nodes,
     /// The blocks outside that use them. Blocks that are made later do not: they are not reached from the loop.
     users: SmallVec<[BlockIndex; 16]>,
@@ -132,7 +135,8 @@ pub(super) fn live_outs(
                 let exit = graph.exit(id);
                 for slot_value in &exit.frame_state {
                     uses |= note(slot_value.node);
-                    // The exit emits the test of such a number itself, so the operands are used outside even if the number is not.
+                    // The exit emits the test of such a number itself, so the operands are used outside even if the
+                    // number is not.
                     if graph.node(slot_value.node).kind == Kind::Number {
                         graph.for_each_operand(slot_value.node, &mut |operand| {
                             in_truths |= defined.contains(operand.index());
@@ -181,9 +185,10 @@ fn for_each_exit(graph: &Graph, block: BlockIndex, visit: &mut impl FnMut(ExitId
     }
 }
 
-/// Ends `from`, the block after the last vector loop, with a branch past the remainder loop if no iteration is left, else to it if there is one. Gives a new
-/// block after both, which has the live-outs as parameters: the loop's parameters are `current` at `from`, and the guards have computed the
-/// others. `counts` tells that the vector loops have counted steps.
+/// Ends `from`, the block after the last vector loop, with a branch past the remainder loop if no iteration is left,
+/// else to it if there is one. Gives a new block after both, which has the live-outs as parameters: the loop's
+/// parameters are `current` at `from`, and the guards have computed the others. `counts` tells that the vector loops
+/// have counted steps.
 pub(super) fn skip_remainder(
     graph: &mut Graph,
     nest: &LoopNest,

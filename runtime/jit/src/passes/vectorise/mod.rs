@@ -1,5 +1,5 @@
-//! Vectorisation: iterations of a loop become lanes of vectors. An iteration of a vector loop computes as many iterations of the scalar loop as
-//! one, two or four vectors have lanes.
+//! Vectorisation: iterations of a loop become lanes of vectors. An iteration of a vector loop computes as many
+//! iterations of the scalar loop as one, two or four vectors have lanes.
 //!
 //! ```text
 //! preheader --> guards --> vector loop --> exit --> vector loop --> exit --> preheader of the scalar loop
@@ -7,11 +7,12 @@
 //!     +-----------+--------------------------------------------------------------+
 //! ```
 //!
-//! The guards make sure of everything that could go wrong inside: that all indices are in range, that inner loops run, and that no iteration
-//! reads or writes what another one writes. If one fails, the scalar loop does everything; it also does the iterations that are left over. So
-//! vector loops have no checks, and each lane computes what its iteration would, in the same order: sums of floats are added up as the
-//! program does it. Only sums of `i32` are reordered, which gives the same. If iterations of a loop around share vectors, several of them are
-//! computed together (`unroll_and_jam`). The pipeline runs this once, before LICM.
+//! The guards make sure of everything that could go wrong inside: that all indices are in range, that inner loops run,
+//! and that no iteration reads or writes what another one writes. If one fails, the scalar loop does everything; it
+//! also does the iterations that are left over. So vector loops have no checks, and each lane computes what its
+//! iteration would, in the same order: sums of floats are added up as the program does it. Only sums of `i32` are
+//! reordered, which gives the same. If iterations of a loop around share vectors, several of them are computed together
+//! (`unroll_and_jam`). The pipeline runs this once, before LICM.
 
 mod guards;
 mod live_outs;
@@ -61,7 +62,8 @@ impl Factor {
 enum Surroundings {
     /// Nothing that is known: it needs guards, and counts its steps.
     Unknown,
-    /// A jammed loop, whose guards hold for it, too, and which counts all steps. An iteration may compute so many vectors.
+    /// A jammed loop, whose guards hold for it, too, and which counts all steps. An iteration may compute so many
+    /// vectors.
     Jammed { vectors: usize },
 }
 
@@ -75,9 +77,10 @@ impl Surroundings {
     }
 }
 
-/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`, and with lanes of 8 bits first if it `has_bytes`. Each does
-/// what the ones before have left; if there are `masks`, for vectors of at least so many lanes, nothing is left after the last one. Those that
-/// would not run are left out if the number of `iterations` is known. Gives also whether iterations may be left after all of them.
+/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`, and with lanes of 8 bits first
+/// if it `has_bytes`. Each does what the ones before have left; if there are `masks`, for vectors of at least so many
+/// lanes, nothing is left after the last one. Those that would not run are left out if the number of `iterations` is
+/// known. Gives also whether iterations may be left after all of them.
 fn factors(
     largest: Width,
     (unrolled, has_bytes): (bool, bool),
@@ -91,7 +94,8 @@ fn factors(
         // More vectors would be more iterations than guards allow for.
         Surroundings::Unknown if has_bytes && unrolled => &[(whole, 2), (whole, 1), (half, 1), (smallest, 1)],
         Surroundings::Unknown if has_bytes => &[(whole, 1), (half, 1), (smallest, 1)],
-        // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is twice as long.
+        // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is
+        // twice as long.
         Surroundings::Unknown if unrolled => &[(largest, 4), (largest, 2), (smallest, 2), (smallest, 1)],
         Surroundings::Unknown => &[(largest, 1), (smallest, 1)],
         // The rows do not depend on each other.
@@ -259,7 +263,8 @@ impl Remainder {
     }
 }
 
-/// Adds guards and vector loops before a loop. None if that is not possible, and nothing that is reached has changed then.
+/// Adds guards and vector loops before a loop. None if that is not possible, and nothing that is reached has changed
+/// then.
 fn vectorise(
     graph: &mut Graph,
     candidate: &Candidate,
@@ -317,7 +322,8 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings, us
     }
     graph.blocks[from].preheader_exit = None;
     let counts = steps.is_some();
-    // A vector loop that cannot count its steps leaves them to the scalar loop. In a jammed loop, which counts them, it makes all of its iterations.
+    // A vector loop that cannot count its steps leaves them to the scalar loop. In a jammed loop, which counts them, it
+    // makes all of its iterations.
     let reached = (leaves_some || counts || outs.is_none()).then_some(remainder);
     let after = match &outs {
         Some(outs) => {
@@ -366,7 +372,8 @@ fn remove_blocks(graph: &mut Graph, dead: &BlockSet) {
     }
 }
 
-/// Whether an inner loop loads rows that are transposed: the vectors of four iterations take the registers that more lanes would need.
+/// Whether an inner loop loads rows that are transposed: the vectors of four iterations take the registers that more
+/// lanes would need.
 fn has_rows(graph: &Graph, candidate: &Candidate) -> bool {
     let mut found = false;
     candidate.nest.for_each_loop(&mut |inner| {

@@ -1,5 +1,5 @@
-//! The facts at a position: what the checks and tests say that are on every path to it. Those of checks are kept, since the blocks of a loop share
-//! most of them.
+//! The facts at a position: what the checks and tests say that are on every path to it. Those of checks are kept, since
+//! the blocks of a loop share most of them.
 
 use std::rc::Rc;
 

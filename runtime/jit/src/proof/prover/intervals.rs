@@ -108,7 +108,8 @@ impl Prover<'_> {
         let bound = self.interval(counted.bound, depth)?;
         let (Some(start), Some(own), Some(bound)) = (start, own, bound) else { return Some(None) };
         let limit = 1_i128 << (self.values.bits - 1);
-        // The counter is less than the bound where it grows, so that it never wraps; a loop that is tested at its end grows it before that once.
+        // The counter is less than the bound where it grows, so that it never wraps; a loop that is tested at its end
+        // grows it before that once.
         let by = match counted.step {
             Step::Constant(step) => (step, step),
             Step::Invariant(by) => match self.interval(by, depth)? {
@@ -143,7 +144,8 @@ impl Prover<'_> {
 }
 
 impl Prover<'_> {
-    /// The interval of all that the branches which enter a block, but for those from inside of its loop, bring for a parameter.
+    /// The interval of all that the branches which enter a block, but for those from inside of its loop, bring for a
+    /// parameter.
     fn brought(&mut self, block: BlockIndex, index: usize, depth: u32) -> Option<Option<Interval>> {
         let mut all: Option<Interval> = None;
         for number in 0..self.values.flow.edges[block.index()].len() {

@@ -1,11 +1,13 @@
 //! The prover: which facts hold at a position, and whether they imply that elements are inside of their buffer.
 //!
-//! A fact is a check on every path to the position, or a test and its result. Each says something about numbers of 64 bits; it becomes a
-//! polynomial that is not negative, in integers, where its operands are known not to wrap. A goal, a polynomial too, is proved by replacing each number
-//! of iterations by its least and its most, and what is left by adding up facts.
+//! A fact is a check on every path to the position, or a test and its result. Each says something about numbers of 64
+//! bits; it becomes a polynomial that is not negative, in integers, where its operands are known not to wrap. A goal, a
+//! polynomial too, is proved by replacing each number of iterations by its least and its most, and what is left by
+//! adding up facts.
 //!
-//! An element is in range if its index differs from a checked one by a polynomial that is not negative, and at most what the growth of that was
-//! checked to be. The index itself may wrap on the way: it is congruent to the checked one and the difference, whose sum is in range, so it is that sum.
+//! An element is in range if its index differs from a checked one by a polynomial that is not negative, and at most
+//! what the growth of that was checked to be. The index itself may wrap on the way: it is congruent to the checked one
+//! and the difference, whose sum is in range, so it is that sum.
 
 mod facts;
 mod intervals;
@@ -23,7 +25,8 @@ use crate::ir::graph::{BlockIndex, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Scalar, Ty};
 
-/// Most steps of the proof of a goal, most steps from a check to the one that it grows from, and most operations that are looked through.
+/// Most steps of the proof of a goal, most steps from a check to the one that it grows from, and most operations that
+/// are looked through.
 const MAX_STEPS: u32 = 256;
 /// How many facts are added up: few at first, since most goals need none.
 const EFFORTS: [u32; 3] = [0, 1, 3];
@@ -41,7 +44,8 @@ type Exactly = bool;
 struct Checked {
     /// The least and the most that values are, which are not negative.
     ranges: Table<NodeId, Interval>,
-    /// Checked indices of the buffers in registers, by the size of elements; and indices from which on so many elements more were checked.
+    /// Checked indices of the buffers in registers, by the size of elements; and indices from which on so many elements
+    /// more were checked.
     indices: Table<(u16, u8), Vec<Rc<Poly>>>,
     windows: Table<(u16, u8), Vec<Window>>,
     /// Polynomials that are not negative.
@@ -80,7 +84,8 @@ struct Window {
 pub(super) struct Reach {
     pub first: i64,
     pub last: i64,
-    /// The lanes of an access, each so many elements after the one before, are only the first ones, as many as this `i32` says.
+    /// The lanes of an access, each so many elements after the one before, are only the first ones, as many as this
+    /// `i32` says.
     pub lanes: Option<(NodeId, i64)>,
 }
 
@@ -88,7 +93,8 @@ pub(super) struct Prover<'g> {
     pub values: Values<'g>,
     pub budget: Budget,
     facts: Facts,
-    /// The facts of the checks on every path to the end of a block, or to a check in it; by that block and the number of its checks.
+    /// The facts of the checks on every path to the end of a block, or to a check in it; by that block and the number
+    /// of its checks.
     checked: Vec<Checked>,
     numbers: Table<(BlockIndex, usize), usize>,
     /// The checks of each block.
@@ -341,8 +347,8 @@ impl<'g> Prover<'g> {
         Some(false)
     }
 
-    /// Bounds of a number of iterations: a step, and what the number times that is at most, or zero if that is negative; and whether it is known not
-    /// to be.
+    /// Bounds of a number of iterations: a step, and what the number times that is at most, or zero if that is
+    /// negative; and whether it is known not to be.
     fn bounds(&mut self, counter: Atom) -> Option<Vec<(Poly, Poly, bool)>> {
         let mut found = Vec::new();
         let depth = self.depth(counter)?;
@@ -370,7 +376,8 @@ impl<'g> Prover<'g> {
         Some(found)
     }
 
-    /// How far a loop has come at its header and after it: the iteration before began, so the counter was less than the bound.
+    /// How far a loop has come at its header and after it: the iteration before began, so the counter was less than the
+    /// bound.
     fn header_bound(&mut self, block: BlockIndex) -> Option<Option<(Poly, Poly)>> {
         let Some(counted) = self.values.loops.get(&block).copied() else { return Some(None) };
         // That the counter has not wrapped is what its interval says.
@@ -389,8 +396,8 @@ impl<'g> Prover<'g> {
         Some(Some((step, self.resolve(&most, true)?)))
     }
 
-    /// Whether a polynomial without numbers of iterations is never negative: facts are subtracted until only what is positive is left, as few as
-    /// possible.
+    /// Whether a polynomial without numbers of iterations is never negative: facts are subtracted until only what is
+    /// positive is left, as few as possible.
     fn is_invariant(&mut self, goal: &Poly) -> Option<bool> {
         for facts in 0..=self.effort {
             if self.is_sum(goal, facts)? {

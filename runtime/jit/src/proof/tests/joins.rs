@@ -1,5 +1,6 @@
-//! Graphs in which branches join: a loop begins with what one of two blocks brings, is skipped where its test is known, or falls back where a guard
-//! fails; the elements that it leaves over are accessed with a mask. Some use a value that is not computed on every path.
+//! Graphs in which branches join: a loop begins with what one of two blocks brings, is skipped where its test is known,
+//! or falls back where a guard fails; the elements that it leaves over are accessed with a mask. Some use a value that
+//! is not computed on every path.
 
 use super::*;
 
@@ -279,8 +280,8 @@ fn draw_joined(random: &mut Random, bits: u32) -> Drawn {
     Drawn { graph: maker.graph, slots: 2 }
 }
 
-/// The changes that graphs without joins do not have: other values in place of operands, checks in other blocks, accesses without their masks or with
-/// lanes of another size, headers that are skipped.
+/// The changes that graphs without joins do not have: other values in place of operands, checks in other blocks,
+/// accesses without their masks or with lanes of another size, headers that are skipped.
 fn more_mutants(drawn: &Drawn, random: &mut Random) -> Vec<Graph> {
     let mut all = Vec::new();
     let graph = &drawn.graph;

@@ -1,7 +1,8 @@
-//! Tests of the proof: its arithmetic against brute force, with integers of a few bits, where every value of every variable can be tried. Graphs
-//! are drawn that look like those of guarded loops, with guards that are right, wrong by one, or missing. Whatever the proof accepts is run with
-//! all values; and what it accepted is changed in all places, and has to be refused if that makes an access leave its buffer, or uses a value that is
-//! not there. `joins` draws graphs in which branches join and accesses have masks.
+//! Tests of the proof: its arithmetic against brute force, with integers of a few bits, where every value of every
+//! variable can be tried. Graphs are drawn that look like those of guarded loops, with guards that are right, wrong by
+//! one, or missing. Whatever the proof accepts is run with all values; and what it accepted is changed in all places,
+//! and has to be refused if that makes an access leave its buffer, or uses a value that is not there. `joins` draws
+//! graphs in which branches join and accesses have masks.
 
 mod joins;
 
@@ -323,8 +324,8 @@ impl<'g> Run<'g> {
         }
     }
 
-    /// Runs the graph with these values of slots and so many elements. Whether all accesses are in range, and all values are there when they are
-    /// used.
+    /// Runs the graph with these values of slots and so many elements. Whether all accesses are in range, and all
+    /// values are there when they are used.
     fn stays_inside(&mut self, slots: &[u64], elements: u64, constants: &[bool]) -> bool {
         self.elements = elements;
         self.is_there.copy_from_slice(constants);

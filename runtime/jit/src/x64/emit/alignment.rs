@@ -1,5 +1,5 @@
-//! Alignment of loops: code of an innermost loop begins at an address from which the processor fetches, so that a short loop is not in two
-//! pieces.
+//! Alignment of loops: code of an innermost loop begins at an address from which the processor fetches, so that a short
+//! loop is not in two pieces.
 
 use dynasmrt::DynasmApi;
 
@@ -8,8 +8,8 @@ use crate::ir::graph::{BlockIndex, Graph, Terminator};
 use crate::ir::per_block::{BlockSet, PerBlock};
 use crate::ir::types::Ty;
 
-/// The alignment of innermost loops, in bytes: half a cache line, as much as a processor decodes at once. Code of a function begins at a
-/// page.
+/// The alignment of innermost loops, in bytes: half a cache line, as much as a processor decodes at once. Code of a
+/// function begins at a page.
 const LOOP_ALIGNMENT: usize = 32;
 
 /// Instructions that do nothing, of one to nine bytes, as the manuals of Intel and AMD recommend them.
@@ -47,7 +47,8 @@ pub(super) fn innermost_tops(graph: &Graph) -> BlockSet {
     tops
 }
 
-/// Where the back edge of a loop jumps to: the block after the header if the test there is emitted again at the back edge.
+/// Where the back edge of a loop jumps to: the block after the header if the test there is emitted again at the back
+/// edge.
 fn top(graph: &Graph, latch: BlockIndex, header: BlockIndex) -> BlockIndex {
     let content = &graph.blocks[header];
     match (&graph.blocks[latch].terminator, &content.terminator) {
@@ -76,7 +77,8 @@ mod tests {
     use crate::ir::graph::{Branch, Kind};
     use crate::processor::features::Features;
 
-    /// A graph of blocks with these targets and depths. A block with two targets branches, and has nothing but the test.
+    /// A graph of blocks with these targets and depths. A block with two targets branches, and has nothing but the
+    /// test.
     fn graph(blocks: &[(&[usize], u32)]) -> Graph {
         let mut graph = Graph::default();
         blocks.iter().for_each(|_| _ = graph.add_block());

@@ -10,8 +10,8 @@ use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use crate::regalloc::Location;
 
-/// A move that has not been made: the argument, unless it has been set aside, where it is, and the parameter. The bank of a location
-/// counts.
+/// A move that has not been made: the argument, unless it has been set aside, where it is, and the parameter. The bank
+/// of a location counts.
 type PendingMove = (Option<NodeId>, (bool, Location), NodeId);
 
 /// Moves of a branch: the argument and the parameter of each.
@@ -72,7 +72,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The target of a branch without moves: past a header test that is known to be false, if the edge after that has no moves either.
+    /// The target of a branch without moves: past a header test that is known to be false, if the edge after that has
+    /// no moves either.
     fn target_block(&self, branch: &Branch) -> BlockIndex {
         match &self.graph.blocks[branch.target].terminator {
             Terminator::Branch(_, [_, out])
@@ -90,8 +91,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits a branch without moves that is taken if the test is as `taken` says. A back edge is counted before the test, and the count is
-    /// undone if it is not taken: so an iteration needs one jump.
+    /// Emits a branch without moves that is taken if the test is as `taken` says. A back edge is counted before the
+    /// test, and the count is undone if it is not taken: so an iteration needs one jump.
     fn branch_counted_early(&mut self, test: NodeId, branch: &Branch, taken: bool) {
         let not_taken = self.asm.ops.new_dynamic_label();
         if let Some(exit) = branch.limits_exit {

@@ -1,8 +1,8 @@
 //! Native terminators: calls of functions of the module, returns from them, and calls of the runtime.
 //!
-//! A native call makes the frame that the interpreter would make, with a call site of its own, and executes a call instruction. A side exit
-//! inside of calls resets the native stack to where it was when the interpreter entered the code: the frames have everything that the calls
-//! have left there.
+//! A native call makes the frame that the interpreter would make, with a call site of its own, and executes a call
+//! instruction. A side exit inside of calls resets the native stack to where it was when the interpreter entered the
+//! code: the frames have everything that the calls have left there.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
@@ -19,10 +19,11 @@ use crate::ir::graph::{
 use crate::ir::types::Scalar;
 use crate::processor::registers::{C_DIRECT, C_VECTOR_DIRECT, DIRECT, RAX, SLOTS, VECTOR_DIRECT};
 
-/// Most bytes of frames of nested native calls. Then the interpreter makes the call, and begins with an empty native stack again.
+/// Most bytes of frames of nested native calls. Then the interpreter makes the call, and begins with an empty native
+/// stack again.
 const MAX_NATIVE_CALL_BYTES: i32 = 8 << 10;
-/// Most bytes of the native frame of a function that can be called natively. The smallest frame of the interpreter takes 48 bytes, so
-/// native calls take at most 44 KiB of the native stack.
+/// Most bytes of the native frame of a function that can be called natively. The smallest frame of the interpreter
+/// takes 48 bytes, so native calls take at most 44 KiB of the native stack.
 pub(super) const MAX_CALLED_FRAME_BYTES: i32 = 256;
 /// Most reference registers that are nulled, or tested, by instructions of the code itself.
 const MAX_INLINE_REFS: u16 = 8;
@@ -34,7 +35,8 @@ pub(super) fn has_calls(graph: &Graph) -> bool {
         || nodes.any(|id| graph.node(*id).kind == Kind::HasRoom)
 }
 
-/// A return of a function that can be called natively, if no return releases or passes references, or passes results in slots.
+/// A return of a function that can be called natively, if no return releases or passes references, or passes results in
+/// slots.
 pub(super) fn plain_return(graph: &Graph) -> Option<BlockIndex> {
     graph.native_entry?;
     let mut returns = graph.blocks.indexed().filter_map(|(block, _)| match graph.native_terminators.get(block)?.kind {
@@ -53,7 +55,8 @@ enum Target {
 }
 
 impl Emitter<'_> {
-    /// Notes the native stack pointer when the interpreter enters the code, and how far frames of native calls may reach.
+    /// Notes the native stack pointer when the interpreter enters the code, and how far frames of native calls may
+    /// reach.
     pub(super) fn note_native_stack(&mut self) {
         let (base, limit, end) = (runtime_layout::NATIVE_BASE, runtime_layout::NATIVE_LIMIT, runtime_layout::STACK_END);
         let has_calls = self.has_calls;
@@ -189,8 +192,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls the function of the runtime that executes an op, with its operands in the slots, where machine code does not execute it
-    /// itself.
+    /// Calls the function of the runtime that executes an op, with its operands in the slots, where machine code does
+    /// not execute it itself.
     pub(super) fn op_by_runtime(&mut self, exit: ExitId, op: RuntimeOp) {
         self.call_runtime_op(exit, op);
         let back = self.labels[op.continuation];
@@ -322,7 +325,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns to the native caller, if there is one. The frame has so many reference registers, and results may be passed through frames.
+    /// Returns to the native caller, if there is one. The frame has so many reference registers, and results may be
+    /// passed through frames.
     fn native_return(
         &mut self,
         block: BlockIndex,
@@ -383,8 +387,8 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; ret);
     }
 
-    /// Emits what a function returns to that the interpreter has entered: it leaves the results where the return of `block` has them, which
-    /// the interpreter then executes.
+    /// Emits what a function returns to that the interpreter has entered: it leaves the results where the return of
+    /// `block` has them, which the interpreter then executes.
     pub(super) fn return_to_interpreter(&mut self, label: DynamicLabel, block: BlockIndex) {
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
         let countdown = runtime_layout::COUNTDOWN;
@@ -442,7 +446,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls a function of the runtime whose address is in `rax`. In a function with a native entry the stack may not be aligned.
+    /// Calls a function of the runtime whose address is in `rax`. In a function with a native entry the stack may not
+    /// be aligned.
     pub(super) fn call_runtime(&mut self) {
         if self.graph.native_entry.is_none() {
             dynasm!(self.asm.ops ; .arch x64 ; call rax);
@@ -485,8 +490,8 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; jb =>label ; =>resume);
     }
 
-    /// Calls the shared stub that counts the steps of a vector loop which are more than the countdown has. It sets the zero flag if it has
-    /// not.
+    /// Calls the shared stub that counts the steps of a vector loop which are more than the countdown has. It sets the
+    /// zero flag if it has not.
     pub(super) fn count_many(&mut self, steps: NodeId) {
         let (countdown, shared) = (runtime_layout::COUNTDOWN, self.shared(Shared::CountMany));
         // The countdown is again what it was before the steps were subtracted.

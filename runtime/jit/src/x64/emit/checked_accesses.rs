@@ -1,10 +1,11 @@
-//! Checked accesses: where graphs are verified, machine code compares the index of each load and store with the length of its buffer once
-//! more. The node emitter calls this before each access.
+//! Checked accesses: where graphs are verified, machine code compares the index of each load and store with the length
+//! of its buffer once more. The node emitter calls this before each access.
 //!
-//! Passes hoist range checks out of loops, sink them, and replace them by guards of vector loops. The verifier of graphs sees that there is
-//! a guard, and not that it covers each index; this finds an index that it does not cover as soon as a program has one. It reads the buffer
-//! and its length from the register of the VM, so it depends on no value that the passes have moved, and only on registers that no value is
-//! allocated to, so the code around it stays what it would be without. Of an access with a mask, the lanes are checked that are on when it is made.
+//! Passes hoist range checks out of loops, sink them, and replace them by guards of vector loops. The verifier of
+//! graphs sees that there is a guard, and not that it covers each index; this finds an index that it does not cover as
+//! soon as a program has one. It reads the buffer and its length from the register of the VM, so it depends on no value
+//! that the passes have moved, and only on registers that no value is allocated to, so the code around it stays what it
+//! would be without. Of an access with a mask, the lanes are checked that are on when it is made.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::{SmallVec, smallvec};
@@ -31,7 +32,8 @@ struct Access {
 enum Elements {
     /// Those from the first to the last one.
     All { first: i64, last: i64 },
-    /// One for each lane of a vector that is on in a mask: how far that of lane 0 is, and by how much more that of each other one.
+    /// One for each lane of a vector that is on in a mask: how far that of lane 0 is, and by how much more that of each
+    /// other one.
     Masked { mask: NodeId, width: Width, first: i64, by: i32 },
 }
 

@@ -1,8 +1,8 @@
 //! The emitter: machine code from a graph and its allocation, block by block, with rarely run code in stubs at the end.
 //!
-//! Machine code is a handler of the threaded dispatcher: the interpreter enters it with the frame's slots and the machine in the registers
-//! of that convention, and a side exit continues with the next handler in the same way. All slots that the interpreter may read after a
-//! side exit hold what it would have written there.
+//! Machine code is a handler of the threaded dispatcher: the interpreter enters it with the frame's slots and the
+//! machine in the registers of that convention, and a side exit continues with the next handler in the same way. All
+//! slots that the interpreter may read after a side exit hold what it would have written there.
 
 mod alignment;
 mod branches;
@@ -86,14 +86,15 @@ enum StubKind {
     Limits(DynamicLabel),
     /// The same for a back edge that was counted before its test.
     SpeculativeCount(DynamicLabel, SpeculativeCount),
-    /// The countdown has fewer steps than an iteration of a vector loop takes: code resumes at the label if they could be counted.
+    /// The countdown has fewer steps than an iteration of a vector loop takes: code resumes at the label if they could
+    /// be counted.
     CountSteps(DynamicLabel, NodeId),
     /// The native terminator of this block cannot be performed, so the interpreter executes the op.
     Terminator(BlockIndex),
     /// The same for a call that has been counted: the interpreter counts it again.
     CountedCall(BlockIndex),
-    /// Machine code cannot execute the op at the end of this block itself, since no references are lent to the frame or the call is
-    /// limited. So the runtime does, with the operands in the slots.
+    /// Machine code cannot execute the op at the end of this block itself, since no references are lent to the frame or
+    /// the call is limited. So the runtime does, with the operands in the slots.
     ByRuntime(BlockIndex, RuntimeOp),
     /// A direct call of an import has failed.
     FailedImport,
@@ -112,7 +113,8 @@ struct Emitter<'a> {
     link_targets: &'a LinkTargets,
     labels: PerBlock<DynamicLabel>,
     stubs: Vec<Stub>,
-    /// The stub of each side exit that checks have taken so far. All of them can use one: a value has one location wherever it is live.
+    /// The stub of each side exit that checks have taken so far. All of them can use one: a value has one location
+    /// wherever it is live.
     failed_checks: Vec<Option<DynamicLabel>>,
     /// The origins of values, if accesses are checked.
     checked: Option<Origins>,
@@ -124,8 +126,8 @@ struct Emitter<'a> {
     /// The blocks before that one.
     emitted: BlockSet,
     has_calls: bool,
-    /// Where the function returns to if the interpreter has entered it, and it can be called natively: a return is the same then in both
-    /// cases. None if a return has to know, because it releases references.
+    /// Where the function returns to if the interpreter has entered it, and it can be called natively: a return is the
+    /// same then in both cases. None if a return has to know, because it releases references.
     returns: Option<(DynamicLabel, BlockIndex)>,
     /// The width of the largest vectors, if the function has some.
     lanes: Option<Width>,
@@ -142,8 +144,8 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
     let lanes = graph.blocks.iter().flat_map(|block| &block.nodes).filter_map(|id| graph.node(*id).width()).max();
     let spilled = (allocation.spill_slots * 8) as i32;
-    // A handler begins with the stack misaligned by one word, and C functions want it aligned. With a native entry, calls align it
-    // themselves.
+    // A handler begins with the stack misaligned by one word, and C functions want it aligned. With a native entry,
+    // calls align it themselves.
     let frame = if graph.native_entry.is_some() { spilled } else { (spilled as u32).next_multiple_of(16) as i32 + 8 };
     let mut emitter = Emitter {
         asm,
@@ -167,7 +169,8 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
     emitter.returns = calls::plain_return(graph).map(|block| (emitter.asm.ops.new_dynamic_label(), block));
     let mut native_entry = None;
     let mut entries = Table::default();
-    // Continuations of ops of the runtime are mostly reached from the code itself, so their resume points are emitted out of line.
+    // Continuations of ops of the runtime are mostly reached from the code itself, so their resume points are emitted
+    // out of line.
     let continuations = graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
         NativeKind::Op(op) => Some(op.continuation),
         NativeKind::Return { .. } | NativeKind::Call(_) => None,
@@ -380,8 +383,9 @@ impl Emitter<'_> {
         lower::test(&mut self.asm, primitive, of, &sources)
     }
 
-    /// Emits the test of a selection by a mask, if there can be one and it is better than a branch. It is not for a value that a loop
-    /// carries, such as a maximum: a branch is mostly predicted, while a mask is on the critical path of each iteration.
+    /// Emits the test of a selection by a mask, if there can be one and it is better than a branch. It is not for a
+    /// value that a loop carries, such as a maximum: a branch is mostly predicted, while a mask is on the critical path
+    /// of each iteration.
     fn test_mask(&mut self, args: &[NodeId], selected: Scalar) -> bool {
         let graph = self.graph;
         let tested = graph.node(args[0]);
@@ -600,7 +604,8 @@ impl Emitter<'_> {
         self.put(id, if self.graph.node(id).is_vector() { C_VECTOR_RESULT } else { C_RESULT });
     }
 
-    /// Moves the arguments of one bank to the registers of the C convention. One of them may be in the register of the other.
+    /// Moves the arguments of one bank to the registers of the C convention. One of them may be in the register of the
+    /// other.
     fn arguments(&mut self, arguments: &[(Scalar, u8)], [first_register, second_register]: [u8; 2], scratch: u8) {
         match *arguments {
             [] => {}

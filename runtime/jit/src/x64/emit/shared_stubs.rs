@@ -1,5 +1,5 @@
-//! Shared stubs, of which a function has one copy each after all other code: sequences that are needed at many points of the code and
-//! rarely run, or that call the runtime anyway.
+//! Shared stubs, of which a function has one copy each after all other code: sequences that are needed at many points
+//! of the code and rarely run, or that call the runtime anyway.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
@@ -16,12 +16,13 @@ pub(crate) enum Shared {
     SideExit,
     /// Returns to the interpreter, which stops or continues as the machine says.
     Stop,
-    /// Checks the limits for the op in `eax`; a subroutine. The zero flag is set if one is reached, which the machine has noted then. All
-    /// registers that are allocated to values are preserved.
+    /// Checks the limits for the op in `eax`; a subroutine. The zero flag is set if one is reached, which the machine
+    /// has noted then. All registers that are allocated to values are preserved.
     Limits,
     /// The same for the steps of a vector loop, whose number is in `eax`. The machine has the countdown.
     CountMany,
-    /// Calls the runtime to execute the op in `edx`; a subroutine. The zero flag is set if machine code is not to continue.
+    /// Calls the runtime to execute the op in `edx`; a subroutine. The zero flag is set if machine code is not to
+    /// continue.
     Execute,
     /// The same for a call of an import, whose number is in `ecx`.
     Import,
@@ -103,7 +104,8 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);
     }
 
-    /// Calls a function of the runtime with the number in `eax`, and preserves all registers that are allocated to values.
+    /// Calls a function of the runtime with the number in `eax`, and preserves all registers that are allocated to
+    /// values.
     fn emit_limits(&mut self, function: i64) {
         let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !CALLEE_SAVED.contains(register)).collect();
         let lanes = self.lanes;

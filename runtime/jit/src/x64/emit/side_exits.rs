@@ -146,7 +146,8 @@ impl Emitter<'_> {
         self.jump_to_interpreter(block);
     }
 
-    /// Goes on in the interpreter, at the op at the end of a block. The native stack is as it was when the interpreter entered the code.
+    /// Goes on in the interpreter, at the op at the end of a block. The native stack is as it was when the interpreter
+    /// entered the code.
     pub(super) fn jump_to_interpreter(&mut self, block: BlockIndex) {
         let (instruction, carry) = self.link_targets.threaded_instruction(block);
         match carry {

@@ -143,8 +143,8 @@ impl Emitter<'_> {
         lanes::copy(&mut self.asm, width, target, 0);
     }
 
-    /// Calls a function for two vectors, which it takes and returns in the first two vector registers. Since nothing is between the two
-    /// nodes, the vector of the first one is still where that one found it.
+    /// Calls a function for two vectors, which it takes and returns in the first two vector registers. Since nothing is
+    /// between the two nodes, the vector of the first one is still where that one found it.
     fn call_pair(&mut self, primitive: Primitive, width: Width, first: NodeId, second: NodeId) {
         let Some(function) = lanes::called_for_pair(primitive) else { unreachable!("{primitive:?} has a function") };
         let [one, other] = [first, second].map(|id| self.graph.node(id).args[0]);

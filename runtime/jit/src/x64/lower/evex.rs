@@ -1,7 +1,8 @@
-//! The EVEX encoder: AVX-512 instructions on vectors of 512 bits, which the assembler does not have. `lanes/sixteen.rs` uses it.
+//! The EVEX encoder: AVX-512 instructions on vectors of 512 bits, which the assembler does not have. `lanes/sixteen.rs`
+//! uses it.
 //!
-//! An instruction is a prefix of four bytes, an opcode, a ModRM operand, and maybe an immediate byte. The prefix extends the register
-//! fields, and has one more register, a vector. Vector registers are those from 0 to 31.
+//! An instruction is a prefix of four bytes, an opcode, a ModRM operand, and maybe an immediate byte. The prefix
+//! extends the register fields, and has one more register, a vector. Vector registers are those from 0 to 31.
 
 use dynasmrt::DynasmApi;
 

@@ -230,8 +230,8 @@ pub(super) fn compare(asm: &mut Asm, of: Scalar, first: u8, second: u8, flags: F
     flags
 }
 
-/// Predicates of vector comparisons of floats. None of these signals a NaN. Of the orders, those that are true for unordered operands are
-/// the negations of the opposite orders.
+/// Predicates of vector comparisons of floats. None of these signals a NaN. Of the orders, those that are true for
+/// unordered operands are the negations of the opposite orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Predicate {

@@ -92,7 +92,8 @@ pub(super) fn complement(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
     sized!(asm, of; not dst);
 }
 
-/// The low 32 bits, and zeros above. Writing the lower half clears the upper one, so this is a move even to the same register.
+/// The low 32 bits, and zeros above. Writing the lower half clears the upper one, so this is a move even to the same
+/// register.
 pub(super) fn low_half(asm: &mut Asm, dst: u8, a: Src) {
     match a {
         Src::Reg(a) => emit!(asm; mov Rd(dst), Rd(a)),
@@ -297,7 +298,8 @@ pub(super) struct Division {
     pub quotient: bool,
 }
 
-/// Checked division and remainder. If it traps, it jumps to `trap` before it changes any register besides the scratch register.
+/// Checked division and remainder. If it traps, it jumps to `trap` before it changes any register besides the scratch
+/// register.
 pub(super) fn divide(asm: &mut Asm, division: Division, of: Scalar, dst: u8, [a, b]: [Src; 2], trap: DynamicLabel) {
     let Division { signed, quotient } = division;
     match b {

@@ -1,7 +1,7 @@
 //! Rounding to integers: as floats, and as conversions to and from 64-bit integers.
 //!
-//! With AVX there is an instruction that rounds. Without, a float goes through an integer register and back; those that do not fit
-//! there are integers already, or no numbers.
+//! With AVX there is an instruction that rounds. Without, a float goes through an integer register and back; those that
+//! do not fit there are integers already, or no numbers.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
@@ -123,8 +123,8 @@ fn keep_sign(asm: &mut Asm, of: Scalar) {
     }
 }
 
-/// The vector scratch register is `a` with almost a half added, away from zero: towards zero of that is half away from zero of `a`. A half
-/// itself would bring the largest number below a half to 1.
+/// The vector scratch register is `a` with almost a half added, away from zero: towards zero of that is half away from
+/// zero of `a`. A half itself would bring the largest number below a half to 1.
 fn add_half(asm: &mut Asm, of: Scalar, a: u8) {
     bits(asm, of, RAX, a);
     keep_sign(asm, of);
@@ -146,7 +146,8 @@ fn truncate(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     }
 }
 
-/// The conversion is of signed integers. What is negative as such is halved for it, with a bit that says whether there was a rest.
+/// The conversion is of signed integers. What is negative as such is halved for it, with a bit that says whether there
+/// was a rest.
 pub(super) fn from_u64(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
     let (halved, done) = (asm.ops.new_dynamic_label(), asm.ops.new_dynamic_label());
     let a = register(asm, Scalar::I64, a);

@@ -1,4 +1,5 @@
-//! The dynamic table of a loaded image, and the tables it refers to, checked. [`super::ElfImage`] reads it after loading segments.
+//! The dynamic table of a loaded image, and the tables it refers to, checked. [`super::ElfImage`] reads it after
+//! loading segments.
 
 use std::ops::Range;
 

@@ -62,7 +62,8 @@ pub enum ElfError {
     /// A feature that is not supported.
     #[error("ELF: {0} is not supported")]
     Unsupported(String),
-    /// A relocation whose value does not fit. The value is not shown, since it would reveal where the library was mapped.
+    /// A relocation whose value does not fit. The value is not shown, since it would reveal where the library was
+    /// mapped.
     #[error("ELF relocation {kind} at address {address:#x}: the value does not fit 32 bits")]
     Overflow {
         /// Address that it applies to.

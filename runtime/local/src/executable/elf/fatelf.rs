@@ -1,5 +1,5 @@
-//! FatELF: a file that holds one ELF file for each architecture, as plugins and executables for several machines have (`.sos`). All
-//! records are checked, and the file for the machine of the host is what the loader goes on with.
+//! FatELF: a file that holds one ELF file for each architecture, as plugins and executables for several machines have
+//! (`.sos`). All records are checked, and the file for the machine of the host is what the loader goes on with.
 
 use super::error::ElfError;
 use super::machine;
@@ -8,8 +8,8 @@ use crate::hal::elf_format::{
     ElfClass, ElfMachine, ElfOsAbi, FATELF_MAGIC, FATELF_VERSION, FatelfByteOrder, FatelfHeader, FatelfRecord,
 };
 
-/// The ELF file for `wanted` in a FatELF file, or the bytes as they are if they are none. None as the machine means that no code can be
-/// loaded here.
+/// The ELF file for `wanted` in a FatELF file, or the bytes as they are if they are none. None as the machine means
+/// that no code can be loaded here.
 pub(super) fn select(bytes: &[u8], wanted: Option<ElfMachine>) -> Result<&[u8], ElfError> {
     if bytes.first_chunk() != Some(&FATELF_MAGIC.to_le_bytes()) {
         return Ok(bytes);
@@ -54,7 +54,8 @@ fn file<'a>(bytes: &'a [u8], at: u64, record: &FatelfRecord, end_of_records: u64
     })
 }
 
-/// Whether a file is for 64-bit little-endian machines, as all here are, and for no other system than the loader imitates.
+/// Whether a file is for 64-bit little-endian machines, as all here are, and for no other system than the loader
+/// imitates.
 fn is_for_here(record: &FatelfRecord) -> bool {
     let systems = [ElfOsAbi::NONE, ElfOsAbi::LINUX, ElfOsAbi::STANDALONE];
     record.word_size == ElfClass::BITS_64.0

@@ -1,14 +1,15 @@
-//! Machines ([`HOST`], [`name`]): which one the host is, and how executable formats spell them. `parse` compares a file with the host's,
-//! and the loaders compare formats. What relocations mean on each machine is in `relocate`.
+//! Machines ([`HOST`], [`name`]): which one the host is, and how executable formats spell them. `parse` compares a file
+//! with the host's, and the loaders compare formats. What relocations mean on each machine is in `relocate`.
 
 use crate::executable_memory::CAN_EXECUTE;
 use crate::hal::elf_format::ElfMachine;
 
-/// The machines whose libraries the loader relocates. Each is loaded where the host is that machine, and lets the loader make memory
-/// executable.
+/// The machines whose libraries the loader relocates. Each is loaded where the host is that machine, and lets the
+/// loader make memory executable.
 pub const MACHINES: [ElfMachine; 2] = [ElfMachine::X86_64, ElfMachine::ARM_64];
 
-/// The one of [`MACHINES`] that the host is, if any and if code can be executed. The file format is 64-bit and little-endian on all.
+/// The one of [`MACHINES`] that the host is, if any and if code can be executed. The file format is 64-bit and
+/// little-endian on all.
 pub(super) const HOST: Option<ElfMachine> = if !CAN_EXECUTE {
     None
 } else if cfg!(target_arch = "x86_64") {

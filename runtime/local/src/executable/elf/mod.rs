@@ -1,9 +1,10 @@
-//! Images of embedded ELF libraries ([`ElfImage`]): loads shared objects without dependencies, as the compiler writes them. The loader of
-//! embedded libraries and embedded plugins use it.
+//! Images of embedded ELF libraries ([`ElfImage`]): loads shared objects without dependencies, as the compiler writes
+//! them. The loader of embedded libraries and embedded plugins use it.
 //!
-//! `fatelf` chooses the file for the host among several, `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate`
-//! applies relocations to it. All of them work on slices, so no claim of a file makes them access anything outside the file and the
-//! image. Then the pages are protected, and only [`ElfImage::initialize`] runs code, which is trusted like any native code.
+//! `fatelf` chooses the file for the host among several, `parse` checks the headers, `dynamic` the tables of the loaded
+//! image, `relocate` applies relocations to it. All of them work on slices, so no claim of a file makes them access
+//! anything outside the file and the image. Then the pages are protected, and only [`ElfImage::initialize`] runs code,
+//! which is trusted like any native code.
 
 mod dynamic;
 mod error;
@@ -87,7 +88,8 @@ impl ElfImage {
     /// Loads a library. Runs no code of it.
     ///
     /// # Errors
-    /// With the offset or address, for files that are malformed, need what is not supported, or are for another machine.
+    /// With the offset or address, for files that are malformed, need what is not supported, or are for another
+    /// machine.
     pub fn load(bytes: &[u8]) -> Result<ElfImage, ElfError> {
         let bytes = for_host(bytes)?;
         let header = Header::parse(bytes, machine::HOST)?;
@@ -112,8 +114,8 @@ impl ElfImage {
     pub(super) fn function(&self, name: &str) -> Option<u64> {
         let (strings, length) = self.strings;
         let strings = self.image.readable(strings, length as u64)?;
-        // SAFETY: `readable` says that these bytes are part of the image and readable. They are not written while the slice lives:
-        // no code of the library runs meanwhile.
+        // SAFETY: `readable` says that these bytes are part of the image and readable. They are not written while the
+        // slice lives: no code of the library runs meanwhile.
         let strings = unsafe { std::slice::from_raw_parts(strings.as_ptr(), length) };
         let named = |start: &usize| {
             let rest = strings.get(*start..).and_then(|rest| rest.strip_prefix(name.as_bytes()));
@@ -127,7 +129,8 @@ impl ElfImage {
     fn code_at(&self, range: &Range<usize>) -> Option<(u64, &[u8])> {
         let address = self.image.base() + range.start as u64;
         let data = self.image.readable(address, range.len() as u64)?;
-        // SAFETY: `readable` says that these bytes are part of the image and readable, and pages of code are never written.
+        // SAFETY: `readable` says that these bytes are part of the image and readable, and pages of code are never
+        // written.
         Some((address, unsafe { std::slice::from_raw_parts(data.as_ptr(), range.len()) }))
     }
 
@@ -148,11 +151,11 @@ impl ElfImage {
     /// The library must be one whose code the caller trusts.
     pub unsafe fn initialize(&self) {
         for address in &self.initializers {
-            // SAFETY: the address is that of code in the image, which `dynamic` checked; that it is a function without arguments
-            // is what the file says, and the caller trusts it.
+            // SAFETY: the address is that of code in the image, which `dynamic` checked; that it is a function without
+            // arguments is what the file says, and the caller trusts it.
             let function = unsafe { std::mem::transmute::<*const (), Initializer>(*address as *const ()) };
-            // SAFETY: the address is that of code in the image, which `dynamic` checked; that it is a function without arguments is what
-            // the file says, and the caller trusts it.
+            // SAFETY: the address is that of code in the image, which `dynamic` checked; that it is a function without
+            // arguments is what the file says, and the caller trusts it.
             unsafe { function() };
         }
     }
@@ -175,8 +178,9 @@ impl Image for ElfImage {
 /// Where [`relocated`] pretends that images are: any address that no library is linked for.
 const NOWHERE: u64 = 0x7f12_3456_0000;
 
-/// The image of a library for any machine whose relocations are known, as it would be at a fixed address. None of it can be executed, and the
-/// result depends on nothing but the file: for fuzz targets, which damage libraries for other machines as well.
+/// The image of a library for any machine whose relocations are known, as it would be at a fixed address. None of it
+/// can be executed, and the result depends on nothing but the file: for fuzz targets, which damage libraries for other
+/// machines as well.
 ///
 /// # Errors
 /// As [`ElfImage::load`] on a host of the machine that the file is for.
@@ -188,7 +192,8 @@ pub fn relocated(bytes: &[u8]) -> Result<Vec<u8>, ElfError> {
     Ok(image)
 }
 
-/// A library for a machine in memory that is not executable, relocated as if it were [`NOWHERE`], with its header and its dynamic table.
+/// A library for a machine in memory that is not executable, relocated as if it were [`NOWHERE`], with its header and
+/// its dynamic table.
 fn placed(bytes: &[u8], machine: ElfMachine) -> Result<(Vec<u8>, Header, DynamicTable), ElfError> {
     let header = Header::parse(bytes, Some(machine))?;
     let mut image = vec![0; header.span];
@@ -228,8 +233,9 @@ fn protections(header: &Header) -> Result<Vec<(Range<usize>, Protection)>, ElfEr
         }
         out.push((range, protection));
     }
-    // Memory that only relocation writes to (RELRO): whole pages of it become read-only. It starts where its segment does, so the first
-    // page holds nothing else of that segment; the last page counts only if it is covered to its end.
+    // Memory that only relocation writes to (RELRO): whole pages of it become read-only. It starts where its segment
+    // does, so the first page holds nothing else of that segment; the last page counts only if it is covered to its
+    // end.
     if let Some(relro) = &header.relro {
         let range = relro.start / page * page..relro.end / page * page;
         let writable = |(pages, protection): &(Range<usize>, Protection)| {

@@ -1,4 +1,5 @@
-//! The headers of an ELF file: parses and checks the file header and program headers, and lays out the segments of the image.
+//! The headers of an ELF file: parses and checks the file header and program headers, and lays out the segments of the
+//! image.
 
 use std::ops::Range;
 
@@ -62,7 +63,8 @@ pub(super) fn machine(bytes: &[u8]) -> Result<ElfMachine, ElfError> {
     Ok(ElfMachine(FileHeader::read(&array(bytes, 0, "the file header")?).machine))
 }
 
-/// The program headers of a shared object for the machine `wanted`, each with its file offset. None means that no code can be loaded here.
+/// The program headers of a shared object for the machine `wanted`, each with its file offset. None means that no code
+/// can be loaded here.
 pub(super) fn program_headers(bytes: &[u8], wanted: Option<ElfMachine>) -> Result<Vec<(u64, ProgramHeader)>, ElfError> {
     let machine = machine(bytes)?;
     let header = FileHeader::read(&array(bytes, 0, "the file header")?);

@@ -9,8 +9,8 @@ use crate::hal::elf_format::{ElfMachine, Relocation, RelocationAarch64, Relocati
 pub(super) fn apply(image: &mut [u8], base: u64, dynamic: &DynamicTable, header: &Header) -> Result<(), ElfError> {
     // The distance from addresses of the file to those in memory.
     let bias = base.wrapping_sub(header.origin());
-    // A relocation of a damaged file may change the table itself: all are read first, so that none depends on where the image is, and no
-    // error shows addresses of the process.
+    // A relocation of a damaged file may change the table itself: all are read first, so that none depends on where the
+    // image is, and no error shows addresses of the process.
     let mut relocations = Vec::new();
     for table in &dynamic.relocations {
         for start in table.clone().step_by(Relocation::SIZE) {
@@ -23,7 +23,8 @@ pub(super) fn apply(image: &mut [u8], base: u64, dynamic: &DynamicTable, header:
     relocations.into_iter().try_for_each(|relocation| apply_one(image, bias, relocation, dynamic, header))
 }
 
-/// The operands of a relocation: the letters of the supplements, with B as the distance between addresses of the file and in memory.
+/// The operands of a relocation: the letters of the supplements, with B as the distance between addresses of the file
+/// and in memory.
 struct Operands {
     bias: u64,
     symbol: u64,
@@ -31,7 +32,8 @@ struct Operands {
     place: u64,
 }
 
-/// The word that a relocation writes. The 32-bit words must have the value: zero-extended, sign-extended, or either of the two.
+/// The word that a relocation writes. The 32-bit words must have the value: zero-extended, sign-extended, or either of
+/// the two.
 enum Word {
     Bits64(u64),
     Unsigned32(u64),
@@ -117,8 +119,8 @@ fn x86_64(kind: RelocationX8664, operands: &Operands) -> Option<(Word, &'static 
     Some((word, kind.name()?))
 }
 
-/// The word that a relocation of a library for 64-bit Arm writes, and the name of its type. Code there holds no addresses, so all of them
-/// apply to words of data.
+/// The word that a relocation of a library for 64-bit Arm writes, and the name of its type. Code there holds no
+/// addresses, so all of them apply to words of data.
 fn arm_64(kind: RelocationAarch64, operands: &Operands) -> Option<(Word, &'static str)> {
     let Operands { bias, symbol, addend, place } = *operands;
     let sum = symbol.wrapping_add(addend);

@@ -5,8 +5,9 @@ use super::machine;
 use super::parse::program_headers;
 use crate::hal::elf_format::{SegmentFlags, SegmentType};
 
-/// Checks that a file is a shared object for this machine, that all of its segments are within the file, and that none is both writable and
-/// executable. The dynamic loader would map segments past the end of the file, and accessing them would kill the process.
+/// Checks that a file is a shared object for this machine, that all of its segments are within the file, and that none
+/// is both writable and executable. The dynamic loader would map segments past the end of the file, and accessing them
+/// would kill the process.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), ElfError> {
     let headers = program_headers(bytes, machine::HOST)?;
     for (at, header) in &headers {

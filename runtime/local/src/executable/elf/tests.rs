@@ -1,5 +1,5 @@
-//! Libraries for 64-bit Arm, placed and relocated on any machine: what the words of a library of the compiler become, the value of every
-//! type of relocation, and what is refused. Nothing of them is run.
+//! Libraries for 64-bit Arm, placed and relocated on any machine: what the words of a library of the compiler become,
+//! the value of every type of relocation, and what is refused. Nothing of them is run.
 
 use super::machine::{HOST, host_name};
 use super::*;
@@ -13,7 +13,8 @@ const ARM: ElfMachine = ElfMachine::ARM_64;
 
 const BASE: u64 = NOWHERE;
 
-/// The library of a model for 64-bit Arm. It is in the module file as it is; what follows it there belongs to no segment.
+/// The library of a model for 64-bit Arm. It is in the module file as it is; what follows it there belongs to no
+/// segment.
 fn library() -> Vec<u8> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/models/aarch64_mlp.vmfb");
     let module = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -115,7 +116,8 @@ fn every_type_of_relocation_for_arm_has_its_value() {
     }
 }
 
-/// The first relocation writes an address of the process over the place of the second one, which is that of the file all the same.
+/// The first relocation writes an address of the process over the place of the second one, which is that of the file
+/// all the same.
 #[test]
 fn relocations_are_read_before_they_change_their_table() {
     let (_, header, dynamic) = placed(&library(), ARM).unwrap();
@@ -158,7 +160,8 @@ fn libraries_for_other_machines_are_refused_by_name() {
     assert_eq!(is_host_machine(&host_name()), HOST.is_some());
 }
 
-/// A FatELF file with these records, each with the bytes at its offset: machine, system, width of addresses, byte order and bytes.
+/// A FatELF file with these records, each with the bytes at its offset: machine, system, width of addresses, byte order
+/// and bytes.
 fn fatelf(records: &[(ElfMachine, ElfOsAbi, ElfClass, FatelfByteOrder, &[u8])]) -> Vec<u8> {
     let mut bytes =
         [&FATELF_MAGIC.to_le_bytes()[..], &FATELF_VERSION.to_le_bytes(), &[records.len() as u8, 0]].concat();

@@ -1,11 +1,13 @@
-//! Decoder of x86-64 instructions, as far as a scan of code needs it: the length of an instruction, where execution continues, and the
-//! features that a processor needs for it. `isa_requirements` calls it.
+//! Decoder of x86-64 instructions, as far as a scan of code needs it: the length of an instruction, where execution
+//! continues, and the features that a processor needs for it. `isa_requirements` calls it.
 //!
-//! [`table`] says which opcodes exist; here are the prefixes, ModRM and what follows it. The table is plain numbers, so that nothing is
-//! built or relocated before the first instruction: iced, a library for this, took a quarter of the time to run a small model for that.
+//! [`table`] says which opcodes exist; here are the prefixes, ModRM and what follows it. The table is plain numbers, so
+//! that nothing is built or relocated before the first instruction: iced, a library for this, took a quarter of the
+//! time to run a small model for that.
 //!
-//! Reserved fields are not checked: an instruction that differs from a known one only in those counts as that one. A processor may refuse
-//! it, which ends the process; compilers do not write such instructions. REX2 and the opcodes of APX are not known.
+//! Reserved fields are not checked: an instruction that differs from a known one only in those counts as that one. A
+//! processor may refuse it, which ends the process; compilers do not write such instructions. REX2 and the opcodes of
+//! APX are not known.
 
 mod table;
 #[cfg(test)]

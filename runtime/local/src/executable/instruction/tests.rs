@@ -1,7 +1,9 @@
-//! The decoder compared with iced: on all machine code of `fixtures/`, on every opcode in every encoding, and on random bytes.
+//! The decoder compared with iced: on all machine code of `fixtures/`, on every opcode in every encoding, and on random
+//! bytes.
 //!
-//! Instructions that iced finds valid have the same length, flow and features here. Others may be valid here only where iced without its
-//! checks of reserved fields agrees, and then everything is the same again. The fields that the decoder does not check are
+//! Instructions that iced finds valid have the same length, flow and features here. Others may be valid here only where
+//! iced without its checks of reserved fields agrees, and then everything is the same again. The fields that the
+//! decoder does not check are
 //! - LOCK before an instruction that cannot be locked;
 //! - `vvvv` of an instruction without that operand, and operands that must be different registers;
 //! - in EVEX zeroing without a mask, masks that must be there or must not, and broadcasts of instructions without one;
@@ -158,8 +160,8 @@ fn code_of_the_compiler_is_decoded_as_iced_does() {
     assert!(libraries >= 90 && comparison.valid >= 20_000, "{libraries} libraries, {} instructions", comparison.valid);
 }
 
-/// Completes an instruction whose first bytes are `head` in some random ways, and compares each, some but the first truncated or after a
-/// prefix.
+/// Completes an instruction whose first bytes are `head` in some random ways, and compares each, some but the first
+/// truncated or after a prefix.
 fn compare_completed(comparison: &mut Comparison, random: &mut Random, head: &[u8], ways: usize) {
     for way in 0..ways {
         let mut code = [0; 24];
@@ -205,8 +207,8 @@ fn every_opcode_in_every_encoding_is_decoded_as_iced_does() {
             }
         }
         compare_completed(&mut comparison, &mut random, &[0x0F, 0x0F, 0xC1, opcode], 1);
-        // All maps, with the mandatory prefix, W and the length. Other bits are random, often those of no operand in `vvvv` and of
-        // registers below 8.
+        // All maps, with the mandatory prefix, W and the length. Other bits are random, often those of no operand in
+        // `vvvv` and of registers below 8.
         for (map, fields) in (0..32).flat_map(|map| (0..32u8).map(move |fields| (map, fields))) {
             let (low, wide, length) = (fields & 3, (fields & 4) << 5, fields >> 3);
             let vvvv = if random.one_in(2) { random.byte() & 0x78 } else { 0x78 };

@@ -1,4 +1,5 @@
-//! The selection of processors for workers: matches a configuration with the processors that exist and that this process may use.
+//! The selection of processors for workers: matches a configuration with the processors that exist and that this
+//! process may use.
 
 use std::collections::BTreeSet;
 

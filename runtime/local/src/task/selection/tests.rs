@@ -1,5 +1,6 @@
-//! Tests of topologies of made-up machines, as trees in temporary folders. Unless a test says otherwise, the expected text is what the
-//! tools of the reference runtime print for the same trees (`--task_topology_snapshot=... --dump_task_topologies`).
+//! Tests of topologies of made-up machines, as trees in temporary folders. Unless a test says otherwise, the expected
+//! text is what the tools of the reference runtime print for the same trees
+//! (`--task_topology_snapshot=... --dump_task_topologies`).
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! The exports of the `hal` module, as `spec/abi/modules/hal.yaml` lists them, in files by the object they work on. `#[vm_module]` checks
-//! that none is missing.
+//! The exports of the `hal` module, as `spec/abi/modules/hal.yaml` lists them, in files by the object they work on.
+//! `#[vm_module]` checks that none is missing.
 #![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
 mod commands;

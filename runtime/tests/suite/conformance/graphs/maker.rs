@@ -1,10 +1,11 @@
 //! Makes random graphs.
 //!
-//! Operations are made one after the other, each after those whose bytes it touches, so that doing them in this order is what any right
-//! order comes to. Nothing else orders them: they are submitted in any order, by several threads.
+//! Operations are made one after the other, each after those whose bytes it touches, so that doing them in this order
+//! is what any right order comes to. Nothing else orders them: they are submitted in any order, by several threads.
 //!
-//! Operations that fail, and those that wait for them, signal timelines of their own, which are never signaled with success: a timeline
-//! that fails does so for points that were reached before too, and whether a waiter still saw those reached would be a matter of luck.
+//! Operations that fail, and those that wait for them, signal timelines of their own, which are never signaled with
+//! success: a timeline that fails does so for points that were reached before too, and whether a waiter still saw those
+//! reached would be a matter of luck.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +41,8 @@ pub fn make(seed: u64, multiplies: bool) -> Plan {
 struct Before {
     /// Operations that have completed, as bits.
     completed: u64,
-    /// Values that timelines have reached. An operation that has completed may still be signaling its second point, so that one of its
-    /// points is reached does not say that the other one is.
+    /// Values that timelines have reached. An operation that has completed may still be signaling its second point, so
+    /// that one of its points is reached does not say that the other one is.
     reached: BTreeMap<usize, u64>,
 }
 

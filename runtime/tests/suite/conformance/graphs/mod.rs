@@ -1,7 +1,8 @@
-//! Random graphs of queue operations: whatever the order in which threads submit them, the outcome is that of the model.
+//! Random graphs of queue operations: whatever the order in which threads submit them, the outcome is that of the
+//! model.
 //!
-//! `VIREO_GRAPHS=10000` runs so many for each backend, `VIREO_GRAPH=7` only the one with this number. Each has a seed of its own and is the
-//! same in every run; only the timing differs.
+//! `VIREO_GRAPHS=10000` runs so many for each backend, `VIREO_GRAPH=7` only the one with this number. Each has a seed
+//! of its own and is the same in every run; only the timing differs.
 
 mod maker;
 mod model;

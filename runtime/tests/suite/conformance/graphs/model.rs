@@ -2,7 +2,8 @@
 
 use super::plan::{Action, Plan, Range, SIZE, Store, Transfer};
 
-/// The bytes of every store at the end, and those that each operation that looks must see. Kernels that do not run write nothing.
+/// The bytes of every store at the end, and those that each operation that looks must see. Kernels that do not run
+/// write nothing.
 pub struct Expected {
     pub stores: Vec<Vec<u8>>,
     /// By operation.

@@ -1,4 +1,5 @@
-//! Conversions between widths of integers and of floats. Those between integers and floats are methods of [`super::Float`].
+//! Conversions between widths of integers and of floats. Those between integers and floats are methods of
+//! [`super::Float`].
 
 /// The low 8 bits, zero-extended.
 #[inline(always)]
@@ -54,8 +55,8 @@ pub fn fpromote(value: f32) -> f64 {
     f64::from(value)
 }
 
-/// Rounds half away from zero to an unsigned 64-bit integer. Negative values convert as `round_i64` does; `1 << 63` for NaN and
-/// for what is too large.
+/// Rounds half away from zero to an unsigned 64-bit integer. Negative values convert as `round_i64` does; `1 << 63` for
+/// NaN and for what is too large.
 #[inline]
 pub fn round_u64_f32(value: f32) -> i64 {
     const TWO_TO_63: f32 = 9_223_372_036_854_775_808.0;

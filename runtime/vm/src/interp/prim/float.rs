@@ -292,8 +292,8 @@ macro_rules! float {
             fn pow(self, exponent: Self) -> Self {
                 math::$math::pow(self, exponent)
             }
-            // No other order of products: each one is rounded. A product that overflows has the reciprocal zero, even where the
-            // true result is a denormal.
+            // No other order of products: each one is rounded. A product that overflows has the reciprocal zero, even
+            // where the true result is a denormal.
             fn powi(self, exponent: i32) -> Self {
                 let (mut square, mut rest, mut product) = (self, exponent.unsigned_abs(), 1.0);
                 loop {

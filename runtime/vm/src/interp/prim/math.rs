@@ -1,21 +1,22 @@
 //! The library functions of the float primitives: one Rust function for each name and width, shared by all tiers.
 //!
-//! Every result is correctly rounded: it is the float nearest to the true value. `exp`, `log`, `tanh` and `erf` for `f32` alone are those
-//! of [`crate::math`], which have vector code and are the nearest float but for a few arguments.
+//! Every result is correctly rounded: it is the float nearest to the true value. `exp`, `log`, `tanh` and `erf` for
+//! `f32` alone are those of [`crate::math`], which have vector code and are the nearest float but for a few arguments.
 //!
-//! Zeros, infinities, NaNs and what overflows come from the `libm` crate, which has what C prescribes. The functions for `f32` are those
-//! of `libm` for `f64`, rounded once, wherever an error of many times theirs cannot change the result.
+//! Zeros, infinities, NaNs and what overflows come from the `libm` crate, which has what C prescribes. The functions
+//! for `f32` are those of `libm` for `f64`, rounded once, wherever an error of many times theirs cannot change the
+//! result.
 //!
-//! A result never depends on the machine, since no platform library is called. The functions are not inlined: handlers of the threaded
-//! dispatcher call them and nothing else.
+//! A result never depends on the machine, since no platform library is called. The functions are not inlined: handlers
+//! of the threaded dispatcher call them and nothing else.
 
 use crate::math::exact;
 
 /// More than the relative error of every function of `libm`, which is below 2^-50.
 const DOUBT: f64 = 1.0 / (1u64 << 46) as f64;
 
-/// The `f32` nearest to the true value that `approximate` approximates, unless the rounding is too close to decide; then the correctly
-/// rounded function has to.
+/// The `f32` nearest to the true value that `approximate` approximates, unless the rounding is too close to decide;
+/// then the correctly rounded function has to.
 #[inline]
 fn narrow(approximate: f64, exact: impl FnOnce() -> f32) -> f32 {
     let special = approximate == 0.0 || !approximate.is_finite();
@@ -24,8 +25,8 @@ fn narrow(approximate: f64, exact: impl FnOnce() -> f32) -> f32 {
     if low == high || special { approximate as f32 } else { exact() }
 }
 
-/// Functions of one operand, each with the operands for which the result is neither special nor out of range: first those that are nearly
-/// always decided in floats, then the others.
+/// Functions of one operand, each with the operands for which the result is neither special nor out of range: first
+/// those that are nearly always decided in floats, then the others.
 macro_rules! unary {
     ($($quick:ident: $y:ident => $usual:expr;)* ; $($name:ident: $x:ident => $ordinary:expr;)*) => {
         /// The functions on `f64`.

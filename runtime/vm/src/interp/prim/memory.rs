@@ -1,7 +1,8 @@
 //! Memory primitives: elements of buffers, and value globals.
 //!
-//! An index counts elements, not bytes, and is read as unsigned. An element lies inside a buffer if `index < length / size`, which
-//! cannot wrap; elements need not be aligned, since a buffer may be a part of another one. All multi-byte values are little-endian.
+//! An index counts elements, not bytes, and is read as unsigned. An element lies inside a buffer if
+//! `index < length / size`, which cannot wrap; elements need not be aligned, since a buffer may be a part of another
+//! one. All multi-byte values are little-endian.
 
 use super::Trap;
 use crate::limits::{scope, work};
@@ -22,7 +23,8 @@ pub fn expect_buffer(reference: Option<&Ref>) -> Result<&Buffer, Trap> {
     }
 }
 
-/// Checks that `count` elements of `SIZE` bytes from `index` on lie inside `buffer`, and returns the address of the first.
+/// Checks that `count` elements of `SIZE` bytes from `index` on lie inside `buffer`, and returns the address of the
+/// first.
 #[inline]
 fn elements<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64) -> Result<*mut u8, Trap> {
     let (index, count) = (index as u64, count as u64);
@@ -65,8 +67,8 @@ fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; 
     if unsafe { repeat(address, count as usize, bytes) } { Ok(()) } else { Err(Trap::Limits) }
 }
 
-/// Writes an element `count` times; false if a limit of the call stops it. Out of line: in a function as large as the dispatch loop the
-/// compiler does not make it a vector loop.
+/// Writes an element `count` times; false if a limit of the call stops it. Out of line: in a function as large as the
+/// dispatch loop the compiler does not make it a vector loop.
 ///
 /// # Safety
 /// So many elements from `address` on must be memory to which there is no reference.
@@ -82,7 +84,8 @@ unsafe fn repeat<const SIZE: usize>(address: *mut [u8; SIZE], count: usize, byte
     filled.is_ok()
 }
 
-/// True if the call has used up its time or memory. Out of line: the status is dropped here, and handlers may hold nothing that is dropped.
+/// True if the call has used up its time or memory. Out of line: the status is dropped here, and handlers may hold
+/// nothing that is dropped.
 #[inline(never)]
 fn is_over_limits() -> bool {
     scope::check().is_err()
@@ -112,8 +115,8 @@ macro_rules! elements {
 
             ///
             /// # Errors
-            /// [`Trap::Elements`] if the elements are not all inside, [`Trap::ReadOnly`] for a buffer that is read-only, [`Trap::Limits`]
-            /// for a long fill of a call that is over its limits.
+            /// [`Trap::Elements`] if the elements are not all inside, [`Trap::ReadOnly`] for a buffer that is
+            /// read-only, [`Trap::Limits`] for a long fill of a call that is over its limits.
             #[doc = concat!("Fills `count` elements of type `", stringify!($to), "` from element `index` on.")]
             #[inline]
             pub fn $fill(buffer: &Buffer, index: i64, count: i64, value: $from) -> Result<(), Trap> {

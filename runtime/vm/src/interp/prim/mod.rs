@@ -1,8 +1,9 @@
 //! The primitives: the vocabulary that `semantics` in `spec/vm/ops` is written in, one Rust function for each.
 //!
-//! Generated handlers call these functions by their names in the spec. Where a primitive has several widths it is a method of
-//! [`Int`] or [`Float`]; elsewhere it is a free function. All tiers use them: a primitive for which the JIT has no instructions of its own
-//! is a call of the function here. Nothing in this module knows an op, a register or a frame.
+//! Generated handlers call these functions by their names in the spec. Where a primitive has several widths it is a
+//! method of [`Int`] or [`Float`]; elsewhere it is a free function. All tiers use them: a primitive for which the JIT
+//! has no instructions of its own is a call of the function here. Nothing in this module knows an op, a register or a
+//! frame.
 
 mod convert;
 mod float;

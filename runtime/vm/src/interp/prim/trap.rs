@@ -1,4 +1,5 @@
-//! [`Trap`]: why a primitive trapped. It is small and needs no allocation; it becomes a [`Status`] only where the trap is reported.
+//! [`Trap`]: why a primitive trapped. It is small and needs no allocation; it becomes a [`Status`] only where the trap
+//! is reported.
 
 use crate::limits::scope;
 use crate::status::{Status, StatusCode};

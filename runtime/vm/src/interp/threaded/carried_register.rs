@@ -1,13 +1,14 @@
-//! The carried register: the VM register whose value each handler passes to the next in a register of the processor. The code builder asks
-//! here which one that is.
+//! The carried register: the VM register whose value each handler passes to the next in a register of the processor.
+//! The code builder asks here which one that is.
 //!
-//! A slot that was just written takes several cycles to be loaded again (store forwarding), longer than most ops. So the value that an op
-//! writes is also carried, and an op that reads the register of the carry has a handler that takes it from there. Every slot is written all
-//! the same, so code can be entered at any op: the carry is then loaded from the frame.
+//! A slot that was just written takes several cycles to be loaded again (store forwarding), longer than most ops. So
+//! the value that an op writes is also carried, and an op that reads the register of the carry has a handler that takes
+//! it from there. Every slot is written all the same, so code can be entered at any op: the carry is then loaded from
+//! the frame.
 //!
-//! The carried register is known at each instruction when the code is built. Where branches meet, [`EntryCarries`] decides on one, and a
-//! branch that arrives with another one loads it. In a loop it is the register that the end of the body writes, so the induction variable
-//! never goes through memory.
+//! The carried register is known at each instruction when the code is built. Where branches meet, [`EntryCarries`]
+//! decides on one, and a branch that arrives with another one loads it. In a loop it is the register that the end of
+//! the body writes, so the induction variable never goes through memory.
 
 use smallvec::SmallVec;
 
@@ -162,7 +163,8 @@ impl EntryCarries {
         self.carries[block.index()]
     }
 
-    /// True if a block branches back to itself and calls nothing, so the loop header stays in a register of the processor.
+    /// True if a block branches back to itself and calls nothing, so the loop header stays in a register of the
+    /// processor.
     pub fn is_self_loop(&self, block: BlockId) -> bool {
         self.self_loops[block.index()]
     }

@@ -1,5 +1,5 @@
-//! [`ThreadedCode`]: the instructions of a function, where they are entered, and the call sites in them. The dispatcher enters and leaves
-//! it; the JIT links its exits to it.
+//! [`ThreadedCode`]: the instructions of a function, where they are entered, and the call sites in them. The dispatcher
+//! enters and leaves it; the JIT links its exits to it.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -46,24 +46,26 @@ pub struct ThreadedCode {
     pub(super) _charge: Charge,
 }
 
-// SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and nothing changes but
-// the atomic `entry` of sites.
+// SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and
+// nothing changes but the atomic `entry` of sites.
 unsafe impl Send for ThreadedCode {}
-// SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and nothing changes but
-// the atomic `entry` of sites.
+// SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and
+// nothing changes but the atomic `entry` of sites.
 unsafe impl Sync for ThreadedCode {}
 
 impl ThreadedCode {
     /// The code of `function` of `module`, which is number `index` of the context's module list.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule, index: usize) -> ThreadedCode {
-        // Only a function that is too long for the 16-bit distances of fused branches is built a second time, without them.
+        // Only a function that is too long for the 16-bit distances of fused branches is built a second time, without
+        // them.
         let build = |fuse| CodeBuilder::new(function, module, index, fuse).build();
         build(true)
             .or_else(|| build(false))
             .unwrap_or_else(|| unreachable!("other branches reach as far as instructions go"))
     }
 
-    /// The first instruction of op `pc`, if it has one of its own, and the values that its handler takes, loaded from the frame.
+    /// The first instruction of op `pc`, if it has one of its own, and the values that its handler takes, loaded from
+    /// the frame.
     pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, CarriedValues)> {
         if let Some(ip) = self.native.get().and_then(|native| native.entry(pc)) {
             return Some((ip, CarriedValues::default()));
@@ -110,8 +112,8 @@ impl ThreadedCode {
         self.pcs[self.position(ip)] as usize
     }
 
-    /// The instruction of op `pc`, which must not be fused into the one before it, and its carried register: the slot, and whether it is a
-    /// pair. Side exits of machine code continue there.
+    /// The instruction of op `pc`, which must not be fused into the one before it, and its carried register: the slot,
+    /// and whether it is a pair. Side exits of machine code continue there.
     pub fn interpreted(&self, pc: u32) -> (Ip, Option<(u16, bool)>) {
         let entry = self.entries[pc as usize];
         (self.instructions.at(entry.instruction as usize), entry.carry.map(|carry| (carry.reg.0, carry.wide)))
@@ -143,7 +145,8 @@ impl ThreadedCode {
     pub fn resolve(&self, ip: Ip, callee: &ThreadedCode) {
         if let Some(site) = self.site(ip) {
             site.entry().store(callee.call_entry().cast_mut(), Ordering::Release);
-            // If the callee gets machine code at this moment, either the thread that installs it sees the call, or this one sees the code.
+            // If the callee gets machine code at this moment, either the thread that installs it sees the call, or this
+            // one sees the code.
             fence(Ordering::SeqCst);
             site.entry().store(callee.call_entry().cast_mut(), Ordering::Release);
         }

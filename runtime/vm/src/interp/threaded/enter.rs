@@ -12,8 +12,8 @@ use crate::interp::machine::Machine;
 /// # Safety
 /// As for a [`Handler`].
 pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) {
-    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets; a handler that returns `GO_ON` has stored an instruction
-    // and a frame for which the promise holds too.
+    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets; a handler that returns `GO_ON` has
+    // stored an instruction and a frame for which the promise holds too.
     unsafe {
         #[cfg(sibling_calls)]
         begin(ip, slots, cx, carried);
@@ -30,8 +30,8 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carrie
     }
 }
 
-/// Calls the handler at `ip`, and saves the callee-saved registers around the call: the handler may be machine code of the JIT, which does
-/// not save them.
+/// Calls the handler at `ip`, and saves the callee-saved registers around the call: the handler may be machine code of
+/// the JIT, which does not save them.
 ///
 /// # Safety
 /// As for a [`Handler`].

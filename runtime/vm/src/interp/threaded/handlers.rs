@@ -1,6 +1,6 @@
-//! The handlers of threaded instructions: one generic handler for all ops made of primitives, and those of branches, copies, calls and
-//! returns. The code builder stores their addresses in instructions; `enter.rs` runs them. `cargo xtask handlers` holds their machine code
-//! to `xtask/handlers.txt`.
+//! The handlers of threaded instructions: one generic handler for all ops made of primitives, and those of branches,
+//! copies, calls and returns. The code builder stores their addresses in instructions; `enter.rs` runs them.
+//! `cargo xtask handlers` holds their machine code to `xtask/handlers.txt`.
 
 use std::sync::atomic::Ordering;
 
@@ -48,8 +48,8 @@ pub(super) unsafe fn continue_by(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // Where panics abort, a call of what may unwind is guarded, and the guard would stay on the stack: there it is called as what never
-    // unwinds.
+    // Where panics abort, a call of what may unwind is guarded, and the guard would stay on the stack: there it is
+    // called as what never unwinds.
     #[cfg(panic = "abort")]
     // SAFETY: the types differ in this only.
     let handler: unsafe extern "C" fn(Ip, *mut u32, *mut Machine<'_>, CarriedValues) -> usize =
@@ -108,7 +108,8 @@ pub(super) enum After {
 /// # Safety
 /// As for a [`Handler`].
 pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe {
         let after = super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize);
         go_on::<u32>(after, ip, slots, cx, carried)
@@ -125,7 +126,8 @@ pub(super) unsafe extern "C-unwind" fn helper<B: HelperBody>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe {
         let HelperOp { pc, operands } = &*operands_of::<HelperOp<B::Operands>>(ip);
         let after = super::execute_helper::<B>(cx, slots, *pc as usize, operands);
@@ -140,8 +142,8 @@ pub(super) unsafe extern "C-unwind" fn import_call(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets; sites live
-    // as long as the code.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets; sites live as long as the code.
     unsafe {
         let after = import_site::execute(cx, slots, &*operands_of::<*const ImportSite>(ip).read());
         go_on::<*const ImportSite>(after, ip, slots, cx, carried)
@@ -160,8 +162,8 @@ pub(super) unsafe fn go_on<T>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets; a continuation is an instruction and a frame for which it
-    // holds, too.
+    // SAFETY: instruction, frame and machine are those that a [`Handler`] gets; a continuation is an instruction and a
+    // frame for which it holds, too.
     unsafe {
         match after {
             After::Stop => STOP,
@@ -198,7 +200,8 @@ pub(super) unsafe fn registers(slots: *mut u32) -> Registers {
     unsafe { Registers::new(slots, usize::MAX, usize::MAX) }
 }
 
-/// The handler of an op made of primitives, whose value operand number `CARRIED`, counted from 1, is the carry; 0 is none.
+/// The handler of an op made of primitives, whose value operand number `CARRIED`, counted from 1, is the carry; 0 is
+/// none.
 ///
 /// # Safety
 /// As for a [`Handler`].
@@ -268,9 +271,9 @@ unsafe extern "C-unwind" fn fused_branch<
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets. The distance
-    // was written and leads to an instruction of the same function. Where a branch leads to the loop header, the block began with
-    // `set_loop_header`, or was entered with the value that it sets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets. The distance was written and leads to an instruction of the same function. Where a branch leads
+    // to the loop header, the block began with `set_loop_header`, or was entered with the value that it sets.
     unsafe { test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(ip, slots, cx, carried, None) }
 }
 
@@ -291,8 +294,8 @@ pub(super) unsafe fn test_and_branch<
     carried: CarriedValues,
     again: Option<(Ip, Handler)>,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the function; frame and
-    // machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the
+    // function; frame and machine are those that a [`Handler`] gets.
     unsafe {
         if TICK_WHEN == ALWAYS && !tick(cx) {
             return stop(ip, slots, cx, carried);
@@ -322,7 +325,8 @@ pub(super) unsafe extern "C-unwind" fn set_loop_header(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe { next::<()>(ip, slots, cx, CarriedValues { loop_header: ip.add(instructions_of::<()>()), ..carried }) }
 }
 
@@ -344,8 +348,8 @@ pub(super) unsafe extern "C-unwind" fn conditional<const BACKWARD: bool>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the function; frame and
-    // machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the
+    // function; frame and machine are those that a [`Handler`] gets.
     unsafe {
         let ConditionalBranch { delta, condition } = operands_of::<ConditionalBranch>(ip).read();
         if registers(slots).word(condition.index()) == 0 {
@@ -365,8 +369,8 @@ pub(super) unsafe extern "C-unwind" fn branch<const BACKWARD: bool>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the function; frame and
-    // machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the
+    // function; frame and machine are those that a [`Handler`] gets.
     unsafe {
         if BACKWARD && !tick(cx) {
             return stop(ip, slots, cx, carried);
@@ -382,7 +386,8 @@ pub(super) unsafe extern "C-unwind" fn count(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe { if tick(cx) { next::<()>(ip, slots, cx, carried) } else { stop(ip, slots, cx, carried) } }
 }
 
@@ -393,7 +398,8 @@ pub(super) unsafe extern "C-unwind" fn load_carry<const WIDE: bool>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe {
         let reg = operands_of::<Reg>(ip).read();
         let carry = CarriedRegister { reg, wide: WIDE }.value(registers(slots));
@@ -408,7 +414,8 @@ pub(super) unsafe extern "C-unwind" fn copy_word(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe {
         let (source, target) = operands_of::<(Reg, Reg)>(ip).read();
         let mut frame = registers(slots);
@@ -424,7 +431,8 @@ pub(super) unsafe extern "C-unwind" fn copy_words(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe {
         let [first, second] = operands_of::<[(Reg, Reg); 2]>(ip).read();
         let mut frame = registers(slots);
@@ -442,7 +450,8 @@ pub(super) unsafe extern "C-unwind" fn copy_ref(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe {
         let (source, target) = operands_of::<(RefReg, RefReg)>(ip).read();
         move_ref(registers(slots), source, registers(slots), target.index());
@@ -466,16 +475,17 @@ pub(super) const ANY: usize = 3;
 /// One 64-bit value is returned, which is in a pair of slots.
 pub(super) const PAIR: usize = 4;
 
-/// A call of a function of the module that passes `WORDS`: none, [`ONE`], [`CARRIED`] or [`ANY`]. `PLAIN` if no register has to be made
-/// null or zero, and no reference is passed.
+/// A call of a function of the module that passes `WORDS`: none, [`ONE`], [`CARRIED`] or [`ANY`]. `PLAIN` if no
+/// register has to be made null or zero, and no reference is passed.
 pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets; sites live
-    // as long as the code. The new frame is inside the stack if it ends before the stack does, and is made as `Stack::push` makes it.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets; sites live as long as the code. The new frame is inside the stack if it ends before the stack
+    // does, and is made as `Stack::push` makes it.
     unsafe {
         let operands = operands_of::<CallOperands>(ip);
         let site = &*(&raw const (*operands).site).read();
@@ -520,15 +530,16 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
     }
 }
 
-/// Returns `WORDS` (nothing, [`ONE`] slot, the [`CARRIED`] value, or a [`PAIR`] of slots) from a frame without references.
+/// Returns `WORDS` (nothing, [`ONE`] slot, the [`CARRIED`] value, or a [`PAIR`] of slots) from a frame without
+/// references.
 pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets; the caller's
-    // frame is below and has as many result registers, as the verifier has proven.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets; the caller's frame is below and has as many result registers, as the verifier has proven.
     unsafe {
         let header = header_of(slots);
         let resume = (*header).resume;
@@ -553,8 +564,8 @@ pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     }
 }
 
-/// Stops at the return of a frame without a call site. If it is the outermost frame, the program ends; otherwise the loop dispatcher
-/// returns to the caller, which may be a function of another module.
+/// Stops at the return of a frame without a call site. If it is the outermost frame, the program ends; otherwise the
+/// loop dispatcher returns to the caller, which may be a function of another module.
 ///
 /// # Safety
 /// As for a [`Handler`].

@@ -1,5 +1,5 @@
-//! Calls of imports from threaded code: each call site has what a call needs ([`ImportSite`]), so that a call of a native function looks up
-//! nothing but the module. Other calls take the way of the loop dispatcher.
+//! Calls of imports from threaded code: each call site has what a call needs ([`ImportSite`]), so that a call of a
+//! native function looks up nothing but the module. Other calls take the way of the loop dispatcher.
 
 use super::handlers::After;
 use super::{Flow, Machine};
@@ -23,8 +23,9 @@ pub(super) struct ImportSite {
     pub rodata: Box<[(u16, RodataId)]>,
 }
 
-/// Makes a call in the frame with these slots, for the handler of such calls. Out of line, so that the handler keeps no frame of its own.
-/// If a native function has returned, execution continues at the next instruction, which leads to where a yieldable call goes on.
+/// Makes a call in the frame with these slots, for the handler of such calls. Out of line, so that the handler keeps no
+/// frame of its own. If a native function has returned, execution continues at the next instruction, which leads to
+/// where a yieldable call goes on.
 ///
 /// # Safety
 /// As for a handler.

@@ -1,5 +1,5 @@
-//! Threaded instructions: the format of the stream that handlers execute, their operands, and the values that handlers pass to each other.
-//! `builder.rs` writes them, `handlers.rs` reads them.
+//! Threaded instructions: the format of the stream that handlers execute, their operands, and the values that handlers
+//! pass to each other. `builder.rs` writes them, `handlers.rs` reads them.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -11,8 +11,8 @@ use crate::interp::stack::FrameDescriptor;
 /// Executes the instruction at `ip` in the frame with these slots, and those that follow. Returns when a handler stops.
 ///
 /// # Safety
-/// `ip` must be an instruction of the code of the function whose frame this is, and the frame must be on top of the stack. The machine must
-/// be that of the running invocation, and no other code may use it during the call.
+/// `ip` must be an instruction of the code of the function whose frame this is, and the frame must be on top of the
+/// stack. The machine must be that of the running invocation, and no other code may use it during the call.
 pub type Handler =
     unsafe extern "C-unwind" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize;
 
@@ -20,10 +20,12 @@ pub type Handler =
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CarriedValues {
-    /// The value of a VM register, mostly the one that was written last: loading a slot that was just stored takes longer than most ops.
-    /// Which register that is, is known for each instruction when the code is built; see [`carried_register`](super::carried_register).
+    /// The value of a VM register, mostly the one that was written last: loading a slot that was just stored takes
+    /// longer than most ops. Which register that is, is known for each instruction when the code is built; see
+    /// [`carried_register`](super::carried_register).
     pub carry: u64,
-    /// In a block that branches back to itself, its first instruction: an iteration need not wait for the branch distance to be loaded.
+    /// In a block that branches back to itself, its first instruction: an iteration need not wait for the branch
+    /// distance to be loaded.
     pub loop_header: Ip,
 }
 
@@ -35,8 +37,8 @@ impl Default for CarriedValues {
     }
 }
 
-/// An instruction: a handler and its operands. Operands of more than 8 bytes extend over the elements that follow in the stream, which have
-/// no handler then.
+/// An instruction: a handler and its operands. Operands of more than 8 bytes extend over the elements that follow in
+/// the stream, which have no handler then.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ThreadedInstruction {
@@ -85,8 +87,8 @@ pub(super) fn operands_of<T>(ip: Ip) -> *const T {
     ip.cast::<u8>().wrapping_add(std::mem::offset_of!(ThreadedInstruction, operands)).cast()
 }
 
-/// The operands of a comparison that is fused with a conditional branch. The distance comes first, so that it can be written once it is
-/// known, whatever the type of the operands is.
+/// The operands of a comparison that is fused with a conditional branch. The distance comes first, so that it can be
+/// written once it is known, whatever the type of the operands is.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct FusedBranch<T> {
@@ -123,13 +125,14 @@ pub struct ThreadedCallSite {
     pub(super) result_refs: Box<[u16]>,
 }
 
-/// The operands of a call inside a module. What the next handler waits for is here and not in the call site, which would have to be loaded
-/// first.
+/// The operands of a call inside a module. What the next handler waits for is here and not in the call site, which
+/// would have to be loaded first.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CallOperands {
     pub(super) site: *const ThreadedCallSite,
-    /// The first instruction of the callee; null until the callee has code. Only [`ThreadedCallSite::entry`] reads and writes it.
+    /// The first instruction of the callee; null until the callee has code. Only [`ThreadedCallSite::entry`] reads and
+    /// writes it.
     entry: *mut ThreadedInstruction,
     /// Bytes from the caller's slots to those of the callee.
     pub(super) advance: u32,
@@ -156,8 +159,8 @@ impl ThreadedCallSite {
     /// It must be null or the instruction after a call, of code that lives as long as the result is used.
     #[inline(always)]
     pub unsafe fn before<'a>(resume: Ip) -> Option<&'a ThreadedCallSite> {
-        // SAFETY: the caller guarantees that it is null or the instruction after a call, of code that lives as long as the result; a call
-        // has its operands before anybody can make it.
+        // SAFETY: the caller guarantees that it is null or the instruction after a call, of code that lives as long as
+        // the result; a call has its operands before anybody can make it.
         (!resume.is_null()).then(|| unsafe { &*(&raw const (*operands_before(resume)).site).read() })
     }
 
@@ -168,8 +171,8 @@ impl ThreadedCallSite {
 
     /// The first instruction of the callee, in the operands of the call.
     pub(super) fn entry(&self) -> &AtomicPtr<ThreadedInstruction> {
-        // SAFETY: `resume` is set before anybody else has the site, and the elements before it are the call's. The stream lives as long as
-        // the site, and nothing else accesses this operand once code runs.
+        // SAFETY: `resume` is set before anybody else has the site, and the elements before it are the call's. The
+        // stream lives as long as the site, and nothing else accesses this operand once code runs.
         unsafe { entry_of(self.resume.wrapping_sub(CALL_INSTRUCTIONS)) }
     }
 }
@@ -202,8 +205,8 @@ impl ThreadedInstruction {
     }
 }
 
-/// The distance of a branch in units of which the processor adds eight to an address in one step; a multiplication by the size of an
-/// element would take another one, and each branch waits for that before it.
+/// The distance of a branch in units of which the processor adds eight to an address in one step; a multiplication by
+/// the size of an element would take another one, and each branch waits for that before it.
 pub(super) const DISTANCE_UNITS: isize = (size_of::<ThreadedInstruction>() / 8) as isize;
 
 /// The instruction at a distance from `ip`, in those units.
@@ -220,8 +223,8 @@ pub(super) struct HelperOp<T> {
     pub operands: T,
 }
 
-/// The operands of [`return_word`](super::handlers::return_word): the slot of the result, or the first one of it, if there is a result, and
-/// the list of results.
+/// The operands of [`return_word`](super::handlers::return_word): the slot of the result, or the first one of it, if
+/// there is a result, and the list of results.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct WordReturn {
@@ -229,8 +232,8 @@ pub(super) struct WordReturn {
     pub list: ListId,
 }
 
-/// The operands of [`return_any`](super::handlers::return_any): the slots of each 32 bits of the results, their reference registers, and
-/// the list of results.
+/// The operands of [`return_any`](super::handlers::return_any): the slots of each 32 bits of the results, their
+/// reference registers, and the list of results.
 pub(super) struct ReturnOperands {
     pub words: Box<[u16]>,
     pub refs: Box<[RefReg]>,

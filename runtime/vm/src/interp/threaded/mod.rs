@@ -1,18 +1,23 @@
-//! The threaded dispatcher: direct-threaded code for verified functions, which `control::run` executes in optimised builds.
+//! The threaded dispatcher: direct-threaded code for verified functions, which `control::run` executes in optimised
+//! builds.
 //!
-//! A function becomes a stream of [`ThreadedInstruction`]s, each the address of a handler and its operands. Every handler ends in a call of
-//! the next one, which optimised builds make a jump (a sibling call), so dispatch is one indirect jump per op.
+//! A function becomes a stream of [`ThreadedInstruction`]s, each the address of a handler and its operands. Every
+//! handler ends in a call of the next one, which optimised builds make a jump (a sibling call), so dispatch is one
+//! indirect jump per op.
 //!
-//! All handlers have one signature, and no value that must be dropped or has its address taken lives across the jump: either would keep the
-//! call from becoming a jump. A handler that cannot continue (its op traps, the limits have to be checked, the op has no handler of its
-//! own) stores a [`Continuation`] in the machine and returns. `run` then lets the loop dispatcher execute that one op, so each trap has one
-//! definition: an op that traps has changed nothing, and executing it again gives the trap. Ops that helpers execute have a handler that
-//! calls the helper, and other ops on the cold path one that calls the loop dispatcher; both then jump on.
+//! All handlers have one signature, and no value that must be dropped or has its address taken lives across the jump:
+//! either would keep the call from becoming a jump. A handler that cannot continue (its op traps, the limits have to be
+//! checked, the op has no handler of its own) stores a [`Continuation`] in the machine and returns. `run` then lets the
+//! loop dispatcher execute that one op, so each trap has one definition: an op that traps has changed nothing, and
+//! executing it again gives the trap. Ops that helpers execute have a handler that calls the helper, and other ops on
+//! the cold path one that calls the loop dispatcher; both then jump on.
 //!
-//! Handlers pass `CarriedValues` to each other in registers of the processor: the value that was written last, and the loop header.
+//! Handlers pass `CarriedValues` to each other in registers of the processor: the value that was written last, and the
+//! loop header.
 //!
-//! Frames are those of `Stack`. The handlers of calls build them here, with the layout that `Stack::push` gives them, and store the call
-//! site in the frame's header for the return; `set_top` tells the stack which frame is on top when a handler stops.
+//! Frames are those of `Stack`. The handlers of calls build them here, with the layout that `Stack::push` gives them,
+//! and store the call site in the frame's header for the return; `set_top` tells the stack which frame is on top when a
+//! handler stops.
 
 mod builder;
 mod carried_register;
@@ -60,11 +65,13 @@ pub use tier_up::TierUp;
 use handlers::After;
 use instruction::{CarriedValues, Ip};
 
-/// The body of an op that is made of primitives, as a type that the generic handler is instantiated with. Generated for each op.
+/// The body of an op that is made of primitives, as a type that the generic handler is instantiated with. Generated for
+/// each op.
 pub trait OpBody {
     /// The operands of the decoded op; references are [`RefReg::frame_relative`].
     type Operands: Copy;
-    /// The handler that reads all operands from slots, then for each value operand the handler that takes that one from the carry.
+    /// The handler that reads all operands from slots, then for each value operand the handler that takes that one from
+    /// the carry.
     const HANDLERS: &'static [Handler];
     /// True if the first value operand has the type of the result.
     const MAY_ACCUMULATE: bool = false;
@@ -94,7 +101,8 @@ pub trait OpBody {
     fn run<F: Frame, const CARRIED: usize>(frame: &mut F, operands: &Self::Operands) -> Result<(), F::Error>;
 }
 
-/// The body of an op that a method of `Helpers` executes, as a type that the generic handler is instantiated with. Generated for each op.
+/// The body of an op that a method of `Helpers` executes, as a type that the generic handler is instantiated with.
+/// Generated for each op.
 pub trait HelperBody {
     /// The operands of the decoded op.
     type Operands: Copy;
@@ -112,8 +120,8 @@ pub trait TestBody: OpBody {
     const BRANCH_HANDLERS: &'static [BranchHandlers];
 }
 
-/// Visits the ops of a function that have handlers, each with the value registers that it reads and writes. The code builder and the choice
-/// of carried registers are visitors; the generated `visit_op` calls them.
+/// Visits the ops of a function that have handlers, each with the value registers that it reads and writes. The code
+/// builder and the choice of carried registers are visitors; the generated `visit_op` calls them.
 pub trait OpVisitor {
     /// Visits an op that is made of primitives.
     fn op<B: OpBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister], result: Option<CarriedRegister>);
@@ -171,7 +179,8 @@ impl CodeTable {
     }
 }
 
-/// Where execution continues: what a handler that stops, or machine code that exits to the interpreter, leaves in the machine.
+/// Where execution continues: what a handler that stops, or machine code that exits to the interpreter, leaves in the
+/// machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Continuation {
     /// The instruction to continue at; null if the op has failed or execution continues at [`Machine::pc`].
@@ -248,14 +257,15 @@ impl Frame for HandlerFrame<'_> {
 
     #[inline(always)]
     fn globals(&self) -> &[u8] {
-        // SAFETY: handlers run while `run` has the machine exclusively, and they reach the globals through this method only.
+        // SAFETY: handlers run while `run` has the machine exclusively, and they reach the globals through this method
+        // only.
         unsafe { (*self.cx).globals() }
     }
 
     #[inline(always)]
     fn globals_mut(&mut self) -> &mut [u8] {
-        // SAFETY: handlers run while `run` has the machine exclusively, and they reach the globals through these methods only; `&mut self`
-        // is exclusive.
+        // SAFETY: handlers run while `run` has the machine exclusively, and they reach the globals through these
+        // methods only; `&mut self` is exclusive.
         unsafe { (*self.cx).globals_mut() }
     }
 
@@ -351,13 +361,15 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub unsafe fn enter_function(&mut self, entry: &FunctionEntry, frame: Registers) {
         let carry = entry.carry.map_or(0, |carry| carry.value(frame));
-        // SAFETY: the caller guarantees that the entry is that of the running function, and `frame` its registers, on top of the stack.
+        // SAFETY: the caller guarantees that the entry is that of the running function, and `frame` its registers, on
+        // top of the stack.
         unsafe {
             enter::enter(entry.ip, frame.slots(), self, CarriedValues { carry, loop_header: entry.loop_header });
         }
     }
 
-    /// Makes the frame of the continuation the running one, and reports the error or the panic of the op at which handlers have stopped.
+    /// Makes the frame of the continuation the running one, and reports the error or the panic of the op at which
+    /// handlers have stopped.
     #[inline]
     fn after_handlers(&mut self) -> Result<()> {
         // SAFETY: handlers build and release frames as `push` and `pop` do, and the continuation has the running one.
@@ -394,7 +406,8 @@ impl<'a> Machine<'a> {
         self.after_op(slots, pc, result)
     }
 
-    /// Makes the frame with these slots, in which a handler runs, the one on top and the running one, with references of its own.
+    /// Makes the frame with these slots, in which a handler runs, the one on top and the running one, with references
+    /// of its own.
     #[inline(always)]
     fn select_frame(&mut self, slots: *mut u32) -> Result<()> {
         self.lent.keep();
@@ -403,7 +416,8 @@ impl<'a> Machine<'a> {
 
     #[inline(always)]
     fn select_slots(&mut self, slots: *mut u32) -> Result<()> {
-        // SAFETY: handlers build and release frames as `push` and `pop` do, and these slots are those of the running one.
+        // SAFETY: handlers build and release frames as `push` and `pop` do, and these slots are those of the running
+        // one.
         unsafe { self.stack.set_top(slots) };
         if self.is_running(slots) { Ok(()) } else { self.select_top() }
     }
@@ -430,7 +444,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Executes op `pc` of the frame with these slots for the handler of cold ops. Out of line, so that the handler keeps no frame of its own.
+/// Executes op `pc` of the frame with these slots for the handler of cold ops. Out of line, so that the handler keeps
+/// no frame of its own.
 ///
 /// # Safety
 /// As for a handler.
@@ -440,7 +455,8 @@ unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> Afte
     unsafe { &mut *cx }.execute(slots, pc)
 }
 
-/// Executes an op by a helper, as op `pc` of the frame with these slots. Out of line, so that the handler keeps no frame of its own.
+/// Executes an op by a helper, as op `pc` of the frame with these slots. Out of line, so that the handler keeps no
+/// frame of its own.
 ///
 /// # Safety
 /// As for a handler.
@@ -535,7 +551,8 @@ pub(super) fn after_entry(cx: &mut Machine<'_>) -> Result<()> {
 fn start(cx: &mut Machine<'_>) -> Result<()> {
     cx.count_for_tier_up();
     if cx.stack.pending.is_some() {
-        // If machine code made the call that waits, only that code may continue after it, because not all slots hold their values.
+        // If machine code made the call that waits, only that code may continue after it, because not all slots hold
+        // their values.
         dispatch::run(cx, true)?;
         if cx.exit.is_some() {
             return Ok(());
@@ -578,8 +595,8 @@ fn run_from(cx: &mut Machine<'_>, from: Option<(Ip, CarriedValues)>) -> Result<(
     }
 }
 
-/// Finds out why handlers have stopped at `cx.continuation`, and at which op, which the loop dispatcher then executes. If the handlers can
-/// continue after all, the instruction and the carried values are returned.
+/// Finds out why handlers have stopped at `cx.continuation`, and at which op, which the loop dispatcher then executes.
+/// If the handlers can continue after all, the instruction and the carried values are returned.
 fn after_stop(cx: &mut Machine<'_>) -> Option<(Ip, CarriedValues)> {
     let ip = cx.continuation.ip;
     if ip.is_null() {
@@ -606,7 +623,8 @@ fn after_stop(cx: &mut Machine<'_>) -> Option<(Ip, CarriedValues)> {
     None
 }
 
-/// Whether calls of handlers are jumps in this build: measured once, as the growth of the native stack along a chain of handlers.
+/// Whether calls of handlers are jumps in this build: measured once, as the growth of the native stack along a chain of
+/// handlers.
 #[inline]
 pub(super) fn is_fast() -> bool {
     static FAST: OnceLock<bool> = OnceLock::new();

@@ -1,8 +1,8 @@
-//! Machine code as part of a stream: instructions whose handlers are machine code, and the interface to the compiler. `tier_up.rs` decides
-//! when functions get it.
+//! Machine code as part of a stream: instructions whose handlers are machine code, and the interface to the compiler.
+//! `tier_up.rs` decides when functions get it.
 //!
-//! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it continues at an instruction for
-//! the op that the interpreter executes; the instruction after that one leads back into the code.
+//! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it continues
+//! at an instruction for the op that the interpreter executes; the instruction after that one leads back into the code.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,8 +39,8 @@ impl NativeTier {
         self.native.get().is_some()
     }
 
-    /// The code, or why there is none. Compiles it, or waits for the thread that does. None if the time of the call was over before there
-    /// was code: then the next call that needs the function compiles it.
+    /// The code, or why there is none. Compiles it, or waits for the thread that does. None if the time of the call was
+    /// over before there was code: then the next call that needs the function compiles it.
     pub fn get_or_compile(
         &self,
         compile: impl FnOnce() -> Result<NativeCode, LeftOut>,
@@ -59,8 +59,8 @@ impl NativeTier {
     }
 }
 
-/// The machine code of a function, and the instructions through which the interpreter enters it and continues after it. The bytes are in
-/// the code space of the module.
+/// The machine code of a function, and the instructions through which the interpreter enters it and continues after it.
+/// The bytes are in the code space of the module.
 pub struct NativeCode {
     instructions: PinnedList<ThreadedInstruction>,
     /// For each instruction, the op at which the interpreter continues.
@@ -120,7 +120,8 @@ pub struct MachineCode {
     pub left_out: Vec<(usize, LeftOut)>,
 }
 
-/// The compiler of the functions of one module. The crate `vireo-jit` implements it; the interpreter knows no more of the JIT than this.
+/// The compiler of the functions of one module. The crate `vireo-jit` implements it; the interpreter knows no more of
+/// the JIT than this.
 pub trait FunctionCompiler: Send + Sync {
     /// The functions that are compiled before `function`, because it calls them.
     fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32>;
@@ -143,8 +144,8 @@ pub trait FunctionCompiler: Send + Sync {
 }
 
 impl NativeCode {
-    /// Machine code that is entered and left through `instructions`, and takes so many bytes, which are charged. The `sites` are in the
-    /// order of their instructions.
+    /// Machine code that is entered and left through `instructions`, and takes so many bytes, which are charged. The
+    /// `sites` are in the order of their instructions.
     pub fn new(
         instructions: PinnedList<ThreadedInstruction>,
         pcs: Vec<u32>,
@@ -188,7 +189,8 @@ impl NativeCode {
 }
 
 impl ThreadedCallSite {
-    /// A copy of the call site for a call that machine code leaves to the interpreter, and after which execution continues at `resume`.
+    /// A copy of the call site for a call that machine code leaves to the interpreter, and after which execution
+    /// continues at `resume`.
     pub fn resumed_at(&self, resume: Ip) -> ThreadedCallSite {
         ThreadedCallSite {
             resume,
@@ -204,7 +206,8 @@ impl ThreadedCallSite {
     }
 }
 
-/// The calls of each function of a module, so that a function which gets machine code finds them without looking at all others.
+/// The calls of each function of a module, so that a function which gets machine code finds them without looking at all
+/// others.
 #[derive(Default)]
 pub(super) struct Callers(Mutex<HashMap<u32, Vec<SiteId>>>);
 
@@ -242,7 +245,8 @@ impl Callers {
 }
 
 impl CodeTable {
-    /// The bytes that the machine code of a function takes, or why it is left to the interpreter. None as long as that is not decided.
+    /// The bytes that the machine code of a function takes, or why it is left to the interpreter. None as long as that
+    /// is not decided.
     pub fn machine_code(&self, ordinal: usize) -> Option<Result<u64, LeftOut>> {
         let native = self.functions.get(ordinal)?.get()?.native.native.get()?;
         Some(native.as_ref().map(|native| native.bytes).map_err(|left_out| *left_out))
@@ -264,9 +268,11 @@ impl CodeTable {
         all
     }
 
-    /// Makes all resolved calls of a function enter the machine code that it now has, and the calls in this code that of their callees.
+    /// Makes all resolved calls of a function enter the machine code that it now has, and the calls in this code that
+    /// of their callees.
     pub(super) fn redirect(&self, ordinal: u32, code: &ThreadedCode) {
-        // Another thread may resolve a call or install code at the same time: one of the two sees what the other has stored.
+        // Another thread may resolve a call or install code at the same time: one of the two sees what the other has
+        // stored.
         fence(Ordering::SeqCst);
         for SiteId { caller, tier, index } in self.callers.of(ordinal) {
             // A caller whose code is not there yet has resolved no call.
@@ -280,7 +286,8 @@ impl CodeTable {
                 site.entry().store(code.call_entry().cast_mut(), Ordering::Release);
             }
         }
-        // They were copied from calls in the interpreter's code when this code was made, and callees may have got code since.
+        // They were copied from calls in the interpreter's code when this code was made, and callees may have got code
+        // since.
         for site in code.native.get().map_or(&[][..], |native| native.sites.items()) {
             let callee = self.functions.get(site.descriptor.function as usize).and_then(OnceLock::get);
             if let Some(callee) = callee.filter(|_| !site.entry().load(Ordering::Relaxed).is_null()) {

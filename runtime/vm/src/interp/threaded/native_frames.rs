@@ -1,5 +1,5 @@
-//! Runtime functions for the references of frames that machine code builds when it calls other machine code. The code does everything else
-//! of such a frame itself, and calls these only where a frame has references.
+//! Runtime functions for the references of frames that machine code builds when it calls other machine code. The code
+//! does everything else of such a frame itself, and calls these only where a frame has references.
 
 use super::Machine;
 use super::handlers::{After, move_ref};
@@ -11,9 +11,11 @@ use crate::interp::stack::header_of;
 /// Makes the references of a new frame null, and moves or copies the reference arguments of the call into it.
 ///
 /// # Safety
-/// The frame with slots `callee` is inside the stack, and its header has the call site; `slots` are those of the caller.
+/// The frame with slots `callee` is inside the stack, and its header has the call site; `slots` are those of the
+/// caller.
 pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
-    // SAFETY: sites live as long as the code, and name only references that the frames have. No other code uses them during the call.
+    // SAFETY: sites live as long as the code, and name only references that the frames have. No other code uses them
+    // during the call.
     unsafe {
         let header = header_of(callee);
         let Some(site) = (*header).site() else { unreachable!("machine code writes the call to the header") };
@@ -26,17 +28,19 @@ pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
     }
 }
 
-/// Moves the references among the results of a frame to the caller, and the values too if they are `in_slots`, then releases the other
-/// references of the frame. False if the code must not continue, because a destructor panicked.
+/// Moves the references among the results of a frame to the caller, and the values too if they are `in_slots`, then
+/// releases the other references of the frame. False if the code must not continue, because a destructor panicked.
 ///
 /// # Safety
-/// As for a handler. Machine code has built the frame with these slots, and `operands` are those of a return of its function.
+/// As for a handler. Machine code has built the frame with these slots, and `operands` are those of a return of its
+/// function.
 pub unsafe extern "C" fn end_frame(cx: *mut Machine<'_>, slots: *mut u32, operands: u32, in_slots: bool) -> bool {
-    // SAFETY: sites live as long as the code, and name only references that the frames have; the machine is that of the code, which holds
-    // no reference to it.
+    // SAFETY: sites live as long as the code, and name only references that the frames have; the machine is that of the
+    // code, which holds no reference to it.
     let (cx, header) = unsafe { (&mut *cx, header_of(slots).read()) };
     cx.execute_for_code(slots, |machine| {
-        // SAFETY: sites live as long as the code, and name only references that the frames have. No other code uses them during the call.
+        // SAFETY: sites live as long as the code, and name only references that the frames have. No other code uses
+        // them during the call.
         unsafe {
             let Some(site) = header.site() else { unreachable!("machine code writes the call to the header") };
             let refs = site.descriptor.refs as usize;

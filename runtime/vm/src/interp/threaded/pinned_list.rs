@@ -1,5 +1,5 @@
-//! A list whose items never move: instructions and frame headers hold their addresses. Threaded code and machine code keep their items in
-//! it.
+//! A list whose items never move: instructions and frame headers hold their addresses. Threaded code and machine code
+//! keep their items in it.
 
 use std::ptr::NonNull;
 

@@ -1,6 +1,6 @@
-//! Ops that put a reference into a register (`const.ref.zero`, `const.ref.rodata` and `global.load.ref`): every function of a program
-//! begins with some. Their handlers execute them where the register is null, nothing is lent to the frame, and no check can fail; elsewhere
-//! the loop dispatcher does, as for cold ops.
+//! Ops that put a reference into a register (`const.ref.zero`, `const.ref.rodata` and `global.load.ref`): every
+//! function of a program begins with some. Their handlers execute them where the register is null, nothing is lent to
+//! the frame, and no check can fail; elsewhere the loop dispatcher does, as for cold ops.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -56,8 +56,8 @@ pub(super) struct GlobalLoad {
     pub pc: u32,
     pub result: RefReg,
     pub global: GlobalRef,
-    /// The identity of the type of the first reference that passed the check of the type, which is one of names; null until then. Only
-    /// [`seen_type`] accesses it.
+    /// The identity of the type of the first reference that passed the check of the type, which is one of names; null
+    /// until then. Only [`seen_type`] accesses it.
     pub seen: *mut (),
 }
 
@@ -84,8 +84,8 @@ impl ReferenceLoad for RodataLoad {
 
     #[inline(always)]
     unsafe fn load(cx: *mut Machine<'_>, slots: *mut u32, ip: Ip) -> bool {
-        // SAFETY: the instruction has these operands, which name registers of its frame. Handlers run while the module of their function is
-        // the running one.
+        // SAFETY: the instruction has these operands, which name registers of its frame. Handlers run while the module
+        // of their function is the running one.
         unsafe {
             let RodataLoad { result, rodata, .. } = *operands_of::<RodataLoad>(ip);
             is_free(cx, slots, result)
@@ -106,8 +106,8 @@ impl ReferenceLoad for GlobalLoad {
 
     #[inline(always)]
     unsafe fn load(cx: *mut Machine<'_>, slots: *mut u32, ip: Ip) -> bool {
-        // SAFETY: the instruction has these operands, which name registers of its frame. Handlers run while the module of their function is
-        // the running one.
+        // SAFETY: the instruction has these operands, which name registers of its frame. Handlers run while the module
+        // of their function is the running one.
         unsafe {
             let operands = operands_of::<GlobalLoad>(ip);
             let (global, result) = ((&raw const (*operands).global).read(), (&raw const (*operands).result).read());
@@ -128,7 +128,8 @@ impl ReferenceLoad for GlobalLoad {
             let result = (&raw const (*operands_of::<GlobalLoad>(ip)).result).read();
             if let Some(value) = registers(slots).reference_at(result) {
                 let (null, address) = (std::ptr::null_mut(), value.type_address().cast_mut());
-                // A later type is not noted: threads that run the function with different types would wait for each other.
+                // A later type is not noted: threads that run the function with different types would wait for each
+                // other.
                 let _ = seen_type(ip).compare_exchange(null, address, Ordering::Relaxed, Ordering::Relaxed);
             }
         }
@@ -142,7 +143,8 @@ pub(super) unsafe extern "C-unwind" fn load<L: ReferenceLoad>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe {
         if L::load(cx, slots, ip) {
             return next::<L>(ip, slots, cx, carried);
@@ -160,7 +162,8 @@ unsafe extern "C-unwind" fn load_cold<L: ReferenceLoad>(
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a [`Handler`] gets.
+    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
+    // [`Handler`] gets.
     unsafe {
         let after = execute_cold(cx, slots, L::pc(ip));
         // The op is no terminator, so the frame is still this one.
@@ -178,13 +181,13 @@ unsafe extern "C-unwind" fn load_cold<L: ReferenceLoad>(
 #[inline(always)]
 unsafe fn seen_type<'a>(ip: Ip) -> &'a AtomicPtr<()> {
     let operands = operands_of::<GlobalLoad>(ip).cast_mut();
-    // SAFETY: the operands are those of such a load, of code that lives as long as the result is used; nothing else accesses this operand
-    // once code runs.
+    // SAFETY: the operands are those of such a load, of code that lives as long as the result is used; nothing else
+    // accesses this operand once code runs.
     unsafe { AtomicPtr::from_ptr(&raw mut (*operands).seen) }
 }
 
-/// True if a reference can be put into a register. False if the register is not null, whose reference may have a destructor, or references
-/// are lent to the frame, which are counted first.
+/// True if a reference can be put into a register. False if the register is not null, whose reference may have a
+/// destructor, or references are lent to the frame, which are counted first.
 ///
 /// # Safety
 /// As for a handler.

@@ -8,8 +8,8 @@ use crate::bytecode::{CallId, Op};
 use crate::interp::helpers::Helpers;
 use crate::status::Status;
 
-/// Executes op `pc` of the frame with these slots. False if the code must not continue after the op; `cx.continuation` then says where
-/// execution continues.
+/// Executes op `pc` of the frame with these slots. False if the code must not continue after the op; `cx.continuation`
+/// then says where execution continues.
 ///
 /// # Safety
 /// As for a handler.
@@ -18,7 +18,8 @@ pub unsafe extern "C" fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usiz
     unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute_op(slots, pc))
 }
 
-/// As [`execute`], for an allocation whose zeroing is elided: the code fills the whole buffer before anything can read it.
+/// As [`execute`], for an allocation whose zeroing is elided: the code fills the whole buffer before anything can read
+/// it.
 ///
 /// # Safety
 /// As for a handler.
@@ -41,7 +42,8 @@ pub unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: 
     cx.execute_for_code(slots, |machine| machine.execute_import_call(slots, pc, CallId(call), false))
 }
 
-/// Fails op `pc` of the frame with these slots: a direct call of an import, which has left the error or the panic in the machine.
+/// Fails op `pc` of the frame with these slots: a direct call of an import, which has left the error or the panic in
+/// the machine.
 ///
 /// # Safety
 /// As for a handler.
@@ -59,8 +61,9 @@ pub unsafe extern "C" fn fail_import(cx: *mut Machine<'_>, slots: *mut u32, pc: 
     }
 }
 
-/// Checks the limits and starts the countdown again. False if a limit is reached: op `pc` of the frame with these slots has then failed. If
-/// `pc` is no op (`u32::MAX`) the code takes a side exit, and the interpreter finds the limit again, because the countdown stays zero.
+/// Checks the limits and starts the countdown again. False if a limit is reached: op `pc` of the frame with these slots
+/// has then failed. If `pc` is no op (`u32::MAX`) the code takes a side exit, and the interpreter finds the limit
+/// again, because the countdown stays zero.
 ///
 /// # Safety
 /// As for a handler.
@@ -78,8 +81,9 @@ pub unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc:
     false
 }
 
-/// Counts steps for a vector loop, which are more than the countdown has. False if a limit is reached or the fuel is not enough for all of
-/// them: the scalar loop then takes the steps one by one, and finds the limit at the step where it is.
+/// Counts steps for a vector loop, which are more than the countdown has. False if a limit is reached or the fuel is
+/// not enough for all of them: the scalar loop then takes the steps one by one, and finds the limit at the step where
+/// it is.
 ///
 /// # Safety
 /// As for a handler.
@@ -88,8 +92,8 @@ pub unsafe extern "C" fn count_many(cx: *mut Machine<'_>, _slots: *mut u32, step
     unsafe { &mut *cx }.count_many(steps).unwrap_or(false)
 }
 
-/// Fails the call because machine code is about to access a buffer out of its range, at op `pc` if that is known (not `u32::MAX`). That is
-/// a bug of the JIT, which verified machine code checks for.
+/// Fails the call because machine code is about to access a buffer out of its range, at op `pc` if that is known (not
+/// `u32::MAX`). That is a bug of the JIT, which verified machine code checks for.
 ///
 /// # Safety
 /// As for a handler.
@@ -107,8 +111,8 @@ pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc:
 }
 
 impl Machine<'_> {
-    /// Executes an op. References stay lent to the frame if the op only discards some, makes a new one, or loads one to data of the module,
-    /// which is lent, too: most kernels with memory of their own do no more.
+    /// Executes an op. References stay lent to the frame if the op only discards some, makes a new one, or loads one to
+    /// data of the module, which is lent, too: most kernels with memory of their own do no more.
     fn execute_op(&mut self, slots: *mut u32, pc: usize) -> After {
         if self.lent.is_lent() {
             let code = self.code();
@@ -157,7 +161,8 @@ impl Machine<'_> {
         self.after_op(slots, pc, selected.and(Err(status)))
     }
 
-    /// Executes an op on behalf of machine code, through which no panic may unwind: it is caught here, and `run_threaded` resumes it.
+    /// Executes an op on behalf of machine code, through which no panic may unwind: it is caught here, and
+    /// `run_threaded` resumes it.
     #[inline(always)]
     pub(super) fn execute_for_code(&mut self, slots: *mut u32, op: impl FnOnce(&mut Self) -> After) -> bool {
         match catch_unwind(AssertUnwindSafe(|| op(self))) {

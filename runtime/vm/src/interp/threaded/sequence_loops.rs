@@ -1,5 +1,5 @@
-//! Loops of two sequences, each of which ends in a branch to the other: the latch, which begins the next iteration, and the head, which
-//! leaves the loop early. The latch has the handler of the loop, and each op keeps its own.
+//! Loops of two sequences, each of which ends in a branch to the other: the latch, which begins the next iteration, and
+//! the head, which leaves the loop early. The latch has the handler of the loop, and each op keeps its own.
 
 use std::mem::MaybeUninit;
 
@@ -10,8 +10,8 @@ use super::{HandlerFrame, OpBody};
 use crate::generated::vm::interp::threaded as generated;
 use crate::interp::machine::Machine;
 
-/// The handlers of a loop by the branch of its latch, in the order of [`BranchHandlers`](super::BranchHandlers). None where such a branch
-/// ends no loop of two sequences: if it is not counted, or leads to its own block.
+/// The handlers of a loop by the branch of its latch, in the order of [`BranchHandlers`](super::BranchHandlers). None
+/// where such a branch ends no loop of two sequences: if it is not counted, or leads to its own block.
 pub type LoopHandlers = [Option<Handler>; 6];
 
 /// The handlers of a loop whose latch is the ops `S` and the test `B`, and whose head is the ops `T` and the test `D`.
@@ -27,8 +27,8 @@ pub const fn loop_handlers<S: Steps, B: OpBody, const B_CARRIED: usize, T: Steps
     ]
 }
 
-/// The loops among all ops of a function: the index of the first instruction of each latch, and its handler. `branches` are the indices of
-/// the fused branches, in order, and those of the instructions that they lead to.
+/// The loops among all ops of a function: the index of the first instruction of each latch, and its handler. `branches`
+/// are the indices of the fused branches, in order, and those of the instructions that they lead to.
 pub(super) fn find(ops: &[EmittedOp], branches: &[(usize, usize)]) -> impl Iterator<Item = (usize, Handler)> {
     let op_at = |position: usize| ops.binary_search_by_key(&position, |op| op.position).ok();
     let target = |op: &EmittedOp| {
@@ -46,7 +46,8 @@ pub(super) fn find(ops: &[EmittedOp], branches: &[(usize, usize)]) -> impl Itera
     })
 }
 
-/// Executes the latch and the head once. If the loop goes on, it does in [`iterations`], which is worth what it loads before only then.
+/// Executes the latch and the head once. If the loop goes on, it does in [`iterations`], which is worth what it loads
+/// before only then.
 unsafe extern "C-unwind" fn first_iteration<
     S: Steps,
     B: OpBody,
@@ -91,8 +92,8 @@ unsafe extern "C-unwind" fn first_iteration<
     }
 }
 
-/// Executes the latch and the head in turn, with the operands of all ops, the buffer that one of them accesses and the countdown in
-/// registers of the processor.
+/// Executes the latch and the head in turn, with the operands of all ops, the buffer that one of them accesses and the
+/// countdown in registers of the processor.
 unsafe extern "C-unwind" fn iterations<
     S: Steps,
     B: OpBody,
@@ -107,8 +108,8 @@ unsafe extern "C-unwind" fn iterations<
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: `find` has seen that the instructions are these, and where the branches lead; frame and machine are those that a [`Handler`]
-    // gets.
+    // SAFETY: `find` has seen that the instructions are these, and where the branches lead; frame and machine are those
+    // that a [`Handler`] gets.
     unsafe {
         let latch = S::operands(ip);
         let FusedBranch { delta, operands: latch_test } = *operands_of::<FusedBranch<B::Operands>>(S::end(ip));

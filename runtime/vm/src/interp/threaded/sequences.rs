@@ -1,11 +1,12 @@
-//! Handlers that execute several instructions in turn: the sequences of `spec/vm/sequences.yaml`. A jump and the load of the next handler
-//! are as long as most ops, and between the ops of a sequence there is none.
+//! Handlers that execute several instructions in turn: the sequences of `spec/vm/sequences.yaml`. A jump and the load
+//! of the next handler are as long as most ops, and between the ops of a sequence there is none.
 //!
-//! A sequence that is a whole loop stays in a handler, which keeps the operands of its ops in registers of the processor.
+//! A sequence that is a whole loop stays in a handler, which keeps the operands of its ops in registers of the
+//! processor.
 //!
-//! Each op of a sequence has its instruction, with its own handler, as if it were no part of one; the first has the handler of the
-//! sequence, which reads the operands of those that follow. So code can be entered at any op, and a handler stops at the op that cannot
-//! continue.
+//! Each op of a sequence has its instruction, with its own handler, as if it were no part of one; the first has the
+//! handler of the sequence, which reads the operands of those that follow. So code can be entered at any op, and a
+//! handler stops at the op that cannot continue.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -82,8 +83,8 @@ pub trait Steps {
     #[doc(hidden)]
     fn writers(operands: &Self::Operands, register: CarriedRegister) -> usize;
 
-    /// Whether the operands of the ops are tied: each op whose first operand may be its result has both in one register, and no other op
-    /// writes that. `writers` counts the ops that write a register.
+    /// Whether the operands of the ops are tied: each op whose first operand may be its result has both in one
+    /// register, and no other op writes that. `writers` counts the ops that write a register.
     #[doc(hidden)]
     fn accumulate(operands: &Self::Operands, writers: impl Fn(CarriedRegister) -> usize + Copy) -> bool;
 
@@ -91,8 +92,8 @@ pub trait Steps {
     #[doc(hidden)]
     fn written(operands: &Self::Operands, registers: Registers) -> Self::Written;
 
-    /// As [`Steps::run`], with a copy of the operands. If they `ACCUMULATE`, the first operand of such an op is what it wrote last, which
-    /// takes longer to be loaded from the slot.
+    /// As [`Steps::run`], with a copy of the operands. If they `ACCUMULATE`, the first operand of such an op is what it
+    /// wrote last, which takes longer to be loaded from the slot.
     ///
     /// # Errors
     /// The instruction that cannot continue.
@@ -104,7 +105,8 @@ pub trait Steps {
         frame: &mut RepeatedFrame<'_, '_>,
     ) -> Result<(), Ip>;
 
-    /// Executes them, from the instruction at `ip` on, and returns the instruction after them, or that which cannot continue.
+    /// Executes them, from the instruction at `ip` on, and returns the instruction after them, or that which cannot
+    /// continue.
     ///
     /// # Safety
     /// As for a [`Handler`]: the instructions must be those of these ops.
@@ -292,22 +294,23 @@ unsafe extern "C-unwind" fn steps_and_branch<
     }
 }
 
-/// The handler of a sequence that branches back to its first op. None if that is not counted, which such a branch always is.
+/// The handler of a sequence that branches back to its first op. None if that is not counted, which such a branch
+/// always is.
 fn repeated<S: Steps, B: OpBody, const CARRIED: usize, const TICK_WHEN: usize>() -> Option<Handler> {
     (TICK_WHEN != NEVER).then_some(repeated_steps::<S, B, CARRIED, TICK_WHEN> as Handler)
 }
 
-/// Executes a sequence again and again as long as the branch at its end leads to its first op, with the operands of all ops, the buffer
-/// that they access and the countdown in registers of the processor. The handler of the sequence jumps here after the first time, so that
-/// others need not save registers.
+/// Executes a sequence again and again as long as the branch at its end leads to its first op, with the operands of all
+/// ops, the buffer that they access and the countdown in registers of the processor. The handler of the sequence jumps
+/// here after the first time, so that others need not save registers.
 unsafe extern "C-unwind" fn repeated_steps<S: Steps, B: OpBody, const CARRIED: usize, const TICK_WHEN: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: `find` has seen that the instructions are these; frame and machine are those that a [`Handler`] gets; the instruction after
-    // the sequence is the fused branch.
+    // SAFETY: `find` has seen that the instructions are these; frame and machine are those that a [`Handler`] gets; the
+    // instruction after the sequence is the fused branch.
     unsafe {
         let (operands, branch) = (S::operands(ip), S::end(ip));
         let tested = (*operands_of::<FusedBranch<B::Operands>>(branch)).operands;
@@ -355,8 +358,8 @@ unsafe fn iterate<S: Steps, B: OpBody, const CARRIED: usize, const TICK_WHEN: us
     }
 }
 
-/// Executes a comparison and counts the branch on it: whether the branch is taken. None if the limits have to be checked, which is before
-/// the branch.
+/// Executes a comparison and counts the branch on it: whether the branch is taken. None if the limits have to be
+/// checked, which is before the branch.
 ///
 /// # Safety
 /// As for a [`Handler`] in this frame.
@@ -384,19 +387,21 @@ pub(super) fn after_branch<B: OpBody>(branch: Ip) -> Ip {
     branch.wrapping_add(instructions_of::<FusedBranch<B::Operands>>())
 }
 
-/// The frame of a sequence that is executed again and again. Ops of sequences write no references, so the first buffer that they access
-/// stays in its register, and what a buffer says of its memory does not change while a register holds it.
+/// The frame of a sequence that is executed again and again. Ops of sequences write no references, so the first buffer
+/// that they access stays in its register, and what a buffer says of its memory does not change while a register holds
+/// it.
 pub struct RepeatedFrame<'m, 'b> {
     pub(super) frame: HandlerFrame<'m>,
     /// The value of the first operand of the op that is executed, if it is known.
     accumulator: Option<u64>,
-    /// The register of that buffer, and a copy of the object. The copy is no part of the frame, so that the fields of both can be in
-    /// registers of the processor.
+    /// The register of that buffer, and a copy of the object. The copy is no part of the frame, so that the fields of
+    /// both can be in registers of the processor.
     buffer: Option<(RefReg, &'b Buffer)>,
 }
 
 impl<'m, 'b> RepeatedFrame<'m, 'b> {
-    /// A frame that copies the buffer in this register to `copy`, which is never dropped. None if the register holds no buffer.
+    /// A frame that copies the buffer in this register to `copy`, which is never dropped. None if the register holds no
+    /// buffer.
     #[inline(always)]
     pub(super) fn new(
         frame: HandlerFrame<'m>,

@@ -1,11 +1,12 @@
-//! The tier-up policy: when functions get machine code. The dispatcher counts runs of functions here, and hosts compile functions ahead.
+//! The tier-up policy: when functions get machine code. The dispatcher counts runs of functions here, and hosts compile
+//! functions ahead.
 //!
-//! A function that the counter finds hot is compiled by the thread of background jobs, if it is not very small and there is a processor for
-//! that thread. The interpreter goes on meanwhile, and enters the code at the next call or at a loop header, when it checks its limits
-//! there.
+//! A function that the counter finds hot is compiled by the thread of background jobs, if it is not very small and
+//! there is a processor for that thread. The interpreter goes on meanwhile, and enters the code at the next call or at
+//! a loop header, when it checks its limits there.
 //!
-//! Kernels are compiled by that thread from when they are loaded. The thread that runs one which has no code yet compiles it, or waits for
-//! the other thread if that is about it: the interpreter would take far longer.
+//! Kernels are compiled by that thread from when they are loaded. The thread that runs one which has no code yet
+//! compiles it, or waits for the other thread if that is about it: the interpreter would take far longer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -18,7 +19,8 @@ use crate::interp::bound_modules::{BoundModule, BytecodeModule};
 use crate::limits::scope::Scope;
 use crate::limits::{Dispatch, Limits, MemoryBudget, Tier};
 
-/// A function is hot when its tier-up counter reaches this: it counts entries into the function, and checks of the limits in it.
+/// A function is hot when its tier-up counter reaches this: it counts entries into the function, and checks of the
+/// limits in it.
 const TIER_UP_AT: u32 = 2;
 /// The value of the counter of a function that is queued.
 const QUEUED: u32 = u32::MAX;
@@ -26,8 +28,8 @@ const QUEUED: u32 = u32::MAX;
 /// At most so many functions are compiled in one tier-up: the function, its callees, and theirs.
 const MAX_CALLEES: usize = 16;
 
-/// Functions of at most so many ops, without loops and calls, are compiled at once: there is little to compile, and another thread would
-/// have to wake.
+/// Functions of at most so many ops, without loops and calls, are compiled at once: there is little to compile, and
+/// another thread would have to wake.
 const SMALL_OPS: usize = 32;
 
 /// The tier-up policy of a bound module: decides when its functions are compiled, and compiles callees before callers.
@@ -52,8 +54,8 @@ impl TierUp<'_> {
         code.is_some_and(|code| code.native.get().is_some())
     }
 
-    /// Has a function compiled in the background, and the small functions that it calls: as `compile` where that cannot be done. The code
-    /// is charged to `memory`.
+    /// Has a function compiled in the background, and the small functions that it calls: as `compile` where that cannot
+    /// be done. The code is charged to `memory`.
     pub fn compile_in_background(self, ordinal: u32, urgency: Urgency, memory: Option<&MemoryBudget>) {
         let job = Job {
             module: Arc::downgrade(self.module),
@@ -68,7 +70,8 @@ impl TierUp<'_> {
         }
     }
 
-    /// Counts a run of a function. When the counter is full, the function is compiled, or queued for that; `at_once` it is compiled now.
+    /// Counts a run of a function. When the counter is full, the function is compiled, or queued for that; `at_once` it
+    /// is compiled now.
     #[inline]
     fn count(self, ordinal: u32, at_once: bool, limits: &Limits) {
         let TierUp { module, index, .. } = self;
@@ -120,7 +123,8 @@ impl TierUp<'_> {
         if code.native.is_decided() || on_panic == OnPanic::LeaveOut && Arc::strong_count(module) == 1 {
             return;
         }
-        // Before `get_or_compile`, not inside it: two threads that compile functions which call each other would wait for one another.
+        // Before `get_or_compile`, not inside it: two threads that compile functions which call each other would wait
+        // for one another.
         seen.push(ordinal);
         for callee in compiler.callees(module, function) {
             if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
@@ -185,7 +189,8 @@ pub(super) fn is_counted(limits: &Limits) -> bool {
 }
 
 impl Machine<'_> {
-    /// Counts an entry into the running function, or a check of the limits in it, and compiles it when the counter is full.
+    /// Counts an entry into the running function, or a check of the limits in it, and compiles it when the counter is
+    /// full.
     #[inline(never)]
     pub(super) fn count_for_tier_up(&self) {
         self.count_function_for_tier_up(self.function.ordinal());

@@ -1,4 +1,5 @@
-//! Accumulators: the sums of a vector of columns, in the registers of each SIMD level. The loop nest is generic over them.
+//! Accumulators: the sums of a vector of columns, in the registers of each SIMD level. The loop nest is generic over
+//! them.
 
 use super::LANES;
 use super::staging::{Columns, Word};
@@ -128,8 +129,8 @@ pub(super) mod x86 {
 
                 #[inline(always)]
                 unsafe fn load(from: *const Columns) -> Self {
-                    // SAFETY: the caller guarantees that the processor has the registers and that the words are there; the registers hold
-                    // as many bytes as there are, and need no alignment.
+                    // SAFETY: the caller guarantees that the processor has the registers and that the words are there;
+                    // the registers hold as many bytes as there are, and need no alignment.
                     unsafe {
                         $name(std::array::from_fn(|index| $load(from.cast::<$register>().add(index).cast())))
                     }
@@ -138,7 +139,8 @@ pub(super) mod x86 {
                 #[inline(always)]
                 unsafe fn store(self, to: *mut Columns) {
                     for (index, sums) in self.0.into_iter().enumerate() {
-                        // SAFETY: the caller guarantees that the processor has the registers and that the words are there.
+                        // SAFETY: the caller guarantees that the processor has the registers and that the words are
+                        // there.
                         unsafe { $store(to.cast::<$register>().add(index).cast(), sums) };
                     }
                 }
@@ -173,8 +175,8 @@ pub(super) mod x86 {
     unsafe fn transpose_avx2(from: [*const Word; QUADS], to: *mut Columns) {
         for half in 0..2 {
             let (first, second) = (from[half * 2].cast::<f32>(), from[half * 2 + 1].cast::<f32>());
-            // SAFETY: the caller guarantees that the processor has the registers and that the words are there; each column is four words,
-            // and half a vector of columns is a register.
+            // SAFETY: the caller guarantees that the processor has the registers and that the words are there; each
+            // column is four words, and half a vector of columns is a register.
             unsafe {
                 let pair = |column: usize| {
                     let low = _mm256_castps128_ps256(_mm_loadu_ps(first.add(column * 4)));
@@ -200,8 +202,8 @@ pub(super) mod x86 {
     /// As for [`Accumulator::transpose`], with AVX-512.
     #[target_feature(enable = "avx512f")]
     unsafe fn transpose_avx512(from: [*const Word; QUADS], to: *mut Columns) {
-        // SAFETY: the caller guarantees that the processor has the registers and that the words are there; four columns of four words are a
-        // register.
+        // SAFETY: the caller guarantees that the processor has the registers and that the words are there; four columns
+        // of four words are a register.
         unsafe {
             let [a, b, c, d] = from.map(|quad| _mm512_loadu_ps(quad.cast()));
             // The first two words of eight columns, and the last two.

@@ -1,5 +1,5 @@
-//! The loop nest of a product: ranges of the depth, groups of columns, blocks of rows. The kernel calls it for results of 32 bits. It looks
-//! at the limits between blocks, which constants bound.
+//! The loop nest of a product: ranges of the depth, groups of columns, blocks of rows. The kernel calls it for results
+//! of 32 bits. It looks at the limits between blocks, which constants bound.
 
 #[cfg(test)]
 use super::super::work::audit;
@@ -14,10 +14,11 @@ const PAGE_STEPS: usize = 64;
 /// Computes a product of floats.
 ///
 /// # Safety
-/// The factors must be readable and the result writable for all elements of the product, which has at least one, and the processor must
-/// have `level`.
+/// The factors must be readable and the result writable for all elements of the product, which has at least one, and
+/// the processor must have `level`.
 pub(super) unsafe fn floats(level: SimdLevel, operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
-    // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor has `level`.
+    // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor
+    // has `level`.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
@@ -39,7 +40,8 @@ pub(super) unsafe fn integers(
     staged: &mut Staged,
     work: &mut Work,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor has `level`.
+    // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor
+    // has `level`.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
@@ -65,8 +67,8 @@ mod x86 {
             /// As for [`super::floats`]; the processor must have the features.
             #[target_feature(enable = $features)]
             pub unsafe fn $name(operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
-                // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor has
-                // `level`.
+                // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the
+                // processor has `level`.
                 unsafe { run::<$sums>(operands, staged, work) }
             }
         )*};
@@ -101,7 +103,8 @@ unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged, work: &mu
             for tile_row in 0..tile_rows {
                 for row in (0..m0).step_by(S::ROWS) {
                     let rows = S::ROWS.min(m0 - row);
-                    // Rows are staged once for all columns; a vector of products and its sums take about as long as an element.
+                    // Rows are staged once for all columns; a vector of products and its sums take about as long as an
+                    // element.
                     let steps = 1 + group.div_ceil(LANES);
                     work.elements(rows * (depth_range.depth() + PAGE_STEPS) * steps)?;
                     // SAFETY: the rows are in the product, and the range in its depth.
@@ -112,7 +115,8 @@ unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged, work: &mu
                         let count = LANES.min(group - vector);
                         let mut sums = [[[0; 4]; LANES]; staging::ROWS];
                         let result_tile = ResultTile { operands, tile_row, row, column: first + vector, count };
-                        // SAFETY: the block and the columns were staged for this range, and the tile is within the result.
+                        // SAFETY: the block and the columns were staged for this range, and the tile is within the
+                        // result.
                         unsafe {
                             if !starts {
                                 result_tile.load(&mut sums[..rows]);
@@ -151,8 +155,8 @@ unsafe fn block_of<S: Accumulator, const R: usize>(
     if R > S::ROWS {
         return;
     }
-    // SAFETY: the caller guarantees that there are as many rows and steps of columns, and that the processor has the registers; there are
-    // at least as many sums as rows.
+    // SAFETY: the caller guarantees that there are as many rows and steps of columns, and that the processor has the
+    // registers; there are at least as many sums as rows.
     unsafe {
         let mut registers: [S; R] = std::array::from_fn(|row| S::load(&raw const sums[row]));
         let mut columns = columns.as_ptr();

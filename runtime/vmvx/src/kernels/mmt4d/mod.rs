@@ -1,10 +1,11 @@
 //! The `mmt4d` kernel: the product of two tiled matrices, the second one transposed.
 //!
-//! The loop nest ignores tile boundaries: a row of the result is a row of a tile of `lhs`, a column is a row of a tile of `rhs`, and the
-//! depth runs over all tiles and the columns of each. `staging` copies a range of the depth of a group of columns into an order that vector
-//! registers load as a whole, and `loop_nest` multiplies it with one block of rows after the other into the registers of an `accumulator`.
-//! Products are summed in the order of the depth, without fused operations, so results depend neither on tile sizes nor on the processor.
-//! `narrow_float` has the products with narrow results.
+//! The loop nest ignores tile boundaries: a row of the result is a row of a tile of `lhs`, a column is a row of a tile
+//! of `rhs`, and the depth runs over all tiles and the columns of each. `staging` copies a range of the depth of a
+//! group of columns into an order that vector registers load as a whole, and `loop_nest` multiplies it with one block
+//! of rows after the other into the registers of an `accumulator`. Products are summed in the order of the depth,
+//! without fused operations, so results depend neither on tile sizes nor on the processor. `narrow_float` has the
+//! products with narrow results.
 
 mod accumulator;
 mod loop_nest;

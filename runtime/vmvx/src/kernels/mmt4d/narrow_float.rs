@@ -1,5 +1,5 @@
-//! Products with results in narrow floats, one element after the other. Compilers so far make none of them for this module, so they are not
-//! optimised.
+//! Products with results in narrow floats, one element after the other. Compilers so far make none of them for this
+//! module, so they are not optimised.
 
 #[cfg(test)]
 use super::super::work::audit;

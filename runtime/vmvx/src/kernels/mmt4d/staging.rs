@@ -1,5 +1,5 @@
-//! Staging of factors: copies ranges of the depth into the order in which the loop nest reads them, converted to the types it computes
-//! with.
+//! Staging of factors: copies ranges of the depth into the order in which the loop nest reads them, converted to the
+//! types it computes with.
 
 #[cfg(test)]
 use super::super::work::audit;
@@ -189,7 +189,8 @@ pub(super) unsafe fn columns<S: Accumulator>(
     }
 }
 
-/// A range of the depth of `count` rows of one tile, from `row` on: in place if their elements are words, otherwise staged.
+/// A range of the depth of `count` rows of one tile, from `row` on: in place if their elements are words, otherwise
+/// staged.
 ///
 /// # Safety
 /// The rows must be in the factor, whose tiles have `m0` rows and `k0` columns, and the range in its depth.

@@ -1,10 +1,11 @@
-//! The work of a microkernel between two looks at the limits of the call. Every loop of a kernel counts its parts here before it does them.
+//! The work of a microkernel between two looks at the limits of the call. Every loop of a kernel counts its parts here
+//! before it does them.
 
 use crate::Result;
 use crate::limits::work;
 
-/// The most nanoseconds that an element takes: conversions of narrow floats, functions such as `exp`, or 16 products in the slowest
-/// registers.
+/// The most nanoseconds that an element takes: conversions of narrow floats, functions such as `exp`, or 16 products in
+/// the slowest registers.
 const ELEMENT: u64 = 16;
 /// The most nanoseconds that an access to memory adds that the system has not provided yet.
 const PAGE: u64 = 1024;
@@ -25,8 +26,8 @@ impl Work {
         self.add(count as u64 * ELEMENT)
     }
 
-    /// Counts a part of a row of a few matrices, whose elements are so many bytes apart. The first one may be on another page than what was
-    /// before.
+    /// Counts a part of a row of a few matrices, whose elements are so many bytes apart. The first one may be on
+    /// another page than what was before.
     ///
     /// # Errors
     /// As [`Work::elements`].
@@ -47,7 +48,8 @@ impl Work {
     }
 }
 
-/// The work that kernels really do between two looks, for tests: the innermost functions say so, whatever was counted before.
+/// The work that kernels really do between two looks, for tests: the innermost functions say so, whatever was counted
+/// before.
 #[cfg(test)]
 pub(crate) mod audit {
     use std::cell::Cell;

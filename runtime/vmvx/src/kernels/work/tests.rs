@@ -1,5 +1,5 @@
-//! Kernels of drawn types, sizes, distances and flags look at the limits before much work has added up, whatever they are.
-//! `VIREO_SEED` names the first of them.
+//! Kernels of drawn types, sizes, distances and flags look at the limits before much work has added up, whatever they
+//! are. `VIREO_SEED` names the first of them.
 
 use std::time::{Duration, Instant};
 

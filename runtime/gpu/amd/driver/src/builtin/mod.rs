@@ -1,5 +1,6 @@
-//! The driver's own kernels ([`TransferKernels`]), as code objects that are part of the driver: those for the processor itself or, if there are none, for its
-//! generic target. `rebuild.sh` assembles those for gfx11 from `kernels.s`, and compiles the others from the LLVM IR that `kernels_ll.sh` writes.
+//! The driver's own kernels ([`TransferKernels`]), as code objects that are part of the driver: those for the processor
+//! itself or, if there are none, for its generic target. `rebuild.sh` assembles those for gfx11 from `kernels.s`, and
+//! compiles the others from the LLVM IR that `kernels_ll.sh` writes.
 
 use std::sync::Arc;
 

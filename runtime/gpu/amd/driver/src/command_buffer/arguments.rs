@@ -1,5 +1,5 @@
-//! Memory for arguments of kernels, and their contents: [`ArgumentRange`] is memory that was reserved for some of them; the rest lays out implicit
-//! arguments.
+//! Memory for arguments of kernels, and their contents: [`ArgumentRange`] is memory that was reserved for some of them;
+//! the rest lays out implicit arguments.
 
 use std::mem::offset_of;
 use std::ptr::NonNull;

@@ -1,5 +1,6 @@
-//! Command buffers of several agents ([`AgentsCommandBuffer`]): one recorder for each, since kernels and arguments have other addresses on each. A
-//! device makes them where queues of several agents may execute the commands; the programs share buffers and executables.
+//! Command buffers of several agents ([`AgentsCommandBuffer`]): one recorder for each, since kernels and arguments have
+//! other addresses on each. A device makes them where queues of several agents may execute the commands; the programs
+//! share buffers and executables.
 
 use std::sync::Arc;
 

@@ -1,11 +1,13 @@
-//! Recording of dispatches. Arguments are addresses of bindings, constants, and implicit arguments; whoever dispatches may pass all of them instead.
-//! Where they are is decided by what is known of them:
+//! Recording of dispatches. Arguments are addresses of bindings, constants, and implicit arguments; whoever dispatches
+//! may pass all of them instead. Where they are is decided by what is known of them:
 //!
-//! - *published*: all addresses are known, and the program may be executed again. They are written to memory that the program keeps, and executions
-//!   refer to them;
-//! - *in the template*: an execution copies them, with the addresses that are known, and patches the others: those of slots and of transient buffers.
+//! - *published*: all addresses are known, and the program may be executed again. They are written to memory that the
+//!   program keeps, and executions refer to them;
+//! - *in the template*: an execution copies them, with the addresses that are known, and patches the others: those of
+//!   slots and of transient buffers.
 //!
-//! The size of a grid may be in memory (*indirect*). A kernel of the driver then reads it in each execution, so the arguments are the template's.
+//! The size of a grid may be in memory (*indirect*). A kernel of the driver then reads it in each execution, so the
+//! arguments are the template's.
 
 use std::fmt;
 use std::mem::offset_of;
@@ -234,8 +236,8 @@ impl Recorder {
         Ok(start)
     }
 
-    /// A dispatch whose size is in memory: a kernel of the driver reads it, writes it into the packet after its own and into the implicit
-    /// arguments, and publishes the packet.
+    /// A dispatch whose size is in memory: a kernel of the driver reads it, writes it into the packet after its own and
+    /// into the implicit arguments, and publishes the packet.
     fn indirect(&mut self, length: usize, values: &Values<'_>, dispatch: &KernelDispatch, counts: Place) -> Result<()> {
         let patch = self.transfer_kernels()?.patch;
         let order = self.begin_command(2, reserved_size(length) + reserved_size(PATCH_ARGUMENTS))?;

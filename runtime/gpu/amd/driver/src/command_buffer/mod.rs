@@ -1,13 +1,14 @@
 //! Command buffers: recorded once as a program of templates, which queues copy and patch each time they execute it.
 //!
-//! A program is divided into blocks, for each of which a queue reserves slots and memory at once. `recorder` checks commands, with `dispatch` for those
-//! that run kernels of executables, and writes them to the `template` of a block: packets and arguments as an execution has them, and the list of what
-//! it patches. What commands name is [`crate::hal_driver::references`], and `transfer` chooses kernels of the driver by the addresses
-//! of an execution. `program` is the result, and `published` the memory for arguments that stays with it; `by_agent` records for several agents at
-//! once. The object that programs record into is that of [`crate::hal_driver::deferred`].
+//! A program is divided into blocks, for each of which a queue reserves slots and memory at once. `recorder` checks
+//! commands, with `dispatch` for those that run kernels of executables, and writes them to the `template` of a block:
+//! packets and arguments as an execution has them, and the list of what it patches. What commands name is
+//! [`crate::hal_driver::references`], and `transfer` chooses kernels of the driver by the addresses of an execution.
+//! `program` is the result, and `published` the memory for arguments that stays with it; `by_agent` records for several
+//! agents at once. The object that programs record into is that of [`crate::hal_driver::deferred`].
 //!
-//! There is no form of commands between the calls that record them and the templates: nothing but executions reads them. The reference's driver keeps
-//! records, which it turns into packets at each execution.
+//! There is no form of commands between the calls that record them and the templates: nothing but executions reads
+//! them. The reference's driver keeps records, which it turns into packets at each execution.
 
 mod arguments;
 mod by_agent;

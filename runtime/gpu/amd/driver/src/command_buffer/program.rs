@@ -1,8 +1,9 @@
-//! The program that a command buffer is recorded to ([`Program`]): the templates of its blocks, the buffers and executables that it holds, and
-//! the slots of the binding table that it uses. It never changes, so any number of executions may run it.
+//! The program that a command buffer is recorded to ([`Program`]): the templates of its blocks, the buffers and
+//! executables that it holds, and the slots of the binding table that it uses. It never changes, so any number of
+//! executions may run it.
 //!
-//! [`Program::resolve`] checks the table of an execution against what commands need of its slots, and notes the addresses. What then writes packets
-//! adds offsets that were checked.
+//! [`Program::resolve`] checks the table of an execution against what commands need of its slots, and notes the
+//! addresses. What then writes packets adds offsets that were checked.
 
 use std::fmt;
 
@@ -67,9 +68,9 @@ impl Program {
     /// Finds the memory of everything that commands refer to, and checks the binding table. `resolved` is empty.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT for fewer bindings than there are slots, or memory of another kind of device, OUT_OF_RANGE for a
-    /// binding that is too short, FAILED_PRECONDITION for an empty one or a buffer without memory, PERMISSION_DENIED for a
-    /// usage that the buffer does not allow.
+    /// INVALID_ARGUMENT for fewer bindings than there are slots, or memory of another kind of device, OUT_OF_RANGE for
+    /// a binding that is too short, FAILED_PRECONDITION for an empty one or a buffer without memory, PERMISSION_DENIED
+    /// for a usage that the buffer does not allow.
     pub fn resolve(&self, table: &[BufferBinding], resolved: &mut Resolved) -> Result<()> {
         self.held.resolve(table, resolved)?;
         for index in &self.unchecked {

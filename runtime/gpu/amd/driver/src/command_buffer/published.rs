@@ -1,7 +1,9 @@
-//! Memory for arguments that stays with command buffers ([`PublishedArguments`]), and where it comes from ([`PublishedPool`]): allocating it takes a system
-//! call and fresh pages, which cost more than recording does, so that of command buffers that are gone is used again.
+//! Memory for arguments that stays with command buffers ([`PublishedArguments`]), and where it comes from
+//! ([`PublishedPool`]): allocating it takes a system call and fresh pages, which cost more than recording does, so that
+//! of command buffers that are gone is used again.
 //!
-//! A recorder writes arguments where kernels find them, so it asks for memory in pieces that grow: what has been written stays at its address.
+//! A recorder writes arguments where kernels find them, so it asks for memory in pieces that grow: what has been
+//! written stays at its address.
 
 use std::any::Any;
 use std::fmt;
@@ -139,8 +141,8 @@ impl PublishedPool {
         };
         let host = memory.host.ok_or_else(|| Status::internal("the host does not reach memory for arguments"))?;
         let (publication, bytes) = (memory.publication, memory.length as usize);
-        // SAFETY: the allocation has that many bytes, which its owner keeps, and nothing else uses it: executions that did have completed, since
-        // they held it.
+        // SAFETY: the allocation has that many bytes, which its owner keeps, and nothing else uses it: executions that
+        // did have completed, since they held it.
         let range = unsafe { ArgumentMemory::new(host, memory.address, bytes).range(0, bytes) };
         let range = range.ok_or_else(|| Status::internal("memory for arguments that ends before it begins"))?;
         let owner: Arc<dyn Any + Send + Sync> = if size < SIZES {

@@ -1,5 +1,6 @@
-//! The recorder ([`Recorder`]): checks commands and writes them to the templates of blocks. What does not depend on the binding table is decided here,
-//! once: the packets with the order among them, which arguments are known, and what an execution has to patch.
+//! The recorder ([`Recorder`]): checks commands and writes them to the templates of blocks. What does not depend on the
+//! binding table is decided here, once: the packets with the order among them, which arguments are known, and what an
+//! execution has to patch.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -182,7 +183,8 @@ impl deferred::Recorder for Recorder {
     }
 
     fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
-        // Queues acquire and release memory for the host at both ends of a submission, so only the range is checked: that of a slot by executions.
+        // Queues acquire and release memory for the host at both ends of a submission, so only the range is checked:
+        // that of a slot by executions.
         self.record(|recorder| {
             let references = &mut recorder.work.references;
             let place = references.place(range, BufferUsage::empty())?;
@@ -254,8 +256,8 @@ impl Recorder {
         self.kernels.as_ref().ok_or_else(|| Status::internal("kernels that were there are not"))
     }
 
-    /// Begins a command of so many packets and bytes of arguments, in another block if they do not fit this one. Returns the order of its first packet.
-    /// The command is recorded then, so nothing may fail afterwards.
+    /// Begins a command of so many packets and bytes of arguments, in another block if they do not fit this one.
+    /// Returns the order of its first packet. The command is recorded then, so nothing may fail afterwards.
     ///
     /// # Errors
     /// OUT_OF_RANGE if it does not fit a block, RESOURCE_EXHAUSTED if there is no memory.

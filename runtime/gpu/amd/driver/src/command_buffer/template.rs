@@ -1,5 +1,6 @@
-//! Templates of blocks ([`Template`]): the packets and arguments of an execution, but for what only the execution knows. Recording writes them; an execution copies both and
-//! patches them: addresses of slots and of transient buffers, the place of the arguments, and the kernels of transfers, which alignment chooses.
+//! Templates of blocks ([`Template`]): the packets and arguments of an execution, but for what only the execution
+//! knows. Recording writes them; an execution copies both and patches them: addresses of slots and of transient
+//! buffers, the place of the arguments, and the kernels of transfers, which alignment chooses.
 
 use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE};
 
@@ -111,7 +112,8 @@ impl Template {
         self.packets.len() + packets <= MAX_PACKETS && self.arguments.len() + arguments <= MAX_ARGUMENTS
     }
 
-    /// Adds arguments of so many bytes, which are zero, and what they are padded with; returns their offset. There is room for them.
+    /// Adds arguments of so many bytes, which are zero, and what they are padded with; returns their offset. There is
+    /// room for them.
     #[inline]
     pub(super) fn add_arguments(&mut self, length: usize) -> usize {
         let start = self.arguments.len();
@@ -182,7 +184,8 @@ impl Template {
     /// Writes the packets and arguments of an execution.
     ///
     /// # Errors
-    /// INTERNAL if less memory was reserved than [`Template::argument_bytes`], or if the execution resolved less than the program needs.
+    /// INTERNAL if less memory was reserved than [`Template::argument_bytes`], or if the execution resolved less than
+    /// the program needs.
     pub fn write(
         &self,
         resolved: &Resolved,

@@ -1,4 +1,5 @@
-//! Tests of recording and of what executions write, in plain memory: what a device would have, at addresses of the host.
+//! Tests of recording and of what executions write, in plain memory: what a device would have, at addresses of the
+//! host.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};

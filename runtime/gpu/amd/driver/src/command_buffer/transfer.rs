@@ -1,5 +1,5 @@
-//! Transfers of a template ([`Transfer`]): fills and copies by kernels of the driver ([`TransferKernels`]), of which an execution chooses one by the
-//! addresses of both ends.
+//! Transfers of a template ([`Transfer`]): fills and copies by kernels of the driver ([`TransferKernels`]), of which an
+//! execution chooses one by the addresses of both ends.
 
 use vireo_hsa::packet::KernelDispatchPacket;
 

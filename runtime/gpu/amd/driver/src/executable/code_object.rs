@@ -1,5 +1,5 @@
-//! Code objects: the ELF files that the loader of the HSA library loads. [`CodeObject`] reads the target of the code and the kernels' metadata; it
-//! loads nothing.
+//! Code objects: the ELF files that the loader of the HSA library loads. [`CodeObject`] reads the target of the code
+//! and the kernels' metadata; it loads nothing.
 
 use std::collections::HashMap;
 
@@ -166,7 +166,8 @@ impl CodeObject {
     }
 }
 
-/// Checks the descriptors of kernels, which the packet processor reads, against the metadata, which packets are made from.
+/// Checks the descriptors of kernels, which the packet processor reads, against the metadata, which packets are made
+/// from.
 fn check_descriptors(bytes: &[u8], kernels: &[Kernel]) -> Result<(), CodeObjectError> {
     let symbols = |error: object::Error| CodeObjectError::Symbols(error.to_string());
     let file = ElfFile64::<LittleEndian>::parse(bytes).map_err(symbols)?;

@@ -1,5 +1,5 @@
-//! The file of an executable: IREE's FlatBuffer with code objects and what dispatches need of their kernels, or a bare code object, whose
-//! kernels are all exported in the order in which it lists them.
+//! The file of an executable: IREE's FlatBuffer with code objects and what dispatches need of their kernels, or a bare
+//! code object, whose kernels are all exported in the order in which it lists them.
 
 use std::fmt;
 
@@ -217,7 +217,8 @@ impl<'a> Container<'a> {
     }
 }
 
-/// Checks that an argument is where it is written: the addresses of bindings first, and from `constants` to `end` the constants.
+/// Checks that an argument is where it is written: the addresses of bindings first, and from `constants` to `end` the
+/// constants.
 fn check_argument(index: usize, argument: &Argument, constants: u64, end: u64) -> Result<(), String> {
     let Argument { offset, size, kind } = *argument;
     let (first, last) = (u64::from(offset), u64::from(offset) + u64::from(size));

@@ -1,4 +1,5 @@
-//! Executables in the memory of a device ([`AmdExecutable`]), and the cache that prepares them ([`AmdExecutableCache`]).
+//! Executables in the memory of a device ([`AmdExecutable`]), and the cache that prepares them
+//! ([`AmdExecutableCache`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,7 +46,8 @@ impl AmdExecutable {
     /// Loads an executable for some agents.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT if it is malformed, FAILED_PRECONDITION if it is for another target, and those of the HSA library.
+    /// INVALID_ARGUMENT if it is malformed, FAILED_PRECONDITION if it is for another target, and those of the HSA
+    /// library.
     pub fn load(agents: &[Arc<GpuAgent>], data: &[u8]) -> Result<AmdExecutable> {
         let Container { target, modules, exports } = Container::read(data)?;
         if let Some(other) = agents.iter().find(|agent| !target.runs_on(&agent.target)) {

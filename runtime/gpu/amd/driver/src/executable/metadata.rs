@@ -1,5 +1,6 @@
-//! The metadata of a code object: a MessagePack map that lists its kernels, with the sizes of their memory and their arguments. They are read
-//! from front to back without a tree in between, so hostile metadata cost no more memory than the kernels they describe.
+//! The metadata of a code object: a MessagePack map that lists its kernels, with the sizes of their memory and their
+//! arguments. They are read from front to back without a tree in between, so hostile metadata cost no more memory than
+//! the kernels they describe.
 
 use rmp::Marker;
 use rmp::decode;

@@ -1,5 +1,6 @@
-//! Executables for AMD GPUs: `container` reads the file that compilers write, `code_object` the ELF file in it, and `metadata` what that says of
-//! its kernels. `loaded` is an executable in the memory of a device. All input is hostile: every reader checks offsets and counts before it uses them.
+//! Executables for AMD GPUs: `container` reads the file that compilers write, `code_object` the ELF file in it, and
+//! `metadata` what that says of its kernels. `loaded` is an executable in the memory of a device. All input is hostile:
+//! every reader checks offsets and counts before it uses them.
 
 mod code_object;
 mod container;

@@ -1,4 +1,5 @@
-//! Buffers in memory that agents reach ([`DeviceBuffer`]), and the address at which kernels find a buffer ([`device_range`]).
+//! Buffers in memory that agents reach ([`DeviceBuffer`]), and the address at which kernels find a buffer
+//! ([`device_range`]).
 
 use std::any::Any;
 use std::fmt;
@@ -16,13 +17,15 @@ use crate::hal_driver::device_slabs::SlabMemory;
 use crate::hal_driver::references::{AddressRange, Reach};
 use crate::status::{Result, Status};
 
-/// How writes of the host become visible to a device before it is told of them. It is a property of the memory: coherent memory needs nothing.
+/// How writes of the host become visible to a device before it is told of them. It is a property of the memory:
+/// coherent memory needs nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Publication {
     /// The device sees them once a packet is published.
     #[default]
     Coherent,
-    /// They may still be in a buffer between host and device (HDP), which a write to this register of the device flushes.
+    /// They may still be in a buffer between host and device (HDP), which a write to this register of the device
+    /// flushes.
     Hdp(HdpRegister),
 }
 
@@ -162,8 +165,8 @@ impl DeviceBuffer {
     /// A buffer over the first `length` bytes of `memory`.
     ///
     /// # Safety
-    /// The memory has that many bytes at its addresses as long as its owner lives, and no Rust reference to bytes that may be written exists
-    /// meanwhile.
+    /// The memory has that many bytes at its addresses as long as its owner lives, and no Rust reference to bytes that
+    /// may be written exists meanwhile.
     pub unsafe fn new(
         memory: DeviceMemory,
         length: u64,
@@ -236,7 +239,8 @@ impl Reach for AgentMask {
 /// The memory of a buffer as kernels reach it now.
 ///
 /// # Errors
-/// FAILED_PRECONDITION if a transient buffer has no memory, INVALID_ARGUMENT if the buffer is of another kind of device.
+/// FAILED_PRECONDITION if a transient buffer has no memory, INVALID_ARGUMENT if the buffer is of another kind of
+/// device.
 pub fn device_range(buffer: &dyn Buffer) -> Result<DeviceRange> {
     if let Some(allocation) = buffer.allocation() {
         let range = device_range(&*allocation)?;
@@ -256,8 +260,8 @@ pub fn device_range(buffer: &dyn Buffer) -> Result<DeviceRange> {
     Err(Status::invalid_argument(format!("{buffer:?} is not in memory of this device")))
 }
 
-/// The address at which kernels find an allocation, and the GPUs that may access it, if it is of this kind of device and stays there as long as it
-/// lives.
+/// The address at which kernels find an allocation, and the GPUs that may access it, if it is of this kind of device
+/// and stays there as long as it lives.
 pub fn fixed_memory(allocation: &dyn Buffer) -> Option<(u64, AgentMask)> {
     let any: &dyn Any = allocation;
     any.downcast_ref::<DeviceBuffer>().map(|device| (device.memory.address, device.memory.reached_by))

@@ -1,14 +1,15 @@
-//! The packets of a queue ([`PacketQueue`]): an HSA queue with its ring, the memory for arguments, and the signals that count what has run.
-//! The core of the queue says what is published when.
+//! The packets of a queue ([`PacketQueue`]): an HSA queue with its ring, the memory for arguments, and the signals that
+//! count what has run. The core of the queue says what is published when.
 //!
-//! Each part of a submission ends with a packet that decrements the epoch signal of its lane, so its value says how many have completed.
-//! Packets are put together in memory of the queue, so that a submission allocates nothing.
+//! Each part of a submission ends with a packet that decrements the epoch signal of its lane, so its value says how
+//! many have completed. Packets are put together in memory of the queue, so that a submission allocates nothing.
 //!
 //! # Fences
-//! The first packet with work acquires at the scope of the system: the host wrote its arguments, and may have written to buffers. The last
-//! packet releases at that scope if the host or another agent may learn of its end, which a timeline says unless the program made it for
-//! one agent ([`Part::is_private`]); otherwise, and between the parts of a submission, at the scope of the agent. A submission without work
-//! acquires at the scope of the agent, so what it waited for is released again with it.
+//! The first packet with work acquires at the scope of the system: the host wrote its arguments, and may have written
+//! to buffers. The last packet releases at that scope if the host or another agent may learn of its end, which a
+//! timeline says unless the program made it for one agent ([`Part::is_private`]); otherwise, and between the parts of a
+//! submission, at the scope of the agent. A submission without work acquires at the scope of the agent, so what it
+//! waited for is released again with it.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -42,8 +43,8 @@ use crate::target::QueueWait;
 /// The epoch signal begins here and counts down.
 const INITIAL_EPOCH_VALUE: i64 = i64::MAX / 2;
 
-/// The value of the epoch signal of a queue that failed, so that all waits for it end: less than any epoch has, and positive, since PM4
-/// commands compare without the sign.
+/// The value of the epoch signal of a queue that failed, so that all waits for it end: less than any epoch has, and
+/// positive, since PM4 commands compare without the sign.
 const FAILED_EPOCH_VALUE: i64 = 1 << 32;
 
 /// Bytes of a PM4 command buffer for each slot.
@@ -56,8 +57,8 @@ const WAIT: Order = Order { barrier: false, acquire: FenceScope::NONE, release: 
 /// The order of a packet that completes a submission whose commands may overlap.
 const LAST: Order = Order { barrier: true, acquire: FenceScope::AGENT, release: FenceScope::AGENT };
 
-/// The signal that counts what a lane of a queue has run. Others wait for it by packets. It has cache lines of its own, apart from the count
-/// of its owners, which other threads change all the time.
+/// The signal that counts what a lane of a queue has run. Others wait for it by packets. It has cache lines of its own,
+/// apart from the count of its owners, which other threads change all the time.
 #[repr(align(64))]
 pub(crate) struct QueueClock {
     /// The number of the queue, which is unique in the process and from 1, times the number of lanes, and the lane.
@@ -200,8 +201,8 @@ impl FaultListener for Core<PacketQueue> {
     }
 }
 
-/// A queue of an agent, the one at a place among those of its device, without threads. It keeps `source`, which its packets are
-/// recorded for.
+/// A queue of an agent, the one at a place among those of its device, without threads. It keeps `source`, which its
+/// packets are recorded for.
 ///
 /// # Errors
 /// Those of the HSA library.
@@ -276,12 +277,13 @@ impl PacketQueue {
         Some((&self.times, self.queue.get()?))
     }
 
-    /// The HSA queue, with the indices of its ring: of the next packet that is added, and of the first that is still in use.
+    /// The HSA queue, with the indices of its ring: of the next packet that is added, and of the first that is still in
+    /// use.
     fn shared(&self) -> Result<(&HsaQueue, &AtomicU64, &AtomicU64)> {
         let queue = self.queue.get().ok_or_else(|| Status::internal("a queue without an HSA queue"))?;
         let amd = queue.shared().cast::<AmdQueue>().as_ptr();
-        // SAFETY: the library keeps the queue as long as it is not destroyed, which is with this. It changes nothing of the shared part;
-        // the indices are where queues of AMD GPUs have them, and all sides access them atomically.
+        // SAFETY: the library keeps the queue as long as it is not destroyed, which is with this. It changes nothing of
+        // the shared part; the indices are where queues of AMD GPUs have them, and all sides access them atomically.
         unsafe {
             Ok((
                 queue.shared().as_ref(),
@@ -299,8 +301,8 @@ impl PacketQueue {
         Ring::new(slots, write, read).ok_or_else(|| Status::internal("a ring of an odd size"))
     }
 
-    /// The index of the first of so many free slots; none if there are fewer. Only the holder of the admission adds packets, so they stay
-    /// free.
+    /// The index of the first of so many free slots; none if there are fewer. Only the holder of the admission adds
+    /// packets, so they stay free.
     fn free_slots(&self, count: u64) -> Result<Option<u64>> {
         if count > self.slots {
             return Err(Status::internal(format!("{count} packets at once, the ring has {} slots", self.slots)));
@@ -426,8 +428,8 @@ impl Hardware for PacketQueue {
         Ok(true)
     }
 
-    /// Rings the doorbell. Arguments are published before the headers of the packets, since the packet processor may be looking at the ring
-    /// already.
+    /// Rings the doorbell. Arguments are published before the headers of the packets, since the packet processor may be
+    /// looking at the ring already.
     fn publish(&self, builder: &mut Packets) -> Result<()> {
         let ring = self.ring()?;
         let reservation = ring.try_reserve(builder.packets.len() as u64);

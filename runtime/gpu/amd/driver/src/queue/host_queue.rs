@@ -66,7 +66,8 @@ struct Later {
     observer: Option<Arc<dyn TimesObserver>>,
 }
 
-/// A queue of a device. If the driver ends it, because a call was over before its kernel was, the next one who submits gets a new one.
+/// A queue of a device. If the driver ends it, because a call was over before its kernel was, the next one who submits
+/// gets a new one.
 pub struct HostQueue {
     /// The first queue. It stays, so that nothing is locked to submit to it.
     first: Owner<PacketQueue>,
@@ -98,7 +99,8 @@ impl Deref for CoreRef<'_> {
 }
 
 impl HostQueue {
-    /// A queue of an agent, the one at a place among those of its device. It keeps `source`, which its packets are recorded for.
+    /// A queue of an agent, the one at a place among those of its device. It keeps `source`, which its packets are
+    /// recorded for.
     ///
     /// # Errors
     /// Those of the HSA library.

@@ -1,5 +1,5 @@
-//! The ring of arguments of a queue ([`KernargRing`]): memory that the host writes and kernels read, reserved in order and freed in order, by the
-//! lane and epoch of the submission that used it.
+//! The ring of arguments of a queue ([`KernargRing`]): memory that the host writes and kernels read, reserved in order
+//! and freed in order, by the lane and epoch of the submission that used it.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,9 @@
-//! Times of a queue ([`QueueTimes`]), for an observer of the device. While there is none, an admission looks at one flag.
+//! Times of a queue ([`QueueTimes`]), for an observer of the device. While there is none, an admission looks at one
+//! flag.
 //!
-//! A dispatch is timed by a completion signal of its own, which the packet processor gives the times. The signal of the epoch has those of one
-//! packet only, so a submission that is timed ends with a barrier. The completion thread reads the times and lends the signals again.
+//! A dispatch is timed by a completion signal of its own, which the packet processor gives the times. The signal of the
+//! epoch has those of one packet only, so a submission that is timed ends with a barrier. The completion thread reads
+//! the times and lends the signals again.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +78,8 @@ impl QueueTimes {
         observer.filter(|observer| observer.is_active())
     }
 
-    /// Gives each dispatch of a submission a signal. What the library refuses is not timed: that is no reason for the submission to fail.
+    /// Gives each dispatch of a submission a signal. What the library refuses is not timed: that is no reason for the
+    /// submission to fail.
     pub(super) fn begin(
         &self,
         observer: Arc<dyn TimesObserver>,

@@ -1,8 +1,8 @@
-//! Memory faults of GPUs. The HSA library calls one function for all GPUs of the process and names no queue; [`FaultListener`]s, which are the
-//! queues of the driver, learn of those of their GPU.
+//! Memory faults of GPUs. The HSA library calls one function for all GPUs of the process and names no queue;
+//! [`FaultListener`]s, which are the queues of the driver, learn of those of their GPU.
 //!
-//! Libraries cannot be told to forget a function. So it gets no address but the number of the [`Hsa`](super::Hsa) that registered it, and
-//! looks for listeners in a list of the process.
+//! Libraries cannot be told to forget a function. So it gets no address but the number of the [`Hsa`](super::Hsa) that
+//! registered it, and looks for listeners in a list of the process.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,5 +1,5 @@
-//! The search for the HSA library. Paths come from the host, which lists folders or files to try, or from the environment; without any the system's
-//! loader searches where it searches for libraries.
+//! The search for the HSA library. Paths come from the host, which lists folders or files to try, or from the
+//! environment; without any the system's loader searches where it searches for libraries.
 
 use std::ffi::{CStr, OsString, c_void};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The HSA library: `library` finds it and its functions, [`Hsa`] calls them with Rust types and statuses, `events` are what it reports,
-//! and `times` its clocks. Everything above uses only this.
+//! The HSA library: `library` finds it and its functions, [`Hsa`] calls them with Rust types and statuses, `events` are
+//! what it reports, and `times` its clocks. Everything above uses only this.
 
 mod events;
 mod library;
@@ -71,7 +71,8 @@ impl Hsa {
         static NEXT_ID: AtomicUsize = AtomicUsize::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let reports_faults = functions.hsa_amd_register_system_event_handler.is_some_and(|register| {
-            // SAFETY: the function stays, and takes a number as its data. Some libraries have room for one handler only, and refuse a second one.
+            // SAFETY: the function stays, and takes a number as its data. Some libraries have room for one handler
+            // only, and refuse a second one.
             unsafe { register(Some(events::on_event), ptr::without_provenance_mut(id)) == HsaStatus::SUCCESS }
         });
         Ok(Arc::new(Hsa { functions, id, reports_faults, kernels: Mutex::default(), _library: library }))

@@ -1,4 +1,5 @@
-//! Clocks of the HSA library: times of packets, by their completion signals, and the time of the host in the same ticks.
+//! Clocks of the HSA library: times of packets, by their completion signals, and the time of the host in the same
+//! ticks.
 
 use std::ptr;
 use std::time::Duration;

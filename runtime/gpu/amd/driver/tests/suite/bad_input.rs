@@ -1,4 +1,5 @@
-//! Bad input: executables and machines that do not fit are refused with what was found and what was expected, and the device works on.
+//! Bad input: executables and machines that do not fit are refused with what was found and what was expected, and the
+//! device works on.
 
 use vireo_core::status::{Result, StatusCode};
 use vireo_hal::{Driver, ExecutableCachingMode, MemoryType, QueueAffinity, StringPair};

@@ -1,4 +1,5 @@
-//! Failures of the HSA library: every call that can fail does so once. The cause reaches whoever asked, nothing hangs, and nothing is left allocated.
+//! Failures of the HSA library: every call that can fail does so once. The cause reaches whoever asked, nothing hangs,
+//! and nothing is left allocated.
 
 use std::error::Error;
 use std::ptr::NonNull;
@@ -158,7 +159,8 @@ fn a_queue_that_stops_during_an_admission_fails_it() {
     device.fill(0, &[], &[at(&kernel, 1)], &memory, 1);
     device.queue_barrier(queue(2), &[at(&kernel, 1)], &[at(&first, 1)], Default::default()).expect("submits");
     device.queue_barrier(queue(1), &[at(&first, 1)], &[at(&after, 1)], Default::default()).expect("submits");
-    // Admission asks for the time when all packets are there. Meanwhile the queue fails all that was submitted, and ends the wait for it.
+    // Admission asks for the time when all packets are there. Meanwhile the queue fails all that was submitted, and
+    // ends the wait for it.
     library::before_next("hsa_system_get_info", move || {
         library::stop_last_queue(HsaStatus::ERROR_INVALID_PACKET_FORMAT);
         after.wait(1, None).expect_err("it waits for what failed");

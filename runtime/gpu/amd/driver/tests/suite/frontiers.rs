@@ -1,4 +1,5 @@
-//! Waits of queues for each other: the packets that are written for them, and those that are elided because a queue knows already.
+//! Waits of queues for each other: the packets that are written for them, and those that are elided because a queue
+//! knows already.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,10 +23,11 @@ impl PacketObserver for Waits {
     }
 }
 
-/// Runs barriers of queues while the kernels that they wait for are held, and returns how many packets of each queue waited.
+/// Runs barriers of queues while the kernels that they wait for are held, and returns how many packets of each queue
+/// waited.
 ///
-/// First each of `queues` queues fills a buffer and signals a timeline of its own. Each step is a queue and the timelines that it waits for;
-/// the step with number `n` signals timeline `queues + n`.
+/// First each of `queues` queues fills a buffer and signals a timeline of its own. Each step is a queue and the
+/// timelines that it waits for; the step with number `n` signals timeline `queues + n`.
 fn waits(queues: u32, steps: &[(u32, &[usize])]) -> Vec<usize> {
     let observer = Arc::new(Waits::default());
     let machine = Machine::traced("", observer.clone());

@@ -1,5 +1,5 @@
-//! Queues that must not hang: full rings beside failures, devices that end anywhere, kernels that do not end, callbacks that panic. Each
-//! test fails after a minute rather than hang.
+//! Queues that must not hang: full rings beside failures, devices that end anywhere, kernels that do not end, callbacks
+//! that panic. Each test fails after a minute rather than hang.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -42,8 +42,8 @@ fn fill_ring(device: &Arc<dyn Device>, behind: Timepoint, chain: Arc<dyn Semapho
     })
 }
 
-/// The ring of queue 1 is full of what waits for a kernel of queue 0 that traps, and a thread waits for room. An operation of queue 1 that
-/// was held back becomes ready by an earlier completion of queue 0.
+/// The ring of queue 1 is full of what waits for a kernel of queue 0 that traps, and a thread waits for room. An
+/// operation of queue 1 that was held back becomes ready by an earlier completion of queue 0.
 #[test]
 fn the_failure_of_a_queue_while_another_is_full_ends_all_waits() {
     in_time(|| {
@@ -218,7 +218,8 @@ fn a_deadline_or_a_cancellation_ends_a_kernel_that_does_not_end() {
     });
 }
 
-/// A device that is dropped while a kernel does not end: the drop returns, the kernel is ended, and who waits learns its name.
+/// A device that is dropped while a kernel does not end: the drop returns, the kernel is ended, and who waits learns
+/// its name.
 #[test]
 fn the_drop_of_a_device_ends_a_kernel_that_does_not_end() {
     in_time(|| {

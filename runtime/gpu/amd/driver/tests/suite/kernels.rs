@@ -1,4 +1,5 @@
-//! The driver's own kernels on the interpreter of gfx11: those that are assembled, and those that are compiled for other families.
+//! The driver's own kernels on the interpreter of gfx11: those that are assembled, and those that are compiled for
+//! other families.
 
 use vireo_amdgpu::device::DeviceOptions;
 use vireo_hal::{BufferRef, DispatchConfig, DispatchFlags, ExecutableFunction, MemoryType, QueueAffinity};

@@ -62,7 +62,8 @@ fn kernels_and_transfers_that_wait_outlive_their_device() {
     assert_eq!(vireo_hal::buffer_to_vec(&*host, 256).expect("the host reaches it"), 1f32.to_le_bytes().repeat(64));
 }
 
-/// The last reference to the device is dropped by its own completion thread, while kernels of the driver are still to run.
+/// The last reference to the device is dropped by its own completion thread, while kernels of the driver are still to
+/// run.
 #[test]
 fn a_device_may_end_on_its_own_completion_thread() {
     let machine = Machine::new("");

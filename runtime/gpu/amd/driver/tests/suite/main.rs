@@ -1,4 +1,5 @@
-//! Tests of the driver over the software HSA agent. Its kernels are run by functions of the tests, which do what the kernels do.
+//! Tests of the driver over the software HSA agent. Its kernels are run by functions of the tests, which do what the
+//! kernels do.
 
 mod bad_input;
 mod devices;

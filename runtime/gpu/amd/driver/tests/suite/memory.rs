@@ -1,4 +1,5 @@
-//! Memory: its classes, blocks that are used again, pools of the host, budgets, and devices that do not reach each other's.
+//! Memory: its classes, blocks that are used again, pools of the host, budgets, and devices that do not reach each
+//! other's.
 
 use std::sync::Arc;
 

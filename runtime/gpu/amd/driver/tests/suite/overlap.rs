@@ -1,4 +1,5 @@
-//! Submissions of one queue that no timeline orders: which packets have the barrier bit, how far their fences reach, and that they overlap.
+//! Submissions of one queue that no timeline orders: which packets have the barrier bit, how far their fences reach,
+//! and that they overlap.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -185,7 +186,8 @@ fn the_end_of_a_later_submission_is_told_while_an_earlier_one_runs() {
     assert_eq!(device.read(&other), [2; 63]);
 }
 
-/// Chains across two queues whose kernels overlap and end in any order: each value is copied before the next one takes its place.
+/// Chains across two queues whose kernels overlap and end in any order: each value is copied before the next one takes
+/// its place.
 #[test]
 fn chains_that_overlap_keep_their_order() {
     for isa in ["gfx1100", "gfx942"] {

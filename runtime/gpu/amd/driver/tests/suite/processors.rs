@@ -1,5 +1,5 @@
-//! A device on an agent of each processor that there is: it is made, loads the driver's kernels where there are some, and its queues wait for each
-//! other in the way of the processor.
+//! A device on an agent of each processor that there is: it is made, loads the driver's kernels where there are some,
+//! and its queues wait for each other in the way of the processor.
 
 use vireo_hal::{ExecuteFlags, MemoryType, QueueAffinity};
 use vireo_hsa::targets::PROCESSORS;

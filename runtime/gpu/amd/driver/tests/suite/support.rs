@@ -367,7 +367,8 @@ pub fn soon(semaphore: &Arc<dyn Semaphore>, value: u64) -> Result<(), Status> {
     semaphore.wait(value, Some(Instant::now() + Duration::from_secs(20)))
 }
 
-/// Runs a test on a thread of its own. If it takes longer than a minute, threads of it are stuck, which nothing can join: the process ends.
+/// Runs a test on a thread of its own. If it takes longer than a minute, threads of it are stuck, which nothing can
+/// join: the process ends.
 pub fn in_time(test: impl FnOnce() + Send + 'static) {
     let name = std::thread::current().name().unwrap_or("a test").to_string();
     let (sender, receiver) = std::sync::mpsc::channel::<()>();

@@ -36,7 +36,8 @@ pub(super) fn sopp(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt
     }
 }
 
-/// Whether an operand of an instruction has a text of its own: registers of the wave, messages that are answered, or where a call goes.
+/// Whether an operand of an instruction has a text of its own: registers of the wave, messages that are answered, or
+/// where a call goes.
 pub(super) fn is_special(instruction: &Instruction) -> bool {
     matches!(
         instruction.opcode,

@@ -1,7 +1,7 @@
 //! The text of instructions, as LLVM's disassembler writes it.
 //!
-//! Registers of 16 bits that are the upper half of a 32-bit one are written as `v5.h` where the encoding has no modifier for it; LLVM 19
-//! refuses these.
+//! Registers of 16 bits that are the upper half of a 32-bit one are written as `v5.h` where the encoding has no
+//! modifier for it; LLVM 19 refuses these.
 
 mod immediates;
 mod operands;
@@ -229,8 +229,8 @@ fn flat(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     flags(instruction, f)
 }
 
-/// True if the operand `slot` of `instruction` is half a register by the number of its field: VOP1, VOP2 and VOPC have registers 0 to 127 of
-/// 16 bits, and the bit above says which half.
+/// True if the operand `slot` of `instruction` is half a register by the number of its field: VOP1, VOP2 and VOPC have
+/// registers 0 to 127 of 16 bits, and the bit above says which half.
 pub(crate) fn has_half_bit(instruction: &Instruction, slot: Slot) -> bool {
     let short = matches!(instruction.encoding, Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc);
     let field = instruction.encoding.field_of(slot).and_then(|field| instruction.encoding.info().field(field));

@@ -1,7 +1,9 @@
-//! Atomic accesses: one lane after the other replaces a value in memory by a function of it and the lane's data, and gets the old one.
+//! Atomic accesses: one lane after the other replaces a value in memory by a function of it and the lane's data, and
+//! gets the old one.
 //!
-//! The memory of a work-group belongs to one thread; device memory is changed by atomic accesses of the host, as other cores may run other
-//! work-groups of the dispatch. Generated handlers call the functions that are named as in the spec.
+//! The memory of a work-group belongs to one thread; device memory is changed by atomic accesses of the host, as other
+//! cores may run other work-groups of the dispatch. Generated handlers call the functions that are named as in the
+//! spec.
 
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, Port, Refusal, Row};

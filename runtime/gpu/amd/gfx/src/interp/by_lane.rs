@@ -15,7 +15,8 @@ fn base(wave: &Wave, inst: &Inst) -> u32 {
     (wave.scalars[M0 as usize] & 0xFFFF) + inst.number
 }
 
-/// Changes a word of the work-group by the number of active lanes, which all get the old value. Outside of the memory it is zero.
+/// Changes a word of the work-group by the number of active lanes, which all get the old value. Outside of the memory
+/// it is zero.
 fn count(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, change: impl Fn(u32, u32) -> u32) -> Next {
     let (place, lanes, exec) = (base(wave, inst), wave.exec().count_ones(), wave.exec());
     if !place.is_multiple_of(4) {

@@ -1,4 +1,5 @@
-//! Control flow, instructions without an effect here, and those on registers of the wave that are not its scalars or vectors.
+//! Control flow, instructions without an effect here, and those on registers of the wave that are not its scalars or
+//! vectors.
 
 use std::sync::OnceLock;
 use std::time::Instant;

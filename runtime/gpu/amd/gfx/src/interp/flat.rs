@@ -1,5 +1,5 @@
-//! Flat accesses: the address of each lane says whether it means device memory, the memory of the work-group or private memory. The lanes of each
-//! kind make the access on their own, with the others off.
+//! Flat accesses: the address of each lane says whether it means device memory, the memory of the work-group or private
+//! memory. The lanes of each kind make the access on their own, with the others off.
 
 use vireo_simt::{LANES, Mask};
 

@@ -30,7 +30,8 @@ pub struct KernelRegisters {
     pub dispatch_id: u64,
 }
 
-/// How products of matrices with results of 16 bits add up 16 products. The documents of the instruction set do not say it.
+/// How products of matrices with results of 16 bits add up 16 products. The documents of the instruction set do not say
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HalfSums {
     /// Two products are added at once, and each such sum is rounded to 16 bits, as by dot products of two.

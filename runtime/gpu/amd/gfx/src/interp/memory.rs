@@ -1,8 +1,9 @@
-//! Loads and stores: device memory through its port, buffers with their bounds, the memory of the work-group, and private memory.
+//! Loads and stores: device memory through its port, buffers with their bounds, the memory of the work-group, and
+//! private memory.
 //!
-//! An access is two steps: [`Places`] says which bytes each lane means, and [`lane_bytes`] finds them, for all lanes at once. Where that cannot
-//! be, since lanes access several allocations, or one of them none, each lane looks its bytes up. In between a sanitizer sees the places
-//! ([`check`]): here is where all rows of loads and stores come along.
+//! An access is two steps: [`Places`] says which bytes each lane means, and [`lane_bytes`] finds them, for all lanes at
+//! once. Where that cannot be, since lanes access several allocations, or one of them none, each lane looks its bytes
+//! up. In between a sanitizer sees the places ([`check`]): here is where all rows of loads and stores come along.
 
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Port, Row, TrapKind};
@@ -100,7 +101,8 @@ fn global(wave: &Wave, inst: &Inst) -> Places {
     Places { offsets, base: offset.wrapping_add(u64::from(first) << 32), high: None, select }
 }
 
-/// The lanes' bytes of a buffer from byte `skipped` of the value on. The resource is raw: without a stride, `num_records` counts bytes.
+/// The lanes' bytes of a buffer from byte `skipped` of the value on. The resource is raw: without a stride,
+/// `num_records` counts bytes.
 #[inline(always)]
 fn buffer(wave: &Wave, inst: &Inst, skipped: u32, bytes: u32) -> Result<Places, Refused> {
     let first = usize::from(inst.sources[1]);
@@ -140,7 +142,8 @@ fn buffer(wave: &Wave, inst: &Inst, skipped: u32, bytes: u32) -> Result<Places, 
     }))
 }
 
-/// Whether the words of values in a buffer are accessed one by one, since some lane's are not all inside: each has bounds of its own.
+/// Whether the words of values in a buffer are accessed one by one, since some lane's are not all inside: each has
+/// bounds of its own.
 #[inline(always)]
 fn are_apart(wave: &Wave, places: &Places, (space, value): (Space, Value)) -> bool {
     if space != Space::Buffer || value.words() == 1 {
@@ -423,7 +426,8 @@ pub(super) fn load_lanes(
     }
 }
 
-/// Loads each word of a value on its own. All places are known before, since the first result may be the register of the offsets.
+/// Loads each word of a value on its own. All places are known before, since the first result may be the register of
+/// the offsets.
 #[cold]
 #[inline(never)]
 fn load_apart(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst, words: usize, result: usize) -> Next {
@@ -556,7 +560,8 @@ pub(super) fn store_lanes(
     }
 }
 
-/// The data of a store or atomic access. Those of instructions for the memory of the work-group alone follow the address.
+/// The data of a store or atomic access. Those of instructions for the memory of the work-group alone follow the
+/// address.
 #[inline(always)]
 pub(super) fn data_of(inst: &Inst) -> u16 {
     if inst.sources[3] == NONE { inst.sources[1] } else { inst.sources[3] }

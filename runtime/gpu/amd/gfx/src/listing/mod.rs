@@ -1,7 +1,9 @@
-//! Listings of code objects ([`Listing`]): each function with its instructions, their addresses and bytes, labels where branches go, and lines of
-//! the source where the file has debug information ([`SourceLines`]). `vireo disasm --gfx` shows them, and reports of the sanitizer name lines.
+//! Listings of code objects ([`Listing`]): each function with its instructions, their addresses and bytes, labels where
+//! branches go, and lines of the source where the file has debug information ([`SourceLines`]). `vireo disasm --gfx`
+//! shows them, and reports of the sanitizer name lines.
 //!
-//! The file may be any bytes: whatever does not fit is an error, and bytes that are no instruction are listed as they are.
+//! The file may be any bytes: whatever does not fit is an error, and bytes that are no instruction are listed as they
+//! are.
 
 mod lines;
 
@@ -110,7 +112,8 @@ impl fmt::Display for Lacking {
     }
 }
 
-/// The instructions of the kernels and functions of a code object for gfx11 that the interpreter lacks, each mnemonic once for a function.
+/// The instructions of the kernels and functions of a code object for gfx11 that the interpreter lacks, each mnemonic
+/// once for a function.
 ///
 /// # Errors
 /// If the bytes are not such a file.

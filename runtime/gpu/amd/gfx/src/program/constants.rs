@@ -44,13 +44,15 @@ fn value(operand: Operand, ty: OperandType) -> Option<(u32, u32)> {
     })
 }
 
-/// An address of 64 bits as a source. Where that has 32 bits only, it is the low word, which is why compilers always read both.
+/// An address of 64 bits as a source. Where that has 32 bits only, it is the low word, which is why compilers always
+/// read both.
 fn aperture(address: u64, wide: bool) -> (u32, u32) {
     (address as u32, if wide { (address >> 32) as u32 } else { 0 })
 }
 
 impl Decoder {
-    /// The index among the scalars of a state of the wave that an instruction reads as a source, and an instruction before it that puts it there.
+    /// The index among the scalars of a state of the wave that an instruction reads as a source, and an instruction
+    /// before it that puts it there.
     fn state(&mut self, operand: Operand) -> Option<u16> {
         let Operand::Constant(number) = operand else { return None };
         let which = [SRC_SCC, SRC_VCCZ, SRC_EXECZ].iter().position(|other| *other == number)? as u16;

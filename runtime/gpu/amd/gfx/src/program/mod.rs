@@ -1,8 +1,10 @@
-//! Programs: the code of a kernel, decoded once into instructions that a wave executes without looking at encodings again.
+//! Programs: the code of a kernel, decoded once into instructions that a wave executes without looking at encodings
+//! again.
 //!
-//! Operands become indices: of rows (the vector registers of the kernel, two spare ones, then constants) and of scalars (those that
-//! encodings know, a place for what is dropped, then constants). Two instructions at once become up to three, one after another. What cannot
-//! be executed becomes an instruction that traps, so that code which no wave reaches does no harm.
+//! Operands become indices: of rows (the vector registers of the kernel, two spare ones, then constants) and of scalars
+//! (those that encodings know, a place for what is dropped, then constants). Two instructions at once become up to
+//! three, one after another. What cannot be executed becomes an instruction that traps, so that code which no wave
+//! reaches does no harm.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -118,12 +120,14 @@ fn invalid(what: impl Into<Cow<'static, str>>) -> Refused {
 }
 
 impl Program {
-    /// Decodes the kernel at the start of the code at `address`, up to its end. `vectors` is how many vector registers a wave has.
+    /// Decodes the kernel at the start of the code at `address`, up to its end. `vectors` is how many vector registers
+    /// a wave has.
     pub fn decode(code: &[u32], address: u64, vectors: u32) -> Program {
         Program::decode_from(code, address, 0, vectors)
     }
 
-    /// Decodes the kernel that begins at word `entry` of the code at `address`, up to its end, and all of the code if it calls functions.
+    /// Decodes the kernel that begins at word `entry` of the code at `address`, up to its end, and all of the code if
+    /// it calls functions.
     pub fn decode_from(code: &[u32], address: u64, entry: usize, vectors: u32) -> Program {
         let vectors = vectors.min(VECTOR_REGISTERS);
         let program = Program {
@@ -145,8 +149,8 @@ impl Program {
         decoder.program
     }
 
-    /// The instructions that the interpreter lacks, or of which it lacks something, in the order of the code. Those that name registers which
-    /// there are not are not among them: they are wrong for every machine.
+    /// The instructions that the interpreter lacks, or of which it lacks something, in the order of the code. Those
+    /// that name registers which there are not are not among them: they are wrong for every machine.
     pub fn missing(&self) -> Vec<Missing> {
         let problems = self.problems.iter().zip(&self.problem_origins);
         let mut missing: Vec<Missing> = problems
@@ -238,8 +242,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes instructions of `words`, to the end of the kernel if that is what begins there, and a trap after the last one. Returns the word after
-    /// it, and adds branches with the words that they go to.
+    /// Decodes instructions of `words`, to the end of the kernel if that is what begins there, and a trap after the
+    /// last one. Returns the word after it, and adds branches with the words that they go to.
     fn decode_until(
         &mut self,
         code: &[u32],

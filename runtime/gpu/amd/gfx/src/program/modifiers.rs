@@ -127,15 +127,16 @@ impl Decoder {
     }
 }
 
-/// Whether an instruction reads its first source through DPP: those with semantics, and on packed values, but for matrices.
+/// Whether an instruction reads its first source through DPP: those with semantics, and on packed values, but for
+/// matrices.
 fn takes_dpp(instruction: &Instruction) -> bool {
     let packed =
         |ty: Option<OperandType>| matches!(ty, Some(OperandType::Packed16 | OperandType::Packed8 | OperandType::Mixed));
     !instruction.info().reads.is_empty() || packed(instruction.info().operand(Slot::S0))
 }
 
-/// Whether the modifier `clamp` asks for an integer that saturates. Comparisons have it for signals, of which there are none, integers of
-/// floats saturate always, and helpers look at it on their own.
+/// Whether the modifier `clamp` asks for an integer that saturates. Comparisons have it for signals, of which there are
+/// none, integers of floats saturate always, and helpers look at it on their own.
 pub(super) fn saturates(instruction: &Instruction) -> bool {
     let is_float = |ty| matches!(ty, OperandType::F16 | OperandType::F32 | OperandType::F64);
     let info = instruction.info();

@@ -1,5 +1,5 @@
-//! Runs kernels on buffers of the test: those of code objects, by a loader that is just good enough for what `iree-compile` writes ([`Kernel`]),
-//! and words of code ([`Bare`]).
+//! Runs kernels on buffers of the test: those of code objects, by a loader that is just good enough for what
+//! `iree-compile` writes ([`Kernel`]), and words of code ([`Bare`]).
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -172,8 +172,8 @@ pub struct Bare<'a> {
 }
 
 impl<'a> Bare<'a> {
-    /// Code of one full wave with 32 vector registers, where subnormal numbers stay. The first two scalar registers have the address of the
-    /// first buffer, and the next two that of the second one, if there is one.
+    /// Code of one full wave with 32 vector registers, where subnormal numbers stay. The first two scalar registers
+    /// have the address of the first buffer, and the next two that of the second one, if there is one.
     pub fn new(code: &'a [u32], memory: &'a Buffers) -> Self {
         let address = |index: usize| memory.0.get(index).map_or(0, Buffer::address);
         let registers = KernelRegisters { kernarg: address(0), dispatch_id: address(1), ..KernelRegisters::default() };

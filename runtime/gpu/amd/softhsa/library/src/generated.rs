@@ -1,5 +1,5 @@
-//! The code that the build script generates from `spec/`, included here and only here. It names the types of the crate `vireo-hsa` as
-//! modules beside its own.
+//! The code that the build script generates from `spec/`, included here and only here. It names the types of the crate
+//! `vireo-hsa` as modules beside its own.
 
 use vireo_hsa::{hsa, hsa_symbols, queue, signal};
 

@@ -42,8 +42,8 @@ pub(crate) unsafe extern "C" fn hsa_code_object_reader_create_from_file(
     code_object_reader: *mut CodeObjectReader,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the descriptor is its
-        // own, or none.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the
+        // descriptor is its own, or none.
         let (out, file) = unsafe { (Out::new(code_object_reader)?, descriptor(file)) };
         let (file, path) = file.ok_or(HsaStatus::ERROR_INVALID_FILE)?;
         let storage = Storage::file(&file, path).map_err(|error| {
@@ -196,8 +196,8 @@ pub(crate) unsafe extern "C" fn hsa_executable_get_symbol_by_name(
     call(|system| {
         // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks.
         let (out, name) = unsafe { (Out::new(symbol)?, text(symbol_name)?) };
-        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; a null pointer stands
-        // for any agent.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; a
+        // null pointer stands for any agent.
         let agent = unsafe { array(agent, usize::from(!agent.is_null())) }?.first().copied();
         if let Some(agent) = agent {
             system.agent(agent)?;

@@ -1,5 +1,6 @@
-//! The extension for images, which agents lack: every function says so on the standard error stream, by name, and fails with the status
-//! that the specification has for a format or sampler that an agent lacks, and for a handle that is none.
+//! The extension for images, which agents lack: every function says so on the standard error stream, by name, and fails
+//! with the status that the specification has for a format or sampler that an agent lacks, and for a handle that is
+//! none.
 
 use std::ffi::c_void;
 

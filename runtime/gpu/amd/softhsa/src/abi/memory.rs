@@ -33,7 +33,8 @@ fn allocate(system: &System, pool: &Pool, size: u64) -> Result<u64> {
     let length = size.checked_next_multiple_of(GRANULE).ok_or(HsaStatus::ERROR_OUT_OF_RESOURCES)?;
     pool.charge(length)?;
     let allocate = || {
-        // The page after each allocation is in none, so that a kernel which leaves one does not find the next one there.
+        // The page after each allocation is in none, so that a kernel which leaves one does not find the next one
+        // there.
         let guarded = length.checked_add(GRANULE).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = guarded.ok_or(HsaStatus::ERROR_OUT_OF_RESOURCES)?;
         let pages = PageMapping::reserved(bytes, "device memory").map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES)?;
@@ -209,8 +210,8 @@ pub(crate) unsafe extern "C" fn hsa_amd_pointer_info(
     accessible: *mut *mut AgentHandle,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the first field is
-        // there whatever the size is.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the
+        // first field is there whatever the size is.
         let (out, asked) = unsafe { (Attribute::new(info.cast())?, info.cast::<u32>().read_unaligned()) };
         let found = system.memory.find(ptr.addr() as u64);
         let mut answer = PointerInfo { size: PointerInfo::SIZE as u32, ..PointerInfo::default() };

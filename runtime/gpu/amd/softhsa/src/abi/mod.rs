@@ -1,5 +1,5 @@
-//! The functions of the library with the C ABI. They check pointers and handles, and leave the work to the rest of the crate; `generated`
-//! puts them into a table.
+//! The functions of the library with the C ABI. They check pointers and handles, and leave the work to the rest of the
+//! crate; `generated` puts them into a table.
 
 mod agents;
 mod copies;

@@ -1,4 +1,5 @@
-//! Pointers to arguments and results. The functions of the library are called with what C programs have; here it becomes values.
+//! Pointers to arguments and results. The functions of the library are called with what C programs have; here it
+//! becomes values.
 
 use std::ffi::{CStr, OsString, c_void};
 use std::fs::File;
@@ -52,7 +53,8 @@ impl Attribute {
     /// A place that is not null.
     ///
     /// # Safety
-    /// Unless it is null, as many bytes are writable as the documentation of the attribute says, until the value is dropped.
+    /// Unless it is null, as many bytes are writable as the documentation of the attribute says, until the value is
+    /// dropped.
     pub(super) unsafe fn new(pointer: *mut c_void) -> Result<Self> {
         // SAFETY: the caller guarantees that the pointer is null or has the bytes of the attribute.
         unsafe { Out::new(pointer) }.map(Attribute)
@@ -93,17 +95,19 @@ pub(super) unsafe fn text(pointer: *const CChar) -> Result<String> {
     text.to_str().map(str::to_string).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)
 }
 
-/// The open file of a descriptor with its path, as far as the system tells; none for a number that cannot be one. It stays the program's:
-/// nothing here closes it.
+/// The open file of a descriptor with its path, as far as the system tells; none for a number that cannot be one. It
+/// stays the program's: nothing here closes it.
 ///
-/// # Safety Nothing closes the descriptor until the file is dropped. A number that is no descriptor is an error of the first use.
+/// # Safety
+/// Nothing closes the descriptor until the file is dropped. A number that is no descriptor is an error of the first use.
 #[cfg(unix)]
 pub(super) unsafe fn descriptor(number: i32) -> Option<(ManuallyDrop<File>, Option<OsString>)> {
     use std::os::fd::FromRawFd;
     if number < 0 {
         return None;
     }
-    // SAFETY: the caller guarantees that the descriptor stays open, and the file is never dropped, so it is not closed twice.
+    // SAFETY: the caller guarantees that the descriptor stays open, and the file is never dropped, so it is not closed
+    // twice.
     let file = ManuallyDrop::new(unsafe { File::from_raw_fd(number) });
     let path = std::fs::read_link(format!("/proc/self/fd/{number}"));
     Some((file, path.ok().map(std::path::PathBuf::into_os_string)))

@@ -152,8 +152,8 @@ pub(crate) unsafe extern "C" fn hsa_system_get_major_extension_table(
     table: *mut c_void,
 ) -> HsaStatus {
     call(|system| {
-        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the length is taken
-        // into account below.
+        // SAFETY: the program passes pointers that are null or valid for their types, as the interface of HSA asks; the
+        // length is taken into account below.
         let table = unsafe { Attribute::new(table) }?;
         if table_length == 0 || !has_extension(system, extension, version_major)? {
             return Err(HsaStatus::ERROR_INVALID_ARGUMENT);

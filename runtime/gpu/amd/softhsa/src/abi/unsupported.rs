@@ -1,4 +1,5 @@
-//! Functions for which a software agent has nothing: memory and signals of other processes, of graphics libraries, and of other devices.
+//! Functions for which a software agent has nothing: memory and signals of other processes, of graphics libraries, and
+//! of other devices.
 
 use std::ffi::c_void;
 

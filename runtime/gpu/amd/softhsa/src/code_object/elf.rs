@@ -1,4 +1,5 @@
-//! The ELF file of a code object: checks its headers, places its segments, and reads its dynamic symbols and notes from the file.
+//! The ELF file of a code object: checks its headers, places its segments, and reads its dynamic symbols and notes from
+//! the file.
 
 use std::ops::Range;
 

@@ -7,8 +7,8 @@ use super::CodeObjectError;
 /// Names at most, so that a file of nonsense has a short error.
 const MOST: usize = 32;
 
-/// Refuses a code object whose kernels or functions have instructions that the interpreter lacks, with all their names. One that has no code, or
-/// is for other processors, is not its business.
+/// Refuses a code object whose kernels or functions have instructions that the interpreter lacks, with all their names.
+/// One that has no code, or is for other processors, is not its business.
 ///
 /// # Errors
 /// The mnemonics with their kernels and offsets.

@@ -1,6 +1,6 @@
-//! Code objects: ELF files with kernels, as LLVM writes them. [`elf`] reads their headers, segments and symbols, [`metadata`] what the
-//! compiler says of kernels, [`lacking`] refuses what the interpreter cannot run, [`storage`] is where the file is. All input is hostile:
-//! nothing here trusts a number of a file.
+//! Code objects: ELF files with kernels, as LLVM writes them. [`elf`] reads their headers, segments and symbols,
+//! [`metadata`] what the compiler says of kernels, [`lacking`] refuses what the interpreter cannot run, [`storage`] is
+//! where the file is. All input is hostile: nothing here trusts a number of a file.
 
 pub(crate) mod elf;
 pub(crate) mod lacking;

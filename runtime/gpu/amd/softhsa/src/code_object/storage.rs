@@ -1,4 +1,5 @@
-//! The code object that a program will load ([`Storage`]): its own memory, or a copy of a file, which others may change.
+//! The code object that a program will load ([`Storage`]): its own memory, or a copy of a file, which others may
+//! change.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! The bytes of allocations ([`Backing`]), and copies between addresses that programs and kernels may write to at the same time.
+//! The bytes of allocations ([`Backing`]), and copies between addresses that programs and kernels may write to at the
+//! same time.
 
 use std::any::Any;
 use std::fmt;
@@ -26,7 +27,8 @@ impl fmt::Debug for Backing {
     }
 }
 
-/// Copies bytes that others may access at the same time: aligned words of 8 bytes at once, others one by one. The ranges may overlap.
+/// Copies bytes that others may access at the same time: aligned words of 8 bytes at once, others one by one. The
+/// ranges may overlap.
 ///
 /// # Safety
 /// Both ranges are mapped, `to` is writable, and the only references to their bytes are to atomics.
@@ -47,8 +49,8 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
         (0..head).for_each(byte);
         for word in 0..words {
             let index = head + 8 * word;
-            // SAFETY: the index is below the length, and the caller vouches for the ranges; both addresses are aligned, since they have the
-            // same remainder.
+            // SAFETY: the index is below the length, and the caller vouches for the ranges; both addresses are aligned,
+            // since they have the same remainder.
             unsafe {
                 let value = AtomicU64::from_ptr(from.add(index).cast_mut().cast()).load(Ordering::Relaxed);
                 AtomicU64::from_ptr(to.add(index).cast()).store(value, Ordering::Relaxed);
@@ -60,13 +62,15 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
     }
 }
 
-/// Copies the bytes of `changed` that differ from those of `base` to `target` and to `base`: the changes of one side since the last time.
+/// Copies the bytes of `changed` that differ from those of `base` to `target` and to `base`: the changes of one side
+/// since the last time.
 ///
 /// # Safety
 /// As [`copy`], for three ranges of this length that begin on a multiple of 8, as do their lengths, and do not overlap.
 pub(crate) unsafe fn copy_changes(changed: *const u8, base: *mut u8, target: *mut u8, length: usize) {
     for word in 0..length / 8 {
-        // SAFETY: the caller guarantees three ranges of this length that are mapped, aligned to 8 bytes, and do not overlap.
+        // SAFETY: the caller guarantees three ranges of this length that are mapped, aligned to 8 bytes, and do not
+        // overlap.
         let (from, before, to) = unsafe {
             let word = |pointer: *mut u8| AtomicU64::from_ptr(pointer.cast::<u64>().add(word));
             (word(changed.cast_mut()), word(base), word(target))

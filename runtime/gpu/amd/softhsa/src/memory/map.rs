@@ -1,5 +1,5 @@
-//! The map of all allocations ([`MemoryMap`]). Kernels, packets and copies may access only what is in it, and functions take only addresses
-//! that it knows.
+//! The map of all allocations ([`MemoryMap`]). Kernels, packets and copies may access only what is in it, and functions
+//! take only addresses that it knows.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -35,8 +35,8 @@ pub(crate) struct Shadow {
     base: PageMapping,
     /// True if the register of the host data path publishes writes of the host, false if acquires do.
     pub(crate) until_flush: bool,
-    /// Held while the sides are compared. Of two threads that do so at once, one would take a write that the other one has just published
-    /// for a new one, and overwrite what the side that made it has written since.
+    /// Held while the sides are compared. Of two threads that do so at once, one would take a write that the other one
+    /// has just published for a new one, and overwrite what the side that made it has written since.
     publishing: Mutex<()>,
 }
 
@@ -57,7 +57,8 @@ pub(crate) struct Allocation {
     /// A bit for each agent that may read it, and for each that may write.
     pub(crate) readers: AtomicU64,
     pub(crate) writers: AtomicU64,
-    /// The addresses by which its memory was pinned, each as often as it was. Memory of the program is an allocation while there is one.
+    /// The addresses by which its memory was pinned, each as often as it was. Memory of the program is an allocation
+    /// while there is one.
     pins: Mutex<Vec<u64>>,
     /// Data of the program.
     pub(crate) user_data: AtomicU64,
@@ -116,8 +117,8 @@ impl Allocation {
         let copies = self.shadow.iter().flat_map(|shadow| [&shadow.device, &shadow.base]);
         for to in std::iter::once(host).chain(copies.map(|pages| pages.base().as_ptr())) {
             for offset in (0..self.length).step_by(4) {
-                // SAFETY: the memory lives as long as the allocation, and all that access it are atomics; lengths of pools are multiples of
-                // a page.
+                // SAFETY: the memory lives as long as the allocation, and all that access it are atomics; lengths of
+                // pools are multiples of a page.
                 let target = unsafe { AtomicU32::from_ptr(to.wrapping_add(offset as usize).cast()) };
                 target.store(word(self.start + offset), Ordering::Relaxed);
             }
@@ -133,8 +134,8 @@ impl Allocation {
         let length = self.length as usize;
         let (from, to) = if to_device { (host, device) } else { (device, host) };
         let _turn = shadow.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the three ranges are pages of this length, which live as long as the allocation; all that refer to them are atomics, or
-        // are programs that got the address.
+        // SAFETY: the three ranges are pages of this length, which live as long as the allocation; all that refer to
+        // them are atomics, or are programs that got the address.
         unsafe { copy_changes(from, base, to, length) };
     }
 }
@@ -235,7 +236,8 @@ impl MemoryMap {
         self.matching(hidden).iter().for_each(|allocation| allocation.publish(true));
     }
 
-    /// Shows writes of GPUs to the host: at each packet where flushes publish the host's, else when a packet releases at system scope.
+    /// Shows writes of GPUs to the host: at each packet where flushes publish the host's, else when a packet releases
+    /// at system scope.
     pub(crate) fn publish_to_host(&self, by_flush: bool) {
         let hidden =
             |allocation: &Allocation| allocation.shadow.as_ref().is_some_and(|shadow| shadow.until_flush == by_flush);
@@ -252,7 +254,8 @@ impl MemoryMap {
         for side in sides.iter().flatten() {
             side.publish(false);
         }
-        // SAFETY: `side` refuses ranges that leave an allocation, and the arcs keep the allocations; the caller vouches for the rest.
+        // SAFETY: `side` refuses ranges that leave an allocation, and the arcs keep the allocations; the caller vouches
+        // for the rest.
         unsafe {
             copy(
                 std::ptr::with_exposed_provenance_mut(to as usize),
@@ -266,7 +269,8 @@ impl MemoryMap {
         Ok(())
     }
 
-    /// The allocation of one side of a copy; none for memory of the program. An error if the range leaves an allocation or enters one.
+    /// The allocation of one side of a copy; none for memory of the program. An error if the range leaves an allocation
+    /// or enters one.
     fn side(&self, address: u64, length: u64) -> Result<Option<Arc<Allocation>>> {
         let end = address.checked_add(length).ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
         if address == 0 && length != 0 {

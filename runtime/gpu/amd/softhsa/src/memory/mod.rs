@@ -1,5 +1,5 @@
-//! Memory of the agents: the map of all allocations ([`map`]), their bytes ([`backing`]), what an agent sees of them ([`view`]), and
-//! addresses apart from memory ([`virtual_memory`]).
+//! Memory of the agents: the map of all allocations ([`map`]), their bytes ([`backing`]), what an agent sees of them
+//! ([`view`]), and addresses apart from memory ([`virtual_memory`]).
 
 pub(crate) mod backing;
 pub(crate) mod map;

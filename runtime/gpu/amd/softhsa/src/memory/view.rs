@@ -1,4 +1,5 @@
-//! The memory as an agent sees it ([`AgentView`]): the port of kernels and of the packet processor to the map of allocations.
+//! The memory as an agent sees it ([`AgentView`]): the port of kernels and of the packet processor to the map of
+//! allocations.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,7 +8,8 @@ use vireo_simt::{Memory, Region};
 
 use super::map::{Allocation, Kind, MemoryMap};
 
-/// The memory that an agent may access. It keeps what it has returned until it is dropped, even if the host frees it meanwhile.
+/// The memory that an agent may access. It keeps what it has returned until it is dropped, even if the host frees it
+/// meanwhile.
 #[derive(Debug)]
 pub(crate) struct AgentView<'a> {
     map: &'a MemoryMap,
@@ -37,9 +39,10 @@ impl<'a> AgentView<'a> {
     }
 }
 
-// SAFETY: the view holds each allocation that it returned a region of, and an allocation keeps its bytes, or that is what the program
-// vouched for when it pinned them. They are readable, and writable where a region says so: only segments of code are not written by the
-// host, and their pages are writable too. All that accesses them in this crate are atomics.
+// SAFETY: the view holds each allocation that it returned a region of, and an allocation keeps its bytes, or that is
+// what the program vouched for when it pinned them. They are readable, and writable where a region says so: only
+// segments of code are not written by the host, and their pages are writable too. All that accesses them in this crate
+// are atomics.
 unsafe impl Memory for AgentView<'_> {
     fn region(&self, address: u64) -> Option<Region> {
         if self.map.removals() == self.removals {

@@ -1,5 +1,5 @@
-//! Addresses apart from memory ([`VirtualMemory`]): ranges of addresses are reserved, memory without an address is created, and one is
-//! mapped at the other. Memory is a file without a name, so that it can be mapped several times.
+//! Addresses apart from memory ([`VirtualMemory`]): ranges of addresses are reserved, memory without an address is
+//! created, and one is mapped at the other. Memory is a file without a name, so that it can be mapped several times.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -66,8 +66,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         let (protection, flags) = (ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE);
-        // SAFETY: the range is in the reservation, which this keeps, and no other mapping is there: `map` checks that. Nothing refers to
-        // the bytes any more but programs that were told that they are gone.
+        // SAFETY: the range is in the reservation, which this keeps, and no other mapping is there: `map` checks that.
+        // Nothing refers to the bytes any more but programs that were told that they are gone.
         let _ = unsafe { mmap_anonymous(self.address(), self.length, protection, flags) };
     }
 }

@@ -1,9 +1,10 @@
-//! Traces of packets: what the packet processors run and what happens to signals, told to a [`PacketObserver`] that the host sets before
-//! the library starts ([`trace_packets`](crate::trace_packets)). [`PacketTrace`] is one that writes a text, or the JSON that Perfetto
-//! opens.
+//! Traces of packets: what the packet processors run and what happens to signals, told to a [`PacketObserver`] that the
+//! host sets before the library starts ([`trace_packets`](crate::trace_packets)). [`PacketTrace`] is one that writes a
+//! text, or the JSON that Perfetto opens.
 //!
-//! Without an observer a packet costs one test of a pointer, and so does a change of a signal. Functions and packets are seen; what
-//! programs and kernels write to the memory of a signal themselves is not, but packets that wait say which value ended the wait.
+//! Without an observer a packet costs one test of a pointer, and so does a change of a signal. Functions and packets
+//! are seen; what programs and kernels write to the memory of a signal themselves is not, but packets that wait say
+//! which value ended the wait.
 
 mod perfetto;
 mod text;
@@ -79,7 +80,8 @@ pub enum PacketOutcome<'a> {
     Stopped,
 }
 
-/// Something that happened. Events come in the order in which they happened; those of several queues in one that is possible.
+/// Something that happened. Events come in the order in which they happened; those of several queues in one that is
+/// possible.
 #[derive(Clone, Copy, Debug)]
 pub enum PacketEvent<'a> {
     /// A packet begins.
@@ -225,7 +227,8 @@ impl Drop for PacketTrace {
     }
 }
 
-/// Numbers of signals and queues by their addresses, in the order in which they are seen, so that traces of equal runs are equal.
+/// Numbers of signals and queues by their addresses, in the order in which they are seen, so that traces of equal runs
+/// are equal.
 #[derive(Debug, Default)]
 struct Numbers(std::collections::HashMap<u64, usize>);
 

@@ -1,4 +1,5 @@
-//! A trace as JSON that Perfetto opens: a process for each agent with a track for each queue, and a counter for each signal.
+//! A trace as JSON that Perfetto opens: a process for each agent with a track for each queue, and a counter for each
+//! signal.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -47,7 +48,8 @@ impl<W: Write> PerfettoWriter<W> {
 impl<W: Write + Send> EventWriter for PerfettoWriter<W> {
     fn event(&mut self, event: &PacketEvent<'_>) -> io::Result<()> {
         match event {
-            // A slice is written when it ends, so every beginning has its end. Signals have the numbers that the text gives them.
+            // A slice is written when it ends, so every beginning has its end. Signals have the numbers that the text
+            // gives them.
             PacketEvent::Begin(packet) => {
                 if packet.packet.completion_signal().0 != 0 {
                     self.signals.of(packet.packet.completion_signal().0);

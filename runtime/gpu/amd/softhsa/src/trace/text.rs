@@ -1,6 +1,6 @@
-//! A trace as text: a line for each packet when it has ended, for each change of a signal and each doorbell. Times are in microseconds;
-//! signals are numbered as they are first seen, and addresses are left out, so two runs that do the same have the same text but for the
-//! times.
+//! A trace as text: a line for each packet when it has ended, for each change of a signal and each doorbell. Times are
+//! in microseconds; signals are numbered as they are first seen, and addresses are left out, so two runs that do the
+//! same have the same text but for the times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,18 +1,21 @@
-//! The model checker of packet processors: the loop, the life and the bells of the agent's queues, compiled over the locks and threads of
-//! `shuttle`, which runs one thread at a time and decides at each lock who goes on. An execution makes a random plan (one or two queues
-//! with rings of few slots, one or two producers each, packets that wait for signals, packets that fail, threads and functions of the
-//! program that end queues) and runs it in a random schedule. Invariants:
+//! The model checker of packet processors: the loop, the life and the bells of the agent's queues, compiled over the
+//! locks and threads of `shuttle`, which runs one thread at a time and decides at each lock who goes on. An execution
+//! makes a random plan (one or two queues with rings of few slots, one or two producers each, packets that wait for
+//! signals, packets that fail, threads and functions of the program that end queues) and runs it in a random schedule.
+//! Invariants:
 //!
-//! - each packet that a producer rang the doorbell for runs exactly once and in the order of the ring, unless the queue fails or is ended;
+//! - each packet that a producer rang the doorbell for runs exactly once and in the order of the ring, unless the queue
+//!   fails or is ended;
 //! - a packet is in its slot while it runs, and a completion signal is decremented once, after that;
-//! - after a failure, and after the return of a thread that ended the queue, no packet runs, and outside of functions of the program none of
-//!   these is called either;
+//! - after a failure, and after the return of a thread that ended the queue, no packet runs, and outside of functions
+//!   of the program none of these is called either;
 //! - a failure is told once;
 //! - no thread waits for ever: all of them end.
 //!
 //! Each rule (`src/rules.rs`) is broken in turn, and has to be found. `VIREO_SCHEDULES` is the number of schedules, and
-//! `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which `shuttle::replay` takes. Time does not pass in the model, so
-//! sleeps that only a look now and then would end are hangs; `shuttle` runs atomics in one order, so a fence that is missing is not found.
+//! `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which `shuttle::replay` takes. Time does not
+//! pass in the model, so sleeps that only a look now and then would end are hangs; `shuttle` runs atomics in one order,
+//! so a fence that is missing is not found.
 
 #[path = "../../src/bell.rs"]
 mod bell;

@@ -255,7 +255,8 @@ pub(crate) fn execute() {
         world.gate.store(0, Ordering::Release);
         world.signals.ring();
     }
-    // A queue that nothing ends runs all of its packets, and then waits for ever; so do packets at a gate that stays closed.
+    // A queue that nothing ends runs all of its packets, and then waits for ever; so do packets at a gate that stays
+    // closed.
     if opens {
         for (index, queue) in world.queues.iter().enumerate() {
             let numbers = || planned.iter().filter(|(of, _)| *of == index).flat_map(|(_, numbers)| numbers);

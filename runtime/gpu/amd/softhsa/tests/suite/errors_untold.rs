@@ -1,4 +1,5 @@
-//! The end of a process whose queue stops while no function is told of it. Each test runs itself again in a process of its own.
+//! The end of a process whose queue stops while no function is told of it. Each test runs itself again in a process of
+//! its own.
 
 use std::ffi::c_void;
 use std::process::{Command, Output};

@@ -112,8 +112,8 @@ fn the_loader_extension_finds_code_objects() {
     assert_eq!((objects.len(), owner, count), (1, executable, 4));
     assert_eq!(address.addr() - KERNELS.as_ptr().addr(), (object - base) as usize);
     let mut all = vec![SegmentDescriptor::default(); 4];
-    // SAFETY: the functions are those of the extension, and all pointers are to values here; the array has as many elements as the function
-    // says.
+    // SAFETY: the functions are those of the extension, and all pointers are to values here; the array has as many
+    // elements as the function says.
     assert_eq!(unsafe { segments(all.as_mut_ptr(), &raw mut count) }, OK);
     assert_eq!(all[0].code_object_storage_base, KERNELS.as_ptr().addr() as u64);
 }

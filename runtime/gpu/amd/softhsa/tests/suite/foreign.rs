@@ -1,5 +1,5 @@
-//! Functions that programs which were not written for this library ask for: those of AMD's HIP runtime, and processors without an
-//! interpreter.
+//! Functions that programs which were not written for this library ask for: those of AMD's HIP runtime, and processors
+//! without an interpreter.
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,5 @@
-//! The sanitizer finds the bugs of `fixtures/sanitizer/seeds.s`: each at its line, with its work-group and lane, and nothing else.
+//! The sanitizer finds the bugs of `fixtures/sanitizer/seeds.s`: each at its line, with its work-group and lane, and
+//! nothing else.
 
 use std::ffi::CString;
 use std::sync::atomic::Ordering;
@@ -208,7 +209,8 @@ fn races_of_work_groups_that_store_the_same_are_told_apart() {
     assert!(reports.iter().all(|report| report.finding == Finding::Race));
 }
 
-/// Runs the kernel on two queues that begin once the host lets them; the second one waits for the first one if it should.
+/// Runs the kernel on two queues that begin once the host lets them; the second one waits for the first one if it
+/// should.
 fn on_two_queues(checked: &Checked, waits: bool) -> Vec<Report> {
     let data = checked.filled(512);
     let (gate, first, second) = (checked.session.signal(1), checked.session.signal(1), checked.session.signal(1));

@@ -1,4 +1,5 @@
-//! Common parts of the tests: calls of functions of the table, sessions of the library with a runner of their own, queues, and memory.
+//! Common parts of the tests: calls of functions of the table, sessions of the library with a runner of their own,
+//! queues, and memory.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -176,7 +176,8 @@ fn the_machine_names_a_file() {
         let packet = BarrierAndPacket::new(Order::NONE, [Signal(0); 5]).unwrap();
         queue.submit(&[BarrierAndPacket { completion_signal: completion, ..packet }.to_bytes()]);
         wait(completion);
-        // The packet is there before the library is shut down, which a program may never do, and before later changes of signals.
+        // The packet is there before the library is shut down, which a program may never do, and before later changes
+        // of signals.
         hsa!(hsa_signal_store_relaxed(completion, 0));
         assert!(std::fs::read_to_string(&path).unwrap().contains("barrier_and"), "{name}");
         drop((queue, session));

@@ -1,7 +1,8 @@
 //! Loads and stores of rows with AVX2: the words of eight lanes at a time, transposed in registers.
 //!
-//! Kernels on several cores and the host share the memory, so Rust must not see these accesses as plain ones, which no other thread may
-//! make at the same time. They are assembly: to the compiler, loads and stores of each word without an order.
+//! Kernels on several cores and the host share the memory, so Rust must not see these accesses as plain ones, which no
+//! other thread may make at the same time. They are assembly: to the compiler, loads and stores of each word without an
+//! order.
 
 use std::arch::asm;
 use std::arch::x86_64::{
@@ -186,7 +187,8 @@ load_small!(load_halves, 2, load16, load2_eight: "vpinsrw", _mm256_cvtepu16_epi3
 pub(super) unsafe fn load_words<const N: usize>(host: *mut u8, offsets: &Row, rows: &mut [Row; N]) {
     for first in (0..LANES).step_by(WIDTH) {
         let at = |lane: usize| host.wrapping_add(offsets.0[first + lane] as usize).cast_const();
-        // SAFETY: The caller vouches for the words of each lane; where they are contiguous, those of eight lanes are one range.
+        // SAFETY: The caller vouches for the words of each lane; where they are contiguous, those of eight lanes are
+        // one range.
         unsafe {
             match N {
                 1 if contiguous(offsets, first, 4) => set_eight(&mut rows[0], first, load32(at(0))),

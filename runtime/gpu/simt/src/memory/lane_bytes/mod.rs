@@ -1,5 +1,5 @@
-//! The accesses of all lanes of a wave by one instruction ([`LaneBytes`]): one check that finds the allocation for all of them, then loads
-//! and stores of whole rows.
+//! The accesses of all lanes of a wave by one instruction ([`LaneBytes`]): one check that finds the allocation for all
+//! of them, then loads and stores of whole rows.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -23,8 +23,8 @@ pub struct LaneBytes<'a> {
     memory: PhantomData<&'a mut u8>,
 }
 
-/// The offsets with the lowest one in lanes that access nothing, that one, and the highest one. The lowest one is higher if no lane
-/// accesses anything.
+/// The offsets with the lowest one in lanes that access nothing, that one, and the highest one. The lowest one is
+/// higher if no lane accesses anything.
 #[inline(always)]
 fn extent(offsets: &Row, select: &Row) -> (Row, u32, u32) {
     let (mut lowest, mut highest) = (u32::MAX, 0);
@@ -38,8 +38,8 @@ fn extent(offsets: &Row, select: &Row) -> (Row, u32, u32) {
 }
 
 impl Port<'_> {
-    /// The bytes at `base` plus the offsets of the lanes in `select`, which is all ones or zero; none if they are not all in one allocation
-    /// that allows the access, or if there is no such lane.
+    /// The bytes at `base` plus the offsets of the lanes in `select`, which is all ones or zero; none if they are not
+    /// all in one allocation that allows the access, or if there is no such lane.
     #[inline(always)]
     pub fn lanes(
         &mut self,
@@ -59,8 +59,8 @@ impl Port<'_> {
 }
 
 impl<'a> LaneBytes<'a> {
-    /// The bytes of `memory` at the offsets of the lanes in `select`, which is all ones or zero; none if they are not all in it, or if
-    /// there is no such lane.
+    /// The bytes of `memory` at the offsets of the lanes in `select`, which is all ones or zero; none if they are not
+    /// all in it, or if there is no such lane.
     #[inline(always)]
     pub fn of_slice(memory: &'a mut [u8], offsets: &Row, select: &Row, length: u32) -> Option<Self> {
         let (offsets, lowest, highest) = extent(offsets, select);
@@ -107,8 +107,8 @@ impl<'a> LaneBytes<'a> {
         let mut row = Row::ZERO;
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps mapped, which was
-            // checked when the value was made.
+            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps
+            // mapped, which was checked when the value was made.
             unsafe { avx2::load_bytes(self.host, &self.offsets, &mut row) };
             return row;
         }
@@ -128,15 +128,15 @@ impl<'a> LaneBytes<'a> {
         let mut row = Row::ZERO;
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps mapped, which was
-            // checked when the value was made.
+            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps
+            // mapped, which was checked when the value was made.
             unsafe { avx2::load_halves(self.host, &self.offsets, &mut row) };
             return row;
         }
         if self.aligned(2) {
             for lane in 0..LANES {
-                // SAFETY: The bytes are in an allocation that its owner keeps mapped, which was checked when the value was made; they are
-                // aligned.
+                // SAFETY: The bytes are in an allocation that its owner keeps mapped, which was checked when the value
+                // was made; they are aligned.
                 let half = unsafe { AtomicU16::from_ptr(self.at(lane).cast()) };
                 row.0[lane] = u32::from(half.load(Ordering::Relaxed));
             }
@@ -158,8 +158,8 @@ impl<'a> LaneBytes<'a> {
         assert!(self.length as usize == 4 * N, "lanes access words");
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if avx2::has_words(N) && is_x86_feature_detected!("avx2") {
-            // SAFETY: The processor has AVX2. The words of all lanes are in an allocation that its owner keeps mapped, which was checked
-            // when the value was made.
+            // SAFETY: The processor has AVX2. The words of all lanes are in an allocation that its owner keeps mapped,
+            // which was checked when the value was made.
             return unsafe { avx2::load_words(self.host, &self.offsets, rows) };
         }
         for lane in 0..LANES {
@@ -189,8 +189,8 @@ impl<'a> LaneBytes<'a> {
         let aligned = self.aligned(2);
         for lane in lanes(self.select.to_mask()) {
             if aligned {
-                // SAFETY: The bytes are in an allocation that its owner keeps mapped, which was checked when the value was made; they are
-                // aligned; the allocation can be written.
+                // SAFETY: The bytes are in an allocation that its owner keeps mapped, which was checked when the value
+                // was made; they are aligned; the allocation can be written.
                 let half = unsafe { AtomicU16::from_ptr(self.at(lane).cast()) };
                 half.store(row.0[lane] as u16, Ordering::Relaxed);
             } else {
@@ -201,7 +201,8 @@ impl<'a> LaneBytes<'a> {
         }
     }
 
-    /// Stores `N` words of four bytes of each lane, each from a row of its own. Of lanes that store to the same place, the last one wins.
+    /// Stores `N` words of four bytes of each lane, each from a row of its own. Of lanes that store to the same place,
+    /// the last one wins.
     ///
     /// # Panics
     /// If the lanes do not store `N` words.
@@ -210,14 +211,15 @@ impl<'a> LaneBytes<'a> {
         assert!(self.writable && self.length as usize == 4 * N, "lanes store words");
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if avx2::has_words(N) && self.is_full() && is_x86_feature_detected!("avx2") {
-            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps mapped, which was
-            // checked when the value was made; the allocation can be written.
+            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps
+            // mapped, which was checked when the value was made; the allocation can be written.
             return unsafe { avx2::store_words(self.host, &self.offsets, rows) };
         }
         self.store_each(rows);
     }
 
-    /// Stores lane by lane. Not inlined into code for newer processors, into which functions of iterators would not be, either.
+    /// Stores lane by lane. Not inlined into code for newer processors, into which functions of iterators would not be,
+    /// either.
     #[inline(never)]
     fn store_each<const N: usize>(&self, rows: &[Row; N]) {
         for lane in lanes(self.select.to_mask()) {

@@ -1,4 +1,5 @@
-//! Guards that make sure that accesses do not overlap: those of a nest, those of iterations that become lanes, and those of rows.
+//! Guards that make sure that accesses do not overlap: those of a nest, those of iterations that become lanes, and
+//! those of rows.
 
 use super::{Growth, Guards, Reach};
 use crate::analysis::loop_nest::{Item, LoopNest};
@@ -7,9 +8,10 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
 
 impl Guards<'_> {
-    /// Makes sure, once [`Guards::check`] has been called for the loop, that no two iterations of it store to one element, so that they can be
-    /// made in any order. The elements that one iteration stores to are at most as far apart as the index grows in the inner loops, and that
-    /// has to be less than what it grows by from one iteration to the next.
+    /// Makes sure, once [`Guards::check`] has been called for the loop, that no two iterations of it store to one
+    /// element, so that they can be made in any order. The elements that one iteration stores to are at most as far
+    /// apart as the index grows in the inner loops, and that has to be less than what it grows by from one iteration to
+    /// the next.
     pub(in super::super) fn check_iterations_are_apart(&mut self, nest: &LoopNest) -> Option<()> {
         for (index, at, _) in self.stores(nest) {
             // It is linear: by how much one loop makes it grow does not depend on the others.
@@ -25,9 +27,10 @@ impl Guards<'_> {
         Some(())
     }
 
-    /// Makes sure, once [`Guards::check`] has been called for the loop, that iterations of it, which become lanes, store to different elements, in
-    /// whatever iterations of inner loops each one does. From the innermost loop around a store on, the index has to grow by more from one
-    /// iteration to the next than it does in all iterations of the loop itself, and of the loops that are further inside.
+    /// Makes sure, once [`Guards::check`] has been called for the loop, that iterations of it, which become lanes,
+    /// store to different elements, in whatever iterations of inner loops each one does. From the innermost loop around
+    /// a store on, the index has to grow by more from one iteration to the next than it does in all iterations of the
+    /// loop itself, and of the loops that are further inside.
     pub(in super::super) fn check_lanes_are_apart(&mut self, nest: &LoopNest) -> Option<()> {
         for (index, at, around) in self.stores(nest) {
             let mut reach = self.growth_in(index, at, nest.header, None)?;
@@ -53,7 +56,8 @@ impl Guards<'_> {
         stores
     }
 
-    /// By how much an index grows in so many iterations of one loop, or in all of them, while the other loops stay where they are.
+    /// By how much an index grows in so many iterations of one loop, or in all of them, while the other loops stay
+    /// where they are.
     pub(super) fn growth_in(
         &mut self,
         index: NodeId,
@@ -85,7 +89,8 @@ impl Guards<'_> {
         growth
     }
 
-    /// The address of the first byte that a node ever accesses, and the number of bytes from there through the last one.
+    /// The address of the first byte that a node ever accesses, and the number of bytes from there through the last
+    /// one.
     pub(super) fn bytes(&mut self, (id, at): (NodeId, BlockIndex)) -> Option<(NodeId, NodeId)> {
         let node = self.graph.node(id).clone();
         let Kind::Primitive(primitive, _) = node.kind else { return None };
@@ -103,8 +108,8 @@ impl Guards<'_> {
         Some((address, bytes))
     }
 
-    /// Makes sure that the bytes that two nodes access do not overlap. They overlap if the distance from the first byte of one to the last byte
-    /// of the other is less than the sum of both lengths less one, unsigned.
+    /// Makes sure that the bytes that two nodes access do not overlap. They overlap if the distance from the first byte
+    /// of one to the last byte of the other is less than the sum of both lengths less one, unsigned.
     pub(super) fn apart(&mut self, one: (NodeId, BlockIndex), other: (NodeId, BlockIndex)) -> Option<()> {
         let (own, own_bytes) = self.bytes(one)?;
         let (there, bytes) = self.bytes(other)?;
@@ -120,8 +125,8 @@ impl Guards<'_> {
     }
 }
 
-/// The indices of the stores of a nest, each with its block and the headers of the loops around it inside the nest, the innermost one last. `around`
-/// are those that `nest` is in.
+/// The indices of the stores of a nest, each with its block and the headers of the loops around it inside the nest, the
+/// innermost one last. `around` are those that `nest` is in.
 fn stores_of(
     graph: &Graph,
     nest: &LoopNest,

@@ -1,10 +1,11 @@
-//! Guards of vector loops: one block that checks, before the first vector loop, everything that the scalar loop checks in each iteration, and
-//! that accesses do not overlap.
+//! Guards of vector loops: one block that checks, before the first vector loop, everything that the scalar loop checks
+//! in each iteration, and that accesses do not overlap.
 //!
-//! An index that is computed from induction variables by additions, and by multiplications with loop-invariant values, is at least `first` and
-//! at most `first + growth`: `first` is its value in the first iteration of all loops of the nest, and `growth` adds up by how much each loop
-//! makes it grow from its first iteration to its last. Nothing of that wraps, which is checked, too: starts, bounds and factors are small, and
-//! sums are not large. So every index is in range if `first` is, and `growth` is less than the number of elements from `first` on.
+//! An index that is computed from induction variables by additions, and by multiplications with loop-invariant values,
+//! is at least `first` and at most `first + growth`: `first` is its value in the first iteration of all loops of the
+//! nest, and `growth` adds up by how much each loop makes it grow from its first iteration to its last. Nothing of that
+//! wraps, which is checked, too: starts, bounds and factors are small, and sums are not large. So every index is in
+//! range if `first` is, and `growth` is less than the number of elements from `first` on.
 //!
 //! Guards of a jammed loop are the same, for its whole nest, with one more.
 
@@ -30,15 +31,17 @@ const LARGE: u64 = 1 << 62;
 const MAX_ITERATIONS: u64 = 1 << 14;
 /// Most iterations of all inner loops together.
 const MAX_TOTAL_ITERATIONS: u64 = 1 << 20;
-/// A number below `MAX_ITERATIONS` is divided by another one as it is multiplied by the reciprocal, in a fraction of so many bits: the error of
-/// the reciprocal is less than one in the last of them, so that of the quotient is less than the distance to the next larger integer.
+/// A number below `MAX_ITERATIONS` is divided by another one as it is multiplied by the reciprocal, in a fraction of so
+/// many bits: the error of the reciprocal is less than one in the last of them, so that of the quotient is less than
+/// the distance to the next larger integer.
 const RECIPROCAL_BITS: u64 = 32;
 const _: () = assert!(MAX_ITERATIONS * MAX_ITERATIONS < 1 << RECIPROCAL_BITS);
 /// Most inner loops.
 const MAX_INNER_LOOPS: u64 = 16;
 /// Most iterations of the scalar loop in one of a vector loop.
 pub(super) const MAX_LANES: u64 = 64;
-// The steps of an iteration of a vector loop are a positive number of 32 bits: no inner loop takes more of them than all make iterations.
+// The steps of an iteration of a vector loop are a positive number of 32 bits: no inner loop takes more of them than
+// all make iterations.
 const _: () = assert!(MAX_LANES * (1 + MAX_INNER_LOOPS * MAX_TOTAL_ITERATIONS) < 1 << 31);
 
 /// Most pairs of a store and an access that are checked not to overlap.
@@ -121,13 +124,14 @@ impl<'a> Guards<'a> {
         self.initial_values
     }
 
-    /// Makes all guards. Gives the steps that an iteration of the scalar loop counts against the limits, with those of its inner loops. None if a
-    /// guard is known to fail, or if the nest has something that cannot be guarded.
+    /// Makes all guards. Gives the steps that an iteration of the scalar loop counts against the limits, with those of
+    /// its inner loops. None if a guard is known to fail, or if the nest has something that cannot be guarded.
     pub fn check(&mut self, nest: &LoopNest) -> Option<NodeId> {
         let steps = self.count(nest, true, &mut InnerLoops { iterations: 1, count: 0 })?;
         let mut nodes = Vec::new();
         nest.for_each_block(&mut |block| nodes.extend(self.graph.blocks[block].nodes.iter().map(|id| (*id, block))));
-        // Elements of different sizes are different, even at one index. So are those of an index that a loop moves between the blocks that access them.
+        // Elements of different sizes are different, even at one index. So are those of an index that a loop moves
+        // between the blocks that access them.
         let mut accesses: Vec<((Element, u8, BlockIndex), NodeId, bool)> = Vec::new();
         for (id, at) in nodes {
             match self.graph.node(id).kind {
@@ -172,8 +176,8 @@ impl<'a> Guards<'a> {
         Some(steps)
     }
 
-    /// Whether an index may be another one in one block than in another one of the same iteration: it depends on a loop that has ended, or not begun, in
-    /// one of them.
+    /// Whether an index may be another one in one block than in another one of the same iteration: it depends on a loop
+    /// that has ended, or not begun, in one of them.
     fn is_moved(&self, index: NodeId, one: BlockIndex, other: BlockIndex) -> bool {
         let (mut seen, mut pending): (SmallVec<[NodeId; 16]>, SmallVec<[NodeId; 16]>) =
             (SmallVec::new(), SmallVec::new());
@@ -197,8 +201,8 @@ impl<'a> Guards<'a> {
         false
     }
 
-    /// Notes the parameters of a loop and of those in it, and checks their bounds. Gives the back edges that are taken, in an iteration of the
-    /// outermost loop, or while an inner one runs.
+    /// Notes the parameters of a loop and of those in it, and checks their bounds. Gives the back edges that are taken,
+    /// in an iteration of the outermost loop, or while an inner one runs.
     fn count(&mut self, nest: &LoopNest, is_outermost: bool, inner_loops: &mut InnerLoops) -> Option<NodeId> {
         let parameters = self.graph.blocks[nest.header].parameters.clone();
         let header = nest.header;
@@ -233,8 +237,8 @@ impl<'a> Guards<'a> {
                 Growth::Node(self.integer(Primitive::WrappingSub, &[last, start]))
             }
         };
-        // There are no more iterations than the induction variable has values between its start and its bound. The last run of the outermost header is
-        // left to the scalar loop.
+        // There are no more iterations than the induction variable has values between its start and its bound. The last
+        // run of the outermost header is left to the scalar loop.
         let one_more = match beyond {
             _ if is_outermost || !nest.is_top_tested => beyond,
             Growth::Constant(beyond) => Growth::Constant(beyond + 1),
@@ -293,7 +297,8 @@ impl<'a> Guards<'a> {
         Some(self.integer(Primitive::WrappingAdd, &[steps, minus_one]))
     }
 
-    /// The iterations of an inner loop: a step further than `beyond`, which is less than `MAX_ITERATIONS`, it does not go.
+    /// The iterations of an inner loop: a step further than `beyond`, which is less than `MAX_ITERATIONS`, it does not
+    /// go.
     fn iterations(&mut self, beyond: Growth, step: u64) -> NodeId {
         let after_first = match beyond {
             Growth::Constant(beyond) => return self.constant(beyond / step + 1),
@@ -326,7 +331,8 @@ impl<'a> Guards<'a> {
         Some(())
     }
 
-    /// Makes sure that divisions by a value never trap: it is not zero, and not -1 if it has a sign, by which the least number cannot be divided.
+    /// Makes sure that divisions by a value never trap: it is not zero, and not -1 if it has a sign, by which the least
+    /// number cannot be divided.
     fn divisor(&mut self, divisor: NodeId, division: Division, at: BlockIndex) -> Option<()> {
         if self.growth(divisor, at)? != Growth::Constant(0) {
             return None;

@@ -1,4 +1,5 @@
-//! Unroll and jam: several iterations of a loop around a vectorised one are computed together, so that what they load is loaded once for all.
+//! Unroll and jam: several iterations of a loop around a vectorised one are computed together, so that what they load
+//! is loaded once for all.
 //!
 //! In a product of matrices, the vectors of `b` are the same for each row of `a`:
 //!
@@ -14,10 +15,11 @@
 //!     c[i,j..j+16] = c0                                  c[i..i+4,j..j+16] = c0, c1, c2, c3
 //! ```
 //!
-//! This makes the jammed loop as a scalar one, before the vectoriser makes vectors of the loop over `j` in it. It stands between the preheader
-//! of the loop over `i` and that loop, which is its remainder, and is reached if guards for all iterations hold, as those of vector loops. One
-//! more makes sure that no two iterations of it store to one element. So nothing in it is checked, an element is the same whichever iteration
-//! comes first, and each row adds up its own sums in the order of the program. The vectoriser calls this for the loops that it takes.
+//! This makes the jammed loop as a scalar one, before the vectoriser makes vectors of the loop over `j` in it. It
+//! stands between the preheader of the loop over `i` and that loop, which is its remainder, and is reached if guards
+//! for all iterations hold, as those of vector loops. One more makes sure that no two iterations of it store to one
+//! element. So nothing in it is checked, an element is the same whichever iteration comes first, and each row adds up
+//! its own sums in the order of the program. The vectoriser calls this for the loops that it takes.
 
 mod rows;
 #[cfg(test)]
@@ -49,7 +51,8 @@ fn max_carried(width: Width) -> u64 {
 /// Most nodes of the loop around, as most of them are copied for each row.
 const MAX_NODES: usize = 100;
 
-/// What a loop is unrolled by: the rows, and the vectors that each has in an iteration of the loop that becomes vectors.
+/// What a loop is unrolled by: the rows, and the vectors that each has in an iteration of the loop that becomes
+/// vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Unrolling {
     rows: u64,
@@ -63,8 +66,9 @@ pub(super) struct Jammed {
     pub leaves_nothing: bool,
 }
 
-/// Makes a jammed loop, with vectors, if one of the loops around that of the candidate can be jammed and its iterations share vectors.
-/// `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has changed then.
+/// Makes a jammed loop, with vectors, if one of the loops around that of the candidate can be jammed and its iterations
+/// share vectors. `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has
+/// changed then.
 pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<Jammed> {
     if !candidate.nest.is_outer()
         || candidate.shapes.sequential
@@ -75,7 +79,8 @@ pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockI
     {
         return None;
     }
-    // The loops around come before it in the order, the innermost one last. A loop that is around others can only be jammed if they can be.
+    // The loops around come before it in the order, the innermost one last. A loop that is around others can only be
+    // jammed if they can be.
     let before = preheaders.iter().rev().skip_while(|preheader| **preheader != candidate.nest.preheader).skip(1);
     for preheader in before {
         let outer = LoopNest::parse(graph, *preheader).filter(|outer| is_directly_around(outer, &candidate.nest))?;
@@ -139,7 +144,8 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate) -> Option<U
     if !known {
         return None;
     }
-    // A gather takes longer than all else, so it is shared by as many rows as possible; and so is a vector if a row has only one.
+    // A gather takes longer than all else, so it is shared by as many rows as possible; and so is a vector if a row has
+    // only one.
     let fit = iterations(graph, nest).map_or(MAX_VECTORS, |iterations| iterations / largest.lanes());
     let fit = if shapes.gathers { 1 } else { fit.clamp(1, MAX_VECTORS) };
     let max_carried = max_carried(*largest);

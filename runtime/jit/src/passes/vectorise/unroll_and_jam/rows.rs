@@ -1,4 +1,5 @@
-//! Rows: the iterations of a loop that are computed together. What differs between them is computed for each, and all else once.
+//! Rows: the iterations of a loop that are computed together. What differs between them is computed for each, and all
+//! else once.
 
 use smallvec::SmallVec;
 
@@ -97,7 +98,8 @@ impl Rows {
         is_new
     }
 
-    /// Finds the strides of the parameters of inner loops and of nodes, which come after those that they are computed from.
+    /// Finds the strides of the parameters of inner loops and of nodes, which come after those that they are computed
+    /// from.
     fn find_strides(&mut self, graph: &Graph, nest: &LoopNest) {
         for item in &nest.body {
             match item {
@@ -150,7 +152,8 @@ impl Rows {
 /// The copies of a value: one, or one for each row.
 type Copies = SmallVec<[NodeId; 8]>;
 
-/// The builder of the body of a jammed loop. It copies the structure of inner loops once, without checks and without counting their back edges.
+/// The builder of the body of a jammed loop. It copies the structure of inner loops once, without checks and without
+/// counting their back edges.
 pub(super) struct RowsBuilder<'a> {
     graph: &'a mut Graph,
     rows: &'a Rows,
@@ -184,8 +187,8 @@ impl<'a> RowsBuilder<'a> {
         self.block
     }
 
-    /// Builds the body of a loop whose parameters have these values in the first row. Gives those in the row after the last one, and the
-    /// preheader of the copy of an inner loop.
+    /// Builds the body of a loop whose parameters have these values in the first row. Gives those in the row after the
+    /// last one, and the preheader of the copy of an inner loop.
     pub fn build(
         &mut self,
         nest: &LoopNest,
@@ -317,7 +320,8 @@ impl<'a> RowsBuilder<'a> {
                 self.graph.blocks[latch].terminator = Terminator::Jump(back);
                 self.block = self.graph.add_block();
                 self.graph.blocks[at].terminator = Terminator::Branch(test, [to(body), to(self.block)]);
-                // The header dominates what comes after the loop: what it has is available there, and nothing else of the loop.
+                // The header dominates what comes after the loop: what it has is available there, and nothing else of
+                // the loop.
                 self.values = values;
             }
             None => {
@@ -375,7 +379,8 @@ fn is_pure_integer(node: &Node) -> bool {
     is_pure && node.ty == Ty::Scalar(Scalar::I64)
 }
 
-/// Whether a primitive can be computed for several rows: it cannot trap, and accesses nothing but an element of a buffer.
+/// Whether a primitive can be computed for several rows: it cannot trap, and accesses nothing but an element of a
+/// buffer.
 fn can_copy(graph: &Graph, id: NodeId, primitive: Primitive) -> bool {
     match primitive.effect() {
         Effect::Pure | Effect::Call => true,

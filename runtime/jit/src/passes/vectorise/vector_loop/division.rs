@@ -1,15 +1,17 @@
 //! Divisions of vectors of `i32` by one divisor, which guards have checked.
 //!
-//! If the divisor `d` is a constant, the quotient of `a` and `d` is the upper part of the product of `a` and a multiplier, `2^(32+s) / d` rounded up
-//! (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994). Let the multiplier `m` be such that `m d` is
-//! `2^(32+s) + e`. Then `a m / 2^(32+s)` is the sum of `a / d` and `a e / (d 2^(32+s))`. The second part is less than `1 / d`, so that the next integer
-//! is not reached, if `e` is at most `2^s` and `a` is less than `2^32`; or if `e` is at most `2^(s+1)` and `a` has a sign. A negative one is
-//! rounded down and one is added, so for that `e` must not be zero, and the second part may be `-1 / d`, as it is for the least number.
+//! If the divisor `d` is a constant, the quotient of `a` and `d` is the upper part of the product of `a` and a
+//! multiplier, `2^(32+s) / d` rounded up (Granlund and Montgomery, "Division by invariant integers using
+//! multiplication", 1994). Let the multiplier `m` be such that `m d` is `2^(32+s) + e`. Then `a m / 2^(32+s)` is the
+//! sum of `a / d` and `a e / (d 2^(32+s))`. The second part is less than `1 / d`, so that the next integer is not
+//! reached, if `e` is at most `2^s` and `a` is less than `2^32`; or if `e` is at most `2^(s+1)` and `a` has a sign. A
+//! negative one is rounded down and one is added, so for that `e` must not be zero, and the second part may be
+//! `-1 / d`, as it is for the least number.
 //!
-//! Otherwise, and in sixteen lanes, which the encoder of AVX-512 has no such products for, the quotient is `a` times the reciprocal of `d`, as
-//! `f64`, toward zero. The reciprocal is magnified by `1 + 2^-48`, which is more than all that rounding takes away, so the product is at least
-//! `a / d`, and more than that by less than `a / d * 2^-47`. It is below the next integer: that is at least `1 / d` away if `a / d` is none, and
-//! `a` has 32 bits.
+//! Otherwise, and in sixteen lanes, which the encoder of AVX-512 has no such products for, the quotient is `a` times
+//! the reciprocal of `d`, as `f64`, toward zero. The reciprocal is magnified by `1 + 2^-48`, which is more than all
+//! that rounding takes away, so the product is at least `a / d`, and more than that by less than `a / d * 2^-47`. It is
+//! below the next integer: that is at least `1 / d` away if `a / d` is none, and `a` has 32 bits.
 
 use smallvec::SmallVec;
 
@@ -79,7 +81,8 @@ fn multiplication(divisor: u32, signed: bool) -> Option<(ConstantDivision, u32)>
     if magnitude < 2 {
         return None;
     }
-    // The multiplier is less than 2^33, and with signs less than 2^32, as the least shift is at most that of the next power of two.
+    // The multiplier is less than 2^33, and with signs less than 2^32, as the least shift is at most that of the next
+    // power of two.
     for shift in 0..=32_u8 {
         let power = 1_u128 << (32 + shift);
         let multiplier = if signed { power / magnitude + 1 } else { power.div_ceil(magnitude) };

@@ -18,8 +18,8 @@ const MAX_ITERATIONS: u64 = 4;
 /// Most nodes of such copies, times the vectors that an iteration computes.
 const MAX_COPIES: u64 = 384;
 
-/// The nodes that an inner loop becomes without loops: each iteration of it and of the loops inside is a copy of the body. None if one of them makes
-/// more than a few, as many as the window of a pooling or a convolution has.
+/// The nodes that an inner loop becomes without loops: each iteration of it and of the loops inside is a copy of the
+/// body. None if one of them makes more than a few, as many as the window of a pooling or a convolution has.
 fn copies(graph: &Graph, inner: &LoopNest) -> Option<u64> {
     let count = iterations(graph, inner).filter(|count| (1..=MAX_ITERATIONS).contains(count))?;
     let mut nodes = 0;
@@ -87,8 +87,9 @@ impl LoopBodyBuilder<'_, '_> {
         Some(())
     }
 
-    /// Builds a loop that makes `count` iterations of an inner loop at once, as long as there are so many; with more than one, the test has to be
-    /// in the header. It is entered with these values of the parameters and of the elements that it carries. Gives the values after it.
+    /// Builds a loop that makes `count` iterations of an inner loop at once, as long as there are so many; with more
+    /// than one, the test has to be in the header. It is entered with these values of the parameters and of the
+    /// elements that it carries. Gives the values after it.
     fn iterations(&mut self, inner: &LoopNest, entering: Nodes, carried: &[Element], count: u64) -> Option<Nodes> {
         let header = self.graph.add_block();
         let types: Vec<Ty> = entering.iter().map(|id| self.graph.node(*id).ty).collect();
@@ -131,7 +132,8 @@ impl LoopBodyBuilder<'_, '_> {
                 self.graph.blocks[latch].terminator = Terminator::Jump(back);
                 let into = Branch { target: body, ..Branch::default() };
                 self.graph.blocks[at].terminator = Terminator::Branch(test, [into, out]);
-                // The header dominates the exit: its parameters and nodes are available there, and no others of the loop.
+                // The header dominates the exit: its parameters and nodes are available there, and no others of the
+                // loop.
                 self.values = values;
                 self.elements = elements;
             }
@@ -164,7 +166,8 @@ impl LoopBodyBuilder<'_, '_> {
         Some(())
     }
 
-    /// Notes the values with which an iteration of an inner loop begins: those of the parameters, and of the elements that it carries.
+    /// Notes the values with which an iteration of an inner loop begins: those of the parameters, and of the elements
+    /// that it carries.
     fn begin_iteration(&mut self, inner: &LoopNest, values: &[NodeId], carried: &[Element]) -> Option<()> {
         let vectors = self.of.factor.vectors;
         let mut values = values.iter().copied();
@@ -194,7 +197,8 @@ impl LoopBodyBuilder<'_, '_> {
         Some(values)
     }
 
-    /// Whether there is an iteration that is `ahead` of the one that begins. Guards have checked that the sum does not wrap.
+    /// Whether there is an iteration that is `ahead` of the one that begins. Guards have checked that the sum does not
+    /// wrap.
     fn test_of_last(&mut self, inner: &LoopNest, ahead: u64) -> Option<NodeId> {
         let parameter = self.graph.blocks[inner.header].parameters[inner.induction];
         let (current, bound) = (self.scalar(parameter)?, self.scalar(inner.bound)?);

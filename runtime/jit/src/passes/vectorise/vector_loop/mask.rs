@@ -1,8 +1,8 @@
-//! The last vector of a loop: the iterations that are left are fewer than there are lanes, so the other lanes are masked. They access no memory,
-//! whatever is there, and what is computed in them goes nowhere.
+//! The last vector of a loop: the iterations that are left are fewer than there are lanes, so the other lanes are
+//! masked. They access no memory, whatever is there, and what is computed in them goes nowhere.
 //!
-//! Without a mask, the scalar loop does these iterations, each of them with all that inner loops do. A row of fourteen elements would spend
-//! most of its time there.
+//! Without a mask, the scalar loop does these iterations, each of them with all that inner loops do. A row of fourteen
+//! elements would spend most of its time there.
 
 use super::{LoopBodyBuilder, VectorLoop, integer};
 use crate::analysis::loop_nest::LoopNest;
@@ -69,8 +69,8 @@ impl LoopBodyBuilder<'_, '_> {
         self.add(Kind::Lanes(Primitive::LtS, Scalar::I32), lanes, &[numbers, count])
     }
 
-    /// The masks of the two vectors that a load of every other element is made of, if there is a mask: of all elements up to the last one that is
-    /// taken. The second vector begins with the last element of the first one.
+    /// The masks of the two vectors that a load of every other element is made of, if there is a mask: of all elements
+    /// up to the last one that is taken. The second vector begins with the last element of the first one.
     pub(super) fn masks_of_even(&mut self) -> Option<[NodeId; 2]> {
         let (left, lanes) = (self.left?, self.of.factor.width.lanes());
         let masks = [1, lanes].map(|before| {
@@ -83,7 +83,8 @@ impl LoopBodyBuilder<'_, '_> {
         Some(masks)
     }
 
-    /// A truth value of lanes, with as many bits as those of a type: an integer that is all ones is extended and cut so.
+    /// A truth value of lanes, with as many bits as those of a type: an integer that is all ones is extended and cut
+    /// so.
     pub(super) fn truth_of_size(&mut self, truth: NodeId, of: Scalar) -> NodeId {
         match (self.graph.node(truth).scalar().is_wide(), of.is_wide()) {
             (false, true) => {

@@ -1,5 +1,5 @@
-//! The builder of one vector loop: it copies the nodes of a scalar loop, uniform and strided values as scalars, varying ones as vectors, and
-//! sequential ones once for each lane. The module around calls it for each factor.
+//! The builder of one vector loop: it copies the nodes of a scalar loop, uniform and strided values as scalars, varying
+//! ones as vectors, and sequential ones once for each lane. The module around calls it for each factor.
 
 mod division;
 mod inner_loop;
@@ -62,13 +62,15 @@ struct LoopBodyBuilder<'a, 'b> {
 }
 
 impl VectorLoop<'_> {
-    /// Builds the loop, which is entered from `from` with these values of the parameters. Gives the block after it and the values there.
+    /// Builds the loop, which is entered from `from` with these values of the parameters. Gives the block after it and
+    /// the values there.
     pub fn make(&self, graph: &mut Graph, from: BlockIndex, current: &[NodeId]) -> Option<(BlockIndex, Nodes)> {
         let (nest, vectors) = (self.nest, self.factor.vectors);
         let iterations = self.factor.iterations();
         let counted = iterations.checked_mul(nest.step)?;
         let bound = self.initial_values.get(&nest.bound).copied().unwrap_or(nest.bound);
-        // The loop continues while all its lanes are iterations of the scalar loop; without the last one, if that has to be left.
+        // The loop continues while all its lanes are iterations of the scalar loop; without the last one, if that has
+        // to be left.
         let back = if nest.is_top_tested || self.skips_remainder { counted - nest.step } else { counted };
         let back = graph.add_constant(Scalar::I64, back);
         let i64 = Ty::Scalar(Scalar::I64);
@@ -227,7 +229,8 @@ impl VectorLoop<'_> {
         Some((both, parameters))
     }
 
-    /// The steps that an iteration of the vector loop stands for, computed in `block`, if one of the scalar loop is so many `steps`.
+    /// The steps that an iteration of the vector loop stands for, computed in `block`, if one of the scalar loop is so
+    /// many `steps`.
     fn all_steps(&self, graph: &mut Graph, block: BlockIndex, steps: NodeId) -> Option<NodeId> {
         let iterations = self.factor.iterations();
         if let Some(steps) = graph.constant(steps) {
@@ -391,7 +394,8 @@ impl LoopBodyBuilder<'_, '_> {
                 let all = rows.map(|rows| self.add(Kind::LoadBytes(primitive, rows), ty, &[base, index]));
                 Value::Vectors(all.collect())
             }
-            // With a mask, two loads are fewer accesses than a gather for eight lanes; for sixteen that is not measured.
+            // With a mask, two loads are fewer accesses than a gather for eight lanes; for sixteen that is not
+            // measured.
             Shape::Strided(by)
                 if lanes::can_load_even(primitive, by)
                     && !self.of.shapes.is_wide
@@ -419,8 +423,8 @@ impl LoopBodyBuilder<'_, '_> {
         })
     }
 
-    /// Which elements of two vectors sixteen lanes take, if the second vector begins with the last element of the first one: 0, 2, ... 14, and
-    /// 17, 19, ... 31.
+    /// Which elements of two vectors sixteen lanes take, if the second vector begins with the last element of the first
+    /// one: 0, 2, ... 14, and 17, 19, ... 31.
     fn even_elements(&mut self) -> NodeId {
         let of_lanes = self.of.lanes_of(Scalar::I32);
         let even = self.add(Kind::Multiples(2), of_lanes, &[]);
@@ -517,8 +521,8 @@ impl LoopBodyBuilder<'_, '_> {
         self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
     }
 
-    /// Computes sequential values, one lane after the other. Gives the sequential parameters of the next iteration, and then the elements that
-    /// the loop carries.
+    /// Computes sequential values, one lane after the other. Gives the sequential parameters of the next iteration, and
+    /// then the elements that the loop carries.
     fn sequential_lanes(&mut self, carried: &[NodeId]) -> Option<Nodes> {
         let (nest, shapes) = (self.of.nest, self.of.shapes);
         let own = self.graph.blocks[nest.header].parameters.clone();
@@ -616,8 +620,8 @@ fn integer(graph: &mut Graph, block: BlockIndex, primitive: Primitive, args: &[N
     graph.add_node(block, Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
 }
 
-/// Counts the steps of an iteration before it begins. If they cannot be counted, the vector loop ends there, by the exit that this gives: the
-/// scalar loop does the rest, and ends at the step at which the limit is reached.
+/// Counts the steps of an iteration before it begins. If they cannot be counted, the vector loop ends there, by the
+/// exit that this gives: the scalar loop does the rest, and ends at the step at which the limit is reached.
 pub(super) fn count(graph: &mut Graph, body: BlockIndex, steps: NodeId) -> ExitId {
     let exit = graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: None });
     let count = graph.add_node(body, Kind::CountSteps, Ty::Nothing, &[steps]);

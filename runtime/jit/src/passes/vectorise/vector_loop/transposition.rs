@@ -1,8 +1,9 @@
 //! Loads of rows that are transposed in registers.
 //!
-//! An element that moves by a row from lane to lane, and by one element from iteration to iteration of an inner loop, is what products with
-//! transposed matrices load. Gathering it takes an access for each lane in each iteration. Instead, the inner loop is unrolled four times, four
-//! consecutive elements of each row are loaded at once, and each group of four lanes is transposed:
+//! An element that moves by a row from lane to lane, and by one element from iteration to iteration of an inner loop,
+//! is what products with transposed matrices load. Gathering it takes an access for each lane in each iteration.
+//! Instead, the inner loop is unrolled four times, four consecutive elements of each row are loaded at once, and each
+//! group of four lanes is transposed:
 //!
 //! ```text
 //! rows 0, 4, 8, 12     a0 a1 a2 a3 | e0 e1 e2 e3 | ...        iteration 0     a0 b0 c0 d0 | e0 f0 g0 h0 | ...
@@ -11,12 +12,13 @@
 //! rows 3, 7, 11, 15    d0 d1 d2 d3 | h0 h1 h2 h3 | ...        iteration 3     a3 b3 c3 d3 | ...
 //! ```
 //!
-//! A group of four lanes of 64 bits is a whole vector, whose halves are exchanged last: first the even elements of two rows are interleaved,
-//! and the odd ones.
+//! A group of four lanes of 64 bits is a whole vector, whose halves are exchanged last: first the even elements of two
+//! rows are interleaved, and the odd ones.
 //!
 //! Four bytes of a row are one number of 32 bits, so a gather has them all, and shifts take them apart.
 //!
-//! The inner loop stores nothing, but for elements that are in registers then, so a load may be made up to three iterations early.
+//! The inner loop stores nothing, but for elements that are in registers then, so a load may be made up to three
+//! iterations early.
 
 use smallvec::SmallVec;
 
@@ -56,7 +58,8 @@ pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &Loo
         (Some(start), Some(bound)) => bound.saturating_sub(start) < UNROLLED,
         _ => false,
     };
-    // The header of the unrolled loop and that of the loop for what is left both run for the iteration after its last one.
+    // The header of the unrolled loop and that of the loop for what is left both run for the iteration after its last
+    // one.
     let is_simple = !inner.is_outer() && inner.is_top_tested && !inner.has_header_effects(graph);
     if !is_simple || inner.step != 1 || nodes > MAX_NODES || is_short {
         return found;
@@ -82,8 +85,8 @@ pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &Loo
     found
 }
 
-/// By how much an index grows from one iteration of the inner loop to the next, if that is always the same. `inside` are the values that the loop
-/// defines, and `steps` those of its parameters, and of what it has been asked for before.
+/// By how much an index grows from one iteration of the inner loop to the next, if that is always the same. `inside`
+/// are the values that the loop defines, and `steps` those of its parameters, and of what it has been asked for before.
 fn step(graph: &Graph, inside: &Bits, steps: &mut Table<NodeId, Option<i64>>, id: NodeId) -> Option<i64> {
     if let Some(step) = steps.get(&id) {
         return *step;

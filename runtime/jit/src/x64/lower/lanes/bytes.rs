@@ -1,5 +1,5 @@
-//! Vectors of bytes: AVX2, 32 of them, or sixteen in the lower half of a register, where the same instructions compute them; what these
-//! make of the upper half goes nowhere.
+//! Vectors of bytes: AVX2, 32 of them, or sixteen in the lower half of a register, where the same instructions compute
+//! them; what these make of the upper half goes nowhere.
 
 use dynasmrt::DynasmApi;
 
@@ -145,7 +145,8 @@ pub(super) fn numbers(asm: &mut Asm, dst: u8, src: u8) {
     emit!(asm; vpabsb Ry(dst), Ry(src));
 }
 
-/// Loads every other byte to all 32 lanes of the scratch register, from this far after the address in the one for addresses.
+/// Loads every other byte to all 32 lanes of the scratch register, from this far after the address in the one for
+/// addresses.
 pub(super) fn load_even(asm: &mut Asm, offset: i32, free: u8) {
     // The second half begins with the last byte of the first, so that nothing beyond the last byte is read.
     emit!(asm

@@ -1,5 +1,5 @@
-//! Quotients of eight lanes and a constant, by AVX2. `passes/vectorise/vector_loop/division.rs` finds the multiplier, and says why it is
-//! exact.
+//! Quotients of eight lanes and a constant, by AVX2. `passes/vectorise/vector_loop/division.rs` finds the multiplier,
+//! and says why it is exact.
 
 use dynasmrt::DynasmApi;
 
@@ -12,7 +12,8 @@ const ODD: i8 = 0b11_11_01_01_u8 as i8;
 
 pub(super) fn quotients(asm: &mut Asm, dst: u8, a: u8, multiplier: u8, free: u8, division: ConstantDivision) {
     let ConstantDivision { signed, is_negative, adds_dividend, shift } = division;
-    // Instructions multiply even lanes, to 64 bits each: the upper halves of the odd lanes' products are in their places then.
+    // Instructions multiply even lanes, to 64 bits each: the upper halves of the odd lanes' products are in their
+    // places then.
     emit!(asm; vpshufd Ry(VECTOR_SCRATCH), Ry(a), BYTE ODD);
     if signed {
         emit!(asm

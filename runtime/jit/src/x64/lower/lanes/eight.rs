@@ -11,7 +11,8 @@ use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 
-/// Assembles an instruction with lanes in memory: those of vector number `$number` after the element `$index` at `$base`.
+/// Assembles an instruction with lanes in memory: those of vector number `$number` after the element `$index` at
+/// `$base`.
 macro_rules! elements {
     ($asm:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {
         elements!($asm, Width::Eight.lanes(), $base, $index * $size, $number; [$($before)*] [$($after)*])
@@ -245,8 +246,8 @@ impl LowerLanes for Eight<'_> {
             ; vmovups [rsp], Ry(VECTOR_SCRATCH)
             ; vcvttps2dq Ry(dst), Ry(VECTOR_SCRATCH)
         );
-        // A value that does not fit gives the least number. It is rare, so it goes lane by lane through 64 bits, of which the lower half
-        // counts.
+        // A value that does not fit gives the least number. It is rare, so it goes lane by lane through 64 bits, of
+        // which the lower half counts.
         ones(self.asm);
         emit!(self.asm
             ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 31
@@ -478,7 +479,8 @@ pub(super) fn quotients(asm: &mut Asm, dst: u8, a: u8, reciprocal: u8, free: u8,
     emit!(asm; vinserti128 Ry(dst), Ry(VECTOR_SCRATCH), [rsp], BYTE 1; add rsp, BYTE 16);
 }
 
-/// Writes the quotients of the four numbers in the lower half of `a` to that of the scratch register. `power` has 2^52 in all lanes.
+/// Writes the quotients of the four numbers in the lower half of `a` to that of the scratch register. `power` has 2^52
+/// in all lanes.
 fn quotients_without_signs(asm: &mut Asm, a: u8, reciprocal: u8, power: u8) {
     emit!(asm
         ; vpmovzxdq Ry(VECTOR_SCRATCH), Rx(a)
@@ -569,7 +571,8 @@ pub(super) fn load_part_of_even(asm: &mut Asm, into: u8, from: (u8, Src), is_sec
 
 pub(super) fn even(asm: &mut Asm, dst: u8, _order: u8, second: u8) {
     emit!(asm
-        // The first vector has even elements of each group of four, and the second one odd ones. As above, they are the other way round.
+        // The first vector has even elements of each group of four, and the second one odd ones. As above, they are the
+        // other way round.
         ; vshufps Ry(dst), Ry(second), Ry(VECTOR_SCRATCH), BYTE 0b11_01_10_00_u8 as i8
         ; vpermq Ry(dst), Ry(dst), BYTE 0b11_01_10_00_u8 as i8
     );

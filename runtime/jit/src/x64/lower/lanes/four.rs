@@ -1,8 +1,8 @@
-//! Vectors of four lanes: AVX2, of 64 bits each. Values of 32 bits are in the lower half of a register, where the instructions of eight
-//! lanes compute them; what these make of the upper half goes nowhere.
+//! Vectors of four lanes: AVX2, of 64 bits each. Values of 32 bits are in the lower half of a register, where the
+//! instructions of eight lanes compute them; what these make of the upper half goes nowhere.
 //!
-//! The assembler encodes `vpsrlq` by a constant for half a register, whatever the register is, so nothing here uses that; and gathers of 64
-//! bits as those of 32.
+//! The assembler encodes `vpsrlq` by a constant for half a register, whatever the register is, so nothing here uses
+//! that; and gathers of 64 bits as those of 32.
 
 use dynasmrt::DynasmApi;
 

@@ -1,8 +1,9 @@
-//! Vector instructions on lanes of 32 bits: AVX2 on eight of them, AVX-512 on sixteen, which compute bit for bit what [`super::value`] does
-//! for one value; AVX2 on four lanes of 64 bits; and AVX2 on bytes. A truth value is a lane of ones or zeros, with as many bits as what it
-//! compares. `emit/vector_nodes.rs` calls this for each node.
+//! Vector instructions on lanes of 32 bits: AVX2 on eight of them, AVX-512 on sixteen, which compute bit for bit what
+//! [`super::value`] does for one value; AVX2 on four lanes of 64 bits; and AVX2 on bytes. A truth value is a lane of
+//! ones or zeros, with as many bits as what it compares. `emit/vector_nodes.rs` calls this for each node.
 //!
-//! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any operand.
+//! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any
+//! operand.
 
 mod bytes;
 mod constant_division;
@@ -112,7 +113,8 @@ fn has_masks(width: Width, primitive: Primitive) -> bool {
     }
 }
 
-/// Writes a bit for each lane that is on in a mask, as accesses to elements of `1 << shift` bytes take it. `dst` is one of the first eight registers.
+/// Writes a bit for each lane that is on in a mask, as accesses to elements of `1 << shift` bytes take it. `dst` is one
+/// of the first eight registers.
 pub(crate) fn mask_bits(asm: &mut Asm, width: Width, shift: u8, dst: u8, mask: u8) {
     let (is_256, prefix_66) = match width {
         Width::Four => (u8::from(shift == 3), u8::from(shift == 3)),
@@ -120,7 +122,8 @@ pub(crate) fn mask_bits(asm: &mut Asm, width: Width, shift: u8, dst: u8, mask: u
         Width::Sixteen => return sixteen::mask_bits(asm, dst, mask),
         Width::SixteenBytes | Width::ThirtyTwoBytes => unreachable!("bytes have no masks"),
     };
-    // `vmovmskps` or `vmovmskpd`, of which the assembler takes no operands. Bits of registers above the lowest eight are inverted.
+    // `vmovmskps` or `vmovmskpd`, of which the assembler takes no operands. Bits of registers above the lowest eight
+    // are inverted.
     let registers = 0b110 << 5 | (!mask >> 3 & 1) << 5;
     [0xC4, registers | 1, 0b1111 << 3 | is_256 << 2 | prefix_66, 0x50, 0b11 << 6 | dst << 3 | mask & 7]
         .into_iter()
@@ -153,19 +156,23 @@ of_width! {
     sum(dst: u8, src: u8);
     /// Each lane's number times a constant.
     multiples(dst: u8, by: i32);
-    /// Gathers an element for each lane, at `index` plus a displacement plus each of `offsets`, in elements; a shift says how large these
-    /// are. `dst` is none of the registers of operands. Lanes that a mask leaves out may have any value.
+    /// Gathers an element for each lane, at `index` plus a displacement plus each of `offsets`, in elements; a shift
+    /// says how large these are. `dst` is none of the registers of operands. Lanes that a mask leaves out may have any
+    /// value.
     gather(dst: u8, from: (u8, Src), offsets: u8, displacement: (i32, u8), mask: Option<u8>);
-    /// Loads every other element of 32 bits, of vector number `number` of these. Sixteen lanes take those elements of two vectors that
-    /// `order` says. `free` is no register of an operand, nor `dst`.
+    /// Loads every other element of 32 bits, of vector number `number` of these. Sixteen lanes take those elements of
+    /// two vectors that `order` says. `free` is no register of an operand, nor `dst`.
     load_even(dst: u8, from: (u8, Src), order: u8, free: u8, number: u8);
-    /// Loads the first or the second of the vectors from which every other element is taken. Lanes that the mask leaves out are zero.
+    /// Loads the first or the second of the vectors from which every other element is taken. Lanes that the mask leaves
+    /// out are zero.
     load_part_of_even(into: u8, from: (u8, Src), is_second: bool, mask: u8);
-    /// Takes every other element of the vector in the scratch register, and of `second`, which begins with the last element of that.
+    /// Takes every other element of the vector in the scratch register, and of `second`, which begins with the last
+    /// element of that.
     even(dst: u8, order: u8, second: u8);
     /// Byte number `number` of each lane, extended with its sign or without.
     byte(dst: u8, a: u8, number: u8, signed: bool);
-    /// Loads four elements, of 32 bits or in four lanes of 64, of every fourth row; element `index` is the first one of row 0.
+    /// Loads four elements, of 32 bits or in four lanes of 64, of every fourth row; element `index` is the first one of
+    /// row 0.
     load_rows(dst: u8, base: u8, index: u8, rows: Rows);
     /// Loads element `index` plus `displacement`, of 32 bits, to all lanes.
     load_splat(dst: u8, base: u8, index: u8, displacement: i32);

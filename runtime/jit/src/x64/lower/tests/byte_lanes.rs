@@ -55,7 +55,8 @@ fn byte_lanes_compute_what_the_interpreter_does() {
                     seen += 1;
                     for _ in 0..60 {
                         check(case, *width, true, &mut random);
-                        // The order of numbers without signs is that of bytes without signs, and what has none is no absolute value.
+                        // The order of numbers without signs is that of bytes without signs, and what has none is no
+                        // absolute value.
                         if !matches!(case.primitive, MinS | MaxS | LtS | AbsWrapping) {
                             check(case, *width, false, &mut random);
                         }

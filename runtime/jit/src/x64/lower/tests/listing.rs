@@ -1,6 +1,8 @@
-//! Which ops compiled code executes itself, and by which instructions: a page of `snapshots/machine_code` for each family of ops.
+//! Which ops compiled code executes itself, and by which instructions: a page of `snapshots/machine_code` for each
+//! family of ops.
 //!
-//! Operands are in `rsi`, `rdi` and `r8`, or `xmm1` to `xmm3`, and results in `rbx` or `xmm0`; the register allocator chooses any.
+//! Operands are in `rsi`, `rdi` and `r8`, or `xmm1` to `xmm3`, and results in `rbx` or `xmm0`; the register allocator
+//! chooses any.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -126,8 +128,8 @@ fn describe(steps: &[Step], cases: &[Case], seen: &mut BTreeSet<Primitive>, text
     }
 }
 
-/// How an op is executed that is not made of primitives with machine code. `runtime/tests/suite/compiled_share.rs` looks at the code of
-/// some.
+/// How an op is executed that is not made of primitives with machine code. `runtime/tests/suite/compiled_share.rs`
+/// looks at the code of some.
 fn otherwise(body: &Body) -> &'static str {
     match body {
         Body::Control(ControlOp::Br | ControlOp::CondBr) => {

@@ -1,4 +1,5 @@
-//! Vectors of four lanes, of 64 bits or of 32 in the lower half of a register, compute what the interpreter's functions do.
+//! Vectors of four lanes, of 64 bits or of 32 in the lower half of a register, compute what the interpreter's functions
+//! do.
 
 use dynasmrt::DynasmApi;
 

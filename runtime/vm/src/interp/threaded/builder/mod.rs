@@ -1,10 +1,12 @@
-//! The code builder: translates a verified function into threaded instructions. [`ThreadedCode::new`] calls it when a function first runs.
+//! The code builder: translates a verified function into threaded instructions. [`ThreadedCode::new`] calls it when a
+//! function first runs.
 //!
 //! - A branch to the block that follows falls through and takes no instruction.
-//! - The copies of a branch are instructions before it; those of a conditional branch are on a split edge after all ops.
+//! - The copies of a branch are instructions before it; those of a conditional branch are on a split edge after all
+//!   ops.
 //! - A comparison whose result only a branch tests is fused with it into one instruction.
-//! - Loops are rotated: a branch back to a block that is nothing but such a test makes the test itself, so an iteration takes one
-//!   instruction for both.
+//! - Loops are rotated: a branch back to a block that is nothing but such a test makes the test itself, so an iteration
+//!   takes one instruction for both.
 //!
 //! For each instruction the code has the op at which the loop dispatcher continues if its handler stops.
 
@@ -90,7 +92,8 @@ impl HelperVisitor for InstructionStream {
 }
 
 impl InstructionStream {
-    /// Number of the operand that the carried register provides, counted from 1; 0 if none. Hundreds of types of ops share one copy.
+    /// Number of the operand that the carried register provides, counted from 1; 0 if none. Hundreds of types of ops
+    /// share one copy.
     #[inline(never)]
     fn carried(&self, reads: &[CarriedRegister]) -> usize {
         let Some(carry) = self.carry else { return 0 };
@@ -118,8 +121,8 @@ impl InstructionStream {
         self.write(position, operands);
     }
 
-    /// Appends an instruction whose operands take it to `count` elements, and returns its position. Hundreds of types of operands share one
-    /// copy.
+    /// Appends an instruction whose operands take it to `count` elements, and returns its position. Hundreds of types
+    /// of operands share one copy.
     #[inline(never)]
     fn extend(&mut self, handler: Handler, count: usize) -> usize {
         let position = self.instructions.len();
@@ -151,8 +154,8 @@ enum BranchTarget {
     SplitEdge(usize),
 }
 
-/// A split edge: the copies and the load of the carry on the taken side of a conditional branch, which leads there. The instructions are
-/// after those of all ops.
+/// A split edge: the copies and the load of the carry on the taken side of a conditional branch, which leads there. The
+/// instructions are after those of all ops.
 struct SplitEdge {
     edge: EdgeId,
     /// The op at which the loop dispatcher continues.
@@ -184,11 +187,11 @@ pub(super) struct CodeBuilder<'a> {
     /// The block whose instructions are being emitted, if it branches back to itself.
     loop_header: Option<LoopHeader>,
     branches: Vec<(usize, DistanceWidth, BranchTarget)>,
-    /// The registers into which the block has loaded rodata segments that it has not passed on. Other references may have taken their
-    /// place.
+    /// The registers into which the block has loaded rodata segments that it has not passed on. Other references may
+    /// have taken their place.
     loaded_rodata: HashMap<RefReg, RodataId>,
-    /// Index of the op whose instructions are being emitted; one more than that of the stream for a branch that is fused with the op before
-    /// it.
+    /// Index of the op whose instructions are being emitted; one more than that of the stream for a branch that is
+    /// fused with the op before it.
     current_op: u32,
     /// The op whose instructions come next.
     next_op: u32,
@@ -249,7 +252,8 @@ impl<'a> CodeBuilder<'a> {
                 if self.loop_header.is_some_and(|loop_header| loop_header.op == pc) {
                     self.stream.push(handlers::set_loop_header, ());
                 }
-                // If the handler of the fused branch stops, the loop dispatcher executes the comparison first, so `pc` stays that of it.
+                // If the handler of the fused branch stops, the loop dispatcher executes the comparison first, so `pc`
+                // stays that of it.
                 (self.current_op, self.next_op) = (pc + 1, pc + 2);
                 if self.test(pc, None) {
                     self.record_entry(NO_INSTRUCTION);
@@ -281,10 +285,11 @@ impl<'a> CodeBuilder<'a> {
         self.entries.push(Entry { instruction, loop_header, carry: self.stream.carry });
     }
 
-    /// Emits the comparison at `pc` and the branch on its result as one instruction. False if the ops are not such a pair, or the result is
-    /// live after the branch.
+    /// Emits the comparison at `pc` and the branch on its result as one instruction. False if the ops are not such a
+    /// pair, or the result is live after the branch.
     ///
-    /// In a rotated loop the instruction replaces a branch to the comparison, and `rotated` says when it counts as a backward branch.
+    /// In a rotated loop the instruction replaces a branch to the comparison, and `rotated` says when it counts as a
+    /// backward branch.
     fn test(&mut self, pc: u32, rotated: Option<TickWhen>) -> bool {
         let pc = pc as usize;
         // A comparison is no terminator, so the op that follows is of the same block.
@@ -391,7 +396,8 @@ impl<'a> CodeBuilder<'a> {
         }
     }
 
-    /// The target of the taken side of a conditional branch, and whether the branch has to count itself. A split edge counts on its own.
+    /// The target of the taken side of a conditional branch, and whether the branch has to count itself. A split edge
+    /// counts on its own.
     fn branch_target(&mut self, id: EdgeId) -> (BranchTarget, bool) {
         let edge = self.decoded.edge(id);
         if edge.has_copies() || !self.provides_entry_carry(edge.target) {
@@ -431,7 +437,8 @@ impl<'a> CodeBuilder<'a> {
         self.stream.push(handler, 0_i32);
     }
 
-    /// Emits the copies of a branch. A backward branch is counted before them, because a handler that stops must have changed nothing.
+    /// Emits the copies of a branch. A backward branch is counted before them, because a handler that stops must have
+    /// changed nothing.
     fn copies(&mut self, id: EdgeId) {
         let edge = self.decoded.edge(id);
         if edge.entry <= self.current_op {
@@ -584,8 +591,8 @@ impl<'a> CodeBuilder<'a> {
             _import_sites: import_sites,
             _returns: returns,
             native: NativeTier::default(),
-            // The code is about as large as the bytecode, which the host has loaded or an executable has been charged for, so it is not
-            // refused.
+            // The code is about as large as the bytecode, which the host has loaded or an executable has been charged
+            // for, so it is not refused.
             _charge: Charge::of_call_anyway(bytes as u64),
         })
     }

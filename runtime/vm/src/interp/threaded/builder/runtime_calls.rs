@@ -32,7 +32,8 @@ impl CodeBuilder<'_> {
         true
     }
 
-    /// Emits a call of an import that is bound, and for a yieldable one the branch to where it goes on. False for any other call.
+    /// Emits a call of an import that is bound, and for a yieldable one the branch to where it goes on. False for any
+    /// other call.
     pub(super) fn import_call(&mut self, call: CallId) -> bool {
         let site = self.decoded.call(call);
         let Callee::Import(import) = site.callee else { return false };
@@ -63,7 +64,8 @@ impl CodeBuilder<'_> {
         true
     }
 
-    /// The references among the arguments of a call that the block has loaded from rodata and that the call takes, by position.
+    /// The references among the arguments of a call that the block has loaded from rodata and that the call takes, by
+    /// position.
     fn take_loaded_rodata(&mut self, marshal: &Marshal) -> Box<[(u16, RodataId)]> {
         let taken = marshal.refs.iter().enumerate().filter_map(|(position, (register, passing))| {
             let rodata = if *passing == Passing::Move { self.loaded_rodata.remove(register) } else { None };

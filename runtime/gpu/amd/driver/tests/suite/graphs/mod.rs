@@ -1,8 +1,8 @@
-//! Random graphs of operations over four queues with the smallest rings: whatever the order in which threads submit them, the bytes are those of a
-//! sequential model, and failures reach everyone who waits, with their cause.
+//! Random graphs of operations over four queues with the smallest rings: whatever the order in which threads submit
+//! them, the bytes are those of a sequential model, and failures reach everyone who waits, with their cause.
 //!
-//! `VIREO_GRAPHS=1000 cargo test -p vireo-amdgpu --test suite random_graphs` runs so many, `VIREO_GRAPH=7` only the one with this seed. A graph is the
-//! same in every run; only the timing differs.
+//! `VIREO_GRAPHS=1000 cargo test -p vireo-amdgpu --test suite random_graphs` runs so many, `VIREO_GRAPH=7` only the one
+//! with this seed. A graph is the same in every run; only the timing differs.
 
 mod plan;
 
@@ -189,8 +189,8 @@ impl Run<'_> {
         }
     }
 
-    /// A kernel traps on one queue: what depends on it fails, and so does what comes later there, and everything else completes. Where kernels
-    /// of a queue overlap, what runs beside it there may fail or not.
+    /// A kernel traps on one queue: what depends on it fails, and so does what comes later there, and everything else
+    /// completes. Where kernels of a queue overlap, what runs beside it there may fail or not.
     fn trap(&self, random: &mut Random, overlaps: bool) {
         let dead = random.below(QUEUES);
         let at_index = random.below(TRAPPED / 2);

@@ -8,7 +8,8 @@ use vireo_core::status::Status;
 pub const OPERATIONS: usize = 400;
 /// Bytes of every store.
 pub const SIZE: usize = 256;
-/// Stores that are compared: buffers, then files. After them comes a buffer for operations that fail, of which some run.
+/// Stores that are compared: buffers, then files. After them comes a buffer for operations that fail, of which some
+/// run.
 pub const BUFFERS: usize = 6;
 pub const FILES: usize = 2;
 pub const SCRATCH: usize = BUFFERS + FILES;

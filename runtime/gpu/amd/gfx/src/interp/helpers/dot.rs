@@ -1,5 +1,5 @@
-//! Dot products: sums of the products of the parts of two registers. The products of floats are exact, and each sum is rounded, that of the lowest
-//! part first.
+//! Dot products: sums of the products of the parts of two registers. The products of floats are exact, and each sum is
+//! rounded, that of the lowest part first.
 
 use vireo_simt::{LANES, Row, TrapKind};
 
@@ -18,7 +18,8 @@ fn part(word: u32, index: u32, bits: u32, signed: bool) -> i32 {
     if signed { top as i32 >> (32 - bits) } else { (top >> (32 - bits)) as i32 }
 }
 
-/// The sum of the products of all parts of so many bits, of sources that may have signs, and of the third source. All products together fit.
+/// The sum of the products of all parts of so many bits, of sources that may have signs, and of the third source. All
+/// products together fit.
 #[inline(always)]
 fn integers<const BITS: u32>(wave: &mut Wave, inst: &Inst, signs: Option<u32>) -> Next {
     let modifiers = modifiers_of(inst);
@@ -67,7 +68,8 @@ fn flush_bf16(bits: u16) -> u16 {
     if bits & 0x7F80 == 0 { bits & 0x8000 } else { bits }
 }
 
-/// The third source and both products, as f32. Which halves of the others the products are of, and their signs, is in bits of the modifiers.
+/// The third source and both products, as f32. Which halves of the others the products are of, and their signs, is in
+/// bits of the modifiers.
 #[inline(always)]
 fn singles(
     wave: &mut Wave,
@@ -120,7 +122,8 @@ pub(crate) fn dot2acc_f32_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -
     singles(wave, inst, (|bits| F16(bits).to_f32(), prim::flush_f16), true)
 }
 
-/// The same with a sum of 16 bits, of which `add` makes the next one by a product, and `flush_half` a zero if it is subnormal.
+/// The same with a sum of 16 bits, of which `add` makes the next one by a product, and `flush_half` a zero if it is
+/// subnormal.
 #[inline(always)]
 fn halves(wave: &mut Wave, inst: &Inst, flush_half: impl Fn(u16) -> u16, add: impl Fn(u16, u16, u16) -> u16) -> Next {
     let modifiers = modifiers_of(inst);

@@ -1,5 +1,5 @@
-//! Products of matrices of 16 by 16, of which a wave holds a row of A and a column of B in each of its first 16 lanes (and again in the others),
-//! and of C the elements of row `2 * register + lane / 16` and column `lane % 16`.
+//! Products of matrices of 16 by 16, of which a wave holds a row of A and a column of B in each of its first 16 lanes
+//! (and again in the others), and of C the elements of row `2 * register + lane / 16` and column `lane % 16`.
 
 use vireo_simt::{Row, TrapKind};
 
@@ -19,7 +19,8 @@ const EVEN: f32 = 12_582_912.0;
 /// A, of which each array is a column, or B, of which each is a row.
 type Matrix = [[f32; SIDE]; SIDE];
 
-/// Traps unless all sources are registers and all lanes are active, as compilers guarantee, or if there are other signs than those in `neg`.
+/// Traps unless all sources are registers and all lanes are active, as compilers guarantee, or if there are other signs
+/// than those in `neg`.
 fn check(wave: &mut Wave, inst: &Inst, neg: u32) -> Result<(), Next> {
     let modifiers = modifiers_of(inst);
     if modifiers.neg & !neg | modifiers.neg_high != 0 {
@@ -66,8 +67,8 @@ fn integers<const BITS: usize>(wave: &Wave, first: u16, signed: bool) -> Matrix 
     matrix
 }
 
-/// Adds the products to what each element of C is at first, in order of k, and writes what each sum and the words of C and of the old result
-/// become.
+/// Adds the products to what each element of C is at first, in order of k, and writes what each sum and the words of C
+/// and of the old result become.
 #[inline(always)]
 fn multiply(
     wave: &mut Wave,
@@ -105,8 +106,8 @@ fn multiply(
     Next::Continue
 }
 
-/// The number rounded to a format of so many bits below the point, whose smallest normal and largest number these are: of two as near, the even one.
-/// Without integers, so that it is vector code.
+/// The number rounded to a format of so many bits below the point, whose smallest normal and largest number these are:
+/// of two as near, the even one. Without integers, so that it is vector code.
 #[inline(always)]
 fn rounded<const FRACTION: i32>(value: f64, smallest: f64, largest: f64) -> f32 {
     // The lowest bit of the format counts as the lowest one of this number, to which the value is added.
@@ -118,8 +119,9 @@ fn rounded<const FRACTION: i32>(value: f64, smallest: f64, largest: f64) -> f32 
     (if value.is_nan() { value } else { limited }) as f32
 }
 
-/// The same where results have 16 bits, and the sum is rounded to them after two products each. `load` makes f32 of the words of C, and `round` the
-/// rounded number of a sum, which is exact but for numbers that are too far apart to matter. Columns are lanes of the processor's vectors.
+/// The same where results have 16 bits, and the sum is rounded to them after two products each. `load` makes f32 of the
+/// words of C, and `round` the rounded number of a sum, which is exact but for numbers that are too far apart to
+/// matter. Columns are lanes of the processor's vectors.
 #[inline(always)]
 fn multiply_in_pairs(
     wave: &mut Wave,
@@ -255,7 +257,8 @@ fn product_of_integers<const BITS: usize>(wave: &mut Wave, inst: &Inst) -> Next 
     let a = integers::<BITS>(wave, inst.sources[0], modifiers.neg & 1 == 1);
     let b = integers::<BITS>(wave, inst.sources[1], modifiers.neg >> 1 & 1 == 1);
     let clamp = modifiers.clamp;
-    // Sums of 16 products of bytes are below 2^22, and so are exact as f32, and in the low bits of it where a bit counts one.
+    // Sums of 16 products of bytes are below 2^22, and so are exact as f32, and in the low bits of it where a bit
+    // counts one.
     let last = |sum: f32, c: u32, _| {
         let (sum, c) = ((sum + EVEN).to_bits().wrapping_sub(EVEN.to_bits()) as i32, c as i32);
         (if clamp { sum.saturating_add(c) } else { sum.wrapping_add(c) }) as u32

@@ -1,5 +1,5 @@
-//! Instructions on whole rows: exchange between lanes, registers by a number, packed values, mixed precision, dot products, differences of bytes
-//! and matrices. Those that exchange values read every lane before they write one.
+//! Instructions on whole rows: exchange between lanes, registers by a number, packed values, mixed precision, dot
+//! products, differences of bytes and matrices. Those that exchange values read every lane before they write one.
 
 mod differences;
 mod dot;

@@ -19,8 +19,8 @@ pub(super) fn sources<const N: usize>(wave: &mut Wave, inst: &Inst) -> [Row; N] 
     rows
 }
 
-/// Runs `value` on the halves that the modifiers pick, for the low and the high half of the result, or with the modifier `clamp` on integers what
-/// saturates, if there is that.
+/// Runs `value` on the halves that the modifiers pick, for the low and the high half of the result, or with the
+/// modifier `clamp` on integers what saturates, if there is that.
 #[inline(always)]
 fn halves<const N: usize>(
     wave: &mut Wave,

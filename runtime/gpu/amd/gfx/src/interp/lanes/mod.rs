@@ -1,7 +1,8 @@
-//! Vector instructions: fetches the sources of a handler, computes its expression in all lanes, and writes the results under EXEC.
+//! Vector instructions: fetches the sources of a handler, computes its expression in all lanes, and writes the results
+//! under EXEC.
 //!
-//! The loops go over all 32 lanes of local arrays without branches, so that the compiler makes vector instructions of them. Sources with
-//! modifiers, scalars, and results that are limited or scaled take a detour through temporary rows.
+//! The loops go over all 32 lanes of local arrays without branches, so that the compiler makes vector instructions of
+//! them. Sources with modifiers, scalars, and results that are limited or scaled take a detour through temporary rows.
 
 use vireo_simt::{LANES, Row};
 

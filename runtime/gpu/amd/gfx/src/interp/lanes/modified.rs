@@ -70,8 +70,8 @@ impl Dpp {
     }
 }
 
-/// Executes an instruction whose first source comes from other lanes. Lanes without a source, and lanes outside the masks of rows and banks,
-/// keep their results.
+/// Executes an instruction whose first source comes from other lanes. Lanes without a source, and lanes outside the
+/// masks of rows and banks, keep their results.
 #[inline(always)]
 pub(crate) fn with_dpp(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
     let Some(modifiers) = inst.modifiers.as_deref() else { return Next::Trap };

@@ -55,7 +55,8 @@ impl Division for f64 {
     fn scaled_fma(self, b: Self, c: Self, power: i32) -> Self {
         let total = self.mul_add(b, c);
         let scaled = total * power_of_two(power);
-        // Where that is subnormal it was rounded again. The sum decides unless it lies in the middle: then what it has lost does.
+        // Where that is subnormal it was rounded again. The sum decides unless it lies in the middle: then what it has
+        // lost does.
         let rest = total - scaled * power_of_two(-power);
         let lost = fma_error(self, b, c, total);
         let middle = rest.abs() == f64::from_bits(1) * power_of_two(-power) / 2.0;
@@ -69,7 +70,8 @@ fn is_subnormal<F: Division>(value: F) -> bool {
     (value != F::ZERO) & (value.exponent_field() == 0)
 }
 
-/// What a division of `numerator` by `denominator` scales: whether that must be undone, and by which power of two each is scaled.
+/// What a division of `numerator` by `denominator` scales: whether that must be undone, and by which power of two each
+/// is scaled.
 ///
 /// All conditions are computed, the most important one last, so that lanes need no branches.
 #[inline(always)]
@@ -103,8 +105,8 @@ pub(crate) fn div_scale_needed<F: Division>(_value: F, denominator: F, numerator
     scaling(numerator, denominator).0
 }
 
-/// The product and sum; if the quotient was scaled, times the power of two that undoes it. Rounded once: a subnormal quotient would be wrong if it
-/// had been rounded before.
+/// The product and sum; if the quotient was scaled, times the power of two that undoes it. Rounded once: a subnormal
+/// quotient would be wrong if it had been rounded before.
 #[inline(always)]
 pub(crate) fn div_fmas<F: Division>(a: F, b: F, c: F, scaled: bool) -> F {
     let undo = if c.exponent_field() > F::BIAS { F::POWER } else { -F::POWER };
@@ -136,7 +138,8 @@ mod tests {
     use super::*;
     use crate::interp::prim::F16;
 
-    /// The division that compilers make of these instructions: two steps for a reciprocal of f64, whose estimate is as good as the wave has it.
+    /// The division that compilers make of these instructions: two steps for a reciprocal of f64, whose estimate is as
+    /// good as the wave has it.
     fn divided<F: Division + std::ops::Neg<Output = F>>(numerator: F, denominator: F) -> F {
         let below = div_scale(denominator, denominator, numerator);
         let above = div_scale(numerator, denominator, numerator);

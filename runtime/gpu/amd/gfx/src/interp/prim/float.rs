@@ -253,7 +253,8 @@ impl Float for F16 {
     }
 }
 
-/// The sum, of the two numbers next to it the odd one unless it is exact: rounding that to fewer bits gives what rounding the sum would.
+/// The sum, of the two numbers next to it the odd one unless it is exact: rounding that to fewer bits gives what
+/// rounding the sum would.
 #[inline(always)]
 pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     let total = a + b;
@@ -265,8 +266,8 @@ pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     if inexact { f64::from_bits(odd) } else { total }
 }
 
-/// The part that product and sum lose when they are rounded to `total`; its sign is exact. The product must neither overflow nor lose
-/// bits below the smallest number.
+/// The part that product and sum lose when they are rounded to `total`; its sign is exact. The product must neither
+/// overflow nor lose bits below the smallest number.
 #[inline(always)]
 pub(crate) fn fma_error(a: f64, b: f64, c: f64, total: f64) -> f64 {
     let two_sum = |a: f64, b: f64| {
@@ -375,7 +376,8 @@ pub(crate) fn frsqrt<F: Float>(value: F) -> F {
     F::narrow(1.0 / value.wide().sqrt())
 }
 
-/// Two to this power: of the fraction by a series of ten terms, whose relative error in f64 is at most 2^-36, rounded once.
+/// Two to this power: of the fraction by a series of ten terms, whose relative error in f64 is at most 2^-36, rounded
+/// once.
 #[inline(always)]
 pub(crate) fn fexp2<F: Float>(value: F) -> F {
     let x = value.wide().clamp(-1020.0, 1020.0);
@@ -385,12 +387,14 @@ pub(crate) fn fexp2<F: Float>(value: F) -> F {
     for divisor in [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0] {
         sum = 1.0 + sum * t / divisor;
     }
-    // At 2^52 the lowest bit counts one, so the whole number is in the lowest bits. Not a cast, which is no vector instruction.
+    // At 2^52 the lowest bit counts one, so the whole number is in the lowest bits. Not a cast, which is no vector
+    // instruction.
     let power = f64::from_bits((whole + (4_503_599_627_370_496.0 + 1023.0)).to_bits() << 52);
     F::narrow(if value.is_nan() { value.wide() } else { sum * power })
 }
 
-/// The logarithm to base two: of the significand by a series, whose relative error in f64 is at most 2^-36, rounded once.
+/// The logarithm to base two: of the significand by a series, whose relative error in f64 is at most 2^-36, rounded
+/// once.
 #[inline(always)]
 pub(crate) fn flog2<F: Float>(value: F) -> F {
     let x = value.wide();
@@ -458,7 +462,8 @@ pub(crate) fn fround_even<F: Float>(value: F) -> F {
     value.round_even()
 }
 
-/// The nearest integer, of two the larger one. Half of the distance to the next integer is exact below 2^52, above which all are integers.
+/// The nearest integer, of two the larger one. Half of the distance to the next integer is exact below 2^52, above
+/// which all are integers.
 #[inline(always)]
 pub(crate) fn fround_up<F: Float>(value: F) -> F {
     let wide = value.wide();
