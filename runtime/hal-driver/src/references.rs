@@ -224,6 +224,9 @@ impl<R> Resolved<R> {
     }
 
     /// The address of a base, with that of the block's arguments.
+    ///
+    /// # Errors
+    /// INTERNAL for a slot or buffer that was not resolved.
     #[inline]
     pub fn address(&self, base: Base, arguments: u64) -> Result<u64> {
         match base {

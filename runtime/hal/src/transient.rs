@@ -137,6 +137,9 @@ pub struct BlockMemory {
 
 impl BlockMemory {
     /// A block of `heap`, for `length` bytes, which are zero if `zeroed`. `params` are resolved.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there is no memory, or the limits of the call allow no more.
     pub fn new(
         heap: &HeapAllocator,
         cache: &Arc<BlockCache>,

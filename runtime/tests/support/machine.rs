@@ -17,7 +17,9 @@ pub const HAS_KERNELS: bool =
 
 /// A file of the fixtures.
 fn fixture(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(file)
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("fixtures"));
+    let fixtures = folders.into_iter().find(|folder| folder.join("elf").is_dir()).expect("the fixtures are there");
+    fixtures.join(file)
 }
 
 /// A library of `fixtures/elf`: `kernels` or `system`.

@@ -1,149 +1,32 @@
-//! The conformance suite: the duties of every device, over the methods of `spec/hal/`, run on every backend.
+//! The device suite on every backend of this build.
 //!
-//! A test takes a [`Backend`] and knows nothing of it but whether it runs kernels. Nothing here depends on when a queue
-//! does what it was given: tests wait for timelines, without a limit that could pass on a slow machine. `coverage`
-//! checks that no method of the spec is forgotten; `graphs` has random programs of queues and what they must come to.
+//! `coverage` checks that no method of the spec is forgotten by it, and `flags` no bit of a flag.
 
-mod commands;
 mod coverage;
-mod devices;
-mod dispatches;
-mod files;
 mod flags;
-mod graphs;
-mod host_calls;
-mod memory;
-mod optional;
-mod queues;
-mod semaphores;
-mod workgroups;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use vireo::hal::observe::{Observation, Recording, Trace, Validate};
 use vireo::hal::plugin::loopback::through;
 use vireo::hal::*;
-use vireo::{Result, StatusCode};
+use vireo_device_suite::{Backend, on};
 
 use crate::forwarding::{Deep, Wrap};
 use crate::models::recorded::eager_task;
-
-/// A backend under test.
-#[derive(Debug)]
-pub struct Backend {
-    name: &'static str,
-    /// Makes a device.
-    create: fn() -> Arc<dyn Device>,
-    /// Whether it is called through the vtables of other libraries.
-    loopback: bool,
-    /// Whether dispatches compute something.
-    runs_kernels: bool,
-    /// Whether kernels are those of a GPU, with work-items.
-    is_gpu: bool,
-    /// Queues that the operations of graphs are spread over.
-    queues: u32,
-}
-
-impl Backend {
-    /// A device of its own for each test.
-    fn device(&self) -> Arc<dyn Device> {
-        let device = (self.create)();
-        if self.loopback { through(&device).expect("a device of this build") } else { device }
-    }
-
-    /// Whether transient buffers have memory as soon as their allocation is submitted, rather than when it is its turn:
-    /// packets that use it are written before.
-    fn commits_early(&self) -> bool {
-        self.is_gpu
-    }
-}
 
 fn create(uri: &str) -> Arc<dyn Device> {
     create_device(uri).unwrap_or_else(|error| panic!("{uri}: {error}"))
 }
 
-/// Hands the tests, by the modules they are in, to another macro.
-macro_rules! suite {
-    ($each:ident) => {
-        $each! {
-            memory: buffers_are_zero_and_aligned, buffers_check_ranges_usage_and_access,
-                parts_share_the_memory_of_the_whole, holders_are_counted, allocators_say_what_they_do,
-                memory_is_imported_and_exported_in_place, memory_of_others_needs_no_owner, hosts_write_parts,
-                hosts_copy_between_buffers, mappings_are_written, virtual_memory_works_or_is_refused;
-            semaphores: timelines_only_advance, the_first_failure_stays, waits_end_with_signals_and_failures,
-                waits_with_a_deadline_that_passed_do_not_block, callbacks_come_once, all_or_any_of_several_points,
-                timelines_that_go_away_fail_their_waiters, timepoints_of_others_work_or_are_refused,
-                threads_signal_and_wait, waits_of_a_finite_time_end;
-            queues: fills_updates_and_copies_transfer, overlapping_ranges_are_copied_as_if_through_a_third_place,
-                operations_wait_for_their_points, waits_come_before_their_signals,
-                transients_come_from_the_pool_that_is_named, transients_have_memory_between_alloca_and_dealloca, failures_reach_everyone_with_their_cause,
-                what_a_queue_cannot_do_fails, long_chains_complete, many_threads_submit,
-                timelines_of_other_devices_order_operations, transients_without_access_have_all,
-                transients_outlive_a_failed_dealloca, transients_go_back_to_their_origin,
-                transients_of_indeterminate_lifetime_stay, updates_are_as_long_as_they_like;
-            commands: commands_run_in_order, binding_tables_are_chosen_at_each_execution,
-                ranges_are_flushed_and_invalidated, recording_is_checked,
-                one_shot_commands_run_once, barriers_and_events_order_commands, groups_are_closed,
-                commands_outlive_their_recorder, executions_may_overlap, commands_name_transients_before_they_have_memory,
-                hundreds_of_commands_run, events_order_command_buffers;
-            dispatches: executables_tell_what_they_are, dispatches_compute, recorded_dispatches_take_constants,
-                workgroup_counts_come_from_buffers, counts_in_buffers_have_limits, arguments_are_checked, dispatches_share_a_queue;
-            workgroups: workgroups_know_their_place, many_workgroups_run, counts_are_a_whole_buffer,
-                counts_are_written_by_the_same_commands, dispatches_may_borrow_their_resources,
-                dispatches_of_nothing_wait;
-            files: memory_is_a_file, files_allow_what_they_were_imported_for, descriptors_are_files;
-            host_calls: the_host_is_called_in_its_turn, failures_of_calls_are_those_of_the_queue,
-                calls_may_signal_later, calls_nobody_waits_for_fail_nobody, calls_submit_to_their_queue;
-            devices: devices_describe_themselves, allocators_are_replaced, topologies_are_assigned_once;
-            optional: what_is_supported_is_what_devices_say;
-            graphs: random_graphs;
-        }
-    };
+/// A device that is called through the vtables of other libraries.
+fn behind_vtables(device: &Arc<dyn Device>) -> Arc<dyn Device> {
+    through(device).expect("a device of this build")
 }
 
-/// Runs every test on one backend.
-macro_rules! on {
-    ($module:ident, $backend:expr) => {
-        mod $module {
-            use super::*;
-
-            const BACKEND: Backend = $backend;
-
-            suite!(tests);
-        }
-    };
-}
-
-/// The tests of one backend.
-macro_rules! tests {
-    ($($group:ident: $($test:ident),*;)*) => {
-        $(mod $group {
-            $(#[test]
-            fn $test() {
-                crate::conformance::$group::$test(&super::BACKEND);
-            })*
-        })*
-    };
-}
-
-/// All tests, as functions, with the modules they are in.
-macro_rules! functions {
-    ($($group:ident: $($test:ident),*;)*) => {
-        const TESTS: &[(&str, fn(&Backend))] = &[$($((stringify!($group), $group::$test)),*),*];
-    };
-}
-
-suite!(functions);
-
-const LOCAL_SYNC: Backend = Backend {
-    name: "local-sync",
-    create: || create("local-sync"),
-    loopback: false,
-    runs_kernels: true,
-    is_gpu: false,
-    queues: 1,
-};
+const LOCAL_SYNC: Backend =
+    Backend { name: "local-sync", create: || create("local-sync"), runs_kernels: true, is_gpu: false, queues: 1 };
+const BEHIND_VTABLES: Backend = Backend { create: || behind_vtables(&create("local-sync")), ..LOCAL_SYNC };
 const LOCAL_TASK: Backend = Backend { name: "local-task", create: || create("local-task"), ..LOCAL_SYNC };
 
 /// `amdgpu` over the software agent, which interprets the kernels.
@@ -160,7 +43,7 @@ fn amdgpu(params: &str) -> Arc<dyn Device> {
 /// `local-sync` called through its vtables, which see every call, in a wrapper that overrides nothing.
 const IN_A_WRAPPER: Backend = Backend {
     name: "local-sync in a wrapper",
-    create: || Wrap::wrap(through(&create("local-sync")).expect("a device of this build")),
+    create: || Wrap::wrap(behind_vtables(&create("local-sync"))),
     ..LOCAL_SYNC
 };
 
@@ -193,11 +76,11 @@ fn caching() -> Arc<dyn Device> {
 }
 
 on!(local_sync, LOCAL_SYNC);
-on!(local_sync_behind_vtables, Backend { loopback: true, ..LOCAL_SYNC });
+on!(local_sync_behind_vtables, BEHIND_VTABLES);
 on!(local_task, LOCAL_TASK);
 // Workers run all operations and share all workgroups, however little there is to do.
 on!(local_task_eager, Backend { name: "eager local-task", create: eager_task, ..LOCAL_SYNC });
-on!(local_task_behind_vtables, Backend { loopback: true, ..LOCAL_TASK });
+on!(local_task_behind_vtables, Backend { create: || behind_vtables(&create("local-task")), ..LOCAL_TASK });
 on!(local_sync_in_a_wrapper, IN_A_WRAPPER);
 on!(local_sync_in_wrappers, Backend { name: "wrapped local-sync", create: wrapped, ..LOCAL_SYNC });
 on!(local_sync_traced, Backend { name: "traced local-sync", create: || traced("local-sync"), ..LOCAL_SYNC });
@@ -211,8 +94,7 @@ on!(
     local_sync_validated_behind_vtables,
     Backend {
         name: "validated local-sync behind vtables",
-        create: || validated("local-sync"),
-        loopback: true,
+        create: || behind_vtables(&validated("local-sync")),
         ..LOCAL_SYNC
     }
 );
@@ -236,83 +118,3 @@ on!(
         ..AMDGPU
     }
 );
-
-const ANY: QueueAffinity = QueueAffinity::ANY;
-
-/// A point in time that no machine is too slow for. Reaching it means that something waits for ever.
-fn in_time() -> Option<Instant> {
-    Some(Instant::now() + Duration::from_secs(120))
-}
-
-fn params() -> BufferParams {
-    BufferParams {
-        memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
-        usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
-        ..BufferParams::default()
-    }
-}
-
-fn buffer_of(device: &dyn Device, bytes: &[u8]) -> Arc<dyn Buffer> {
-    let buffer = device.allocator().allocate_buffer(params(), bytes.len() as u64).unwrap();
-    buffer_write(&*buffer, 0, bytes).unwrap();
-    buffer
-}
-
-fn bytes_of(buffer: &dyn Buffer) -> Vec<u8> {
-    buffer_to_vec(buffer, buffer.byte_length()).unwrap()
-}
-
-fn range(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferRef {
-    BufferRef { buffer: Some(buffer.clone()), slot: 0, offset, length }
-}
-
-fn whole(buffer: &Arc<dyn Buffer>) -> BufferRef {
-    range(buffer, 0, WHOLE_BUFFER)
-}
-
-fn slot(slot: u32, offset: u64, length: u64) -> BufferRef {
-    BufferRef { buffer: None, slot, offset, length }
-}
-
-fn bound(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferBinding {
-    BufferBinding { buffer: Some(buffer.clone()), offset, length }
-}
-
-fn timeline(device: &dyn Device) -> Arc<dyn Semaphore> {
-    device.create_semaphore(ANY, 0, SemaphoreFlags::DEFAULT).unwrap()
-}
-
-fn point(semaphore: &Arc<dyn Semaphore>, value: u64) -> Timepoint {
-    Timepoint { semaphore: semaphore.clone(), value }
-}
-
-/// The outcome of an operation: a refusal of its submission, or the state of its timeline.
-fn outcome(device: &dyn Device, submit: impl FnOnce(&[Timepoint]) -> Result<()>) -> Result<()> {
-    let line = timeline(device);
-    submit(&[point(&line, 1)])?;
-    line.wait(1, in_time())
-}
-
-fn record(device: &dyn Device, mode: CommandBufferMode, capacity: u32) -> Arc<dyn CommandBuffer> {
-    let commands = device.create_command_buffer(mode, CommandCategory::ANY, ANY, capacity).unwrap();
-    commands.begin().unwrap();
-    commands
-}
-
-fn execute(device: &dyn Device, commands: &Arc<dyn CommandBuffer>, table: &[BufferBinding]) -> Result<()> {
-    outcome(device, |signal| device.queue_execute(ANY, &[], signal, commands, table, ExecuteFlags::empty()))
-}
-
-/// A barrier in a command buffer between everything before it and everything after it.
-fn barrier(commands: &dyn CommandBuffer) -> Result<()> {
-    let all = MemoryBarrier {
-        source_scope: AccessScope::MEMORY_WRITE,
-        target_scope: AccessScope::MEMORY_READ | AccessScope::MEMORY_WRITE,
-    };
-    let (before, after) = (ExecutionStage::COMMAND_RETIRE, ExecutionStage::COMMAND_ISSUE);
-    commands.execution_barrier(before, after, ExecutionBarrierFlags::empty(), &[all], &[])
-}
-
-fn code<T>(result: Result<T>) -> StatusCode {
-    result.err().expect("a failure").code()
-}

@@ -76,6 +76,9 @@ pub trait Job<H: Hardware>: Send + 'static {
     fn to_owned(borrowed: Self::Ref<'_>) -> Self;
 
     /// Finds the memory of everything that packets will use. `work` is nothing to do.
+    ///
+    /// # Errors
+    /// Those of buffers without memory, or with memory that the hardware does not reach.
     fn resolve(borrowed: Self::Ref<'_>, hardware: &H, work: &mut H::Work) -> Result<()>;
 }
 
@@ -125,12 +128,21 @@ pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
     fn can_wait_for(&self, other: &Self::Clock) -> bool;
 
     /// Puts packets together that only wait. False if there is no room for them now.
+    ///
+    /// # Errors
+    /// Those of parts that never fit, and of a queue that has failed.
     fn prepare_waits(&self, builder: &mut Self::Builder, points: &[SubmissionPoint<Self::Clock>]) -> Result<bool>;
 
     /// Puts the packets of a part together. False if there is no room for them now.
+    ///
+    /// # Errors
+    /// Those of parts that never fit, and of a queue that has failed.
     fn prepare(&self, builder: &mut Self::Builder, part: Part<'_, Self>) -> Result<bool>;
 
     /// Publishes what was put together last. The hardware may have run it when this returns.
+    ///
+    /// # Errors
+    /// Those of a queue that has failed.
     fn publish(&self, builder: &mut Self::Builder) -> Result<()>;
 
     /// A value that changes when there may be more room, for [`Self::pause`].

@@ -253,6 +253,9 @@ fn run_on_host<H: Hardware>(
 }
 
 /// A failure that is known before anything is submitted: to the points, or to the caller if there are none.
+///
+/// # Errors
+/// The failure, if there are no points.
 pub fn refuse(signal: &[Timepoint], status: Status) -> Result<()> {
     if signal.is_empty() {
         return Err(status);

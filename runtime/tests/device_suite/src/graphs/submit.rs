@@ -12,9 +12,9 @@ use vireo::{Result, Status, StatusCode};
 use super::model::{self, Expected};
 use super::plan::{Action, Body, Cause, Line, Operation, Plan, Point, Range, SIZE, Store, Transfer};
 use super::random::Random;
-use crate::conformance::dispatches::{multiply, multiply_constants, over};
-use crate::conformance::files::memory_file;
-use crate::conformance::{ANY, Backend, barrier, buffer_of, bytes_of, in_time, params, point, slot, timeline};
+use crate::dispatches::{multiply, multiply_constants, over};
+use crate::files::memory_file;
+use crate::{ANY, Backend, barrier, buffer_of, bytes_of, in_time, params, point, slot, timeline};
 
 /// The device and the objects with which a plan is run.
 pub struct Bench<'a> {
