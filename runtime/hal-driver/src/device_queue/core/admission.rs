@@ -19,80 +19,13 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-use super::completion::complete;
-use super::{Core, Entry, Frontier, Hardware, LANES, Part, Submission, SubmissionPoint, Work};
-use crate::device_queue::core::Clock;
+use super::hardware::{Clock, Hardware, LANES, Part, SubmissionPoint, Work};
+use super::state::{Admission, Begun, Core, Entry, Submission, complete};
 use crate::device_queue::rules::{Rule, keeps};
 use crate::device_timeline::own;
 use crate::limits::Limits;
 use crate::limits::scope::Scope;
 use crate::status::{Result, Status};
-
-/// A submission that the hardware gets next.
-struct Begun<H: Hardware> {
-    submission: Box<Submission<H>>,
-    /// The lane that counts its parts, and whether its next part begins after all that was published before.
-    lane: usize,
-    is_ordered: bool,
-    /// Whether no one but queues of its agent sees what it writes.
-    is_private: bool,
-    /// How many of its waits are published already.
-    waited: usize,
-    /// The part that is published next, and how many there are.
-    part: u64,
-    parts: u64,
-}
-
-/// The state that admission changes.
-pub(super) struct Admission<H: Hardware> {
-    /// The epoch of the next part of each lane, and the number of its last part.
-    next_epochs: [u64; LANES],
-    last_sequences: [u64; LANES],
-    /// The number of the next part.
-    next_sequence: u64,
-    /// Parts with lower numbers have ended before anything begins that is published from here on.
-    ordered: u64,
-    /// The limits of the call of the last submission, if it has any that end it.
-    limits: Scope,
-    frontier: Frontier,
-    builder: H::Builder,
-    begun: Option<Begun<H>>,
-    /// The submissions that begin afterwards; none in place of one that was taken out again.
-    line: VecDeque<Option<Box<Submission<H>>>>,
-    /// How many submissions came to the line, and how many of them are with the hardware or were taken out.
-    came: u64,
-    left: u64,
-}
-
-impl<H: Hardware> Admission<H> {
-    pub(super) fn new(builder: H::Builder) -> Self {
-        Admission {
-            next_epochs: [1; LANES],
-            last_sequences: [0; LANES],
-            next_sequence: 1,
-            ordered: 0,
-            limits: Scope::default(),
-            frontier: Frontier::default(),
-            builder,
-            begun: None,
-            line: VecDeque::new(),
-            came: 0,
-            left: 0,
-        }
-    }
-
-    /// Whether nothing waits for room.
-    pub(super) fn is_idle(&self) -> bool {
-        self.begun.is_none() && self.line.is_empty()
-    }
-
-    /// Takes all that waits for room.
-    pub(super) fn take_line(&mut self) -> Vec<Box<Submission<H>>> {
-        self.left = self.came;
-        let begun = self.begun.take().map(|begun| begun.submission);
-        begun.into_iter().chain(self.line.drain(..).flatten()).collect()
-    }
-}
 
 impl<H: Hardware> Core<H> {
     /// Admits a submission. Failures of the queue go to the points that it signals. `waits` says whether the caller

@@ -9,11 +9,12 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::driver_thread::{guarded, join_driver};
+use super::hardware::{Hardware, LANES};
+use super::state::{Core, Entry, Hold, Submission, complete};
 use super::submission::{Waiting, unreached};
-use super::{Core, Entry, Hardware, Hold, LANES, Submission, guarded, join_driver};
 use crate::device_queue::rules::{Rule, keeps};
 use crate::device_queue::sync::now;
-use crate::hal::timepoints::signal_all;
 use crate::limits::scope::Scope;
 use crate::limits::{CancelSubscription, Limits};
 use crate::status::{Result, Status, StatusCode};
@@ -212,21 +213,4 @@ impl<H: Hardware> Core<H> {
             complete(submission, Err(cause));
         }
     }
-}
-
-/// Ends a submission. What is left of it is its memory.
-pub(super) fn complete<H: Hardware>(mut submission: Box<Submission<H>>, outcome: Result<()>) -> Box<Submission<H>> {
-    submission.release();
-    let Submission { signal, reclaim, failure, .. } = &mut *submission;
-    let mut outcome = outcome.and(failure.take().map_or(Ok(()), Err));
-    // An operation that failed has not happened, so nothing is done after it.
-    if let Some(reclaim) = reclaim.take().filter(|_| outcome.is_ok()) {
-        outcome = outcome.and(guarded("what is done after an operation", reclaim).and_then(|outcome| outcome));
-    }
-    for point in signal.iter() {
-        // The timeline is signaled, whatever a callback of the host does then.
-        let _ = guarded("a callback", || signal_all(std::slice::from_ref(point), outcome.clone()));
-    }
-    submission.clear();
-    submission
 }

@@ -2,28 +2,17 @@
 //! it, so the threads stay until then: the owner waits for them, but only where that cannot be for ever.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Core, Hardware, is_driver_thread};
+use super::driver_thread::is_driver_thread;
+use super::hardware::{Clock, Hardware};
+use super::state::Core;
 use crate::device_queue::rules::{Rule, keeps};
 use crate::device_queue::sync::atomic::Ordering;
-use crate::device_queue::sync::{Condvar, Mutex, MutexGuard, now, spawn, wait_a_while};
+use crate::device_queue::sync::{now, spawn, wait_a_while};
 use crate::limits::scope::Scope;
 use crate::status::{Result, Status};
-
-/// The threads of a queue, which outlive it.
-#[derive(Default)]
-pub(super) struct Threads {
-    running: Mutex<u32>,
-    ended: Condvar,
-}
-
-impl Threads {
-    fn lock(&self) -> MutexGuard<'_, u32> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A queue, as long as somebody may submit to it.
 pub struct Owner<H: Hardware>(Arc<Core<H>>);
@@ -40,10 +29,7 @@ impl<H: Hardware> Owner<H> {
     /// # Errors
     /// RESOURCE_EXHAUSTED if there are no threads.
     pub fn start(core: Arc<Core<H>>) -> Result<Owner<H>> {
-        let number = {
-            use super::Clock;
-            core.hardware.clocks()[0].number()
-        };
+        let number = core.hardware.clocks()[0].number();
         // Drops what it has started if it cannot start all.
         let owner = Owner(core.clone());
         let completion = core.clone();

@@ -5,32 +5,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
-use super::submission::Request;
-use super::{Core, Hardware, Hold, join_driver};
+use super::driver_thread::join_driver;
+use super::hardware::Hardware;
+use super::request::Request;
+use super::state::{Core, Hold, Ready};
 use crate::device_queue::sync;
 use crate::limits::scope::Scope;
 use crate::status::Result;
-
-/// An operation that became ready, with the outcome of its waits.
-struct Ready<H: Hardware> {
-    queue: Hold<H>,
-    request: Request<H::Job>,
-    scope: Scope,
-    outcome: Result<()>,
-}
-
-/// The work of the feeder.
-pub(super) struct Feed<H: Hardware> {
-    ready: VecDeque<Ready<H>>,
-    /// Whether there is something in the line whose submitter does not wait.
-    is_wanted: bool,
-}
-
-impl<H: Hardware> Default for Feed<H> {
-    fn default() -> Self {
-        Feed { ready: VecDeque::new(), is_wanted: false }
-    }
-}
 
 impl<H: Hardware> Core<H> {
     /// Passes something on that became ready.

@@ -3,11 +3,12 @@
 //! back is owned by the timelines that it waits for. Who signals the last of them passes it on to the feeder of its
 //! queue, and does nothing else for it.
 
-use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use super::completion::complete;
-use super::{Core, Hardware, Hold, Job, Submission, SubmissionPoint, Work, guarded};
+use super::driver_thread::guarded;
+use super::hardware::{Hardware, Job, SubmissionPoint, Work};
+use super::request::{HostAction, Payload, Reclaim, Request};
+use super::state::{Core, Hold, Submission, complete};
 use crate::device_queue::HostWorkers;
 use crate::device_queue::rules::{Rule, keeps};
 use crate::device_queue::sync::Mutex;
@@ -17,50 +18,6 @@ use crate::hal::timepoints::signal_all;
 use crate::limits::scope::Scope;
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status, StatusCode};
-
-/// A function of the host that runs on behalf of a queue; it gets the points that are signaled afterwards.
-pub type HostAction = Box<dyn FnOnce(&[Timepoint]) -> Result<()> + Send>;
-
-/// A function that runs when a submission has completed without a failure.
-pub type Reclaim = Box<dyn FnOnce() -> Result<()> + Send>;
-
-/// The work of a submission.
-pub enum Payload<J> {
-    /// Nothing: it only orders others.
-    Barrier,
-    /// Something that packets do.
-    Job(J),
-    /// Something on a thread of the host, once all points are reached.
-    Host(HostAction, Arc<HostWorkers>),
-}
-
-/// A submission that owns all it needs.
-pub struct Request<J> {
-    /// The points it waits for.
-    pub wait: Vec<Timepoint>,
-    /// The points it signals.
-    pub signal: Vec<Timepoint>,
-    /// Its work.
-    pub payload: Payload<J>,
-    /// A function that runs once it has completed without a failure, before the points are signaled.
-    pub reclaim: Option<Reclaim>,
-}
-
-impl<J> fmt::Debug for Request<J> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "request({} waits, {} signals)", self.wait.len(), self.signal.len())
-    }
-}
-
-impl<J> Request<J> {
-    /// Ends it without running it.
-    pub(super) fn end<H: Hardware>(self, outcome: Result<()>) {
-        let Request { signal, reclaim, payload, wait } = self;
-        // Who sees the points signalled finds that their memory is no longer charged.
-        drop((payload, wait));
-        complete(Box::new(Submission::<H> { signal, reclaim, ..Submission::default() }), outcome);
-    }
-}
 
 /// Something that waits for points on the host.
 pub(super) enum Waiting<H: Hardware> {
