@@ -13,6 +13,7 @@ pub mod device_timeline;
 pub mod host_file;
 pub mod known;
 pub mod memory_source;
+pub mod panics;
 pub mod pool;
 pub mod queue;
 pub mod references;

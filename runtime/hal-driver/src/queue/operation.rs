@@ -63,6 +63,7 @@ impl<D: Discipline> Submission<D> for Request<'_, D> {
     #[inline]
     fn perform(self, signal: &[Timepoint]) -> Result<()> {
         let Request { work, bytes, table } = self;
+        work.check_limits()?;
         D::perform(work, Operands { bytes, table, signal })
     }
 
@@ -141,9 +142,7 @@ impl<D: Discipline> Operation<D> {
         let Operation { work, bytes, table, signal, .. } = self;
         // Work that a limit refuses is dropped too: none of it may be left in recycled memory.
         let work = std::mem::take(work);
-        if !matches!(work, Work::Fail(_) | Work::Decommit(_)) {
-            scope::check()?;
-        }
+        work.check_limits()?;
         D::perform(work, Operands { bytes, table, signal })
     }
 }

@@ -13,11 +13,16 @@ use crate::hal::{
     Buffer, BufferBinding, BufferParams, File, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy,
     buffer_fill, buffer_write,
 };
+use crate::limits::scope;
 use crate::memory_source::MemorySource;
+use crate::panics::guarded;
 use crate::status::{Result, Status, StatusCode};
 
 /// An object that is borrowed from the submitter of an operation, or owned by an operation that waits.
 pub type Held<'a, T> = Cow<'a, Arc<T>>;
+
+/// The name of host calls in failures.
+const HOST_CALL: &str = "a host call";
 
 /// The work of an operation on a queue of discipline `D`.
 #[derive(Default)]
@@ -127,6 +132,16 @@ pub struct Operands<'a> {
 }
 
 impl<D: Discipline> Work<'_, D> {
+    /// Whether the limits of the call that submitted it allow it: memory goes back, and failures are told, also after
+    /// the call has ended.
+    ///
+    /// # Errors
+    /// Those of limits.
+    #[inline]
+    pub fn check_limits(&self) -> Result<()> {
+        if matches!(self, Work::Fail(_) | Work::Decommit(_)) { Ok(()) } else { scope::check() }
+    }
+
     /// The same work with references of its own.
     pub fn into_owned(self) -> Work<'static, D> {
         match self {
@@ -224,7 +239,7 @@ fn recycle_owned(buffer: Held<'_, dyn Buffer>) {
 /// Calls a function of the host, which signals the points itself unless they are signaled before the call.
 ///
 /// # Errors
-/// Those of the call; DEFERRED if the points are signaled already.
+/// Those of the call, INTERNAL for a panic of it, and DEFERRED if the points are signaled already.
 pub fn call_host(
     call: &dyn HostCall,
     context: HostCallContext,
@@ -234,10 +249,10 @@ pub fn call_host(
     if flags.contains(HostCallFlags::NON_BLOCKING) {
         signal_all(signal, Ok(()));
         // The points are signaled already, so the outcome of the call goes nowhere.
-        let _ = call.call(context, &[]);
+        let _ = guarded(HOST_CALL, || call.call(context, &[]));
         return Err(Status::new(StatusCode::Deferred, "the points are signaled already"));
     }
-    call.call(context, signal)
+    guarded(HOST_CALL, || call.call(context, signal))?
 }
 
 fn decommit(allocation: &dyn Buffer) -> Result<()> {

@@ -21,6 +21,8 @@ mod device_timeline;
 mod hardware;
 #[path = "../../../tests/support/model.rs"]
 mod harness;
+#[path = "../../src/panics.rs"]
+mod panics;
 mod plan;
 
 use vireo_core::{limits, status};

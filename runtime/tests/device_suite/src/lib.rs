@@ -12,11 +12,15 @@ pub mod devices;
 #[doc(hidden)]
 pub mod dispatches;
 #[doc(hidden)]
+pub mod failures;
+#[doc(hidden)]
 pub mod files;
 #[doc(hidden)]
 pub mod graphs;
 #[doc(hidden)]
 pub mod host_calls;
+#[doc(hidden)]
+pub mod lifetimes;
 #[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
@@ -106,6 +110,10 @@ macro_rules! suite {
             files: memory_is_a_file, files_allow_what_they_were_imported_for, descriptors_are_files;
             host_calls: the_host_is_called_in_its_turn, failures_of_calls_are_those_of_the_queue,
                 calls_may_signal_later, calls_nobody_waits_for_fail_nobody, calls_submit_to_their_queue;
+            lifetimes: calls_that_wait_outlive_their_device, kernels_and_transfers_that_wait_outlive_their_device,
+                a_device_may_end_where_its_operations_complete, transfers_of_files_outlive_their_device;
+            failures: an_operation_whose_wait_fails_does_nothing, a_host_call_that_panics_fails_its_points,
+                an_execution_that_is_refused_fails_after_its_waits, operations_are_held_to_the_limits_of_their_call;
             devices: devices_describe_themselves, allocators_are_replaced, topologies_are_assigned_once;
             optional: what_is_supported_is_what_devices_say;
             graphs: random_graphs;
