@@ -140,8 +140,9 @@ impl<H: Hardware> Core<H> {
         let parts = submission.work.parts();
         let epoch = admission.next_epochs[lane] + parts - 1;
         let sequence = admission.next_sequence + parts - 1;
-        // Before the packets are published: who waits for a point that is not known to be pending waits on the host.
-        for signal in &submission.signal {
+        // Before the packets are published: who waits for a point that is not known to be pending waits on the host. So
+        // does who waits for one that will fail: packets that wait for its epoch would run.
+        for signal in submission.signal.iter().filter(|_| submission.failure.is_none()) {
             if let Some(own) = own::<SubmissionPoint<H::Clock>>(signal) {
                 let (clock, frontier) = (self.hardware.clocks()[lane].clone(), admission.frontier);
                 own.add_pending(signal.value, SubmissionPoint { clock, epoch, sequence, frontier });
