@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::accounting::Accounted;
-use crate::allocation_state::{AllocationState, allocation_methods};
+use crate::allocation_state::{AllocationState, state_methods};
 use crate::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::block_cache::{Block, BlockCache};
 use crate::recycle::{Unshared, free_list};
@@ -348,8 +348,36 @@ impl fmt::Debug for TransientBuffer {
     }
 }
 
+impl TransientBuffer {
+    /// Does something with memory of an allocator that the driver does not know, which may have caches of its own. Memory
+    /// of the heap has none.
+    fn with_other(&self, run: impl FnOnce(&dyn Buffer) -> Result<()>) -> Result<()> {
+        if self.resident().is_some() {
+            return Ok(());
+        }
+        match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
+            Memory::Other(buffer) => run(&**buffer),
+            Memory::Heap(_) | Memory::Block(_) | Memory::Reserved(..) | Memory::None => Ok(()),
+        }
+    }
+}
+
 impl Buffer for TransientBuffer {
-    allocation_methods!();
+    state_methods!();
+
+    fn allocation_size(&self) -> u64 {
+        self.state.length
+    }
+
+    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
+        let length = check_range(self.state.length, offset, length)?;
+        self.with_other(|buffer| buffer.invalidate_range(offset, length))
+    }
+
+    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
+        let length = check_range(self.state.length, offset, length)?;
+        self.with_other(|buffer| buffer.flush_range(offset, length))
+    }
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
         if let Some(heap) = self.resident() {
