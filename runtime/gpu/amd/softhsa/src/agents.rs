@@ -1,7 +1,7 @@
 //! Agents with their instruction sets and memory pools, and the attributes of all of them, as bytes for queries.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use vireo_hsa::code_object::INSTRUCTION_SET_PREFIX;
 use vireo_hsa::hsa::{
@@ -115,6 +115,8 @@ pub(crate) struct Agent {
     pub(crate) pools: Vec<Pool>,
     /// The registers that publish writes of the host, at addresses that programs get.
     pub(crate) flush: Arc<[AtomicU32; 2]>,
+    /// Held while a queue does what the register asks for: another queue begins its packet after that.
+    pub(crate) flushing: Mutex<()>,
     /// Queues that are there.
     pub(crate) queues: AtomicU32,
 }
@@ -174,7 +176,13 @@ impl Agent {
             granule: if topology.sanitize.memory { 1 } else { GRANULE },
             used: used.clone(),
         });
-        Agent { index, pools: pools.collect(), flush: Arc::default(), queues: AtomicU32::new(0) }
+        Agent {
+            index,
+            pools: pools.collect(),
+            flush: Arc::default(),
+            flushing: Mutex::default(),
+            queues: AtomicU32::new(0),
+        }
     }
 
     pub(crate) fn handle(&self) -> AgentHandle {

@@ -32,7 +32,10 @@ pub(crate) trait Packets: Sync {
     /// Why a packet fails.
     type Failure: Send;
 
-    /// Runs the packet with this index.
+    /// Does what is due when a packet begins. Packets begin in the order of the ring, also where they run in another one.
+    fn begin(&self, packet: &Packet);
+
+    /// Runs the packet with this index, which has begun.
     fn run(&self, packet: &Packet, index: u64) -> Result<(), Interruption<Self::Failure>>;
 
     /// The failure of a slot without a packet.
@@ -115,6 +118,7 @@ impl PacketLoop<'_> {
             let Some(ControlFlow::Continue(())) = ready else { return None };
             let count = self.batch(end);
             let first = self.read.load(Ordering::Relaxed);
+            (0..count).filter_map(|ahead| self.ring.peek(ahead)?.ok()).for_each(|packet| packets.begin(&packet));
             for ahead in (0..count).rev() {
                 let index = first.wrapping_add(ahead);
                 let packet = self.ring.peek(ahead);
@@ -179,6 +183,9 @@ impl PacketLoop<'_> {
                 let Some(ControlFlow::Continue((packet, ahead))) = next else { break };
                 let index = self.read.load(Ordering::Relaxed).wrapping_add(ahead);
                 lock().ended.push_back(false);
+                if let Ok(packet) = &packet {
+                    packets.begin(packet);
+                }
                 if matches!(packet, Ok(Packet::KernelDispatch(_))) {
                     scope.spawn(move || end_of(index, run_one(packets, Some(packet), index)));
                 } else {

@@ -2,8 +2,8 @@
 //! fences, waits and completion signals.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use vireo_core::visible_text::visible;
 use vireo_hsa::hsa::{HsaStatus, MemoryFaultEvent, MemoryFaultReasons};
@@ -54,7 +54,7 @@ pub(crate) fn start(system: &Arc<System>, queue: &Arc<Queue>) -> std::io::Result
     queue.life.start();
     let thread = std::thread::Builder::new().name(name).spawn(move || run(&system, &shared));
     let thread = thread.inspect_err(|_| queue.life.set_done(&queue.doorbell.bell))?;
-    *queue.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
+    *queue.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     Ok(())
 }
 
@@ -95,6 +95,10 @@ fn malformed(what: impl Into<String>) -> Interruption {
 
 impl Packets for Processor<'_> {
     type Failure = Failure;
+
+    fn begin(&self, packet: &Packet) {
+        self.acquire(packet.header());
+    }
 
     fn run(&self, packet: &Packet, index: u64) -> Outcome {
         self.packet(packet, index)
@@ -182,7 +186,6 @@ impl Processor<'_> {
             SignalHandle(0) => None,
             handle => Some(self.signal(handle)?),
         };
-        self.acquire(header);
         let start = clock::now();
         if let Some(sanitizer) = &self.system.sanitizer {
             sanitizer.packet(self.queue.id, index, header.barrier());
@@ -210,9 +213,11 @@ impl Processor<'_> {
 
     /// Makes writes of the host visible that the packet acquires.
     fn acquire(&self, header: PacketHeader) {
-        let flushed = self.system.agents.get(self.queue.agent as usize).map(|agent| &agent.flush[0]);
-        if flushed.is_some_and(|register| register.swap(0, Ordering::Acquire) != 0) {
-            self.system.memory.publish_to_device(true);
+        if let Some(agent) = self.system.agents.get(self.queue.agent as usize) {
+            let _flushing = agent.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+            if agent.flush[0].swap(0, Ordering::Acquire) != 0 {
+                self.system.memory.publish_to_device(true);
+            }
         }
         if header.acquire_fence_scope() == FenceScope::SYSTEM {
             self.system.memory.publish_to_device(false);
@@ -432,7 +437,7 @@ impl Processor<'_> {
                 fault_reason_mask: MemoryFaultReasons(0).with_page_not_present(true),
                 ..MemoryFaultEvent::default()
             };
-            let handlers = self.system.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            let handlers = self.system.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
             for handler in handlers {
                 // SAFETY: the program gave the function to be called with its argument, and the event outlives the
                 // call.

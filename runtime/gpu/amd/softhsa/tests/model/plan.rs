@@ -109,6 +109,8 @@ impl Processor<'_> {
 impl Packets for Processor<'_> {
     type Failure = String;
 
+    fn begin(&self, _packet: &Packet) {}
+
     fn run(&self, packet: &Packet, index: u64) -> Result<(), Interruption<String>> {
         let queue = self.queue();
         let Packet::BarrierAnd(packet) = packet else { panic!("a packet that no producer wrote") };
