@@ -6,11 +6,11 @@ mod devices;
 mod failures;
 mod faults;
 mod frontiers;
-mod graphs;
+
 mod hangs;
 mod kernels;
 mod library;
-mod lifetimes;
+
 mod memory;
 mod overlap;
 mod processors;
@@ -18,3 +18,4 @@ mod queues;
 mod support;
 mod times;
 mod transfers;
+mod traps;

@@ -7,7 +7,7 @@ use vireo_hal::{
     QueueAffinity,
 };
 
-use super::support::{Machine, TestDevice, at, file, wait};
+use super::support::{Machine, TestDevice, at, file, queue, wait};
 
 const DEVICE: MemoryType = MemoryType::DEVICE_LOCAL;
 const MACHINES: [&str; 4] =
@@ -129,4 +129,25 @@ fn files_are_staged_where_the_host_does_not_reach_the_memory() {
         drop((source, target));
         assert!(written == contents);
     }
+}
+
+/// A file is copied in pieces by packets, which are submitted one after the other.
+#[test]
+fn transfers_of_files_outlive_their_device() {
+    let machine = Machine::new("without=large-bar");
+    let device = machine.device("", &[]);
+    let length = (5usize << 20) + 13;
+    let mut contents: Vec<u8> = (0..length).map(|index| ((index * 7) >> 3) as u8).collect();
+    let mut written = vec![0u8; length];
+    let (source, target) = (file(&device, &mut contents), file(&device, &mut written));
+    let memory = device.buffer(length as u64, DEVICE);
+    let line = device.timeline();
+    let (any, size) = (QueueAffinity::ANY, length as u64);
+    let (read, wrote) = ([at(&line, 1)], [at(&line, 2)]);
+    device.queue_read(any, &[], &read, &source, 0, &memory, 0, size, Default::default()).expect("submits");
+    device.queue_write(queue(0), &read, &wrote, &memory, 0, &target, 0, size, Default::default()).expect("submits");
+    drop(device);
+    wait(&line, 2);
+    drop((source, target));
+    assert!(written == contents);
 }
