@@ -1,5 +1,5 @@
 //! Call pairing: two calls of one function for vectors become one call for both, which computes with them at a time.
-//! What the second one needs is moved before the first one.
+//! The operands of the second call are moved before the first one.
 //!
 //! A loop calls `exp` for four vectors one after the other, and adds up the results in their order. The operations of a
 //! call depend on each other, and processors see too few operations ahead to begin with the next call meanwhile.

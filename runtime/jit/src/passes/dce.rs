@@ -52,7 +52,7 @@ pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
     }
 }
 
-/// What is known to be live, and what of it has not been looked at.
+/// The worklist of liveness: nodes and exits that are known to be live, and those of them whose operands are pending.
 struct Found {
     live: Bits,
     exits: Bits,

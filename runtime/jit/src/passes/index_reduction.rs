@@ -43,7 +43,7 @@ struct Indices {
     /// The nodes inside the loop that they are computed by, and among them the indices themselves.
     nodes: Vec<NodeId>,
     ids: Vec<NodeId>,
-    /// Those that nobody else needs.
+    /// The nodes without another use, which are dead once the indices are replaced.
     dead: Vec<NodeId>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn is_vector_loop(graph: &Graph, of: &Loop<'_>) -> bool {
         }
         for id in &content.nodes {
             let node = graph.node(*id);
-            // What falls back to another loop has no frame state.
+            // A guard that falls back to another loop has no frame state.
             let is_exit = node.exit.is_some_and(|exit| graph.exit(exit).fallback.is_none());
             if node.is_call() || is_exit {
                 return false;
@@ -202,7 +202,7 @@ fn is_linear(
     node.args.iter().all(|arg| is_linear(graph, block_of, of, induction_variables, *arg, nodes))
 }
 
-/// How often a loop uses each value. Nodes without a use are dead, and use nothing: nobody has removed them yet.
+/// How often a loop uses each value. Nodes without a use are dead, and use nothing, since DCE has not run yet.
 fn uses(graph: &Graph, of: &Loop<'_>) -> Table<NodeId, usize> {
     let mut uses: Table<NodeId, usize> = Table::default();
     for block in of.body.iter().rev() {
@@ -226,7 +226,8 @@ fn is_dead(graph: &Graph, id: NodeId, uses: &Table<NodeId, usize>) -> bool {
     node.ty != Ty::Nothing && node.exit.is_none() && !uses.contains_key(&id)
 }
 
-/// How many instructions are saved if indices are a parameter, and others of them the sum of that and a constant.
+/// How many instructions are saved if the first index becomes an induction variable, and each index that differs from
+/// it the sum of that variable and a constant.
 fn saved(graph: &Graph, indices: &Indices) -> usize {
     let instructions = |id: &NodeId| if graph.node(*id).args.len() == 3 { 2 } else { 1 };
     let sums = indices.ids.iter().filter(|id| addends(graph, **id).1 != indices.constant).count();

@@ -16,7 +16,7 @@ use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId, Terminator};
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::Ty;
 
-/// What [`hoist_invariants`] leaves to later passes.
+/// The candidates that [`hoist_invariants`] leaves to later passes.
 #[derive(Default)]
 pub(super) struct Hoisted {
     /// Guards that can sink, for loops that may run no iteration.
@@ -117,7 +117,7 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: boo
     hoisted
 }
 
-/// What each iteration of a loop makes of a block.
+/// The parts of a block that every iteration of a loop executes.
 #[derive(Clone, Copy)]
 struct InEachIteration {
     /// Its checks.

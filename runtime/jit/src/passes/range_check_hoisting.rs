@@ -17,7 +17,7 @@ use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, Node, NodeId, Terminator
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::{Linear, Scalar, Ty};
 
-/// What `start`, `bound` and `a` are less than, so that their products do not wrap.
+/// Upper bound of `start`, `bound` and `a`, exclusive, so that their products do not wrap.
 const SMALL: u64 = 1 << 31;
 
 /// A counted loop: its induction variable, and what that begins with and stays below.

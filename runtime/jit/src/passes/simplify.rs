@@ -8,7 +8,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::types::{Effect, Scalar, Ty};
 
-/// What a node can be replaced by.
+/// The replacement of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Simpler {
     /// A constant with these bits, of this type.
@@ -19,7 +19,7 @@ pub(super) enum Simpler {
     Holds,
 }
 
-/// What can replace a node of a kind with these operands.
+/// The replacement of a node of a kind with these operands; none if it is as simple as it can be.
 pub(super) fn simplify(graph: &Graph, kind: Kind, args: &[NodeId]) -> Option<Simpler> {
     let constant = |index: usize| args.get(index).and_then(|arg| graph.constant(*arg));
     match kind {

@@ -18,7 +18,7 @@ use super::replacements::Replacements;
 /// Most elements that a constant adds to an index: their bytes fit the displacement of an address.
 const MAX_DISPLACEMENT: i64 = 1 << 28;
 
-/// Replaces splats of values that their block loads. The loads stay, and are dead if nobody else uses them.
+/// Replaces splats of values that their block loads. The loads stay, and are dead if they have no other use.
 pub(super) fn fold_loads(graph: &mut Graph) {
     let mut replacements: Option<Replacements> = None;
     for block in graph.blocks.indices() {

@@ -34,7 +34,7 @@ struct Unit {
     at_loop: Option<NodeId>,
 }
 
-/// What a node of the loop is known to be without computing it again.
+/// A value that a node of the loop is known to have, so that its copy need not compute it.
 enum Known {
     Value(NodeId),
     Truth(bool),
@@ -46,14 +46,14 @@ pub(super) struct Copied {
     /// The block that the header continues at if there is another iteration.
     pub body: BlockIndex,
     pub latch: BlockIndex,
-    /// What the induction variable stays below in a strip.
+    /// The exclusive bound of the induction variable in a strip.
     pub end: NodeId,
     pub rectangle: Option<Rectangle>,
     /// The copies of all blocks, in their order.
     pub blocks: Vec<BlockIndex>,
 }
 
-/// What is known of strips that are the rows of a rectangle.
+/// The extents and the counter of strips that are the rows of a rectangle.
 pub(super) struct Rectangle {
     pub rows: NodeId,
     pub columns: NodeId,
@@ -90,7 +90,7 @@ pub(super) struct Copier<'a> {
     exits: Table<ExitId, ExitId>,
     /// Truth values of the loop that are known.
     truths: Table<NodeId, bool>,
-    /// What is known of copies.
+    /// The levels at which values of the copy are invariant, units, and values that are not negative.
     levels: Table<NodeId, Level>,
     units: Table<NodeId, Unit>,
     non_negative: HashSet<NodeId>,
@@ -382,7 +382,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// What is known of a sum of a number that grows by one, and one that does not change.
+    /// The unit of a sum of a value that grows by one and one that is invariant.
     fn sum(&mut self, node: &Node, args: &[NodeId]) -> Option<Unit> {
         let Kind::Primitive(primitive, Scalar::I64) = node.kind else { return None };
         let grows = match (primitive.linear()?, self.units.get(&args[0]), self.units.get(args.get(1)?)) {
@@ -405,8 +405,8 @@ impl<'a> Copier<'a> {
         Some(Unit { at_strip, at_loop })
     }
 
-    /// What a node is, if that need not be computed: mostly what corrects quotients and remainders of numbers with
-    /// different signs.
+    /// The known value of a node, which then need not be computed: mostly of nodes that correct quotients and
+    /// remainders of numbers with different signs.
     fn known(&mut self, node: &Node) -> Option<Known> {
         let truth = |id: &NodeId| self.truths.get(id).copied();
         match node.kind {

@@ -112,8 +112,8 @@ fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
     divides && nest.is_top_tested && !nest.has_header_effects(graph) && nest.step == 1 && nodes <= MAX_NODES
 }
 
-/// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits that
-/// nobody uses.
+/// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits without a
+/// use.
 fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
     let mut columns = rectangles::columns(graph, nest);
     // A rectangle that is known is one on every path, so nothing is lost if its loops are not long.
@@ -158,7 +158,7 @@ fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
     is_split
 }
 
-/// What the graph was before a loop was split.
+/// A snapshot of the graph before a loop was split, to restore it from.
 struct Before {
     blocks: usize,
     order: Vec<BlockIndex>,

@@ -57,7 +57,7 @@ impl Factor {
     }
 }
 
-/// What is around a loop that becomes vectors.
+/// The surroundings of a loop that is vectorised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Surroundings {
     /// Nothing that is known: it needs guards, and counts its steps.

@@ -51,15 +51,14 @@ fn max_carried(width: Width) -> u64 {
 /// Most nodes of the loop around, as most of them are copied for each row.
 const MAX_NODES: usize = 100;
 
-/// What a loop is unrolled by: the rows, and the vectors that each has in an iteration of the loop that becomes
-/// vectors.
+/// The factors of unrolling: the rows, and the vectors of each row in an iteration of the vector loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Unrolling {
     rows: u64,
     vectors: usize,
 }
 
-/// What a jammed loop does of the loop that it was made of.
+/// The guarantees that a jammed loop gives the vector loop inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Jammed {
     /// No iteration is left over, if the guards hold.
@@ -156,7 +155,7 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate) -> Option<U
         Some(all) => {
             // The last one is left over if the test is at the end.
             let all = all.saturating_sub(u64::from(!outer.is_top_tested));
-            // What is shared is loaded for all rows at once, and for each iteration that is left over.
+            // Shared loads are made once for all rows, and again for each iteration that is left over.
             (2..=most.min(all)).rev().min_by_key(|rows| all / rows + all % rows)
         }
     };

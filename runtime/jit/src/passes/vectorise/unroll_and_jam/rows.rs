@@ -112,7 +112,7 @@ impl Rows {
                 }
                 Item::Loop(inner) => {
                     for (index, parameter) in graph.blocks[inner.header].parameters.iter().enumerate() {
-                        // What is added in each iteration of the inner loop is the same in all rows.
+                        // The increment in each iteration of the inner loop is the same in all rows.
                         if increment(graph, *parameter, inner.next[index]).is_some()
                             && let Some(stride) = self.stride(inner.start[index])
                         {

@@ -21,7 +21,7 @@ use crate::ir::graph::{ConstantDivision, Kind, Node, NodeId};
 use crate::ir::types::{Scalar, Ty, Width};
 use crate::processor::lanes::Division;
 
-/// What reciprocals are multiplied by.
+/// The factor of reciprocals, which makes up for their error.
 const MAGNIFIED: f64 = 1.0 + 1.0 / (1_u64 << 48) as f64;
 
 impl LoopBodyBuilder<'_, '_> {
@@ -87,7 +87,7 @@ fn multiplication(divisor: u32, signed: bool) -> Option<(ConstantDivision, u32)>
         let power = 1_u128 << (32 + shift);
         let multiplier = if signed { power / magnitude + 1 } else { power.div_ceil(magnitude) };
         if multiplier * magnitude - power <= 1_u128 << (shift + u8::from(signed)) {
-            // What is multiplied is a number with a sign or without.
+            // The multiplier is a number with a sign or without.
             let adds_dividend = multiplier >> if signed { 31 } else { 32 } != 0;
             return Some((ConstantDivision { signed, is_negative, adds_dividend, shift }, multiplier as u32));
         }
@@ -119,7 +119,7 @@ mod tests {
         numbers.iter().copied().chain(near).collect()
     }
 
-    /// What the node computes.
+    /// The quotient that the node computes.
     fn quotient(a: u32, (division, multiplier): (ConstantDivision, u32)) -> u32 {
         let ConstantDivision { signed, is_negative, adds_dividend, shift } = division;
         if !signed {

@@ -158,7 +158,7 @@ impl LoopBodyBuilder<'_, '_> {
             next = self.next_values(inner, carried)?;
         }
         if inner.is_top_tested {
-            // What is available after the loop: its parameters, and the nodes of its header.
+            // The values that are available after the loop: its parameters, and the nodes of its header.
             self.values = outside;
             self.begin_iteration(inner, &next, carried)?;
             self.items(&inner.body[..1])?;

@@ -34,7 +34,7 @@ pub(super) struct VectorLoop<'a> {
     pub exit: ExitId,
 }
 
-/// What a value of the scalar loop became.
+/// The counterpart of a value of the scalar loop.
 #[derive(Clone, Debug)]
 enum Value {
     /// A scalar: the value of all lanes if it is uniform, of the first one if it is strided.
@@ -229,8 +229,8 @@ impl VectorLoop<'_> {
         Some((both, parameters))
     }
 
-    /// The steps that an iteration of the vector loop stands for, computed in `block`, if one of the scalar loop is so
-    /// many `steps`.
+    /// The steps that an iteration of the vector loop stands for, computed in `block`: `steps`, those of one iteration
+    /// of the scalar loop, times the scalar iterations of a vector iteration.
     fn all_steps(&self, graph: &mut Graph, block: BlockIndex, steps: NodeId) -> Option<NodeId> {
         let iterations = self.factor.iterations();
         if let Some(steps) = graph.constant(steps) {
@@ -257,7 +257,8 @@ impl VectorLoop<'_> {
                 base.get_or_insert(graph.node(id).args[0]);
             }
         });
-        // What the loop does not compute is there before it: another access before the loop may have the same base.
+        // A value that the loop does not compute is available before it: another access before the loop may have the
+        // same base.
         let first = |id: NodeId| {
             if self.shapes.defined.contains(id.index()) { self.initial_values.get(&id).copied() } else { Some(id) }
         };

@@ -35,14 +35,14 @@ pub(super) const UNROLLED: u64 = 4;
 /// Most nodes of an inner loop that is unrolled.
 const MAX_NODES: usize = 64;
 
-/// What the builder knows while it unrolls an inner loop.
+/// The state of the builder while it unrolls an inner loop.
 #[derive(Default)]
 pub(super) struct Unrolled {
     /// The loads that are transposed.
     pub rows: SmallVec<[NodeId; 4]>,
     /// Which of the iterations that are made at once is being built.
     pub iteration: usize,
-    /// What was loaded in the first of them.
+    /// The vectors that were loaded in the first of them.
     transposed: Table<NodeId, Transposed>,
 }
 
