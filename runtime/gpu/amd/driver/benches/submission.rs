@@ -1,5 +1,5 @@
-//! What submissions cost the host: the time that the submitting thread runs, with an agent whose processor does nothing
-//! with packets but to complete them.
+//! The cost of submissions to the host: the time that the submitting thread runs, with an agent whose processor does
+//! nothing with packets but to complete them.
 //!
 //! `cargo bench -p vireo-amdgpu --bench submission`. The rows are those of the reference's driver: recording and
 //! replaying a chain of 512 dispatches, replaying 792 dispatches alone and in batches, and edges between two queues.
@@ -268,7 +268,7 @@ impl Bench {
     fn submissions(&self, count: u64, submit: impl Fn(u64, &[Timepoint], &[Timepoint])) -> f64 {
         IS_PAUSED.store(true, Ordering::Release);
         let first = self.line.query().expect("did not fail") + 1;
-        // What the first one waits for: a packet, on the other queue.
+        // The first one waits for this packet, on the other queue.
         let flags = FillFlags::empty();
         let target = &self.buffers[0];
         let begin = [self.point(first)];

@@ -125,7 +125,7 @@ impl fmt::Debug for GpuAgent {
     }
 }
 
-/// What the HSA library knows.
+/// The agents that the HSA library knows.
 #[derive(Debug)]
 pub struct System {
     /// The library.

@@ -23,7 +23,7 @@ use crate::symbols::LockedMemory;
 /// Bytes that are zeroed at a time where the host does not reach the memory.
 const ZERO_CHUNK: u64 = 1 << 20;
 
-/// What imported memory is aligned to, as kernels expect of buffers.
+/// Alignment of imported memory, which kernels expect of buffers.
 const IMPORT_ALIGNMENT: usize = 64;
 
 /// Bytes in use, of one kind of memory.
@@ -55,14 +55,14 @@ impl Drop for Counted {
     }
 }
 
-/// Memory of the host that is pinned, and whoever owns it.
+/// Memory of the host that is pinned, with its owner.
 struct Imported {
     /// Dropped before the memory goes.
     _locked: LockedMemory,
     _owner: Arc<dyn std::any::Any + Send + Sync>,
 }
 
-/// What a block is allocated from: a place among the agents of a device, and a class of memory.
+/// The origin of a block: an agent, by its place among those of a device, and a class of memory.
 type Origin = (usize, MemoryClass);
 
 /// An allocator of the memory of some agents.
@@ -276,7 +276,8 @@ impl AmdAllocator {
         let memory = self.acquire((self.agent_index(affinity), MemoryClass::HostCoarse), length)?;
         let memory_type = MemoryType::HOST_VISIBLE | MemoryType::HOST_CACHED | MemoryType::DEVICE_VISIBLE;
         let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING;
-        // SAFETY: as above.
+        // SAFETY: the block has `length` bytes, and only this buffer and what refers to it use them while its owner is
+        // held.
         Ok(unsafe { DeviceBuffer::new(memory, length, memory_type, MemoryAccess::ALL, usage) })
     }
 }
@@ -400,7 +401,8 @@ impl Allocator for AmdAllocator {
         let reached_by = self.agents.iter().fold(AgentMask(0), |mask, agent| mask | agent.mask());
         let (length, publication) = (external.size, Publication::Coherent);
         let memory = DeviceMemory { address, length, host, publication, reached_by, owner };
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the memory has `external.size` bytes as long as its owner, which the
+        // buffer holds, and that no Rust reference to them exists.
         let buffer =
             unsafe { DeviceBuffer::new(memory, external.size, params.memory_type, params.access, params.usage) };
         Ok(Arc::new(buffer))

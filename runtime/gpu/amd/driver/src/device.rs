@@ -42,7 +42,7 @@ type JobRef<'a> = (&'a Arc<Program>, &'a [BufferBinding]);
 #[derive(Debug)]
 struct Physical {
     queues: Vec<HostQueue>,
-    /// What its command buffers are recorded for.
+    /// The kernels that its command buffers are recorded with.
     source: Arc<dyn KernelSource>,
 }
 
@@ -236,7 +236,7 @@ impl AmdDevice {
         Ok(())
     }
 
-    /// What transfers between files and memory that the host does not reach go through.
+    /// The staging memory of transfers between files and memory that the host does not reach.
     fn staging(&self, affinity: QueueAffinity) -> Staging<AgentStaging> {
         let (physical, queue) = self.queue(affinity);
         let (queue, source) = (queue.core().clone(), physical.source.clone());
@@ -395,7 +395,8 @@ impl Device for AmdDevice {
         external_file: &ExternalFile,
         _flags: ExternalFileFlags,
     ) -> Result<Arc<dyn File>> {
-        // SAFETY: the caller guarantees exactly this.
+        // SAFETY: the caller guarantees that the handle of `external_file` is open and stays so as long as the file
+        // lives.
         unsafe { host_file::import(access, external_file) }
     }
 

@@ -33,7 +33,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// What the library says of the way from an agent to a pool.
+    /// Asks the library for the link from an agent to a pool.
     pub(crate) fn query(hsa: &Hsa, agent: Agent, pool: MemoryPool) -> Result<Link> {
         // SAFETY: the attributes are two `u32`.
         let (access, hops) = unsafe {
@@ -123,7 +123,7 @@ impl fmt::Display for Link {
     }
 }
 
-/// What is known of an edge: how the agents of the target reach the memory of the source.
+/// An edge between two devices: how the agents of the target reach the memory of the source.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge<'a> {
     /// From each agent of the target to the memory of each of the source; at least one.

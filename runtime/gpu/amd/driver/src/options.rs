@@ -7,7 +7,7 @@ use crate::limits::MemoryBudget;
 use crate::queue::QueueOptions;
 use crate::status::{Result, Status};
 
-/// What devices are made with.
+/// The options that devices are made with.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
     /// Queues of each agent.

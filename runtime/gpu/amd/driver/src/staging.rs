@@ -18,7 +18,7 @@ pub(crate) struct AgentStaging {
     pub(crate) queue: Arc<QueueCore>,
     /// Its affinity.
     pub(crate) affinity: QueueAffinity,
-    /// What copies are recorded for.
+    /// The kernels that copies are recorded with.
     pub(crate) source: Arc<dyn KernelSource>,
     /// The allocator of the device.
     pub(crate) allocator: Arc<AmdAllocator>,

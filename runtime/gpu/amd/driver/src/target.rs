@@ -40,7 +40,7 @@ pub enum TargetError {
     /// No processor is called so.
     #[error("`{0}` is not the name of an AMD GPU processor")]
     Processor(String),
-    /// What follows the processor is no feature.
+    /// The text after the processor is no feature.
     #[error("`{0}` is no feature of a target: expected `sramecc` or `xnack`, each once, with `+` or `-`")]
     Feature(String),
     /// The text is longer than any target.

@@ -1,5 +1,5 @@
-//! What executions of recorded commands and waits between queues allocate. A program of its own, because it replaces
-//! the allocator of the process. Only allocations of the thread that submits are counted.
+//! Counts the allocations of executions of recorded commands and of waits between queues. A program of its own, because
+//! it replaces the allocator of the process. Only allocations of the thread that submits are counted.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "suite/support.rs"]
@@ -30,18 +30,19 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the layout is not empty, as the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `block` is of this allocator, and so of the system's, with this layout,
+        // and that `size` is not zero.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `block` is of this allocator, and so of the system's, with this layout.
         unsafe { System.dealloc(block, layout) };
     }
 }
@@ -49,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What the dispatches of a command buffer name.
+/// The bindings of the dispatches of a command buffer.
 #[derive(Clone, Copy, Debug)]
 enum Bindings {
     Static,

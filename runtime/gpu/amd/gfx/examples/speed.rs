@@ -69,8 +69,8 @@ fn processor_time() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// What was measured: name, instructions per second, instructions of one run, and a sum of the results, by which runs
-/// can be compared.
+/// A measurement: name, instructions per second, instructions of one run, and a sum of the results, by which runs can
+/// be compared.
 type Line = (String, f64, u64, u32);
 
 /// Names on the command line choose what is measured.

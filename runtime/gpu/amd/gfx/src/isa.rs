@@ -16,7 +16,7 @@ pub struct FieldInfo {
     pub bit: u32,
     /// How many bits.
     pub width: u32,
-    /// What it means.
+    /// Its meaning.
     pub kind: FieldKind,
 }
 
@@ -68,9 +68,9 @@ pub struct Integers {
     pub first: u32,
     /// The last number.
     pub last: u32,
-    /// What the first number stands for.
+    /// The value that the first number stands for.
     pub value: i32,
-    /// What is added for the next one.
+    /// The difference between the values of neighbouring numbers.
     pub step: i32,
 }
 
@@ -153,7 +153,7 @@ pub struct InstructionInfo {
     pub forms: &'static [(Encoding, u32)],
     /// Its operands in the order of the text form.
     pub operands: &'static [(Slot, OperandType)],
-    /// What its handler reads, in order.
+    /// The operands that its handler reads, in order.
     pub reads: &'static [(Slot, OperandType)],
     /// True if it sets EXEC by another way than its result.
     pub sets_exec: bool,

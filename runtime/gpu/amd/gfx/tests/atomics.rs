@@ -297,7 +297,8 @@ fn atomic_accesses_trap_outside_of_memory_and_where_they_are_not_aligned() {
     assert!(any.returns_by_glc && !Opcode::of_name("ds_add_u32").expect("an opcode").info().returns_by_glc);
 }
 
-/// What an access does, whether others may rely on it, where it is, the bytes of each lane, and the lanes.
+/// An access that the sanitizer saw: its kind, whether others may rely on it, its space, the bytes of each lane, and
+/// the lanes.
 type Seen = (Access, bool, Space, u32, Mask);
 
 /// A sanitizer that refuses lane 1 and notes all atomic accesses.

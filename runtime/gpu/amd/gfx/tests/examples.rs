@@ -116,7 +116,7 @@ fn is_nan(ty: OperandType, bits: u64) -> bool {
     }
 }
 
-/// What is wrong with the results of an example.
+/// The first wrong result of an example.
 fn wrong(described: &Described, encoding: Encoding, example: &[(String, u64)]) -> Option<String> {
     let opcode = Opcode::of_name(&described.name).expect("an opcode");
     let rows = execute(opcode, encoding, example);

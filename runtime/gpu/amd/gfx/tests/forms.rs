@@ -46,7 +46,7 @@ fn values(register: u32) -> Lanes {
     })
 }
 
-/// What a wave has.
+/// The state of a wave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct State {
     registers: [Lanes; REGISTERS as usize],
@@ -59,7 +59,7 @@ impl State {
         State { registers: std::array::from_fn(|register| values(register as u32)), vcc: 0x5A69_F00F, exec }
     }
 
-    /// What the wave has after an instruction.
+    /// The state of the wave after an instruction.
     fn after(&self, instruction: &Instruction) -> State {
         let mut code = Vec::new();
         // Four bytes for each lane: v8 is the offset.
@@ -112,7 +112,7 @@ impl State {
     }
 }
 
-/// What is different between two states, but for not-a-numbers.
+/// The differences between two states, but for not-a-numbers.
 fn differences(found: &State, expected: &State, half: bool) -> Vec<String> {
     let nan = |bits: u32| bits & 0x7FFF_FFFF > 0x7F80_0000;
     let nan_half = |bits: u32| bits & 0x7FFF > 0x7C00;

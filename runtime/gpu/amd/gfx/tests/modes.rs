@@ -14,7 +14,7 @@ const KEEP: FloatDenormMode = FloatDenormMode::NO_FLUSH;
 /// Fields of an instruction with their values.
 type Fields = [(Field, u32)];
 
-/// What v6 is after an instruction with these values in v2 to v5, and zero in v6 before.
+/// The value of v6 after an instruction with these values in v2 to v5, and zero in v6 before.
 fn result(
     (name, encoding, fields): (&str, Encoding, &Fields),
     values: [u32; 4],

@@ -33,7 +33,8 @@ pub struct ArgumentMemory {
 
 // SAFETY: the memory is only written through `ArgumentRange`s, which do not overlap.
 unsafe impl Send for ArgumentMemory {}
-// SAFETY: as above.
+// SAFETY: shared references only read the address and the length; writes need an `ArgumentRange`, and those do not
+// overlap.
 unsafe impl Sync for ArgumentMemory {}
 
 impl ArgumentMemory {
@@ -92,7 +93,7 @@ impl ArgumentRange {
 
     /// Makes all of it zero.
     pub(super) fn clear(&mut self) {
-        // SAFETY: as in `put`.
+        // SAFETY: `start..end` is within the memory, which the maker of the range keeps allocated and unused by others.
         unsafe { self.memory.host.add(self.start).write_bytes(0, self.end - self.start) };
     }
 
@@ -105,7 +106,8 @@ impl ArgumentRange {
         if offset.checked_add(8).is_none_or(|end| end > self.end - self.start) {
             return Err(self.too_short(offset, 8));
         }
-        // SAFETY: as in `put`.
+        // SAFETY: the eight bytes end before `end`, within the memory, which the maker of the range keeps allocated and
+        // unused by others.
         unsafe { self.memory.host.add(self.start + offset).cast::<u64>().write_unaligned(value.to_le()) };
         Ok(())
     }
@@ -126,7 +128,7 @@ impl ArgumentRange {
         if room.is_none() {
             return Err(self.too_short(offset, bytes.len()));
         }
-        // SAFETY: the piece is within the memory, and whoever made the range vouches that nothing else uses it.
+        // SAFETY: the piece is within the memory, and the maker of the range guarantees that nothing else uses it.
         unsafe {
             let target = self.memory.host.add(self.start + offset);
             target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());

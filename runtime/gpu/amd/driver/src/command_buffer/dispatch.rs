@@ -1,5 +1,5 @@
-//! Recording of dispatches. Arguments are addresses of bindings, constants, and implicit arguments; whoever dispatches
-//! may pass all of them instead. Where they are is decided by what is known of them:
+//! Recording of dispatches. Arguments are addresses of bindings, constants, and implicit arguments; a dispatch may pass
+//! all of them itself instead. Their place is chosen by which of them are known when they are recorded:
 //!
 //! - *published*: all addresses are known, and the program may be executed again. They are written to memory that the
 //!   program keeps, and executions refer to them;
@@ -31,7 +31,7 @@ use crate::status::{Result, Status};
 /// Bytes of arguments of the kernel that patches the size of a grid.
 const PATCH_ARGUMENTS: usize = 40;
 
-/// What is known of a function of an executable.
+/// The facts of a function of an executable that a dispatch needs.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     /// The address of the executable, which the program holds.
@@ -52,7 +52,7 @@ struct Target {
     most_items: [u32; 3],
 }
 
-/// What is known of functions.
+/// A table of functions that were dispatched before.
 #[derive(Default)]
 pub(super) struct Targets(Known<Target>);
 
@@ -70,7 +70,7 @@ impl Targets {
 }
 
 impl Recorder {
-    /// What is known of the function of a dispatch.
+    /// The target of a dispatch, looked up or found anew.
     #[inline]
     fn target(&mut self, request: &DispatchRequest<'_>) -> Result<Target> {
         let (executable, function) = (Arc::as_ptr(request.executable).addr(), request.function);
@@ -327,7 +327,7 @@ impl Values<'_> {
     }
 }
 
-/// What the packet of a dispatch says of its kernel.
+/// The fields of the packet of a dispatch that depend on its kernel.
 struct KernelDispatch {
     kernel: LoadedKernel,
     workgroup_size: [u16; 3],

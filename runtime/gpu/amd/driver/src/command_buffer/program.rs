@@ -23,7 +23,7 @@ pub type Resolved = references::Resolved<AgentMask>;
 pub struct Program {
     /// Its blocks, one at least.
     pub(super) templates: Vec<Template>,
-    /// What its commands refer to.
+    /// The buffers and executables that its commands refer to.
     pub(super) held: Held<AgentMask>,
     /// The templates whose transfers have lengths that the binding table decides.
     pub(super) unchecked: Vec<u32>,

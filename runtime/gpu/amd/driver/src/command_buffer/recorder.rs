@@ -25,12 +25,12 @@ use crate::limits::{Charge, OBJECT_BYTES};
 use crate::memory::AgentMask;
 use crate::status::{Result, Status};
 
-/// What a dispatch runs.
+/// The kernel of a dispatch.
 #[derive(Clone, Copy, Debug)]
 pub struct DispatchTarget<'a> {
     /// The kernel as the device has it.
     pub kernel: LoadedKernel,
-    /// What is known of the kernel.
+    /// The description of the kernel in its executable.
     pub export: &'a Export,
 }
 
@@ -84,7 +84,7 @@ pub struct Recorder {
     pub(super) work: Box<Work>,
 }
 
-/// What a recorder works with, to be used again by the next one of the thread.
+/// The working storage of a recorder, to be used again by the next one of the thread.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     pub(super) references: References<AgentMask>,

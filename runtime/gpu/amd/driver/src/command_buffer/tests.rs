@@ -407,7 +407,7 @@ fn what_is_out_of_range_or_of_another_kind_is_refused() {
     assert_eq!(code(dispatch(&mut recorder, ABS, u32::MAX, &both)), StatusCode::OutOfRange);
     dispatch(&mut recorder, ABS, 0, &both).expect("no work-groups");
     assert_eq!(recorder.command_count(), 0, "nothing of that was recorded");
-    // What only the execution knows.
+    // These errors only the execution can find.
     recorder.copy(&in_slot(0, 0, 32), &at(&memory, 16, 32)).expect("records");
     let program = recorder.finish(&source()).expect("records");
     let bound = |buffer: &Arc<dyn Buffer>, length| [BufferBinding { buffer: Some(buffer.clone()), offset: 0, length }];
@@ -528,7 +528,7 @@ fn a_program_is_charged_to_the_call_that_records_it() {
         let mut recorder = recorder_of(0, reusable);
         let refused = (0..100_000).find_map(|_| dispatch(&mut recorder, ADD, 1, &bindings).err());
         assert_eq!(refused.expect("it is too large").code(), StatusCode::ResourceExhausted);
-        // What was recorded is a program, which holds its memory as long as it lives.
+        // The recorded commands are a program, which holds its memory as long as it lives.
         assert!(budget.used() > 1 << 18);
         drop(recorder);
         assert_eq!(budget.used(), 0);

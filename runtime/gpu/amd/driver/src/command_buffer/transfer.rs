@@ -24,7 +24,7 @@ const MAX_TRANSFER_ITEMS: u64 = 1 << 16;
 /// Work-items of the kernels for ranges that overlap: those of one wave, which moves its units in order.
 const MOVE_WORKGROUP: u64 = 32;
 
-/// What a transfer moves at a time.
+/// The unit that a transfer moves at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferUnit {
     /// 16 bytes.
@@ -73,12 +73,12 @@ pub struct TransferKernels {
     pub patch: LoadedKernel,
 }
 
-/// What a transfer writes to its target.
+/// The source of the bytes that a transfer writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     /// A pattern, repeated to eight bytes, of so many bytes.
     Fill { pattern: u64, step: u64 },
-    /// What is elsewhere.
+    /// The bytes of another place.
     Copy { source: Place },
 }
 

@@ -27,7 +27,7 @@ pub enum CodeObjectError {
     /// Bytes that a header refers to are not in the file.
     #[error("code object: {what} at file offset {at:#x} is not in the file, which has {length} bytes")]
     Truncated {
-        /// What should be there.
+        /// The part that should be there.
         what: &'static str,
         /// Its offset.
         at: u64,
@@ -41,7 +41,7 @@ pub enum CodeObjectError {
         field: &'static str,
         /// Its value.
         value: u64,
-        /// What code objects have.
+        /// The value that code objects have.
         expected: u64,
     },
     /// The version has other flags, or is not known.
@@ -97,7 +97,7 @@ impl From<CodeObjectError> for Status {
     }
 }
 
-/// What a code object says of itself.
+/// The description that a code object has of itself.
 #[derive(Clone, Debug)]
 pub struct CodeObject {
     /// The target of its code.

@@ -41,7 +41,7 @@ pub enum ContainerError {
         field: &'static str,
         /// Its value.
         value: u64,
-        /// What it should be.
+        /// The value that it should have.
         expected: u64,
     },
     /// The FlatBuffer is malformed.
@@ -55,7 +55,7 @@ pub enum ContainerError {
     Module {
         /// Its number.
         module: usize,
-        /// What is wrong.
+        /// The error in it.
         error: CodeObjectError,
     },
     /// The code of a module is for another target than the file says.
@@ -78,7 +78,7 @@ pub enum ContainerError {
         ordinal: usize,
         /// Its symbol.
         symbol: String,
-        /// What is wrong.
+        /// The reason, for people.
         problem: String,
     },
 }
@@ -111,7 +111,7 @@ impl fmt::Debug for Container<'_> {
 pub struct Export {
     /// The module that has it.
     pub module: usize,
-    /// What its code object says of it.
+    /// The kernel as its code object describes it.
     pub kernel: Kernel,
     /// Work-items of a work-group.
     pub workgroup_size: [u16; 3],

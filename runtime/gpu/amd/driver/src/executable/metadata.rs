@@ -54,7 +54,7 @@ pub enum MetadataError {
     },
 }
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// An address.
@@ -72,7 +72,7 @@ pub struct Argument {
     pub offset: u32,
     /// Bytes.
     pub size: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: ArgumentKind,
 }
 

@@ -34,7 +34,7 @@ fn an_executable_of_the_compiler_is_read() {
         assert_eq!((add.workgroup_size, add.constants, add.explicit_size()), ([lanes, 1, 1], 4, 40));
         assert_eq!((add.bindings.as_slice(), add.kernel.wavefront_size), (&[true, true, false][..], lanes.into()));
         assert_eq!((abs.bindings.as_slice(), abs.constants), (&[true, false][..], 0));
-        // What the loader and packets need.
+        // The fields that the loader and packets need.
         assert_eq!((add.kernel.kernarg_size, add.kernel.kernarg_alignment), (296, 8));
         assert_eq!((add.implicit_offset, abs.kernel.group_size, abs.kernel.private_size), (Some(40), 0, 0));
     }
@@ -68,7 +68,7 @@ fn what_is_no_executable_is_refused() {
     let other = Container::read(b"CUD1............").expect_err("another format");
     assert_eq!(other, ContainerError::Unknown(b"CUD1....".to_vec()));
     assert!(other.to_string().ends_with("it begins with [43, 55, 44, 31, 2e, 2e, 2e, 2e]"), "{other}");
-    // What compilers wrote before release 3.9: the tables alone.
+    // Compilers before release 3.9 wrote the tables alone.
     let tables = Container::read(&GFX1100[64..]).expect_err("without a header");
     assert_eq!(tables, ContainerError::WithoutHeader);
     assert!(tables.to_string().contains("from release 3.9 on"), "{tables}");

@@ -35,7 +35,7 @@ pub struct HdpRegister(NonNull<AtomicU32>);
 
 // SAFETY: it is only written, atomically, and stays mapped as long as the HSA library is initialised.
 unsafe impl Send for HdpRegister {}
-// SAFETY: as above.
+// SAFETY: the register is only written, and atomically, so any number of threads may do so at once.
 unsafe impl Sync for HdpRegister {}
 
 impl HdpRegister {
@@ -55,7 +55,8 @@ impl Publication {
             Publication::Coherent => {}
             Publication::Hdp(HdpRegister(register)) => {
                 fence(Ordering::SeqCst);
-                // SAFETY: whoever made the register vouches for it.
+                // SAFETY: the caller of `HdpRegister::new` guarantees that the register is mapped as long as this is
+                // used.
                 unsafe { register.as_ref() }.store(1, Ordering::SeqCst);
                 fence(Ordering::SeqCst);
             }
@@ -118,7 +119,8 @@ pub struct DeviceMemory {
 
 // SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive.
 unsafe impl Send for DeviceMemory {}
-// SAFETY: as above; no Rust reference to the bytes exists.
+// SAFETY: shared references only read addresses; the bytes are reached through raw pointers, and no Rust reference to
+// them exists.
 unsafe impl Sync for DeviceMemory {}
 
 impl BlockMemory for DeviceMemory {
@@ -144,7 +146,8 @@ impl SlabMemory for DeviceMemory {
 
     unsafe fn into_buffer(self, memory_type: MemoryType, access: MemoryAccess, usage: BufferUsage) -> Arc<dyn Buffer> {
         let length = self.length;
-        // SAFETY: the caller guarantees exactly this.
+        // SAFETY: the caller guarantees that the memory has `length` bytes as long as its owner lives, and that no Rust
+        // reference to bytes that may be written exists meanwhile.
         Arc::new(unsafe { DeviceBuffer::new(self, length, memory_type, access, usage) })
     }
 }

@@ -15,7 +15,7 @@ use crate::status::{Result, Status};
 /// Packets that a ring holds at least: the largest part of a submission fits it.
 const LEAST_PACKETS: u32 = 256;
 
-/// Packets that a ring holds if nobody says how many.
+/// Packets that a ring holds by default.
 const DEFAULT_PACKETS: u32 = 1024;
 
 /// The sizes of a queue.
@@ -118,7 +118,7 @@ impl HostQueue {
         Ok(HostQueue { first, later: Mutex::default(), recipe })
     }
 
-    /// Tells an observer of the times of submissions from here on, or nobody.
+    /// Tells an observer of the times of submissions from here on; none ends that.
     pub(crate) fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
         let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
         later.observer.clone_from(&observer);

@@ -12,7 +12,7 @@ pub(crate) struct KernargRing {
     written: u64,
     /// Bytes freed since the beginning.
     freed: u64,
-    /// What is in use: the user after which it is free, and how far `freed` goes then.
+    /// The ranges in use: the user after which each is free, and how far `freed` goes then.
     in_use: VecDeque<(User, u64)>,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct QueueTimes {
     /// Signals that no packet has.
     free: Mutex<Vec<OwnedSignal>>,
     has_pending: AtomicBool,
-    /// What is timed and has not completed, in the order in which it was submitted.
+    /// The dispatches that are timed and have not completed, in the order in which they were submitted.
     pending: Mutex<VecDeque<Timed>>,
 }
 

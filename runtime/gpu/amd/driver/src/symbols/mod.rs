@@ -105,7 +105,7 @@ impl Hsa {
         Err(Status::new(code, format!("`{function}` failed with {status:?}: {}", self.status_text(status))))
     }
 
-    /// What the library says of a status.
+    /// The library's text for a status.
     pub(crate) fn status_text(&self, status: HsaStatus) -> String {
         let mut text = ptr::null();
         // SAFETY: `text` is written, and texts of statuses live as long as the library.
@@ -270,7 +270,8 @@ impl Hsa {
     pub(crate) unsafe fn copy(&self, target: u64, source: u64, length: u64) -> Result<()> {
         let (target, source) =
             (ptr::with_exposed_provenance_mut(target as usize), ptr::with_exposed_provenance(source as usize));
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that both ranges have `length` bytes, and that nothing else writes to them
+        // meanwhile.
         let status = unsafe { (self.functions.hsa_memory_copy)(target, source, length) };
         self.check(status, stringify!(hsa_memory_copy))
     }
@@ -281,7 +282,8 @@ impl Hsa {
     /// The range begins at a multiple of 4 and has so many words, and nothing else uses it meanwhile.
     pub(crate) unsafe fn zero(&self, target: u64, words: u64) -> Result<bool> {
         let Some(fill) = self.functions.hsa_amd_memory_fill else { return Ok(false) };
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the range is aligned and has `words` words, and that nothing else uses it
+        // meanwhile.
         let status = unsafe { fill(ptr::with_exposed_provenance_mut(target as usize), 0, words) };
         self.check(status, stringify!(hsa_amd_memory_fill)).map(|()| true)
     }
@@ -300,7 +302,7 @@ impl Hsa {
     /// # Safety
     /// The signal is alive.
     pub(crate) unsafe fn store(&self, signal: Signal, value: i64) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that the signal is alive.
         unsafe { (self.functions.hsa_signal_store_screlease)(signal, value) };
     }
 
@@ -391,7 +393,7 @@ pub(crate) struct PoolMemory {
 
 // SAFETY: it is an address, and the library may be called on any thread.
 unsafe impl Send for PoolMemory {}
-// SAFETY: as above.
+// SAFETY: shared references only read the address, and the library may be called on many threads at once.
 unsafe impl Sync for PoolMemory {}
 
 impl PoolMemory {
@@ -419,7 +421,7 @@ pub(crate) struct LockedMemory {
 
 // SAFETY: it is an address, and the library may be called on any thread.
 unsafe impl Send for LockedMemory {}
-// SAFETY: as above.
+// SAFETY: shared references only read the addresses, and the library may be called on many threads at once.
 unsafe impl Sync for LockedMemory {}
 
 impl Drop for LockedMemory {
@@ -454,7 +456,7 @@ impl OwnedSignal {
 
 impl Drop for OwnedSignal {
     fn drop(&mut self) {
-        // SAFETY: it is destroyed once; whoever drops it has ended what uses it.
+        // SAFETY: it is destroyed once, and its owner has ended all that uses it before.
         unsafe { (self.hsa.functions.hsa_signal_destroy)(self.signal) };
     }
 }
@@ -468,7 +470,7 @@ pub(crate) struct OwnedQueue {
 
 // SAFETY: it is an address; the ring and its indices are accessed atomically.
 unsafe impl Send for OwnedQueue {}
-// SAFETY: as above.
+// SAFETY: shared references only read the address; the ring and its indices are accessed atomically.
 unsafe impl Sync for OwnedQueue {}
 
 impl OwnedQueue {

@@ -41,7 +41,8 @@ impl Hsa {
     pub(crate) unsafe fn packet_time(&self, agent: Agent, signal: Signal) -> Option<(u64, u64)> {
         let get = self.functions.hsa_amd_profiling_get_dispatch_time?;
         let mut time = ProfilingDispatchTime::default();
-        // SAFETY: the caller guarantees it; `time` is written.
+        // SAFETY: the caller guarantees that the signal is alive and completed a packet of a queue of the agent; `time`
+        // is written.
         let status = unsafe { get(agent, signal, &mut time) };
         (status == HsaStatus::SUCCESS && time.start != 0).then_some((time.start, time.end))
     }

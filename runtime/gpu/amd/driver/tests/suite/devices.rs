@@ -243,7 +243,7 @@ fn command_buffers_run_on_every_gpu_of_their_affinity() {
         let (function, flags) = (ExecutableFunction(ABS), DispatchFlags::empty());
         let executable = device.executable();
         commands.dispatch(&executable, function, &config, &[], &bindings, flags).expect("records");
-        // What all refuse is recorded by none.
+        // An operation that every device refuses is recorded by none.
         let odd = BufferRef { length: 1000, ..whole(&buffers[1]) };
         assert!(commands.fill_buffer(&odd, &[1], Default::default()).is_err());
         commands.end().expect("ends");

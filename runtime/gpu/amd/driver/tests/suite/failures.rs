@@ -1,4 +1,4 @@
-//! Failures: of kernels, of queues, of admission. Whoever waits learns the cause.
+//! Failures: of kernels, of queues, of admission. Every waiter learns the cause.
 
 use std::sync::Arc;
 

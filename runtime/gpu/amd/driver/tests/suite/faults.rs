@@ -1,5 +1,5 @@
-//! Failures of the HSA library: every call that can fail does so once. The cause reaches whoever asked, nothing hangs,
-//! and nothing is left allocated.
+//! Failures of the HSA library: every call that can fail does so once. The cause reaches the caller, nothing hangs, and
+//! nothing is left allocated.
 
 use std::error::Error;
 use std::ptr::NonNull;
@@ -30,7 +30,7 @@ const DISPENSABLE: [&str; 4] = [
 /// Signals that the four queues have. Those that are made later are for times.
 const SIGNALS: u64 = 20;
 
-/// What an observer was told: submissions, and dispatches with times and without.
+/// The events that an observer was told: submissions, and dispatches with times and without.
 #[derive(Default)]
 struct Seen(Mutex<[usize; 3]>);
 
@@ -116,7 +116,7 @@ fn use_a_device(topology: &str) -> Result<()> {
 #[test]
 fn every_call_that_fails_is_reported_and_leaves_nothing_behind() {
     let _turn = library::exclusive();
-    // Functions that end something return statuses that nobody could do anything about.
+    // Functions that end something return statuses that callers can do nothing about.
     let ends = |name: &str| ["_destroy", "_free", "_unlock", "_shut_down"].iter().any(|end| name.ends_with(end));
     // Where the host reaches no memory of the GPU, other functions make and fill it.
     let memory =
@@ -170,7 +170,7 @@ fn a_queue_that_stops_during_an_admission_fails_it() {
         let failure = line.wait(1, None).expect_err("the queue stopped");
         assert!(failure.message().contains("stopped with"), "{failure}");
     }
-    // Whoever learns of the failure may use the memory again: no packet does any more.
+    // A caller that learns of the failure may use the memory again: no packet does any more.
     assert_eq!(library::calls().get("hsa_queue_inactivate"), Some(&1));
     drop(held);
     wait(&kernel, 1);

@@ -58,7 +58,7 @@ fn waits(queues: u32, steps: &[(u32, &[usize])]) -> Vec<usize> {
 fn a_queue_waits_once_for_what_it_knows_afterwards() {
     // The first queue's kernel, three times; then the end of the second queue's.
     assert_eq!(waits(2, &[(0, &[1]), (0, &[1]), (0, &[1, 0])]), [1, 0]);
-    // What a queue did itself needs no packet.
+    // A queue's own work needs no packet.
     assert_eq!(waits(2, &[(0, &[0]), (0, &[0])]), [0, 0]);
     // A later point of the same queue is waited for, and an earlier one is then known.
     assert_eq!(waits(2, &[(1, &[]), (1, &[1]), (0, &[3]), (0, &[1])]), [1, 0]);

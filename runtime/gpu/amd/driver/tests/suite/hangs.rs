@@ -271,7 +271,7 @@ fn a_cancellation_ends_back_pressure() {
         let (of_thread, same) = (device.clone(), memory.clone());
         let submitter = thread::spawn(move || {
             let line = of_thread.timeline();
-            // The first kernel, which is held, is of nobody who has limits.
+            // The first kernel, which is held, is of a call without limits.
             of_thread.fill(0, &[], &[at(&line, 1)], &same, 1);
             let _started = scope::start(&limits).expect("there are limits");
             for value in 1..1000u64 {

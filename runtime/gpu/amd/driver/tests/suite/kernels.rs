@@ -6,7 +6,7 @@ use vireo_hal::{BufferRef, DispatchConfig, DispatchFlags, ExecutableFunction, Me
 
 use super::support::{ADD, Machine, TestDevice, at, wait, whole};
 
-/// What `kernels_ll.sh` writes, compiled for gfx1100.
+/// The code object of `kernels_ll.sh`, compiled for gfx1100.
 const COMPILED: &[u8] = include_bytes!("../kernels_ll_gfx1100.hsaco");
 
 const DEVICE: MemoryType = MemoryType::DEVICE_LOCAL;

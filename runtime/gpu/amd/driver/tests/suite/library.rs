@@ -239,9 +239,9 @@ pub fn calls() -> BTreeMap<&'static str, u64> {
     with(|state| state.calls.clone())
 }
 
-/// What was made and is not ended: calls that succeeded of a function without as many of its opposite. A device that
-/// failed may end on a thread of its own, a moment after the failure is known, so this waits as long as that might
-/// take.
+/// The objects that were made and not ended: calls that succeeded of a function without as many of its opposite. A
+/// device that failed may end on a thread of its own, a moment after the failure is known, so this waits as long as
+/// that might take.
 pub fn leaked() -> Vec<String> {
     for _ in 0..10_000 {
         if unequal().is_empty() {

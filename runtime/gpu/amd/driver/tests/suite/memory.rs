@@ -53,7 +53,7 @@ fn memory_is_of_the_class_that_its_type_needs() {
             );
         }
         assert!(of(coherent | MemoryType::OPTIMAL).is_ok());
-        // Coherent memory that need not be the GPU's is the host's, and nobody has memory that is both.
+        // Coherent memory that need not be the GPU's is the host's, and no pool is both.
         let shared = MemoryType::HOST_VISIBLE | MemoryType::HOST_COHERENT | MemoryType::DEVICE_VISIBLE;
         assert_eq!(of(shared), Ok(MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE), "{topology}");
         let both = of(DEVICE | MemoryType::HOST_LOCAL);

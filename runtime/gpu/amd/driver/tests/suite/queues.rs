@@ -131,7 +131,7 @@ fn a_queue_that_is_full_holds_up_no_other() {
             }
         });
         held.wait_for_kernel();
-        // What the second queue has to run is held, too, but not its submissions.
+        // The kernels of the second queue are held, too, but not its submissions.
         device.queue_execute(queue(1), &[], &[at(&line, 1)], &short, &[], flags).expect("submits");
         for value in 1..200 {
             let (from, to) = ([at(&line, value)], [at(&line, value + 1)]);

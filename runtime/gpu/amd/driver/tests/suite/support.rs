@@ -1,4 +1,4 @@
-//! What tests share: a machine with a driver, devices and buffers, and what stands for kernels.
+//! Support of tests: a machine with a driver, devices and buffers, and functions that stand for kernels.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -59,7 +59,7 @@ fn names(isa: &str) -> HashMap<(i64, u32), String> {
     names
 }
 
-/// What kernels pass before they run.
+/// A gate that kernels pass before they run.
 #[derive(Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -141,7 +141,7 @@ fn words<const N: usize>(port: &mut Port<'_>, address: u64) -> Result<[u64; N], 
     Ok(values)
 }
 
-/// What the kernel of this name does.
+/// Does the work of the kernel of this name.
 fn kernel(name: &str, port: &mut Port<'_>, arguments: u64) -> Result<(), Fault> {
     let unit = |name: &str| {
         if name.ends_with("x16") {

@@ -18,7 +18,7 @@ const DEVICE: MemoryType = MemoryType::DEVICE_LOCAL;
 /// The queue, the submission, the kernel, its workgroups, and when it ran.
 type Ran = (u32, u64, String, u64, (Duration, Duration));
 
-/// What an observer was told.
+/// An observer that keeps the events that it was told.
 #[derive(Default)]
 struct Seen {
     is_active: AtomicBool,
@@ -56,7 +56,7 @@ fn observers_learn_when_dispatches_and_submissions_ran() {
         ([at(&line, value - 1)], [at(&line, value)])
     };
     let fill = |(before, after): ([_; 1], [_; 1]), index: u32| device.fill(index, &before, &after, &memory, 1);
-    // Nobody looks, or nobody wants it.
+    // First without an observer, then with one that is not active.
     fill(next(), 0);
     times.observe(Some(seen.clone()));
     fill(next(), 0);

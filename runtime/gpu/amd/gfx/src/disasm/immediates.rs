@@ -11,7 +11,7 @@ use crate::isa::immediates::{
 use crate::isa::operands::{DPP8_FETCH_INACTIVE, DPP16};
 use crate::isa::{BitField, Field, Opcode, Slot};
 
-/// What follows the name of a SOPP instruction.
+/// Writes the operands of a SOPP instruction.
 pub(super) fn sopp(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let value = instruction.field(Field::Simm16);
     match instruction.opcode {
@@ -112,7 +112,7 @@ fn list(values: impl Iterator<Item = u32>) -> String {
     values.join(",")
 }
 
-/// What follows the operands if a word of DPP does.
+/// Writes the modifiers of a word of DPP, which come after the operands.
 pub(super) fn dpp(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (Some(source), Some(word)) = (instruction.dpp(), instruction.extra_word()) else { return Ok(()) };
     if source != DPP16 {

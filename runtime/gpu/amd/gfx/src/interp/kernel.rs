@@ -17,7 +17,7 @@ use crate::program::{FIRST_CONSTANT, Program};
 /// The most bytes of private memory of a work-item.
 const MOST_SCRATCH: u32 = 1 << 20;
 
-/// What scalar registers of a kernel may hold when it starts.
+/// The values that scalar registers of a kernel may have when it starts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelRegisters {
     /// The address of the dispatch packet.
@@ -48,7 +48,7 @@ pub struct Dispatch<'a> {
     pub program: &'a Program,
     /// The descriptor of the kernel.
     pub descriptor: &'a KernelDescriptor,
-    /// What its scalar registers hold.
+    /// The first values of its scalar registers.
     pub registers: KernelRegisters,
     /// Work-items of the grid.
     pub grid: [u32; 3],
@@ -134,7 +134,7 @@ struct Worker<'a> {
     dispatch: &'a Dispatch<'a>,
     group: Group<'a>,
     waves: Vec<Wave>,
-    /// What each wave starts with, in every work-group.
+    /// The first state of each wave, in every work-group.
     first: Vec<First>,
     user: Vec<u32>,
 }
@@ -145,7 +145,7 @@ struct First {
     items: [[u32; 3]; LANES],
     /// The lanes that have one.
     present: Mask,
-    /// What the first vector register holds.
+    /// The content of the first vector register.
     packed: Row,
 }
 

@@ -121,7 +121,7 @@ fn buffer(wave: &Wave, inst: &Inst, skipped: u32, bytes: u32) -> Result<Places, 
     }
     let scalar = wave.scalars[usize::from(inst.sources[2])];
     let base = base.wrapping_add(u64::from(scalar));
-    // What is outside of the bounds reads as zero.
+    // Bytes outside of the bounds read as zero.
     let (limit, offset) = (resource[2], inst.number & !(BUFFER_INDEX | BUFFER_OFFSET));
     let end = skipped + bytes;
     let (some, last) = match fourth.bounds() {
@@ -315,7 +315,7 @@ pub(super) fn load_rows<const N: usize>(
                 Value::I16 => word as u16 as i16 as u32,
                 _ => word,
             };
-            // What is out of bounds is zero.
+            // A value out of bounds is zero.
             let word = word & places.select.0[lane];
             let word = match part {
                 Part::Whole => word,

@@ -27,7 +27,7 @@ pub(crate) mod wave;
 use crate::program::Inst;
 use wave::{Group, Wave};
 
-/// What happens after an instruction.
+/// The way a wave goes on after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The next instruction.

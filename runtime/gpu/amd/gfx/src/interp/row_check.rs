@@ -33,7 +33,7 @@ fn refuse(
     (space, length, access): (Space, u32, Access),
 ) {
     let mask = match space {
-        // Nobody else sees private memory, whose bounds the access has checked.
+        // Private memory is seen by its lane alone, and the access has checked its bounds.
         Space::Scratch => return,
         // Lanes outside of the memory of the work-group access nothing, but are wrong.
         Space::Group => wave.exec(),

@@ -59,7 +59,7 @@ pub(crate) struct Wave {
     pub(crate) index: u32,
 }
 
-/// What the waves of a work-group share.
+/// The state that the waves of a work-group share.
 pub(crate) struct Group<'a> {
     pub(crate) program: &'a Program,
     /// The memory of the work-group.

@@ -74,7 +74,7 @@ pub struct Listing {
     pub functions: Vec<Function>,
 }
 
-/// What begins at an address.
+/// A function that begins at an address.
 #[derive(Default)]
 struct Start {
     name: String,

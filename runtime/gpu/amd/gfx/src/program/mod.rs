@@ -314,7 +314,8 @@ impl Decoder {
 
     fn instruction(&mut self, instruction: &Instruction) -> Result<(), Refused> {
         match instruction.encoding {
-            // What has no effect here, such as waits for memory, becomes nothing. Jumps to it go to what follows.
+            // An instruction without effect here, such as a wait for memory, becomes nothing. Jumps to it go to the
+            // next one.
             _ if instruction.info().has_no_effect => Ok(()),
             Encoding::Vopd => self.both(instruction),
             Encoding::Smem | Encoding::Ds | Encoding::Mubuf | Encoding::Global | Encoding::Scratch | Encoding::Flat => {

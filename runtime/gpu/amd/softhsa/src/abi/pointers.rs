@@ -99,7 +99,7 @@ pub(super) unsafe fn text(pointer: *const CChar) -> Result<String> {
 /// stays the program's: nothing here closes it.
 ///
 /// # Safety
-/// Nothing closes the descriptor until the file is dropped. A number that is no descriptor is an error of the first use.
+/// The descriptor stays open until the file is dropped. A number that is no descriptor is an error of the first use.
 #[cfg(unix)]
 pub(super) unsafe fn descriptor(number: i32) -> Option<(ManuallyDrop<File>, Option<OsString>)> {
     use std::os::fd::FromRawFd;

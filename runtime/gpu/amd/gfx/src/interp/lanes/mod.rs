@@ -67,7 +67,7 @@ pub(crate) trait Source: Copy {
     fn get(values: Self::Values<'_>, lane: usize) -> Self;
 }
 
-/// What a source is found with.
+/// The registers and the instruction that a source is fetched from.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a> {
     rows: &'a [Row],

@@ -70,7 +70,7 @@ fn is_subnormal<F: Division>(value: F) -> bool {
     (value != F::ZERO) & (value.exponent_field() == 0)
 }
 
-/// What a division of `numerator` by `denominator` scales: whether that must be undone, and by which power of two each
+/// The scaling of a division of `numerator` by `denominator`: whether it must be undone, and by which power of two each
 /// is scaled.
 ///
 /// All conditions are computed, the most important one last, so that lanes need no branches.
