@@ -81,7 +81,7 @@ impl<A: DeviceAllocator> Source<A> {
     fn transient(&self, params: BufferParams, length: u64) -> Arc<TransientBuffer> {
         match self {
             Source::Own(allocator, _) => {
-                // What cannot be resolved will not be allocated either.
+                // Parameters that cannot be resolved will not be allocated either.
                 TransientBuffer::new(allocator.resolve(params).unwrap_or(params), length, Memory::None)
             }
             Source::Other(source) => source.transient_without_memory(params, length),
@@ -140,7 +140,7 @@ impl<A> fmt::Debug for Allocation<A> {
     }
 }
 
-/// What is left to do of an allocation.
+/// The state of an allocation after an attempt.
 #[derive(Debug)]
 pub enum Begun<A> {
     /// The buffer has its memory.
@@ -169,7 +169,7 @@ impl<A: DeviceAllocator> Allocation<A> {
                 transient.commit(memory);
                 Begun::Done
             }
-            // What is waited for may release some.
+            // The submissions that it waits for may release some.
             Err(status) if status.code() == StatusCode::ResourceExhausted && (!is_first || may_wait) => {
                 Begun::Later(allocation)
             }
@@ -192,7 +192,7 @@ impl<A: DeviceAllocator> Allocation<A> {
                 }
                 Err(status) => status,
             };
-            // An operation without points to signal has nobody waiting for it.
+            // An operation without points to signal has no waiter.
             if status.code() != StatusCode::ResourceExhausted || !self.may_wait || signal.is_empty() {
                 return Err(status);
             }
@@ -201,7 +201,7 @@ impl<A: DeviceAllocator> Allocation<A> {
             match self.source.notify(releases, retry) {
                 Notice::Later => return Err(Status::new(StatusCode::Deferred, "waits for memory")),
                 Notice::Released => {}
-                // If nobody has memory, none will be released.
+                // If no allocation is in use, none will be released.
                 Notice::Never => return Err(status),
             }
         }

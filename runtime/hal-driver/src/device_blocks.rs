@@ -33,8 +33,7 @@ pub trait BlockMemory: Clone + Send + Sync + 'static {
     fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self;
 }
 
-/// What blocks are allocated from, such as a device and a kind of its memory: one serves requests for its own origin
-/// alone.
+/// The origin of blocks, such as a device and a kind of its memory: a block serves requests for its own origin alone.
 pub trait Origin: Copy + PartialEq + Send + Sync + 'static {}
 
 impl<O: Copy + PartialEq + Send + Sync + 'static> Origin for O {}
@@ -206,7 +205,7 @@ impl<O: Origin, M: BlockMemory> DeviceBlocks<O, M> {
 
     fn allocate(&self, allocate: impl Fn() -> Result<M>) -> Result<M> {
         match allocate() {
-            // What is cached may be what is missing.
+            // The memory of cached blocks may suffice.
             Err(status) if status.code() == StatusCode::ResourceExhausted && self.trim() => allocate(),
             allocated => allocated,
         }
@@ -280,7 +279,7 @@ mod tests {
     use super::*;
     use crate::status::Status;
 
-    /// What blocks are allocated from: a device, and a kind of its memory.
+    /// The origin of blocks: a device, and a kind of its memory.
     type Origin = (usize, char);
 
     const LOCAL: Origin = (0, 'l');
@@ -302,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Memory that nobody accesses, at addresses that are all different.
+    /// Memory that no test accesses, at addresses that are all different.
     struct Source {
         next: AtomicU64,
         left: Arc<AtomicU64>,
@@ -387,7 +386,7 @@ mod tests {
         assert_eq!(cache.notify(releases, move || same.store(1, Ordering::Relaxed)), Notice::Later);
         drop(large);
         assert_eq!(called.load(Ordering::Relaxed), 1);
-        // Who failed to allocate before that would wait for something that has happened.
+        // A caller that failed to allocate before that would wait for something that has happened.
         assert_eq!(cache.notify(releases, || unreachable!("it was released before")), Notice::Released);
         assert_eq!(cache.notify(cache.releases(), || unreachable!("nothing is in use")), Notice::Never);
     }

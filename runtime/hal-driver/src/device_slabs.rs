@@ -127,7 +127,7 @@ where
     }
 
     fn trim(&self, _flags: SlabTrimFlags) {
-        // What cannot be given back stays where it is.
+        // Blocks that cannot be given back stay in the cache.
         let _ = self.allocator.trim();
     }
 

@@ -40,7 +40,7 @@ impl<S: Clone + Send + Sync + 'static> DeviceTimeline<S> {
         DeviceTimeline { timeline: HostSemaphore::new(initial_value), pending: Mutex::default(), agent: None }
     }
 
-    /// The same, which nobody but queues of an agent uses.
+    /// The same, for queues of one agent alone.
     pub fn of_agent(initial_value: u64, agent: u64) -> DeviceTimeline<S> {
         DeviceTimeline { agent: Some(agent), ..DeviceTimeline::new(initial_value) }
     }

@@ -4,7 +4,7 @@
 /// Entries at most, a power of two that is less than 256.
 const MAX_KNOWN: usize = 64;
 
-/// What is known of objects, by a number of each.
+/// A small cache of facts about objects, by a number of each.
 #[derive(Debug)]
 pub struct Known<T> {
     /// One more than the place among the entries, by a part of the number.
@@ -25,7 +25,7 @@ impl<T> Known<T> {
         (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - MAX_KNOWN.trailing_zeros())) as usize
     }
 
-    /// What is known of an object with a number, which `is_it` tells from others with that.
+    /// The fact about the object with a number, which `is_it` tells from others with that.
     #[inline]
     pub fn get(&self, number: u64, is_it: impl FnOnce(&T) -> bool) -> Option<&T> {
         let place = usize::from(self.table[Known::<T>::index(number)]);

@@ -1,5 +1,5 @@
-//! What drivers are made of: [`queue`]s, [`deferred`] command buffers, memory [`pool`]s, where the memory of transient
-//! buffers is from ([`memory_source`]), and files of the host. A driver takes what suits its device.
+//! Parts of drivers: [`queue`]s, [`deferred`] command buffers, memory [`pool`]s, sources of memory for transient
+//! buffers ([`memory_source`]), and files of the host. A driver takes those that suit its device.
 //!
 //! It knows the traits of `vireo-hal` and no driver. Users depend on the crate `vireo`.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

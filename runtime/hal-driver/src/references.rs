@@ -1,6 +1,6 @@
-//! What commands refer to ([`References`]): the buffers and executables that a program holds ([`Held`]), and what it
-//! needs of the slots of binding tables. A reference of a command becomes a [`Place`] when it is recorded, and a place
-//! an address when it is executed ([`Resolved`]).
+//! References of commands ([`References`]): the buffers and executables that a program holds ([`Held`]), and its needs
+//! of the slots of binding tables. A reference of a command becomes a [`Place`] when it is recorded, and a place an
+//! address when it is executed ([`Resolved`]).
 //!
 //! Most commands refer to what others before them did. What is known of a buffer is looked up in a small table by its
 //! address, so that the buffer is asked once; the table holds the buffer, so nothing else can have that address.
@@ -51,7 +51,7 @@ impl<R> fmt::Debug for AddressRange<R> {
     }
 }
 
-/// What an address is relative to.
+/// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// Nothing: it never changes.
@@ -67,7 +67,7 @@ pub enum Base {
 /// A range of memory: a reference that was checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// What the offset is from.
+    /// The base of the offset.
     pub base: Base,
     /// Bytes from the base.
     pub offset: u64,
@@ -100,14 +100,14 @@ pub struct StaticBuffer<R> {
     pub reached_by: R,
 }
 
-/// What the commands of a program need of a slot.
+/// The need that the commands of a program have of a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotUse {
     /// The slot.
     pub slot: u32,
     /// The end of the range that commands use, in bytes from the start of the binding.
     pub end: u64,
-    /// What it is used for.
+    /// The usage that the buffer must allow.
     pub usage: BufferUsage,
 }
 
@@ -129,7 +129,7 @@ pub struct Resolved<R> {
     pub slots: Vec<ResolvedSlot>,
     /// By static ordinal; those whose addresses the templates have are empty.
     pub buffers: Vec<ResolvedSlot>,
-    /// What keeps the memory allocated until the execution has completed.
+    /// The owners that keep the memory allocated until the execution has completed.
     pub owners: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -149,10 +149,10 @@ impl<R: Reach> Resolved<R> {
     }
 }
 
-/// What a program holds of what its commands refer to.
+/// The buffers, executables and slots that the commands of a program refer to.
 #[derive(Debug)]
 pub struct Held<R> {
-    /// What static ordinals refer to.
+    /// The buffers by static ordinal.
     buffers: Vec<StaticBuffer<R>>,
     /// The ordinals of buffers whose memory an execution has to find.
     transient: Vec<u32>,
@@ -160,7 +160,7 @@ pub struct Held<R> {
     reached_by: R,
     /// The executables whose kernels it runs.
     _executables: Vec<Arc<dyn Executable>>,
-    /// What commands need of the slots that they use, by slot.
+    /// The needs of the slots that commands use, by slot.
     slots: Vec<SlotUse>,
 }
 
@@ -170,7 +170,7 @@ impl<R: Reach> Held<R> {
         &self.buffers
     }
 
-    /// What commands need of the slots that they use, by slot.
+    /// The needs of the slots that commands use, by slot.
     pub fn slots(&self) -> &[SlotUse] {
         &self.slots
     }
@@ -253,7 +253,7 @@ const FEW_ADDRESSES: usize = 16;
 /// anything.
 const FEW_SLOTS: usize = 256;
 
-/// What is known of a buffer.
+/// A buffer that commands referred to before.
 struct KnownBuffer {
     /// The buffer, which may be a part of an allocation.
     buffer: Arc<dyn Buffer>,
@@ -298,7 +298,7 @@ impl Ordinals {
     }
 }
 
-/// What the commands of a program refer to.
+/// A builder of [`Held`]: the objects that commands referred to so far.
 pub struct References<R> {
     /// Number of binding table slots that commands may refer to.
     capacity: u32,
@@ -309,9 +309,9 @@ pub struct References<R> {
     executables: Vec<Arc<dyn Executable>>,
     /// The places of the executables.
     places: Ordinals,
-    /// What commands need of the slots with small numbers.
+    /// The needs of the slots with small numbers.
     few_slots: Vec<Option<SlotUse>>,
-    /// What they need of the others.
+    /// The needs of the other slots.
     slots: BTreeMap<u32, SlotUse>,
 }
 

@@ -3,7 +3,7 @@
 //! thread reads or writes the next one.
 //!
 //! Transfers of a device have a few slots for that memory ([`StagingSlots`]), and wait for one: a program that loads
-//! all its parameters at once takes no more. Whoever has a slot waits for nothing but copies that were submitted, so
+//! all its parameters at once takes no more. The holder of a slot waits for nothing but copies that were submitted, so
 //! the slots always become free.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -153,8 +153,8 @@ impl<'a, Q: StagingQueue> Copies<'a, Q> {
     }
 }
 
-/// What is under way ends before the transfer does, also if that fails: nobody expects it to be written or read
-/// afterwards.
+/// Copies under way end before the transfer does, also if that fails: its caller does not expect the memory to be
+/// written or read afterwards.
 impl<Q: StagingQueue> Drop for Copies<'_, Q> {
     fn drop(&mut self) {
         let _ = self.wait_for_all();
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// What the queue of a device reaches of a buffer.
+    /// The memory of a buffer that the queue of a device reaches.
     fn reached(buffer: &Arc<dyn Buffer>) -> Arc<dyn Buffer> {
         let any: &dyn std::any::Any = &**buffer;
         any.downcast_ref::<DeviceMemory>().map_or_else(|| buffer.clone(), |device| device.memory.clone())

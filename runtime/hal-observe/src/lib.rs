@@ -1,6 +1,6 @@
-//! What looks at devices and lies around them: [`observe`] sees each call of a device and of what it makes, checks,
-//! records or traces it; statistics and [`ExecutionTrace`] say what devices ran; allocators wrap another one, to keep
-//! blocks or to find mistakes.
+//! Layers around devices: [`observe`] sees each call of a device and of its objects, checks, records or traces it;
+//! statistics and [`ExecutionTrace`] say what devices ran; allocators wrap another one, to keep blocks or to find
+//! mistakes.
 //!
 //! It knows the traits of `vireo-hal` and no driver. Users depend on the crate `vireo`.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

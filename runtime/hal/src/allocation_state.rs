@@ -1,5 +1,5 @@
-//! What each buffer that is an allocation of its own says of itself, whatever its memory: its length, type, access,
-//! usage and holders. The buffers of drivers and of allocators have it.
+//! The state of a buffer that is an allocation of its own, whatever its memory: its length, type, access, usage and
+//! holders. The buffers of drivers and of allocators have it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

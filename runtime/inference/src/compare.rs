@@ -100,7 +100,8 @@ impl HostTensor<'_> {
     /// let expected = HostTensor::from_slice(&[1.0f32, 2.0]);
     /// assert!(HostTensor::from_slice(&[1.00001f32, 2.0]).difference(&expected, &tolerance).is_none());
     /// let actual = HostTensor::from_slice(&[1.0f32, 2.5]);
-    /// let Some(TensorDifference::Elements(elements)) = actual.difference(&expected, &tolerance) else { unreachable!() };
+    /// let difference = actual.difference(&expected, &tolerance);
+    /// let Some(TensorDifference::Elements(elements)) = difference else { unreachable!() };
     /// assert_eq!((elements.count(), elements.first()), (1, 1));
     /// ```
     pub fn difference<'a>(

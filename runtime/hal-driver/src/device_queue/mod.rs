@@ -4,10 +4,10 @@
 //! `core` is a queue without anything of a device, generic over it: the way in, the line for room, the threads, the
 //! end. `host_worker` runs what the host does in between. `sync` and `rules` are what the model checker replaces.
 //!
-//! # Who waits for what
-//! A queue cannot hang because nobody waits for a thread that waits for them. Locks are held only while something is
-//! moved from one place to another, or packets are put together: never while a thread waits, and never while code of
-//! the host runs.
+//! # Which thread waits for what
+//! A queue cannot hang because no thread waits for one that waits for it. Locks are held only while something is moved
+//! from one place to another, or packets are put together: never while a thread waits, and never while code of the host
+//! runs.
 //!
 //! | thread | waits for | its wait ends by |
 //! |---|---|---|

@@ -11,7 +11,7 @@ pub(super) use std::thread_local;
 
 use crate::limits::scope::{Scope, ScopeGuard};
 
-/// Starts a thread that nobody joins.
+/// Starts a detached thread.
 pub(super) fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name).spawn(run).map(drop)
 }

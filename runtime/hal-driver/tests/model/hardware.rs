@@ -311,7 +311,7 @@ impl Shared {
                 operation.ended.store(self.world.stamp(), Ordering::Relaxed);
             }
         }
-        // What waits for it in this queue begins before or after anyone learns that it has completed.
+        // Operations of this queue that wait for it begin before or after any thread learns that it has completed.
         let ends = || {
             let mut ring = lock(&self.ring);
             let index = (*place - ring.retired) as usize;

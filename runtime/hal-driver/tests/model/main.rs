@@ -5,7 +5,7 @@
 //! panic or drop devices) and runs it in a random schedule. Invariants:
 //!
 //! - each operation ends exactly once, and what is done after it is done once and before that;
-//! - nobody waits for ever: all threads end;
+//! - no thread waits for ever: all of them end;
 //! - what packets use is there until they have run or were stopped;
 //! - an operation that succeeds ran, once, after what it waited for had ended, which succeeded, and part after part;
 //!   without a fault all of them succeed.

@@ -19,7 +19,8 @@
 //! assert_eq!(
 //!     *lines.lock().unwrap(),
 //!     [
-//!         "device#1.create_semaphore(queue_affinity=any, initial_value=0, flags=host_interrupt|exportable_timepoints) -> semaphore#1",
+//!         "device#1.create_semaphore(queue_affinity=any, initial_value=0, \
+//!          flags=host_interrupt|exportable_timepoints) -> semaphore#1",
 //!         "semaphore#1.signal(value=5) -> ok",
 //!     ]
 //! );

@@ -395,8 +395,8 @@ impl Device for AmdDevice {
         external_file: &ExternalFile,
         _flags: ExternalFileFlags,
     ) -> Result<Arc<dyn File>> {
-        // SAFETY: the caller guarantees that the handle of `external_file` is open and stays so as long as the file
-        // lives.
+        // SAFETY: the caller guarantees that the memory of a host allocation, or the descriptor, stays valid as long as
+        // the owner, which the file holds.
         unsafe { host_file::import(access, external_file) }
     }
 

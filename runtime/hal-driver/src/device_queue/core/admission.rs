@@ -1,9 +1,10 @@
 //! Admission ([`Core::admit`]): puts submissions in line, and gives them to the hardware in that order, as there is
 //! room.
 //!
-//! Nobody waits for room while it holds the lock of the admission: that is held for as long as it takes to put packets
-//! together. Who submits waits outside, until its submission is with the hardware, and tries again and again meanwhile;
-//! its call may end that wait. What became ready is in the same line, and the feeder of the queue tries for it.
+//! No thread waits for room while it holds the lock of the admission: that is held for as long as it takes to put
+//! packets together. A submitter waits outside, until its submission is with the hardware, and tries again and again
+//! meanwhile; its call may end that wait. Submissions that became ready are in the same line, and the feeder of the
+//! queue tries for them.
 //!
 //! There is room at some time: packets wait only for submissions that were begun before, here or on another queue, so
 //! the first of those that have not completed always runs, and its queue drains. That is why an epoch is given, and

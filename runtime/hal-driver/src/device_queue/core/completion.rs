@@ -46,7 +46,7 @@ impl Watch {
 }
 
 impl<H: Hardware> Core<H> {
-    /// Runs until the queue closes, nobody holds it, and everything has completed.
+    /// Runs until the queue closes, has no holder, and everything has completed.
     pub(super) fn run_completion(self: &Arc<Self>) {
         join_driver();
         let mut drained = [0; LANES];
@@ -108,7 +108,7 @@ impl<H: Hardware> Core<H> {
         if !runs {
             *progressed = now;
         }
-        // Nobody is left who could end it. What is held back may even wait for that.
+        // No caller is left that could end it. Work that is held back may even wait for that.
         let patience = self.hardware.patience().filter(|_| self.is_closing());
         let patience = patience.and_then(|patience| progressed.checked_add(patience));
         let limits = scope.limits().filter(|limits| limits.deadline.is_some() || limits.cancellation.is_some());

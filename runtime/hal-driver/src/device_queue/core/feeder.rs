@@ -1,6 +1,6 @@
-//! The feeder of a queue: the thread that submits what became ready, and gives the hardware what nobody waits for any
-//! more. It may wait for room as long as it takes, since nobody waits for it: what becomes ready meanwhile joins the
-//! line.
+//! The feeder of a queue: the thread that submits what became ready, and gives the hardware the submissions without a
+//! waiting submitter. It may wait for room as long as it takes, since no thread waits for it: submissions that become
+//! ready meanwhile join the line.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -43,7 +43,7 @@ impl<H: Hardware> Core<H> {
         }
     }
 
-    /// Runs until the queue closes, nobody holds it, and the line is empty.
+    /// Runs until the queue closes, has no holder, and the line is empty.
     pub(super) fn run_feeder(self: &Arc<Self>) {
         join_driver();
         let mut attempts = 0u32;

@@ -11,7 +11,7 @@ use crate::status::Result;
 /// The lanes of a queue: as many of its submissions may run at once. The completion thread waits for all of them.
 pub const LANES: usize = 4;
 
-/// How far a lane of a queue is, for itself and for others. Whoever waits for it holds it.
+/// The progress of a lane of a queue, for itself and for others. Its waiters hold it.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The number of the clock: unique in the process, from 1.
     fn number(&self) -> u64;
@@ -144,7 +144,7 @@ pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
     /// The kernel that runs, by its name.
     fn running(&self) -> Option<Arc<str>>;
 
-    /// How long a kernel may run without an end once nobody owns the queue any more; none for as long as it likes.
+    /// How long a kernel may run without an end once the queue has no owner any more; none for as long as it likes.
     fn patience(&self) -> Option<Duration>;
 }
 

@@ -1,12 +1,13 @@
-//! The core of a queue ([`Core`]): who submits, who waits for room, who completes and who ends, without anything of a
-//! GPU. What it asks of one is [`Hardware`], which `hardware` implements by packets of an HSA queue, and the model
+//! The core of a queue ([`Core`]): submission, the wait for room, completion and the end, without anything of a GPU.
+//! The parts that depend on one are [`Hardware`], which `hardware` implements by packets of an HSA queue, and the model
 //! checker by threads.
 //!
 //! `hardware` has the traits, `request` what is submitted, `state` the queue itself, and `driver_thread` what its threads
-//! have in common. `submission` sorts what a submission waits for, and holds back what the host has to wait for. `admission` puts
-//! submissions in line and gives them to the hardware as there is room. `feeder` is the thread that does so for what
-//! nobody waits for, `completion` the one that completes what has run, and `ending` the end of a queue. `frontier` is
-//! what a queue knows of others. The table in the module above says which of them may wait for what.
+//! have in common. `submission` sorts the points that a submission waits for, and holds it back if the host has to wait
+//! for some. `admission` puts submissions in line and gives them to the hardware as there is room. `feeder` is the
+//! thread that does so for those without a waiting submitter, `completion` the one that completes what has run, and
+//! `ending` the end of a queue. `frontier` is the knowledge that a queue has of others. The table in the module above
+//! says which of them may wait for what.
 //!
 //! Submissions that nothing orders may run at once, and end in any order, so one count cannot say which of them have
 //! completed. A queue has [`LANES`], each with a count of its own: a submission has the next number of a lane, and the

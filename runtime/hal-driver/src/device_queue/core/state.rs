@@ -390,7 +390,7 @@ impl<J> Request<J> {
     /// Ends it without running it.
     pub(super) fn end<H: Hardware>(self, outcome: Result<()>) {
         let Request { signal, reclaim, payload, wait } = self;
-        // Who sees the points signalled finds that their memory is no longer charged.
+        // Waiters that see the points signalled find that their memory is no longer charged.
         drop((payload, wait));
         complete(Box::new(Submission::<H> { signal, reclaim, ..Submission::default() }), outcome);
     }

@@ -195,7 +195,7 @@ fn run_on_host<H: Hardware>(
     let take = |ending: &Mutex<Option<_>>| ending.lock().unwrap_or_else(PoisonError::into_inner).take();
     let work = move || {
         let Some((_queue, signal, reclaim)) = take(&of_work) else { return };
-        // A panic must not leave the points to nobody.
+        // A panic must not leave the points without an owner.
         let outcome = guarded("an operation of the queue", || action(&signal)).flatten();
         if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
             return;

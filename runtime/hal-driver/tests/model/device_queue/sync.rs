@@ -36,7 +36,7 @@ pub(super) fn wait_a_while<'a, T>(mutex: &'a Mutex<T>, _: &Condvar, guard: Mutex
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Limits that nobody looks at.
+/// Limits that no part of the model reads.
 pub(super) struct NoScope;
 
 /// Threads of the model share one of the system, so the limits of the thread say nothing.

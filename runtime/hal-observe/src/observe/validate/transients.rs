@@ -26,7 +26,7 @@ struct Entries {
 struct Transient {
     buffer: Weak<dyn Buffer>,
     allocated: Vec<Point>,
-    /// Whether deallocations are ignored, since nobody knows when the memory is used for the last time.
+    /// Whether deallocations are ignored, since the last use of the memory is then not known.
     kept: bool,
     returned: Option<Returned>,
 }
