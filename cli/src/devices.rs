@@ -54,7 +54,7 @@ impl Drivers {
             loaded.map_err(|status| Failure::new(Exit::LoadFailure, "cannot load a driver plugin").because(status))?;
         }
         for path in &arguments.executable_plugin {
-            // SAFETY: as above.
+            // SAFETY: the user named the plugin in a flag that says that its code is run.
             let loaded = unsafe { load_executable_plugin(&registry, path, &[]) };
             let failed = || Failure::new(Exit::LoadFailure, "cannot load an executable plugin");
             loaded.map_err(|status| failed().because(status))?;
@@ -72,7 +72,7 @@ impl Drivers {
         self.kernels.clone()
     }
 
-    /// What kernels of local devices may import.
+    /// The functions that kernels of local devices may import.
     pub fn imports(&self) -> Arc<dyn ImportProvider> {
         self.registry.imports().clone()
     }
@@ -228,7 +228,7 @@ struct Found {
     created: Result<Created>,
 }
 
-/// What a device says of itself.
+/// The properties of a device that was created.
 struct Created {
     heaps: Vec<MemoryHeap>,
     queues: Option<i64>,

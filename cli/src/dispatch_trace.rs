@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// A trace in a file.
 pub struct DispatchTrace {
     name: String,
-    /// What the devices write to.
+    /// The trace that the devices write to.
     pub trace: Arc<ExecutionTrace>,
 }
 

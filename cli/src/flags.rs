@@ -71,7 +71,7 @@ pub fn has_flag(command: &str, flag: &str) -> bool {
     let names = |argument: &clap::Arg| {
         argument.get_long() == Some(&dashed) || argument.get_all_aliases().is_some_and(|all| all.contains(&&*dashed))
     };
-    // What the parser adds by itself, and what is looked at before it.
+    // The parser adds `--help` by itself.
     dashed == "help" || command.get_arguments().any(names)
 }
 

@@ -6,9 +6,9 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod start;
 
-/// What dependencies call of the system's library of mathematics: a progress bar and the reader of `npy` headers, for
-/// estimates. A start is a twentieth shorter without loading that library. The runtime has functions of its own anyway,
-/// which give the same results everywhere.
+/// Functions of the system's library of mathematics that dependencies call: a progress bar and the reader of `npy`
+/// headers, for estimates. A start is a twentieth shorter without loading that library. The runtime has functions of
+/// its own anyway, which give the same results everywhere.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod mathematics {
     #![expect(unsafe_code, reason = "the linker finds functions of C by their names")]
@@ -19,7 +19,7 @@ mod mathematics {
         libm::pow(base, exponent)
     }
 
-    // SAFETY: as above.
+    // SAFETY: this is the signature of C for a function that has no other definition in the command.
     #[unsafe(no_mangle)]
     extern "C" fn log2(value: f64) -> f64 {
         libm::log2(value)

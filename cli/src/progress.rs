@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vireo::hal::Progress;
 
-/// What takes longer than this shows a bar.
+/// Work that takes longer than this shows a bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A bar on stderr that is shown if what it counts takes long, and is gone when that is done.
@@ -28,7 +28,7 @@ struct State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        // What has failed is not done.
+        // Work that failed is not shown as done.
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }

@@ -61,7 +61,7 @@ pub fn run(arguments: &RunArguments, format: Format) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// What the flags that list something ask for.
+/// The text that the listing flags ask for; none if none of them is given.
 pub fn listing(program: &ProgramArguments, listing: &ListingArguments) -> Result<Option<String>, Failure> {
     if let Some(topologies) = program.devices.task.dump()? {
         return Ok(Some(topologies));

@@ -1,4 +1,4 @@
-//! What the sanitizer of the software agent found, at the end of a command that ran a program (`--sanitize`).
+//! Findings of the sanitizer of the software agent, at the end of a command that ran a program (`--sanitize`).
 
 use vireo::hal::{Buffer, DeviceUri};
 

@@ -23,8 +23,8 @@ const HEAP_SLACK: c_int = 2 * MAPPED_BLOCK;
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
     open_standard_streams();
-    // SAFETY: nothing runs yet that the heap or a signal handler could belong to. Whoever writes to a pipe that nobody
-    // reads gets an error instead of a signal, as in all programs in Rust.
+    // SAFETY: nothing runs yet that the heap or a signal handler could belong to. Writes to a pipe without a reader
+    // give an error instead of a signal, as in all programs in Rust.
     unsafe {
         libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BLOCK);
@@ -33,7 +33,7 @@ extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
     }
     // A panic must not leave a function of C: the process would abort.
     let exit = vireo_cli::exit_code(vireo_cli::main);
-    // Who wants to know whether the output arrived has flushed it before.
+    // Commands that need to know whether the output arrived have flushed it before.
     let _ = io::stdout().flush();
     exit
 }

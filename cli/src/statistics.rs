@@ -5,7 +5,7 @@ use vireo::hal::{DispatchStatistics, ExecutionStatistics};
 use crate::benchmark::time_text;
 use crate::table::Table;
 
-/// What the devices of a program were asked for, and how long its kernels ran.
+/// The operations that a program asked of its devices, and the times of its kernels.
 pub fn text(statistics: &ExecutionStatistics) -> String {
     let mut operations = Table::new(&["operation", ">count"]);
     for operation in statistics.operations() {

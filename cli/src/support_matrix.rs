@@ -73,7 +73,7 @@ fn devices(text: &mut String) {
         let accepts = |device: &dyn Device| {
             device.query_i64(QueryCategory::ExecutableFormat.name(), format.name()).is_ok_and(|answer| answer != 0)
         };
-        // What devices of this build say of libraries depends on the machine that writes the page.
+        // The answers of devices of this build about libraries depend on the machine that writes the page.
         let cells: Vec<String> = DEVICES
             .iter()
             .zip(&devices)

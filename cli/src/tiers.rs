@@ -56,7 +56,7 @@ fn call(session: &Session, name: &str, inputs: Vec<Datum>) -> Result<Outcome, Fa
     let (result, arguments) = match arguments {
         Ok(arguments) => {
             let result = session.call(&function, arguments.clone());
-            // What cannot be read is the same for all tiers.
+            // Arguments that cannot be read cannot be on any tier.
             (result, session.to_data(&arguments).unwrap_or_default())
         }
         Err(status) => (Err(status), Vec::new()),

@@ -23,7 +23,7 @@ pub fn start(limit: Option<Seconds>, doing: &str) -> Result<(), Failure> {
     let failure = Failure::new(Exit::RunFailure, format!("{doing} took longer than the limit of {seconds} s"));
     let body = move || {
         thread::sleep(limit);
-        // Whoever does not read the messages of the process gets its exit code.
+        // A caller that does not read the messages of the process gets its exit code.
         let _ = failure.report(&mut AutoStream::auto(std::io::stderr()));
         exit(failure.exit as i32);
     };

@@ -19,7 +19,7 @@ pub fn trace(arguments: &TraceArguments) -> Result<Exit, Failure> {
     use crate::run;
 
     let program = &arguments.run.program;
-    // What is no device at all is refused by name when it is created.
+    // A text that is no device at all is refused by name when the device is created.
     let other = program.device.iter().find(|uri| DeviceUri::parse(uri).is_ok_and(|uri| uri.driver != "amdgpu"));
     if let Some(other) = other {
         let message = format!("`vireo trace` traces packets, and the device `{other}` has none; expected `amdgpu`");
@@ -51,7 +51,7 @@ pub fn trace(arguments: &TraceArguments) -> Result<Exit, Failure> {
             .map_err(failed)?;
     }
     let trace = Arc::new(PacketTrace::new(format, out).map_err(failed)?);
-    // Nobody else sets it: it is no flag.
+    // It has not been set before: it is no flag.
     let _ = program.devices.amdgpu.packet_trace.set(trace.clone());
     let exit = run::run(&arguments.run, Format::Text);
     let written = trace.finish().map_err(failed);

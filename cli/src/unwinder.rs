@@ -1,13 +1,13 @@
-//! The unwinder of a command without unwind tables (`cargo xtask dist`): whoever walks the stack is at its end. Nothing
-//! unwinds where panics abort, and the stack cannot be walked without tables, but the standard library refers to both,
-//! and prints backtraces with a reader of debug information. Since the walk is known to be empty when the command is
-//! linked, all of that is left out, as is the unwinder of the system.
+//! The unwinder of a command without unwind tables (`cargo xtask dist`): each walk of the stack is at its end at once.
+//! Nothing unwinds where panics abort, and the stack cannot be walked without tables, but the standard library refers
+//! to both, and prints backtraces with a reader of debug information. Since the walk is known to be empty when the
+//! command is linked, all of that is left out, as is the unwinder of the system.
 #![expect(unsafe_code, reason = "the standard library calls the unwinder by the names of C")]
 
 use std::ffi::{c_int, c_void};
 use std::process::abort;
 
-/// What the walk of a stack ends with.
+/// The result of a walk at the end of the stack.
 const END_OF_STACK: c_int = 5;
 
 // SAFETY: these are the signatures of C.

@@ -69,7 +69,7 @@ pub struct BenchmarkArguments {
     /// another module, whose repetitions alternate with those of the program. Of several repetitions the median counts.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// What to add to the context of the report in JSON: `key=value,key=value`.
+    /// Entries to add to the context of the report in JSON: `key=value,key=value`.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = pair)]
     pub benchmark_context: Vec<(String, String)>,
     /// Colours of the table: `auto` as --color says, `true` or `false`.

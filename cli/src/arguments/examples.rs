@@ -52,7 +52,7 @@ pub const DEVICES: &str = "\
   vireo devices
   vireo devices local-task --format=json";
 
-/// What stands below the flags of a command.
+/// The text below the flags of a command.
 pub fn help(examples: &str) -> String {
     format!("Examples:\n  {examples}\n\n{}", exit::HELP)
 }
@@ -68,7 +68,7 @@ mod tests {
     fn examples_are_command_lines() {
         let all = [RUN, BENCHMARK, TRACE, CHECK, DUMP, ASM, DISASM, CONVERT, CREATE, PARAMS_DUMP, DEVICES];
         for line in all.iter().flat_map(|examples| examples.lines()) {
-            // What an example does stands after it, in a column of its own.
+            // The effect of an example stands after it, in a column of its own.
             let command = line.trim().split("  ").next().unwrap_or_default();
             let arguments = command.replace("_output", "-output").replace("benchmark_", "benchmark-");
             let parsed = Arguments::try_parse_from(arguments.split(' '));

@@ -14,7 +14,7 @@ pub struct DumpArguments {
     /// The module.
     #[command(flatten)]
     pub module: ModuleArgument,
-    /// What to show.
+    /// The part of the module to show.
     #[arg(long, value_enum, default_value_t = DumpOutput::Summary, value_name = "WHAT")]
     pub output: DumpOutput,
     /// How to show it. JSON has the metadata only.
@@ -126,7 +126,7 @@ pub struct CpuinfoArguments {
     pub format: Format,
 }
 
-/// What `vireo dump` shows.
+/// The parts of a module that `vireo dump` can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DumpOutput {
     /// Signatures, devices, parameters and sizes.

@@ -249,7 +249,7 @@ pub enum SanitizerCheck {
 }
 
 impl AmdgpuArguments {
-    /// What the driver starts from.
+    /// The configuration that the driver starts from.
     pub fn config(&self) -> AmdgpuConfig {
         let agent = match self.amdgpu_agent {
             AmdgpuAgentName::Library => AmdgpuAgent::Library,

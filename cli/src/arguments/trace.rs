@@ -24,7 +24,7 @@ pub struct TraceArguments {
     /// The file to write the trace to, instead of stderr.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub trace_output: Option<PathBuf>,
-    /// What is run.
+    /// The flags of the run that is traced.
     #[command(flatten)]
     pub run: RunArguments,
 }

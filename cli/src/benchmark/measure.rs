@@ -10,7 +10,7 @@ use crate::arguments::MinTime;
 /// Most iterations of a repetition.
 const MAX_ITERATIONS: u64 = 1_000_000_000;
 
-/// What to measure.
+/// The plan of a measurement.
 #[derive(Clone, Copy)]
 pub struct Plan {
     /// When a repetition is long enough.
@@ -58,7 +58,7 @@ impl Stopwatch {
     }
 }
 
-/// What is being done, for who waits.
+/// The stage of a measurement, for its progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The first call and the warm-up.
@@ -81,7 +81,7 @@ pub fn measure<E>(
     if plan.dry_run {
         return Ok(vec![once]);
     }
-    // What is measured is not the time until kernels are compiled, nor a processor that compiles them.
+    // The measurement includes neither the time until kernels are compiled, nor a processor that compiles them.
     background::wait();
     let start = Instant::now();
     while start.elapsed().as_secs_f64() < plan.warm_up {

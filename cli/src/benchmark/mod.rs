@@ -49,7 +49,7 @@ pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, F
         return print(&mut out, &listing);
     }
     confine::check(&arguments.program)?;
-    // What is wrong with it is found out before minutes of measuring.
+    // A faulty baseline is found before minutes of measuring.
     let (other, report) = match &arguments.baseline {
         Some(path) if baseline::is_module(path) => (Some(path), None),
         path => (None, path.as_deref()),
@@ -69,7 +69,7 @@ pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, F
     let counted = counts.then(ExecutionStatistics::new);
     let dispatches = counted.as_ref().filter(|_| arguments.dispatch_statistics);
     if let Some(counted) = dispatches {
-        // What is measured is not counted.
+        // The measured repetitions are not counted: another one is made for that.
         counted.set_paused(true);
     }
     let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
@@ -108,7 +108,7 @@ pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, F
     {
         print_aside(&warning);
     }
-    // What is measured on both tiers has one name for each.
+    // A function that is measured on both tiers has one name for each.
     let sessions = match &others {
         None => vec![(&session, "")],
         Some(others) => vec![(&session, "/interp"), (&others.compiled, "/jit")],
@@ -254,7 +254,7 @@ fn functions(arguments: &BenchmarkArguments, session: &Session) -> Result<Vec<Fu
     Ok(functions)
 }
 
-/// What kernels did in so many iterations.
+/// The dispatches of kernels in so many iterations.
 struct Kernels {
     iterations: u64,
     dispatches: Vec<DispatchStatistics>,

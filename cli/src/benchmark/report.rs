@@ -17,14 +17,14 @@ const AGGREGATES: [&str; 6] = ["mean", "median", "stddev", "cv", "min", "max"];
 /// The percentiles of single calls.
 const PERCENTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
 
-/// What was measured so far.
+/// The measurements so far, as a table or JSON.
 pub struct Report {
     aggregates_only: bool,
     shows_aggregates_only: bool,
     repetitions: u32,
     /// The unit of times that was asked for; without one the table has for each the unit that fits.
     unit: Option<TimeUnit>,
-    /// What the user says about the run, for the JSON.
+    /// The user's entries about the run, for the JSON.
     context: Vec<(String, String)>,
     name_width: usize,
     families: usize,

@@ -241,7 +241,7 @@ fn load_one(
     Ok((Some(linked), suite))
 }
 
-/// What a test did on one tier.
+/// The outcome of a test on one tier.
 struct Done {
     result: Result<(), Failure>,
     collected: Collected,

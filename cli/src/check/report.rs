@@ -177,7 +177,7 @@ pub fn chain(failure: &Failure) -> String {
     text
 }
 
-/// What is wrong with a test, as plain text.
+/// The problems of a test, as plain text.
 pub fn problems(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Passed | Outcome::Skipped(_) => String::new(),

@@ -16,7 +16,7 @@ use super::summary::Summary;
 use crate::failure::Failure;
 use vireo::visible_text::visible;
 
-/// What a module offers and needs, in a few lines.
+/// The exports and needs of a module, in a few lines.
 pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result<String, Failure> {
     let executables = kernels::executables(archive)?;
     let gpu = gpu_executables(archive);
@@ -90,7 +90,7 @@ fn devices(summary: &Summary, gpu: &[(usize, GpuExecutable)]) -> String {
 
 /// The executables for AMD GPUs in the data of a module, with the segments they are in.
 fn gpu_executables(archive: &Archive) -> Vec<(usize, GpuExecutable)> {
-    // What is in the data and is no executable, weights for instance, is none.
+    // Data that is no executable, weights for instance, is left out.
     let executable = |bytes: &[u8]| GpuExecutable::read(bytes).ok();
     let segments = archive.rodata().enumerate();
     segments

@@ -11,7 +11,7 @@ pub struct Summary {
     pub version: u32,
     /// Version of the bytecode, `17.0`.
     pub bytecode_version: String,
-    /// What it needs of the virtual machine.
+    /// The features of the virtual machine that it requires.
     pub requirements: Vec<String>,
     /// Reflection attributes.
     pub attributes: Vec<(String, String)>,
@@ -96,7 +96,7 @@ pub struct Function {
     pub value_registers: usize,
     /// Size of the reference bank.
     pub ref_registers: usize,
-    /// What it needs of the virtual machine.
+    /// The features of the virtual machine that it requires.
     pub requirements: Vec<String>,
     /// Its calling convention.
     pub convention: String,

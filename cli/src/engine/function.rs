@@ -27,7 +27,7 @@ pub enum Benchmark {
 }
 
 impl Benchmark {
-    /// What a function is marked as.
+    /// The mark of a function.
     pub fn of(function: &Function) -> Benchmark {
         let arguments = &function.signature().arguments;
         match function.vm_function().attr(ReflectionAttribute::Benchmark.name()) {

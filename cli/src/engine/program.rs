@@ -36,7 +36,7 @@ pub struct Loader {
     parameters: ParameterArguments,
 }
 
-/// What programs are linked with.
+/// The parts that programs are linked with.
 #[derive(Clone)]
 struct ProgramBuilder {
     model: ModelBuilder,

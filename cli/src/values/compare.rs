@@ -14,7 +14,7 @@ use super::datum::FLOAT_DIGITS;
 /// How results differ from the expected ones.
 #[derive(Debug, PartialEq)]
 pub struct Mismatch {
-    /// What the reference's tools print.
+    /// The text that the reference's tools print.
     pub report: String,
     /// How many elements of tensors differ, where and how far.
     pub details: String,

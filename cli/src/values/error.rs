@@ -24,7 +24,7 @@ pub enum ValueError {
     /// A scalar that is not one.
     #[error("`{text}` is not of type {expected}: {reason}")]
     Scalar {
-        /// What was given.
+        /// The text that was given.
         text: String,
         /// `i32`, `f64`, ...
         expected: &'static str,
@@ -34,9 +34,9 @@ pub enum ValueError {
     /// A tensor or a file for a scalar.
     #[error("expected {}, got {got}", scalar_or_reference(*.kind))]
     Kind {
-        /// What the function takes.
+        /// The kind that the function takes.
         kind: Kind,
-        /// What was given.
+        /// The kind of value that was given.
         got: &'static str,
     },
     /// A text that is not a tensor.
@@ -59,7 +59,7 @@ pub enum ValueError {
         action: &'static str,
         /// As given.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file ends early.
@@ -73,7 +73,7 @@ pub enum ValueError {
         found: u64,
         /// Bytes that were needed.
         needed: u64,
-        /// What they are for.
+        /// Their purpose.
         what: String,
     },
     /// A file without a header that has more than its values.
@@ -97,7 +97,7 @@ pub enum ValueError {
         path: String,
         /// Where the array begins.
         offset: u64,
-        /// What is wrong.
+        /// The error in it.
         source: Status,
     },
     /// A file with several tensors that is damaged or cannot be read.
@@ -105,7 +105,7 @@ pub enum ValueError {
     Archive {
         /// As given.
         path: String,
-        /// What is wrong.
+        /// The error in it.
         source: Status,
     },
     /// A tensor in a file is too large.
@@ -180,7 +180,7 @@ impl From<TensorTextError> for ValueError {
     }
 }
 
-/// What to do with a tensor that is larger than a flag allows.
+/// A hint for a tensor that is larger than a flag allows.
 fn limit_hint(error: &TensorTextError) -> &'static str {
     match error {
         TensorTextError::TooLarge { .. } => "; --max-tensor-bytes raises it",

@@ -24,7 +24,7 @@ pub struct ValueAt {
     pub index: usize,
     /// Its value.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason why it was refused.
     pub source: ValueError,
 }
 
