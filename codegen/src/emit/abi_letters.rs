@@ -21,7 +21,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             #origin
             #[doc = #doc]
             pub const VERSION: char = #(#version)*;
-            #[doc = " What stands between arguments and results."]
+            #[doc = " The separator of arguments and results."]
             pub const RESULTS: char = #(#results)*;
         }
     });

@@ -267,7 +267,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
             })
         }
 
-        #[doc = " What a fill fills, if the op is one: the buffer, the first element and their number, and the logarithm of the bytes of one."]
+        #[doc = " The range of a fill, if the op is one: the buffer, the first element and their number, and the logarithm of the bytes of one."]
         pub(crate) fn fill(op: Op) -> Option<(RefReg, Reg, Reg, u8)> {
             Some(match op {
                 #(#fills)*

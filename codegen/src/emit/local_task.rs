@@ -81,7 +81,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             #[doc = " Sets one option, from what a user writes."]
             #[doc = ""]
             #[doc = " # Errors"]
-            #[doc = " What was expected instead of the name or the value."]
+            #[doc = " The expected text, if the name or the value is another one."]
             pub fn set(&mut self, name: &str, value: &OsStr) -> Result<(), String> {
                 match name {
                     #(names::#idents => #setters,)*

@@ -55,7 +55,7 @@ fn enumeration(names: &Names) -> TokenStream {
                 match self { #(#name::#variants => #texts,)* }
             }
 
-            #[doc = " What it says."]
+            #[doc = " Its description."]
             pub const fn doc(self) -> &'static str {
                 match self { #(Self::#variants => #values,)* }
             }

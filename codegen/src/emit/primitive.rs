@@ -331,7 +331,7 @@ fn lowered(used: &[&Primitive]) -> TokenStream {
 
         #(#lanes)*
 
-        #[doc = " Whoever makes nodes has made one that is not what its primitive is."]
+        #[doc = " Panics: the builder of a node gave it operands that its primitive does not take."]
         #[cold]
         fn misused(what: &str, primitive: Primitive, operands: &[impl std::fmt::Debug]) -> ! {
             panic!("{primitive:?} of {operands:?} is not {what}")
@@ -477,7 +477,7 @@ fn file(used: &[&Primitive]) -> TokenStream {
                 all.into_iter().flatten()
             }
 
-            #[doc = " What it does besides computing its value."]
+            #[doc = " Its effect, besides computing its value."]
             pub fn effect(self) -> Effect {
                 match self { #effects }
             }
