@@ -49,7 +49,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             quote!(match FUNCTIONS.#name { Some(function) => function, None => panic!("the table has all functions") })
         };
         let origin = comment(&function.origin.to_string());
-        let safety = comment("SAFETY: the caller guarantees that pointers are what the documentation of HSA says of them.");
+        let safety =
+            comment("SAFETY: the caller guarantees that pointers are what the documentation of HSA says of them.");
         quote! {
             #origin
             #[doc = #doc]
