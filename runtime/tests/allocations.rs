@@ -22,7 +22,7 @@ use vireo::interp::{Limits, Poll, background};
 use vireo::modules::hal::HalModule;
 use vireo::vm::{Context, Function, Module, Ref, Value};
 
-/// How many allocations there were so far, whoever made them.
+/// How many allocations there were so far, on all threads.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Set `VIREO_TRACE_ALLOCATIONS` to see where they are made.
@@ -127,7 +127,7 @@ enum How {
     Polled,
 }
 
-/// Calls as a host does that has other things to do meanwhile: nobody waits, so work that takes long is handed to
+/// Calls as a host does that has other things to do meanwhile: it does not wait, so work that takes long is handed to
 /// workers.
 fn call_polled(function: &Function, arguments: &[Value]) -> Vec<Value> {
     let mut call = function.start(arguments, Limits::default()).expect("starts");

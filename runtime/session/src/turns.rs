@@ -64,8 +64,8 @@ unsafe impl<T: Send> Sync for Turns<T> {}
 impl<T> UnwindSafe for Turns<T> {}
 impl<T> RefUnwindSafe for Turns<T> {}
 
-/// The number of a lease, below [`LEASES`], and in the upper bits the number of the thread that has it, or [`NOBODY`]
-/// once it is over.
+/// The number of a lease, below [`LEASES`], and in the upper bits the number of the thread that has it, or of none once
+/// it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lease(usize);
 

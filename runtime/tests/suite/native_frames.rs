@@ -43,9 +43,9 @@ impl Host {
 }
 
 /// `down` calls itself with a reference that it holds in two registers, and keeps constants and values across the call.
-/// What it does at the bottom is the import's to say. `up` gives back what it is passed, moved or not. `wide` holds
-/// more references than are looked at one by one; `many` returns more values than there are registers; `begins` reads
-/// slots that were never written.
+/// The import decides what it does at the bottom. `up` gives back its argument, moved or not. `wide` holds more
+/// references than are looked at one by one; `many` returns more values than there are registers; `begins` reads slots
+/// that were never written.
 const PROGRAM: &str = "
 vm.module @m version 0
 vm.type i32

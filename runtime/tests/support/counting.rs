@@ -14,13 +14,13 @@ pub struct Counting {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         (self.allocated)(layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the layout is not empty, as the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         (self.allocated)(layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the layout is not empty, as the system's allocator requires.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -29,13 +29,14 @@ unsafe impl GlobalAlloc for Counting {
         if let Ok(other) = Layout::from_size_align(size, layout.align()) {
             (self.allocated)(other);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `block` is of this allocator, and so of the system's, with this layout,
+        // and that `size` is not zero.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         (self.freed)(layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `block` is of this allocator, and so of the system's, with this layout.
         unsafe { System.dealloc(block, layout) };
     }
 }

@@ -9,7 +9,7 @@ use vireo::vm::{Buffer, Context, Module, Obj, Value};
 use super::has_lanes;
 use super::skip::{Need, skipped};
 
-/// `for i in 0..rows { for j in 0..columns { for k in 0..depth { c[i*distance + j] += a[i*depth + k] * b[k*step + j] }}}`
+/// `for i in 0..rows { for j in 0..columns { for k in 0..depth {c[i*distance + j] += a[i*depth + k] * b[k*step + j]}}}`
 /// of some constant numbers. `rows` may be an argument.
 fn product(rows: Option<i64>, columns: i64, depth: i64) -> Vec<u8> {
     let rows = rows.map_or(String::new(), |rows| format!("%i0:1 = vm.const.i64 {rows}\n"));

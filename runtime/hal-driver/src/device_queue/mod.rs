@@ -11,18 +11,18 @@
 //!
 //! | thread | waits for | its wait ends by |
 //! |---|---|---|
-//! | who submits | room in the ring, without a lock | room, which completions of earlier submissions give; a failure of the queue; the end of its call |
-//! | who signals a timeline | nothing | |
+//! | submitter | room in the ring, without a lock | room, which completions of earlier submissions give; a failure of the queue; the end of its call |
+//! | signaller of a timeline | nothing | |
 //! | completion thread | its own hardware: the epoch signal, and the end of a kernel that it stops | a completed part; being woken for a failure, a limit, the end |
-//! | feeder | something that became ready; room in the ring | the same as for who submits, except that it is of no call |
+//! | feeder | something that became ready; room in the ring | the same as for a submitter, except that it is of no call |
 //! | host worker | what the code of the host waits for, and for staging memory | that; the end of its call |
-//! | owner that drops the queue | the two threads of the queue, unless it is itself such a thread or somebody may still submit | their end; a kernel that does not end is stopped after the patience of the queue, and after twice that the owner waits no more |
+//! | owner that drops the queue | the two threads of the queue, unless it is itself such a thread or a holder may still submit | their end; a kernel that does not end is stopped after the patience of the queue, and after twice that the owner waits no more |
 //!
 //! | lock | taken by | while it is held |
 //! |---|---|---|
-//! | `admission` | who submits, the feeder; the completion thread, to see what is in line after a failure or at the end | packets are put together, `entries` is locked |
+//! | `admission` | submitters, the feeder; the completion thread, to see what is in line after a failure or at the end | packets are put together, `entries` is locked |
 //! | `entries`, `spare`, `feed`, `settled`, `threads` | all of them | nothing is called |
-//! | of a parked operation | who signals what it waits for | nothing is called |
+//! | of a parked operation | signallers of the points it waits for | nothing is called |
 //!
 //! It follows that work that becomes ready by a completion is not submitted by the completion thread but by the feeder
 //! of its own queue. A submission is completed by the thread of its own queue, also if it has to wait for what it

@@ -161,7 +161,7 @@ pub fn memory_is_imported_and_exported_in_place(backend: &Backend) {
     assert_eq!(Arc::strong_count(&owner), 1, "the owner was released");
 }
 
-/// Memory that nobody has to be told of when the buffer is gone: its owner keeps nothing.
+/// Memory whose maker need not know when the buffer is gone: its owner keeps nothing.
 pub fn memory_of_others_needs_no_owner(backend: &Backend) {
     let device = backend.device();
     let mut bytes = Box::new(Aligned([7; 128]));
@@ -179,7 +179,7 @@ pub fn memory_of_others_needs_no_owner(backend: &Backend) {
         };
         outcome(&*device, fill).unwrap();
         drop(buffer);
-        // SAFETY: nobody else uses the bytes now.
+        // SAFETY: `bytes` is alive, and the buffer, the only other user of its memory, was dropped.
         assert_eq!(unsafe { data.cast::<[u8; 128]>().read() }, [round; 128]);
     }
 }
@@ -229,7 +229,7 @@ pub fn mappings_are_written(backend: &Backend) {
         let buffer = buffer_of(&*device, &[0xEE; 8]);
         let mapping = buffer.map_range(MappingMode::SCOPED, access, 2, 4).unwrap();
         assert_eq!(mapping.length, 4);
-        // SAFETY: the mapping is that long, and nobody else uses the buffer.
+        // SAFETY: the mapping has four bytes from `data` on, and no other mapping or operation uses the buffer.
         unsafe { mapping.data.cast::<[u8; 4]>().write([round; 4]) };
         drop(mapping);
         buffer.flush_range(2, 4).unwrap();

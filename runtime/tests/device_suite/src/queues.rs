@@ -219,8 +219,7 @@ pub fn transients_go_back_to_their_origin(backend: &Backend) {
     assert_eq!(bytes_of(&*plain), [3; 4]);
 }
 
-/// Nobody knows when the memory is used for the last time, so that deallocations are barriers, and it goes with the
-/// buffer.
+/// The last use of the memory is not known, so that deallocations are barriers, and it goes with the buffer.
 pub fn transients_of_indeterminate_lifetime_stay(backend: &Backend) {
     let device = backend.device();
     for size in [100, 1 << 20] {

@@ -1,8 +1,8 @@
 //! No bit of a flag is accepted and forgotten.
 //!
 //! Every bit of every flag type of `spec/hal` is named by code of the runtime that is no test, or listed here with the
-//! reason why nobody has to look at it. So a bit that is added to the spec fails this test until someone has thought of
-//! it.
+//! reason why no code has to look at it. So a bit that is added to the spec fails this test until someone has thought
+//! of it.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -27,8 +27,8 @@ pub fn exp(x: f64) -> Option<f64> {
     }
     let shifted = x * (256.0 * LOG2_E) + ROUND;
     let multiple = shifted - ROUND;
-    // The size of r is up to ln(2) / 512 and a little more. The first product is exact, since `multiple` has 18 bits and
-    // the constant 35, and so is the difference.
+    // The size of r is up to ln(2) / 512 and a little more. The first product is exact, since `multiple` has 18 bits
+    // and the constant 35, and so is the difference.
     let r = x - multiple * FAST_LN_2_OVER_256[0];
     let r_low = multiple * -FAST_LN_2_OVER_256[1];
     power_and(shifted, r, r_low)

@@ -141,8 +141,8 @@ impl<H: Hardware> Core<H> {
         let parts = submission.work.parts();
         let epoch = admission.next_epochs[lane] + parts - 1;
         let sequence = admission.next_sequence + parts - 1;
-        // Before the packets are published: who waits for a point that is not known to be pending waits on the host. So
-        // does who waits for one that will fail: packets that wait for its epoch would run.
+        // Before the packets are published: a waiter for a point that is not known to be pending waits on the host. So
+        // does a waiter for one that will fail: packets that wait for its epoch would run.
         for signal in submission.signal.iter().filter(|_| submission.failure.is_none()) {
             if let Some(own) = own::<SubmissionPoint<H::Clock>>(signal) {
                 let (clock, frontier) = (self.hardware.clocks()[lane].clone(), admission.frontier);
@@ -177,7 +177,7 @@ impl<H: Hardware> Core<H> {
     /// Whether a submission signals a timeline before a submission that comes earlier has, unless it begins after that.
     fn follows_signals(&self, admission: &Admission<H>, submission: &Submission<H>) -> bool {
         submission.signal.iter().any(|signal| {
-            // It is not known who signals the timelines of others.
+            // The signallers of timelines of other devices are not known.
             let Some(own) = own::<SubmissionPoint<H::Clock>>(signal) else { return true };
             let Some(before) = own.pending_before(signal.value) else { return false };
             let is_known = match self.is_own(&before.clock) {

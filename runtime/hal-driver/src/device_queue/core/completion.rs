@@ -56,7 +56,7 @@ impl<H: Hardware> Core<H> {
         let mut progressed = now();
         let mut was_closing = false;
         loop {
-            // Before anything is looked at: who changes it later ends the wait below.
+            // Before any state is read: a thread that changes it later ends the wait below.
             self.hardware.rearm();
             let fails = self.failure().is_some();
             self.complete_settled();
@@ -74,7 +74,7 @@ impl<H: Hardware> Core<H> {
                 self.fail_all();
                 has_failed = true;
             }
-            // In this order: who holds the queue submits before it lets go.
+            // In this order: a holder of the queue submits before it releases the queue.
             if self.is_closing() && (!self.is_held() || !keeps(Rule::HoldsKeepThreads)) && self.has_completed_all() {
                 return;
             }
@@ -194,7 +194,7 @@ impl<H: Hardware> Core<H> {
         }
     }
 
-    /// Fails all submissions, and lets go of who waits for the queue. Those that the hardware has are failed whatever
+    /// Fails all submissions, and releases the waiters of the queue. Those that the hardware has are failed whatever
     /// an admission does meanwhile; it finds the failure at its next step, and then the rest of its entries fail.
     fn fail_all(&self) {
         let entries = std::mem::take(&mut *self.entries());

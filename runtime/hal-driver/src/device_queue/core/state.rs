@@ -23,7 +23,7 @@ pub(super) const FEW: usize = 4;
 /// Most submissions whose memory a queue keeps. Their vectors hold few points and addresses each.
 pub(super) const MAX_SPARE: usize = 1024;
 
-/// A submission, and what it holds until it has completed.
+/// A submission, with everything that it holds until it has completed.
 pub struct Submission<H: Hardware> {
     /// The points to signal.
     pub(super) signal: Vec<Timepoint>,

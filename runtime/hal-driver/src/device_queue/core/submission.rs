@@ -41,8 +41,8 @@ struct Parked<H: Hardware> {
 }
 
 impl<H: Hardware> Parked<H> {
-    /// One of the points was reached, or failed. Called by who signals, which may be the completion thread of any
-    /// queue.
+    /// One of the points was reached, or failed. Called by the thread that signals it, which may be the completion
+    /// thread of any queue.
     fn notified(&self, outcome: Result<()>) {
         let parked = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
