@@ -1,0 +1,96 @@
+//! The manual of the real specs and documents.
+
+use std::sync::LazyLock;
+
+use super::*;
+
+/// The manual, which takes a second to render.
+static MANUAL: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| manual().map_err(message).unwrap());
+
+fn message(failure: Failure) -> String {
+    match failure {
+        Failure::Wrong(message) | Failure::Usage(message) => message,
+    }
+}
+
+/// `manual` refuses dead links, so this is about those of all documents, too.
+#[test]
+fn the_manual_is_the_same_each_time_and_no_link_is_dead() {
+    assert!(*MANUAL == manual().map_err(message).unwrap(), "the manual differs from itself");
+    let mut paths: Vec<&str> = MANUAL.iter().map(|file| file.path.as_str()).collect();
+    let count = paths.len();
+    paths.sort_unstable();
+    paths.dedup();
+    assert_eq!(paths.len(), count, "two files have one name");
+    for needed in ["index.html", "guides.html", "guide-cli.html", "guide-support.html", "pipeline.svg", "all.html"] {
+        assert!(paths.contains(&needed), "there is no {needed}");
+    }
+}
+
+#[test]
+fn every_document_is_a_guide() {
+    for entry in fs::read_dir(workspace().join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let known = GUIDES.iter().any(|guide| guide.file == format!("docs/{name}"));
+        assert!(known || !name.ends_with(".md"), "docs/{name} is in no group of guides");
+    }
+}
+
+/// The description of a guide in their list is the paragraph below its title.
+#[test]
+fn guides_lead_to_their_neighbours() {
+    let guides: Vec<_> = MANUAL.iter().filter(|file| file.text.contains("<p class=\"crumbs\">")).collect();
+    assert_eq!(guides.len(), GUIDES.len());
+    let without = |word: &str| guides.iter().filter(|file| !file.text.contains(word)).count();
+    // The first has none before it, the last none after it.
+    assert_eq!((without(">Previous: <a href="), without(">Next: <a href=")), (1, 1));
+}
+
+#[test]
+fn every_guide_says_what_it_is_about() {
+    for guide in &GUIDES {
+        let rendered = markdown::render(&read(guide.file).map_err(message).unwrap(), &|link| resolve(guide.file, link));
+        assert!(!rendered.unwrap().summary.is_empty(), "{}: expected a paragraph below the title", guide.file);
+    }
+}
+
+/// A reader looks for changes of a release: not for all that was done, and not in a section without a date.
+#[test]
+fn the_changelog_has_a_short_section_for_each_release() {
+    const MOST_ENTRIES: usize = 60;
+    let text = read("CHANGELOG.md").map_err(message).unwrap();
+    let sections: Vec<(&str, &str)> = text.split("\n## ").skip(1).filter_map(|one| one.split_once('\n')).collect();
+    assert_eq!(sections.first().map(|(title, _)| *title), Some("[Unreleased]"));
+    let version = format!("[{}] - ", env!("CARGO_PKG_VERSION"));
+    let release = sections.iter().find(|(title, _)| title.starts_with(&version));
+    let (title, _) = release.unwrap_or_else(|| panic!("CHANGELOG.md has no section `{version}DATE`"));
+    assert_eq!(title.len(), version.len() + "2026-11-28".len(), "{title}");
+    for (title, section) in sections {
+        let entries = section.lines().filter(|line| line.starts_with("- ")).count();
+        assert!(entries <= MOST_ENTRIES, "{title} has {entries} entries: details are for messages of commits");
+    }
+}
+
+#[test]
+fn the_support_matrix_is_that_of_its_file() {
+    let page = MANUAL.iter().find(|file| file.path == "guide-support.html").unwrap();
+    let text = read(IN_NAVIGATION).map_err(message).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| ") || line.starts_with("|-")).count();
+    let heads = text.lines().filter(|line| line.starts_with("|--")).count();
+    assert!(heads > 3 && page.text.matches("<tr>").count() + heads == rows, "rows of the matrix are missing");
+    for file in MANUAL.iter().filter(|file| file.path.ends_with(".html")) {
+        assert!(file.text.contains("href=\"guide-support.html\""), "{} does not link to the matrix", file.path);
+    }
+}
+
+#[test]
+fn links_lead_to_pages_or_name_sources() {
+    let page = |link: &str| resolve("docs/cli.md", link);
+    assert_eq!(page("jit.md#tiers"), Ok(Target::Page("guide-jit.html#tiers".into())));
+    assert_eq!(page("../examples/README.md"), Ok(Target::Page("guide-examples.html".into())));
+    assert_eq!(page("#values"), Ok(Target::Page("#values".into())));
+    assert_eq!(page("https://iree.dev"), Ok(Target::Page("https://iree.dev".into())));
+    assert_eq!(page("../Cargo.toml"), Ok(Target::Source("Cargo.toml".into())));
+    assert_eq!(page("gone.md").unwrap_err(), "the link `gone.md` leads nowhere: there is no docs/gone.md");
+    assert_eq!(page("../../x").unwrap_err(), "the link `../../x` leaves the repository");
+}
