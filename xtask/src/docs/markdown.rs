@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
-use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind};
+use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, cell_label};
 
 /// A document as HTML.
 #[derive(Debug, Default)]
@@ -46,6 +46,8 @@ pub fn render(text: &str, resolve: Resolve<'_>) -> Result<Rendered, String> {
         spans: 0,
         before_cell: None,
         flags: false,
+        columns: Vec::new(),
+        column: None,
     };
     writer.rendered.title = take_title(&mut events).ok_or("expected a document that begins with `# Title`")?;
     let mut out = Vec::with_capacity(events.len());
@@ -76,6 +78,10 @@ struct Writer<'r> {
     before_cell: Option<String>,
     /// Whether the table is one of flags.
     flags: bool,
+    /// The headings of the table.
+    columns: Vec<String>,
+    /// The column of the next cell, below the headings.
+    column: Option<usize>,
 }
 
 impl Writer<'_> {
@@ -94,19 +100,21 @@ impl Writer<'_> {
             }
             Event::Start(Tag::Table(_)) => {
                 self.flags = rest.get(2..).is_some_and(|head| plain(head) == "flag");
-                out.extend([raw("<div class=\"scroll\" tabindex=\"0\">"), rest[0].clone()]);
+                self.columns.clear();
+                self.column = None;
+                // The writer of HTML gives tables and cells no attributes.
+                out.push(raw("<div class=\"scroll\" tabindex=\"0\"><table class=\"cards\">"));
             }
             Event::End(TagEnd::Table) => out.extend([rest[0].clone(), raw("</div>\n")]),
             Event::Start(Tag::TableRow) => {
+                self.column = Some(0);
                 if self.flags {
                     self.before_cell = self.flag_row(&rest[1..]);
                 }
                 out.push(rest[0].clone());
             }
-            Event::Start(Tag::TableCell) => {
-                out.push(rest[0].clone());
-                out.extend(self.before_cell.take().map(|html| raw(&html)));
-            }
+            Event::Start(Tag::TableCell) => self.cell(rest, out),
+            Event::End(TagEnd::TableCell) => out.push(raw(if self.column.is_none() { "</th>" } else { "</td>" })),
             Event::Start(Tag::Link { dest_url, .. }) => match (self.resolve)(dest_url)? {
                 Target::Page(href) => out.push(leading_to(&rest[0], href)),
                 Target::Source(path) => {
@@ -133,6 +141,20 @@ impl Writer<'_> {
         let kind = if level == HeadingLevel::H2 { AnchorKind::Part } else { AnchorKind::Heading };
         self.rendered.anchors.push(Anchor { id: id.clone(), name, doc: String::new(), kind });
         Event::Start(Tag::Heading { level, id: Some(id.into()), classes: Vec::new(), attrs: Vec::new() })
+    }
+
+    /// The start of a cell: of a heading, or below one, which labels it where the row is a card.
+    fn cell<'a>(&mut self, rest: &[Event<'a>], out: &mut Vec<Event<'a>>) {
+        let Some(column) = self.column else {
+            self.columns.push(plain(rest));
+            return out.push(Event::InlineHtml("<th scope=\"col\">".into()));
+        };
+        self.column = Some(column + 1);
+        let heading = self.columns.get(column).map_or("", String::as_str);
+        let is_empty = matches!(rest.get(1), Some(Event::End(_)));
+        let label = if is_empty { String::new() } else { cell_label(heading, self.columns.len()) };
+        out.push(Event::InlineHtml(format!("<td{label}>").into()));
+        out.extend(self.before_cell.take().map(|html| Event::InlineHtml(html.into())));
     }
 
     /// An image with the name of its file, which is taken along.
@@ -284,7 +306,18 @@ mod tests {
             .collect();
         assert_eq!(names, [("--a_b", "flag-a_b", "counts `N`"), ("--c", "flag-a_b", "counts `N`")]);
         assert!(rendered.html.contains("<td><span id=\"flag-a_b\"></span><code>--a_b=N</code>"), "{}", rendered.html);
-        assert_eq!(rendered.html.matches("<div class=\"scroll\" tabindex=\"0\"><table>").count(), 2);
+        assert_eq!(rendered.html.matches("<div class=\"scroll\" tabindex=\"0\"><table class=\"cards\">").count(), 2);
+    }
+
+    #[test]
+    fn cells_are_labelled_with_their_columns() {
+        let rendered = rendered(
+            "# T\n\n| a | `b` | |\n|---|---|---|\n| 1 | 2 | 3 |\n| 4 | | 5 |\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+        );
+        let tables = "<thead><tr><th scope=\"col\">a</th><th scope=\"col\"><code>b</code></th><th scope=\"col\"></th></tr></thead><tbody>\n\
+                      <tr><td data-label=\"a\">1</td><td data-label=\"b\">2</td><td>3</td></tr>\n<tr><td data-label=\"a\">4</td><td></td><td>5</td></tr>\n</tbody></table>";
+        assert!(rendered.html.contains(tables), "{}", rendered.html);
+        assert!(rendered.html.contains("<tr><td>1</td><td>2</td></tr>"), "{}", rendered.html);
     }
 
     #[test]

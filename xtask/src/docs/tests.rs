@@ -94,3 +94,69 @@ fn links_lead_to_pages_or_name_sources() {
     assert_eq!(page("gone.md").unwrap_err(), "the link `gone.md` leads nowhere: there is no docs/gone.md");
     assert_eq!(page("../../x").unwrap_err(), "the link `../../x` leaves the repository");
 }
+
+/// The attributes and the content of each element of a kind that has none of its own kind inside.
+fn elements<'a>(text: &'a str, name: &str) -> Vec<(&'a str, &'a str)> {
+    let (open, close) = (format!("<{name}"), format!("</{name}>"));
+    let parts = text.split(open.as_str()).skip(1).filter(|part| part.starts_with([' ', '>']));
+    parts.filter_map(|part| part.split_once(close.as_str())?.0.split_once('>')).collect()
+}
+
+/// On a telephone the rows of tables are cards, in which each cell names its column.
+#[test]
+fn every_cell_of_a_card_names_its_column() {
+    let mut labelled = 0;
+    for file in MANUAL.iter().filter(|file| file.path.ends_with(".html")) {
+        for (attributes, table) in elements(&file.text, "table") {
+            assert!(attributes.contains("class=\"cards"), "{}: a table that is no list of cards", file.path);
+            let (head, body) = table.split_once("</thead>").expect("a table has headings");
+            let row =
+                head.split_once("<tr>").expect("a row of headings").1.replace("<td", "<th").replace("</td>", "</th>");
+            let headings: Vec<String> = elements(&row, "th").iter().map(|(_, heading)| without_tags(heading)).collect();
+            for (_, row) in elements(body, "tr") {
+                let cells = elements(row, "td");
+                assert_eq!(cells.len(), headings.len(), "{}: {row}", file.path);
+                for ((attributes, cell), heading) in cells.iter().zip(&headings) {
+                    let needs_label = headings.len() > 2 && !heading.is_empty() && !cell.is_empty();
+                    let label = if needs_label { format!(" data-label=\"{heading}\"") } else { String::new() };
+                    let found = attributes.replace(" class=\"free\"", "");
+                    assert_eq!(found, label, "{}: {cell}", file.path);
+                    labelled += usize::from(needs_label);
+                }
+            }
+        }
+    }
+    assert!(labelled > 10_000, "only {labelled} cells have labels");
+    let style = &MANUAL.iter().find(|file| file.path == "style.css").unwrap().text;
+    let (_, narrow) = style.split_once("@media (max-width: 40rem)").expect("rules for telephones");
+    assert!(narrow.contains("table.cards td { display: block;") && narrow.contains("content: attr(data-label)"));
+}
+
+fn without_tags(html: &str) -> String {
+    html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect()
+}
+
+/// A figure that is wider than a telephone has another one beside it, for telephones.
+#[test]
+fn figures_fit_telephones() {
+    const TELEPHONE: u32 = 328;
+    let mut narrow_ones = 0;
+    for file in MANUAL.iter().filter(|file| file.path.ends_with(".html")) {
+        let width = |svg: &str| -> u32 {
+            let (_, rest) = svg.split_once(" width=\"").expect("a figure has a width");
+            rest.split_once('"').and_then(|(width, _)| width.parse().ok()).expect("a number")
+        };
+        let (mut wide, mut narrow) = (0, 0);
+        for part in file.text.split("<svg ").collect::<Vec<_>>().windows(2) {
+            let is_for = |class: &str| {
+                part[0].ends_with(&format!("<div class=\"{class}\"><div class=\"scroll\" tabindex=\"0\">"))
+            };
+            assert!(is_for("on-wide") || width(part[1]) <= TELEPHONE, "{}: {} pixels", file.path, width(part[1]));
+            wide += usize::from(is_for("on-wide"));
+            narrow += usize::from(is_for("on-narrow"));
+        }
+        assert_eq!(wide, narrow, "{}: figures for wide screens and for narrow ones", file.path);
+        narrow_ones += narrow;
+    }
+    assert!(narrow_ones > 100, "only {narrow_ones} figures are drawn for telephones");
+}

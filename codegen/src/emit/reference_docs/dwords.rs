@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::diagram::{self, Cell, Extent};
+use super::diagram::{self, Cell, Drawing, Extent, Screen};
 use super::html::escape;
 use crate::emit::file::GeneratedFile;
 use crate::load::Spec;
@@ -12,11 +12,9 @@ use crate::model::hal::{Layout, LayoutField, LayoutType};
 
 /// Bits of a row.
 const ROW: u64 = 32;
-/// Pixels of a bit, of a row, of what stands above the rows and left of them.
-const BIT: u32 = 27;
+/// Pixels of a row, and of the numbers above the rows.
 const HEIGHT: u32 = 30;
 const TOP: u32 = 18;
-const MARGIN: u32 = 48;
 /// Pixels of a character that is written upwards, in tenths.
 const UPRIGHT_TENTHS: usize = 62;
 
@@ -71,7 +69,7 @@ pub fn packet_diagrams(spec: &Spec) -> Vec<GeneratedFile> {
     let all = of_layouts.chain(words);
     let mut files: Vec<GeneratedFile> = all
         .map(|(name, fields, bits)| {
-            let (width, height, body) = drawn(&fields, bits);
+            let Drawing { width, height, body } = drawn(Screen::Wide, &fields, bits);
             let text = format!(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
                  <title>{}</title>\n<style>{STYLE}</style>\n{body}</svg>\n",
@@ -88,8 +86,7 @@ pub fn packet_diagrams(spec: &Spec) -> Vec<GeneratedFile> {
 pub(super) fn layout(amdgpu: &Amdgpu, layout: &Layout) -> String {
     let mut fields = Vec::new();
     layout_fields(amdgpu, layout, 0, &mut fields);
-    let (width, height, body) = drawn(&fields, 8 * layout.size);
-    diagram::svg(width, height, &format!("bits of {}", layout.name), &body)
+    diagram::figure(&format!("bits of {}", layout.name), |screen| drawn(screen, &fields, 8 * layout.size))
 }
 
 /// The fields of a layout at bit `base`, with those of the layouts and words in it.
@@ -183,18 +180,20 @@ fn small(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX / 256)
 }
 
-/// Whether a label stands within the bits of its field.
-fn fits(field: &Field) -> bool {
-    diagram::text_width(&field.label, 75) + 6 <= BIT * small(field.length.min(ROW))
-}
-
-/// The width, the height and the elements of a diagram.
-fn drawn(fields: &[Field], bits: u64) -> (u32, u32, String) {
+/// A diagram. On a narrow screen the bits are as narrow as a line of text that is written upwards, and every eighth has
+/// its number.
+fn drawn(screen: Screen, fields: &[Field], bits: u64) -> Drawing {
+    let (pixels, margin, numbered): (u32, u32, u64) = match screen {
+        Screen::Narrow => (9, 36, 8),
+        Screen::Wide => (27, 48, 1),
+    };
+    // Whether a label stands within the bits of its field.
+    let fits = |field: &Field| diagram::text_width(&field.label, 75) + 6 <= pixels * small(field.length.min(ROW));
     let pieces = pieces(fields, bits);
     let columns = bits.min(ROW);
     let mut body = String::new();
-    for bit in 0..columns {
-        let x = MARGIN + BIT * small(columns - 1 - bit) + BIT / 2;
+    for bit in (0..columns).filter(|bit| bit % numbered == 0 || bit + 1 == columns) {
+        let x = margin + pixels * small(columns - 1 - bit) + pixels / 2;
         let _ = write!(body, "<text class=\"offset middle\" x=\"{x}\" y=\"12\">{bit}</text>");
     }
     body.push('\n');
@@ -209,13 +208,13 @@ fn drawn(fields: &[Field], bits: u64) -> (u32, u32, String) {
             Some(count) => small((count * UPRIGHT_TENTHS / 10) as u64) + 14,
             None => HEIGHT * small((first.length / ROW).clamp(1, 2)),
         };
-        let _ = write!(body, "<text class=\"offset\" x=\"4\" y=\"{}\">{:#04x}</text>", y + 19, row * 4);
+        let _ = write!(body, "<text class=\"offset\" x=\"{}\" y=\"{}\">{:#04x}</text>", margin / 12, y + 19, row * 4);
         for piece in line {
             let last = (piece.end() - 1) % ROW;
             let (column, width) = (columns - 1 - last, piece.length.min(ROW));
             let column = if piece.length >= ROW { 0 } else { column };
-            let place = (MARGIN + BIT * small(column), y);
-            let size = (BIT * small(width), height.max(HEIGHT));
+            let place = (margin + pixels * small(column), y);
+            let size = (pixels * small(width), height.max(HEIGHT));
             if fits(piece) {
                 let class = if piece.is_reserved() { "pad" } else { "imm" };
                 let note = if size.1 >= HEIGHT + 8 { piece.note.clone() } else { String::new() };
@@ -229,7 +228,7 @@ fn drawn(fields: &[Field], bits: u64) -> (u32, u32, String) {
         y += height.max(HEIGHT) + 2;
         rest = later;
     }
-    (MARGIN + BIT * small(columns) + 2, y, body)
+    Drawing { width: margin + pixels * small(columns) + 2, height: y, body }
 }
 
 fn upright_text(body: &mut String, label: &str, (x, y): (u32, u32), (width, height): (u32, u32)) {

@@ -2,13 +2,17 @@
 
 use std::fmt::Write as _;
 
-/// A table of cells that are HTML, empty if there are no rows.
+/// A table of cells that are HTML, empty if there are no rows. On narrow screens each row is a card:
+/// its first cell is the title, and the others follow one below the other, labelled with the headings of their columns.
 pub(super) fn table(columns: &[&str], rows: &[Vec<String>], class: &str) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-    let mut out = format!("<div class=\"scroll\" tabindex=\"0\"><table{class}>\n<thead><tr>");
+    let mut out = format!(
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"{}\">\n<thead><tr>",
+        format!("cards {class}").trim()
+    );
+    let labels: Vec<String> = columns.iter().map(|name| cell_label(name, columns.len())).collect();
     for column in columns {
         // A column of remarks has no heading.
         let cell =
@@ -18,13 +22,23 @@ pub(super) fn table(columns: &[&str], rows: &[Vec<String>], class: &str) -> Stri
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {
         out.push_str("<tr>");
-        for cell in row {
-            let _ = write!(out, "<td>{cell}</td>");
+        for (at, cell) in row.iter().enumerate() {
+            let label = labels.get(at).filter(|_| !cell.is_empty()).map_or("", String::as_str);
+            let _ = write!(out, "<td{label}>{cell}</td>");
         }
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>");
     out
+}
+
+/// The attribute that labels a cell in the card of its row with the heading of its column. Empty if there is none, or if
+/// the table has two columns: a title and what is below it.
+pub fn cell_label(heading: &str, columns: usize) -> String {
+    if columns < 3 || heading.is_empty() {
+        return String::new();
+    }
+    format!(" data-label=\"{}\"", escape(&heading.replace('`', "")))
 }
 
 /// `text` with what HTML reserves written as entities.

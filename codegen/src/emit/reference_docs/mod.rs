@@ -38,6 +38,7 @@ mod words;
 pub use check::dead_links;
 pub use documents::{Anchor, AnchorKind, Document};
 pub use dwords::packet_diagrams;
+pub use html::cell_label;
 use page::Page;
 use shell::Shell;
 
