@@ -284,7 +284,7 @@ fn luminance(style: &str, name: &str) -> f64 {
 /// The contrast that WCAG asks for between text and its background, light and dark.
 #[test]
 fn text_can_be_told_from_its_background() {
-    const PAIRS: [(&str, &[&str]); 4] = [
+    const PAIRS: [(&str, &[&str]); 9] = [
         (
             "--ink",
             &[
@@ -293,6 +293,11 @@ fn text_can_be_told_from_its_background() {
             ],
         ),
         ("--soft", &["--paper", "--shade"]),
+        ("--t-text", &["--shade"]),
+        ("--t-number", &["--shade"]),
+        ("--t-keyword", &["--shade"]),
+        ("--t-name", &["--shade"]),
+        ("--t-type", &["--shade"]),
         ("--link", &["--paper", "--shade", "--badge"]),
         ("--trap", &["--paper", "--badge"]),
     ];

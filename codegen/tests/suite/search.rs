@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use vireo_codegen::GeneratedFile;
+
 use crate::reference_docs::manual;
 use crate::skip::{Need, skipped};
 
@@ -35,24 +37,42 @@ const QUERIES: [(&str, &str); 11] = [
     ("zzzz", ""),
 ];
 
-#[test]
-fn what_is_typed_is_found() {
-    let files = manual();
+/// The output of Node.js for the script of the search with more lines; none if there is no Node.js.
+fn run(files: &[GeneratedFile], more: &str) -> Option<String> {
     let text = |path: &str| &files.iter().find(|file| file.path == path).expect("a file of the manual").text;
-    let queries: Vec<String> = QUERIES.iter().map(|(query, _)| format!("{query:?}")).collect();
-    let program =
-        format!("{}\n{}\nconst queries = [{}];\n{DRIVER}", text("names.js"), text("search.js"), queries.join(","));
+    let program = format!("{}\n{}\n{more}", text("names.js"), text("search.js"));
     let spawned = Command::new("node").arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut node = match spawned {
         Ok(node) => node,
-        Err(error) => return skipped(Need::Tool("node"), format!("node: {error}")),
+        Err(error) => {
+            skipped(Need::Tool("node"), format!("node: {error}"));
+            return None;
+        }
     };
     let mut stdin = node.stdin.take().expect("a pipe");
     stdin.write_all(program.as_bytes()).expect("node reads the program");
     drop(stdin);
     let output = node.wait_with_output().expect("node ends");
     assert!(output.status.success(), "node: {}", output.status);
-    let lines = String::from_utf8(output.stdout).expect("UTF-8");
+    Some(String::from_utf8(output.stdout).expect("UTF-8"))
+}
+
+/// The button of a session copies its commands, with the lines that they go on in, and no output.
+#[test]
+fn the_commands_of_a_session_are_copied() {
+    let blocks = [r"$ a --b \\\n    c\nout\n$ d\nout \\\n", r"let a = 1;\nlet b;\n\n"];
+    let print = blocks.map(|text| format!("console.log(textToCopy(\"{text}\"));\n"));
+    if let Some(copied) = run(&manual(), &print.concat()) {
+        assert_eq!(copied, "a --b \\\n    c\nd\nlet a = 1;\nlet b;\n");
+    }
+}
+
+#[test]
+fn what_is_typed_is_found() {
+    let files = manual();
+    let queries: Vec<String> = QUERIES.iter().map(|(query, _)| format!("{query:?}")).collect();
+    let queries = format!("const queries = [{}];\n{DRIVER}", queries.join(","));
+    let Some(lines) = run(&files, &queries) else { return };
     assert_eq!(lines.lines().count(), QUERIES.len(), "{lines}");
     for (line, (query, first)) in lines.lines().zip(QUERIES) {
         let found = line.strip_prefix(&format!("{query} -> ")).unwrap_or_else(|| panic!("{line}"));

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
-use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, cell_label};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, cell_label, highlight};
 
 /// A document as HTML.
 #[derive(Debug, Default)]
@@ -48,6 +48,7 @@ pub fn render(text: &str, resolve: Resolve<'_>) -> Result<Rendered, String> {
         flags: false,
         columns: Vec::new(),
         column: None,
+        language: None,
     };
     writer.rendered.title = take_title(&mut events).ok_or("expected a document that begins with `# Title`")?;
     let mut out = Vec::with_capacity(events.len());
@@ -82,6 +83,8 @@ struct Writer<'r> {
     columns: Vec<String>,
     /// The column of the next cell, below the headings.
     column: Option<usize>,
+    /// The language of the block of code, and the text of that so far.
+    language: Option<(String, String)>,
 }
 
 impl Writer<'_> {
@@ -127,6 +130,21 @@ impl Writer<'_> {
                 self.spans -= 1;
                 out.push(raw("</span>"));
             }
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => info.split([',', ' ']).next().unwrap_or_default(),
+                    CodeBlockKind::Indented => "",
+                };
+                self.language = Some((language.to_string(), String::new()));
+            }
+            Event::End(TagEnd::CodeBlock) => {
+                let (language, text) = self.language.take().unwrap_or_default();
+                out.push(raw(&format!("<pre><code>{}</code></pre>\n", highlight(&language, &text))));
+            }
+            Event::Text(text) => match &mut self.language {
+                Some((_, code)) => code.push_str(text),
+                None => out.push(rest[0].clone()),
+            },
             Event::Start(Tag::Image { .. }) => out.push(self.image(&rest[0])?),
             // The manual has elements of its own making only; others are shown as they are written.
             Event::Html(text) | Event::InlineHtml(text) => out.push(Event::Text(text.clone())),

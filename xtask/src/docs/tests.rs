@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use vireo_codegen::emit::reference_docs::highlight;
+
 use super::*;
 
 /// The manual, which takes a second to render.
@@ -159,4 +161,77 @@ fn figures_fit_telephones() {
         narrow_ones += narrow;
     }
     assert!(narrow_ones > 100, "only {narrow_ones} figures are drawn for telephones");
+}
+
+/// The text of an element: without its tags, and with the letters that entities stand for.
+fn text_of(html: &str) -> String {
+    let text = without_tags(html).replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+    text.replace("&amp;", "&")
+}
+
+/// The tokens of `text` that have a colour, `class:text`.
+fn tokens(language: &str, text: &str) -> Vec<String> {
+    let html = highlight(language, text);
+    assert_eq!(text_of(&html), text, "colours change no text");
+    let spans = html.split("<span class=\"t-").skip(1).filter_map(|part| part.split_once("</span>"));
+    spans.map(|(span, _)| text_of(&span.replacen("\">", ":", 1))).collect()
+}
+
+#[test]
+fn code_has_colours() {
+    let expected = [
+        (
+            "rust",
+            r#"let x: &'a Vec<u8> = vec![b'\n', "a"]; // it's 1..2.5"#,
+            r#"keyword:let name:'a type:Vec type:u8 name:vec text:'\n' text:"a" comment:// it's 1..2.5"#,
+        ),
+        ("rust", "/* a */ 1..2.5 \"open", "comment:/* a */ number:1 number:2.5 text:\"open"),
+        ("c", "const char *a = \"b\"; // 0x10", "keyword:const type:char text:\"b\" comment:// 0x10"),
+        ("python", "def f(a):  # x\n  return '''b\n'c'''", "keyword:def comment:# x keyword:return text:'''b\n'c'''"),
+        (
+            "yaml",
+            "- op: a#a  # b\n  doc: Two's \"c\", {d: 0x10}",
+            "name:op comment:# b name:doc text:\"c\" name:d number:0x10",
+        ),
+        (
+            "vmasm",
+            "%r = vm.add.i32 %a, 7 // c\n^bb0: !vm.ref @f",
+            "name:%r keyword:vm.add.i32 name:%a number:7 comment:// c name:^bb0 type:!vm.ref name:@f",
+        ),
+        ("mlir", "return %a : tensor<2xf32>", "keyword:return name:%a type:tensor number:2xf32"),
+        (
+            "sh",
+            "A=1 vireo run --input=f32=-2 | tee \"$B\" # c\nls",
+            "name:A= number:1 keyword:vireo name:--input keyword:tee text:\"$B\" comment:# c keyword:ls",
+        ),
+        ("console", "$ a \\\n  -b\nout 1\n", "output:$  keyword:a name:-b output:out 1"),
+        ("text", "let x = 1; // y", ""),
+    ];
+    for (language, text, expected) in expected {
+        assert_eq!(tokens(language, text).join(" "), expected, "{language}: {text}");
+    }
+    for name in ["guide-library.html", "guide-cli.html", "guide-contributing.html", "vm-integer.html"] {
+        let page = &MANUAL.iter().find(|file| file.path == name).unwrap().text;
+        assert!(page.contains("<span class=\"t-"), "{name} has no colours");
+    }
+}
+
+/// Whatever a block holds, its text stays, also if it ends in the middle of a token.
+#[test]
+fn colours_change_no_text() {
+    let languages = ["rust", "c", "python", "yaml", "mlir", "sh", "console", "other"];
+    for guide in &GUIDES {
+        let text = read(guide.file).map_err(message).unwrap();
+        for language in languages {
+            assert!(text_of(&highlight(language, &text)) == text, "{}: {language}", guide.file);
+        }
+    }
+    let odd = "'\\' \"\\\\ /* ${ '''é' $é --é=\"é\" é: 1.é 2..3 'é' '\\é";
+    for (start, _) in odd.char_indices() {
+        for (end, _) in odd.char_indices().filter(|(end, _)| *end >= start) {
+            for language in languages {
+                assert_eq!(text_of(&highlight(language, &odd[start..end])), odd[start..end], "{language}");
+            }
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The page of operand encodings, and of the kinds of fields that they are made of.
 
 use super::diagram;
-use super::html::{self, code, escape};
+use super::highlight::highlight;
+use super::html::{self, code};
 use super::links;
 use super::name::NameKind;
 use super::page::Page;
@@ -37,7 +38,7 @@ pub(super) fn page(isa: &Isa) -> Page {
         page.titled_part((&encoding.name, &encoding.name), &heading, "");
         page.text(&encoding.doc);
         if let Some(text) = &encoding.text {
-            page.html(format!("<p>Text form:</p><pre class=\"form\">{}</pre>", escape(text)));
+            page.html(format!("<p>Text form:</p><pre class=\"form\">{}</pre>", highlight("vmasm", text)));
         }
         let operands: Vec<Operand<'_>> = encoding
             .fields

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::highlight::highlight;
 use super::html::{self, code, escape, inline};
 use super::name::NameKind;
 use super::page::Page;
@@ -26,7 +27,7 @@ pub(super) fn part(isa: &Isa, statuses: &[StatusCode], op: &Op, page: &mut Page)
     page.name(NameKind::Op, &op.mnemonic, &op.mnemonic, &op.doc);
     page.titled_part((&op.mnemonic, &op.mnemonic), &name, &opcode);
     page.text(&op.doc);
-    page.html(format!("<pre class=\"form\">{}</pre>", escape(&text_form(op))));
+    page.html(format!("<pre class=\"form\">{}</pre>", highlight("vmasm", &text_form(op))));
 
     page.html("<h3>Encoding</h3>");
     let operands = stream::operands(op);

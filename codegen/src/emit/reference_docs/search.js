@@ -187,8 +187,14 @@ function attach(box) {
 
 // The text that the button of a block copies: of a session in a shell the commands, without their prompts.
 function textToCopy(text) {
-  const commands = text.split("\n").filter((line) => line.startsWith("$ "));
-  return commands.length > 0 ? commands.map((line) => line.slice(2)).join("\n") : text.trimEnd();
+  const commands = [];
+  let goesOn = false;
+  for (const line of text.split("\n")) {
+    const isCommand = line.startsWith("$ ");
+    if (isCommand || goesOn) commands.push(isCommand ? line.slice(2) : line);
+    goesOn = (isCommand || goesOn) && line.trimEnd().endsWith("\\");
+  }
+  return commands.length > 0 ? commands.join("\n") : text.trimEnd();
 }
 
 // A button on each block of code, where the browser lets a page write to the clipboard.
