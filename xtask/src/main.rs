@@ -40,7 +40,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask circles
        cargo xtask cross [--suite] [TARGET]
        cargo xtask dist [--names]
-       cargo xtask docs [--out DIRECTORY]
+       cargo xtask docs [--out DIRECTORY] [--sources BASE] [--rustdoc BASE]
        cargo xtask facts
        cargo xtask features
        cargo xtask figures
@@ -62,7 +62,8 @@ cross      builds for other machines, for a static executable and for WebAssembl
 dist       builds the command as it is shipped, target/dist/vireo, or with the names of its functions, target/dist/vireo-names, from which
            benches/start_order.py writes xtask/src/dist/start_order.ld
 facts      fails for literals in hand-written Rust that repeat what spec/ says
-docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY
+docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY;
+           links to files of the repository and to the documentation of crates begin with BASE, or with the way to those of this clone
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
 figures    quotes the figures of benches/figures.json in README.md
 growth     fails if the work for hostile modules grows faster than their size; `cargo xtask growth --help` says more
@@ -95,8 +96,7 @@ fn main() -> ExitCode {
         ["dist"] => dist::dist(false).map_err(Failure::Wrong),
         ["dist", "--names"] => dist::dist(true).map_err(Failure::Wrong),
         ["facts"] => facts::facts(),
-        ["docs"] => docs::docs(None),
-        ["docs", "--out", directory] => docs::docs(Some(Path::new(directory))),
+        ["docs", arguments @ ..] => docs::docs(arguments),
         ["features"] => features::features().map_err(Failure::Wrong),
         ["figures"] => figures::figures(),
         ["growth", "--help" | "-h"] => print(growth::HELP),

@@ -1,7 +1,9 @@
 //! The manual of the real specs and a guide: deterministic, complete, well-formed, readable, and without a link that
 //! leads nowhere.
 
-use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, Document, dead_links, reference};
+use std::sync::LazyLock;
+
+use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, Document, Outside, dead_links, reference};
 use vireo_codegen::{GeneratedFile, Spec, load};
 
 fn spec() -> Spec {
@@ -27,9 +29,12 @@ fn guide() -> Document {
     }
 }
 
+static OUTSIDE: LazyLock<Outside> =
+    LazyLock::new(|| Outside { sources: "../../".into(), library: Some("../doc/vireo/index.html".into()) });
+
 /// The manual with the guide.
 pub(crate) fn manual() -> Vec<GeneratedFile> {
-    reference(&spec(), &[guide()])
+    reference(&spec(), &[guide()], &OUTSIDE)
 }
 
 fn page<'a>(files: &'a [GeneratedFile], path: &str) -> &'a str {
@@ -45,7 +50,7 @@ fn rendering_twice_gives_the_same_bytes() {
     let mut reversed = vireo_spec::FILES.to_vec();
     reversed.reverse();
     let again = load(&reversed).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
-    let (left, right) = (manual(), reference(&again, &[guide()]));
+    let (left, right) = (manual(), reference(&again, &[guide()], &OUTSIDE));
     assert_eq!(left.len(), right.len(), "numbers of files");
     for (left, right) in left.iter().zip(&right) {
         assert!(left == right, "{} differs from {}", left.path, right.path);
@@ -55,10 +60,10 @@ fn rendering_twice_gives_the_same_bytes() {
 #[test]
 fn every_link_leads_to_an_anchor_that_is_there_once() {
     let files = manual();
-    assert_eq!(dead_links(&files), Vec::<String>::new());
+    assert_eq!(dead_links(&files, &OUTSIDE), Vec::<String>::new());
     let links: usize = pages(&files).map(|file| file.text.matches(" href=\"").count()).sum();
     assert!(links > 10_000, "only {links} links");
-    assert_eq!(dead_links(&reference(&spec(), &[])), Vec::<String>::new(), "without guides");
+    assert_eq!(dead_links(&reference(&spec(), &[], &OUTSIDE), &OUTSIDE), Vec::<String>::new(), "without guides");
 }
 
 #[test]
@@ -66,7 +71,7 @@ fn dead_links_are_found() {
     let mut broken = guide();
     broken.html += "<a href=\"gone.html\">a</a><a href=\"vm.html#gone\">b</a><p id=\"flags\">c</p><a href=\"https://iree.dev\">d</a>";
     assert_eq!(
-        dead_links(&reference(&spec(), &[broken])),
+        dead_links(&reference(&spec(), &[broken], &OUTSIDE), &OUTSIDE),
         [
             "guide-tool.html: there are two anchors `flags`",
             "guide-tool.html: there is no file for the link `gone.html`",

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
-use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, cell_label, highlight};
+use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, SOURCE, cell_label, highlight};
 
 /// A document as HTML.
 #[derive(Debug, Default)]
@@ -26,24 +26,38 @@ pub struct Rendered {
 pub enum Target {
     /// A page: of the manual, or of another host.
     Page(String),
-    /// A file of the repository, which the manual does not have: its path from the workspace root.
+    /// A file or folder of the repository, which the manual does not have: its path from the workspace root.
     Source(String),
+}
+
+impl Target {
+    /// The link to it.
+    fn href(self) -> String {
+        match self {
+            Target::Page(href) => href,
+            Target::Source(path) => format!("{SOURCE}{path}"),
+        }
+    }
 }
 
 /// Says what a link leads to.
 type Resolve<'r> = &'r dyn Fn(&str) -> Result<Target, String>;
 
+/// The file that code names, such as `docs/cli.md`; none if it names none.
+type Named<'r> = &'r dyn Fn(&str) -> Option<Target>;
+
 /// Renders `text`.
 ///
 /// # Errors
 /// If there is no title, or a link that `resolve` refuses.
-pub fn render(text: &str, resolve: Resolve<'_>) -> Result<Rendered, String> {
+pub fn render(text: &str, resolve: Resolve<'_>, named: Named<'_>) -> Result<Rendered, String> {
     let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();
     let mut writer = Writer {
         resolve,
+        named,
+        is_linked: false,
         rendered: Rendered::default(),
         ids: BTreeMap::new(),
-        spans: 0,
         before_cell: None,
         flags: false,
         columns: Vec::new(),
@@ -70,11 +84,12 @@ fn take_title(events: &mut Vec<Event<'_>>) -> Option<String> {
 
 struct Writer<'r> {
     resolve: Resolve<'r>,
+    named: Named<'r>,
+    /// Whether the text belongs to a link, or to a heading, which has a link of its own. Links do not nest.
+    is_linked: bool,
     rendered: Rendered,
     /// How often each anchor was wanted.
     ids: BTreeMap<String, usize>,
-    /// How many of the links that are open were made spans.
-    spans: usize,
     /// The text with which the next cell of a table begins.
     before_cell: Option<String>,
     /// Whether the table is one of flags.
@@ -92,8 +107,12 @@ impl Writer<'_> {
     fn event<'a>(&mut self, rest: &[Event<'a>], out: &mut Vec<Event<'a>>) -> Result<(), String> {
         let raw = |html: &str| Event::InlineHtml(html.to_string().into());
         match &rest[0] {
-            Event::Start(Tag::Heading { level, .. }) => out.push(self.heading(*level, rest)),
+            Event::Start(Tag::Heading { level, .. }) => {
+                self.is_linked = true;
+                out.push(self.heading(*level, rest));
+            }
             Event::End(TagEnd::Heading(_)) => {
+                self.is_linked = false;
                 out.extend(self.rendered.anchors.last().map(|anchor| raw(&link_to(anchor))));
                 out.push(rest[0].clone());
             }
@@ -118,18 +137,20 @@ impl Writer<'_> {
             }
             Event::Start(Tag::TableCell) => self.cell(rest, out),
             Event::End(TagEnd::TableCell) => out.push(raw(if self.column.is_none() { "</th>" } else { "</td>" })),
-            Event::Start(Tag::Link { dest_url, .. }) => match (self.resolve)(dest_url)? {
-                Target::Page(href) => out.push(leading_to(&rest[0], href)),
-                Target::Source(path) => {
-                    self.spans += 1;
-                    out.push(raw(&format!("<span class=\"file\" title=\"{}\">", escape(&path))));
-                }
-            },
-            // Links do not nest.
-            Event::End(TagEnd::Link) if self.spans > 0 => {
-                self.spans -= 1;
-                out.push(raw("</span>"));
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                self.is_linked = true;
+                out.push(leading_to(&rest[0], (self.resolve)(dest_url)?.href()));
             }
+            Event::End(TagEnd::Link) => {
+                self.is_linked = false;
+                out.push(rest[0].clone());
+            }
+            Event::Code(code) if !self.is_linked => match (self.named)(code) {
+                Some(target) => {
+                    out.push(raw(&format!("<a href=\"{}\"><code>{}</code></a>", escape(&target.href()), escape(code))));
+                }
+                None => out.push(rest[0].clone()),
+            },
             Event::Start(Tag::CodeBlock(kind)) => {
                 let language = match kind {
                     CodeBlockKind::Fenced(info) => info.split([',', ' ']).next().unwrap_or_default(),
@@ -285,7 +306,8 @@ mod tests {
             link if link.starts_with("src/") => Ok(Target::Source(link.to_string())),
             link => Ok(Target::Page(link.replace(".md", ".html"))),
         };
-        render(text, &resolve).unwrap_or_else(|problem| panic!("{problem}"))
+        let named = |code: &str| code.starts_with("src/").then(|| Target::Source(code.to_string()));
+        render(text, &resolve, &named).unwrap_or_else(|problem| panic!("{problem}"))
     }
 
     #[test]
@@ -340,9 +362,12 @@ mod tests {
 
     #[test]
     fn links_lead_to_pages_and_images_are_taken_along() {
-        let rendered = rendered("# T\n[a](b.md#c) [`d`](src/d.rs) ![e](src/f.svg) <b>\n");
-        let body = "<p><a href=\"b.html#c\">a</a> <span class=\"file\" title=\"src/d.rs\"><code>d</code></span> \
-                    <img src=\"f.svg\" alt=\"e\" /> &lt;b&gt;</p>\n";
+        let rendered =
+            rendered("# T\n[a](b.md#c) [`d`](src/d.rs) ![e](src/f.svg) <b> `src/g`\n\n## `src/h`\n[`src/i`](b.md)");
+        let body = "<p><a href=\"b.html#c\">a</a> <a href=\"source:src/d.rs\"><code>d</code></a> \
+                    <img src=\"f.svg\" alt=\"e\" /> &lt;b&gt; <a href=\"source:src/g\"><code>src/g</code></a></p>\n\
+                    <h2 id=\"srch\"><code>src/h</code><a class=\"anchor\" href=\"#srch\" aria-label=\"link to src/h\">#</a></h2>\n\
+                    <p><a href=\"b.html\"><code>src/i</code></a></p>\n";
         assert_eq!(rendered.html, body);
         assert_eq!(rendered.images, ["src/f.svg"]);
     }
@@ -353,7 +378,7 @@ mod tests {
             "gone" => Err("the link `gone` leads nowhere".to_string()),
             link => Ok(Target::Page(link.to_string())),
         };
-        let refused = |text: &str| render(text, &resolve).unwrap_err();
+        let refused = |text: &str| render(text, &resolve, &|_| None).unwrap_err();
         assert_eq!(refused("text"), "expected a document that begins with `# Title`");
         assert_eq!(refused("# T\n[a](gone)"), "the link `gone` leads nowhere");
         assert_eq!(refused("# T\n![a](http://b/c.png)"), "expected an image of the repository, got `http://b/c.png`");

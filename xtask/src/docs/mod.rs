@@ -2,13 +2,14 @@
 //! files that are listed here, and knows where files go.
 
 mod markdown;
+mod outside;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use vireo_codegen::GeneratedFile;
-use vireo_codegen::emit::reference_docs::{Document, dead_links, reference};
+use vireo_codegen::emit::reference_docs::{Document, Outside, dead_links, reference};
 
 use crate::chore::{Failure, target, workspace};
 use crate::op;
@@ -23,6 +24,9 @@ struct Guide {
     /// The goal of a newcomer who starts with it, for the guides that the first page lists.
     begin: Option<&'static str>,
 }
+
+/// The flags of the command.
+const USAGE: &str = "usage: cargo xtask docs [--out DIRECTORY] [--sources BASE] [--rustdoc BASE]";
 
 const USE: &str = "Using Vireo";
 const EXTEND: &str = "Extending it";
@@ -61,48 +65,63 @@ const GUIDES: [Guide; 22] = [
     Guide { file: "fuzz/README.md", group: BUILD, begin: None },
 ];
 
-/// Writes the manual. Only in its own folder below `target` are pages of earlier runs removed: a folder that a person
-/// names may hold other files.
-pub fn docs(directory: Option<&Path>) -> Result<(), Failure> {
-    let files = manual()?;
-    let wrong = |path: &Path, error: io::Error| Failure::Wrong(format!("{}: {error}", path.display()));
-    let out = match directory {
-        Some(directory) => directory.to_path_buf(),
-        None => {
-            let own = target().join("reference");
-            match fs::remove_dir_all(&own) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(&own, error)),
-                _ => own,
-            }
+/// Writes the manual: to its own folder below `target`, or to `--out DIRECTORY`. Links to files of the repository begin
+/// with the path from there to here, or with `--sources BASE`; `--rustdoc BASE` is where the documentation of crates is.
+///
+/// Only in its own folder pages of earlier runs are removed: a folder that a person names may hold other files.
+pub fn docs(arguments: &[&str]) -> Result<(), Failure> {
+    let (mut directory, mut sources, mut rustdoc) = (None, None, None);
+    for pair in arguments.chunks(2) {
+        match *pair {
+            ["--out", value] => directory = Some(PathBuf::from(value)),
+            // Without a base, every link would be one to the repository.
+            ["--sources", value] if !value.is_empty() => sources = Some(value.to_string()),
+            ["--rustdoc", value] if !value.is_empty() => rustdoc = Some(value.to_string()),
+            _ => return Err(Failure::Usage(format!("docs: unexpected `{}`\n{USAGE}", pair.join(" ")))),
         }
-    };
-    fs::create_dir_all(&out).map_err(|error| wrong(&out, error))?;
+    }
+    let wrong = |path: &Path, error: io::Error| Failure::Wrong(format!("{}: {error}", path.display()));
+    let own = target().join("reference");
+    let out = directory.as_ref().unwrap_or(&own);
+    let sources = sources.map_or_else(|| outside::way(out, workspace()), Ok)?;
+    let outside = Outside { sources, library: outside::library(out, rustdoc)? };
+    let files = manual(&outside)?;
+    if directory.is_none() {
+        match fs::remove_dir_all(out) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(out, error)),
+            _ => {}
+        }
+    }
+    fs::create_dir_all(out).map_err(|error| wrong(out, error))?;
     for file in &files {
         let path = out.join(&file.path);
         fs::write(&path, &file.text).map_err(|error| wrong(&path, error))?;
     }
     let bytes: usize = files.iter().map(|file| file.text.len()).sum();
     println!("{} files, {} KiB; start at {}", files.len(), bytes.div_ceil(1024), out.join("index.html").display());
+    if outside.library.is_none() {
+        println!("no link to the library: run `{}` first, or say where it is with --rustdoc", outside::COMMAND);
+    }
     Ok(())
 }
 
 /// The files of the manual. Every link leads somewhere.
-fn manual() -> Result<Vec<GeneratedFile>, Failure> {
+fn manual(outside: &Outside) -> Result<Vec<GeneratedFile>, Failure> {
     let spec = op::read_spec()?;
     let mut documents = Vec::new();
     let mut images = BTreeSet::new();
     for guide in &GUIDES {
         let text = read(guide.file)?;
-        let rendered = markdown::render(&text, &|link| resolve(guide.file, link))
+        let rendered = markdown::render(&text, &|link| resolve(guide.file, link), &named)
             .map_err(|problem| Failure::Wrong(format!("{}: {problem}", guide.file)))?;
         images.extend(rendered.images.iter().cloned());
         documents.push(document(guide, rendered));
     }
-    let mut files = reference(&spec, &documents);
+    let mut files = reference(&spec, &documents, outside);
     for image in images {
         files.push(GeneratedFile { text: read(&image)?, path: file_name(&image).to_string() });
     }
-    match dead_links(&files).as_slice() {
+    match dead_links(&files, outside).as_slice() {
         [] => Ok(files),
         wrong => Err(Failure::Wrong(wrong.join("\n"))),
     }
@@ -136,6 +155,15 @@ fn page_of(file: &str) -> String {
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The file or folder of the repository that code in a guide names by its path from the root.
+fn named(code: &str) -> Option<Target> {
+    let is_path = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
+    let is_kept = !code.starts_with(['/', '-', '.']) && !code.starts_with("target/") && code.chars().all(is_path);
+    // One without a folder is an ordinary word in some sentences, and in others a file of another folder.
+    let is_named = is_kept && code.contains('/') && workspace().join(code).exists();
+    is_named.then(|| resolve("README.md", code).ok())?
 }
 
 /// The target of a link in the guide `file`.

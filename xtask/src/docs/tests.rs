@@ -7,7 +7,12 @@ use vireo_codegen::emit::reference_docs::highlight;
 use super::*;
 
 /// The manual, which takes a second to render.
-static MANUAL: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| manual().map_err(message).unwrap());
+static MANUAL: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| manual(&outside()).map_err(message).unwrap());
+
+/// The places of a manual in the folder of its own.
+fn outside() -> Outside {
+    Outside { sources: "../../".into(), library: Some("../doc/vireo/index.html".into()) }
+}
 
 fn message(failure: Failure) -> String {
     match failure {
@@ -18,7 +23,7 @@ fn message(failure: Failure) -> String {
 /// `manual` refuses dead links, so this is about those of all documents, too.
 #[test]
 fn the_manual_is_the_same_each_time_and_no_link_is_dead() {
-    assert!(*MANUAL == manual().map_err(message).unwrap(), "the manual differs from itself");
+    assert!(*MANUAL == manual(&outside()).map_err(message).unwrap(), "the manual differs from itself");
     let mut paths: Vec<&str> = MANUAL.iter().map(|file| file.path.as_str()).collect();
     let count = paths.len();
     paths.sort_unstable();
@@ -51,7 +56,8 @@ fn guides_lead_to_their_neighbours() {
 #[test]
 fn every_guide_says_what_it_is_about() {
     for guide in &GUIDES {
-        let rendered = markdown::render(&read(guide.file).map_err(message).unwrap(), &|link| resolve(guide.file, link));
+        let rendered =
+            markdown::render(&read(guide.file).map_err(message).unwrap(), &|link| resolve(guide.file, link), &|_| None);
         assert!(!rendered.unwrap().summary.is_empty(), "{}: expected a paragraph below the title", guide.file);
     }
 }
@@ -234,4 +240,28 @@ fn colours_change_no_text() {
             }
         }
     }
+}
+
+/// Each link to the repository leads to a file of it, with the line where a host of repositories shows lines.
+#[test]
+fn sources_are_links_to_files_of_the_repository() {
+    let mut files = BTreeSet::new();
+    for page in MANUAL.iter().filter(|file| file.path.ends_with(".html")) {
+        assert!(!page.text.contains("href=\"source:"), "{}: a link that leads nowhere", page.path);
+        let links = page.text.split("href=\"../../").skip(1).filter_map(|part| part.split_once('"'));
+        files.extend(links.map(|(path, _)| path.to_string()));
+    }
+    for file in &files {
+        assert!(workspace().join(file).exists(), "there is no {file}");
+    }
+    for needed in ["spec/vm/ops/integer.yaml", "spec/hal/device.yaml", "xtask/src/growth/kinds.rs"] {
+        assert!(files.iter().any(|file| file.trim_end_matches('/') == needed), "no page leads to {needed}");
+    }
+    let sources = "https://example.org/vireo/blob/\"main\"/".to_string();
+    let hosted = manual(&Outside { sources, library: None }).map_err(message).unwrap();
+    let page = |files: &[GeneratedFile], path: &str| files.iter().find(|file| file.path == path).unwrap().text.clone();
+    let text = page(&hosted, "vm-integer.html");
+    assert!(text.contains("href=\"https://example.org/vireo/blob/&quot;main&quot;/spec/vm/ops/integer.yaml#L"));
+    let library = |files: &[GeneratedFile]| page(files, "index.html").contains("Documentation of the library");
+    assert_eq!((library(&MANUAL), library(&hosted)), (true, false));
 }

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::outside::Outside;
 use crate::emit::file::GeneratedFile;
 
-/// The dead links and repeated anchors of `files`, a sentence each. Links to other hosts are not followed.
-pub fn dead_links(files: &[GeneratedFile]) -> Vec<String> {
+/// The dead links and repeated anchors of `files`, a sentence each. Links to other hosts and to `outside` are not
+/// followed.
+pub fn dead_links(files: &[GeneratedFile], outside: &Outside) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut anchors: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for GeneratedFile { path, text } in files {
@@ -19,7 +21,10 @@ pub fn dead_links(files: &[GeneratedFile]) -> Vec<String> {
     }
     for GeneratedFile { path, text } in files {
         let links = attributes(path, text, "href").into_iter().chain(attributes(path, text, "src"));
-        for link in links.filter(|link| !link.starts_with("https://") && !link.starts_with("http://")) {
+        let is_own = |link: &String| {
+            !["https://", "http://"].iter().any(|host| link.starts_with(host)) && !outside.is_outside(link)
+        };
+        for link in links.filter(is_own) {
             let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
             let file = if file.is_empty() { path.as_str() } else { file };
             match anchors.get(file) {

@@ -2,6 +2,7 @@
 
 use super::documents::{self, Document};
 use super::html::{inline, link};
+use super::outside::Outside;
 use super::page::Page;
 use super::shell::TITLE;
 use super::{links, names};
@@ -11,7 +12,7 @@ use crate::load::Spec;
 pub(super) const PATH: &str = "index.html";
 
 /// The page.
-pub(super) fn page(spec: &Spec, documents: &[Document]) -> Page {
+pub(super) fn page(spec: &Spec, documents: &[Document], outside: &Outside) -> Page {
     let mut page = Page::new(PATH, TITLE, PATH);
     page.text(
         "Vireo runs machine-learning models. A compiler, `iree-compile` of the project IREE, writes a model as a program: a file that ends \
@@ -25,7 +26,7 @@ pub(super) fn page(spec: &Spec, documents: &[Document]) -> Page {
          the code does.",
     );
     page.part("begin", "Where to begin");
-    page.table(&["You want to", "Begin with"], &beginnings(documents));
+    page.table(&["You want to", "Begin with"], &beginnings(documents, outside));
     page.part("reference", "The reference");
     page.table(&["Part", "What it holds"], &parts(spec));
     page.part("families", "Families of ops");
@@ -36,12 +37,15 @@ pub(super) fn page(spec: &Spec, documents: &[Document]) -> Page {
     page
 }
 
-fn beginnings(documents: &[Document]) -> Vec<Vec<String>> {
+fn beginnings(documents: &[Document], outside: &Outside) -> Vec<Vec<String>> {
     let row = |wish: &str, href: &str, name: &str| vec![inline(wish), link(href, name)];
     let mut rows: Vec<Vec<String>> = documents
         .iter()
         .filter_map(|document| Some(row(document.begin.as_deref()?, &document.path, &document.title)))
         .collect();
+    if let Some(library) = &outside.library {
+        rows.push(row("look up a type or function of the library", library, "Documentation of the library"));
+    }
     rows.push(row("read the bytecode of a program", "vm.html", "Instruction set"));
     rows.push(row("know what a program may import", "abi.html#modules", "Modules"));
     rows.push(row("write a driver", "hal.html", "Hardware abstraction layer"));

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::outside::SOURCE;
+
 /// A table of cells that are HTML, empty if there are no rows. On narrow screens each row is a card:
 /// its first cell is the title, and the others follow one below the other, labelled with the headings of their columns.
 pub(super) fn table(columns: &[&str], rows: &[Vec<String>], class: &str) -> String {
@@ -87,5 +89,6 @@ pub(super) fn link(href: &str, text: &str) -> String {
 
 /// Where an entry stands, in small print.
 pub(super) fn source(origin: &crate::diag::Origin) -> String {
-    format!("<p class=\"source\">{origin}</p>")
+    let (file, line) = (escape(&origin.file), origin.line);
+    format!("<p class=\"source\"><a href=\"{SOURCE}{file}#L{line}\">{origin}</a></p>")
 }

@@ -27,6 +27,7 @@ mod links;
 mod name;
 mod names;
 mod op;
+mod outside;
 mod page;
 mod primitives;
 mod schema;
@@ -41,6 +42,7 @@ pub use documents::{Anchor, AnchorKind, Document};
 pub use dwords::packet_diagrams;
 pub use highlight::highlight;
 pub use html::cell_label;
+pub use outside::{Outside, SOURCE};
 use page::Page;
 use shell::Shell;
 
@@ -57,9 +59,9 @@ const SECTIONS: [(&str, &str); 9] = [
     ("words.html", "Words"),
 ];
 
-/// The manual of `spec` with `documents`, sorted by path; `index.html` is where to start.
-pub fn reference(spec: &Spec, documents: &[Document]) -> Vec<GeneratedFile> {
-    let mut pages = vec![front::page(spec, documents)];
+/// The manual of `spec` with `documents`, sorted by path, with links to `outside`; `index.html` is where to start.
+pub fn reference(spec: &Spec, documents: &[Document], outside: &Outside) -> Vec<GeneratedFile> {
+    let mut pages = vec![front::page(spec, documents, outside)];
     pages.extend(documents::pages(documents));
     pages.extend(spec_pages(spec));
     let names = names::data(&pages);
@@ -73,7 +75,7 @@ pub fn reference(spec: &Spec, documents: &[Document]) -> Vec<GeneratedFile> {
     sections.extend(linked.map(|document| (document.path.as_str(), document.title.as_str())));
     sections.extend(SECTIONS);
     sections.push((names::PATH, "All names"));
-    let shell = Shell { sections };
+    let shell = Shell { sections, outside };
 
     let mut files: Vec<GeneratedFile> = pages.into_iter().map(|page| shell.file(page)).collect();
     let header = crate::emit::hal_header::emit(spec).into_iter();

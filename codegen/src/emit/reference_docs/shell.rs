@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::html::{escape, inline};
+use super::outside::Outside;
 use super::page::Page;
 use crate::emit::file::GeneratedFile;
 
@@ -14,6 +15,8 @@ pub(super) const TITLE: &str = "Vireo manual";
 pub(super) struct Shell<'a> {
     /// First pages and names.
     pub sections: Vec<(&'a str, &'a str)>,
+    /// The places that links out of the manual lead to.
+    pub outside: &'a Outside,
 }
 
 impl Shell<'_> {
@@ -39,7 +42,7 @@ impl Shell<'_> {
              </head>\n<body>\n{}<div class=\"{layout}\">\n{side}<main id=\"page-content\">\n<h1>{title}</h1>\n{folded}{}</main>\n\
              </div>\n</body>\n</html>\n",
             self.top(&page.section),
-            page.body
+            self.outside.lead(&page.body)
         );
         GeneratedFile { path: page.path, text }
     }
