@@ -66,7 +66,8 @@ const GUIDES: [Guide; 22] = [
 ];
 
 /// Writes the manual: to its own folder below `target`, or to `--out DIRECTORY`. Links to files of the repository begin
-/// with the path from there to here, or with `--sources BASE`; `--rustdoc BASE` is where the documentation of crates is.
+/// with the path from there to here, or with `--sources BASE`; `--rustdoc BASE` is where the documentation of crates
+/// is.
 ///
 /// Only in its own folder pages of earlier runs are removed: a folder that a person names may hold other files.
 pub fn docs(arguments: &[&str]) -> Result<(), Failure> {

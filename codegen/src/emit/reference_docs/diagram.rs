@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::html::escape;
 
-/// The widths that figures are drawn for. A figure that is wider than a telephone is drawn for both, and the style sheet
-/// shows one: scaled down its text could not be read, and in a box that scrolls its labels would be out of sight.
+/// The widths that figures are drawn for. A figure that is wider than a telephone is drawn for both, and the style
+/// sheet shows one: scaled down its text could not be read, and in a box that scrolls its labels would be out of sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Screen {
     /// A telephone.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::outside::SOURCE;
+/// The beginning of links to files of the repository, in HTML that is not yet a page.
+pub const SOURCE: &str = "source:";
 
 /// A table of cells that are HTML, empty if there are no rows. On narrow screens each row is a card:
 /// its first cell is the title, and the others follow one below the other, labelled with the headings of their columns.
@@ -34,8 +35,8 @@ pub(super) fn table(columns: &[&str], rows: &[Vec<String>], class: &str) -> Stri
     out
 }
 
-/// The attribute that labels a cell in the card of its row with the heading of its column. Empty if there is none, or if
-/// the table has two columns: a title and what is below it.
+/// The attribute that labels a cell in the card of its row with the heading of its column. Empty if there is none, or
+/// if the table has two columns: a title and what is below it.
 pub fn cell_label(heading: &str, columns: usize) -> String {
     if columns < 3 || heading.is_empty() {
         return String::new();

@@ -41,8 +41,8 @@ pub use check::dead_links;
 pub use documents::{Anchor, AnchorKind, Document};
 pub use dwords::packet_diagrams;
 pub use highlight::highlight;
-pub use html::cell_label;
-pub use outside::{Outside, SOURCE};
+pub use html::{SOURCE, cell_label};
+pub use outside::Outside;
 use page::Page;
 use shell::Shell;
 

@@ -1,10 +1,7 @@
 //! Links that leave the manual: to files of the repository, and to the documentation of the library. Pages name such a
 //! file by its path after [`SOURCE`]; `shell` puts the place of the repository before it when it writes the page.
 
-use super::html::escape;
-
-/// The beginning of links to files of the repository, in HTML that is not yet a page.
-pub const SOURCE: &str = "source:";
+use super::html::{SOURCE, escape};
 
 /// The places outside of the manual that its links lead to.
 #[derive(Clone, Debug)]
