@@ -1,4 +1,5 @@
-//! Panics of the host's code ([`guarded`]): they become failures where the code is called, and end no thread of a driver.
+//! Panics of the host's code ([`guarded`]): they become failures where the code is called, and end no thread of a
+//! driver.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -349,8 +349,8 @@ impl fmt::Debug for TransientBuffer {
 }
 
 impl TransientBuffer {
-    /// Does something with memory of an allocator that the driver does not know, which may have caches of its own. Memory
-    /// of the heap has none.
+    /// Does something with memory of an allocator that the driver does not know, which may have caches of its own.
+    /// Memory of the heap has none.
     fn with_other(&self, run: impl FnOnce(&dyn Buffer) -> Result<()>) -> Result<()> {
         if self.resident().is_some() {
             return Ok(());

@@ -70,7 +70,7 @@ pub fn an_execution_that_is_refused_fails_after_its_waits(backend: &Backend) {
     assert_eq!(bytes_of(&*memory)[32768..32768 + 65], [[9; 64].as_slice(), &[0]].concat());
 }
 
-/// What waits is charged to the call that submitted it, and refused if the call has ended by then.
+/// A waiting submission is charged to its call, and refused if the call has ended by then.
 pub fn operations_are_held_to_the_limits_of_their_call(backend: &Backend) {
     let device = backend.device();
     let memory = buffer_of(&*device, &[0; 64]);

@@ -32,7 +32,8 @@ pub(crate) trait Packets: Sync {
     /// Why a packet fails.
     type Failure: Send;
 
-    /// Does what is due when a packet begins. Packets begin in the order of the ring, also where they run in another one.
+    /// Does what is due when a packet begins. Packets begin in the order of the ring, also where they run in another
+    /// one.
     fn begin(&self, packet: &Packet);
 
     /// Runs the packet with this index, which has begun.

@@ -2,10 +2,10 @@
 //! The parts that depend on one are [`Hardware`], which `hardware` implements by packets of an HSA queue, and the model
 //! checker by threads.
 //!
-//! `hardware` has the traits, `request` what is submitted, `state` the queue itself, and `driver_thread` what its threads
-//! have in common. `submission` sorts the points that a submission waits for, and holds it back if the host has to wait
-//! for some. `admission` puts submissions in line and gives them to the hardware as there is room. `feeder` is the
-//! thread that does so for those without a waiting submitter, `completion` the one that completes what has run, and
+//! `hardware` has the traits, `request` what is submitted, `state` the queue itself, and `driver_thread` what its
+//! threads have in common. `submission` sorts the points that a submission waits for, and holds it back if the host has
+//! to wait for some. `admission` puts submissions in line and gives them to the hardware as there is room. `feeder` is
+//! the thread that does so for those without a waiting submitter, `completion` the one that completes what has run, and
 //! `ending` the end of a queue. `frontier` is the knowledge that a queue has of others. The table in the module above
 //! says which of them may wait for what.
 //!

@@ -1,4 +1,4 @@
-//! What is submitted to a queue: a [`Request`], which owns all that it needs.
+//! Submissions to a queue before it has sorted them ([`Request`]); they own all that they need.
 
 use std::fmt;
 use std::sync::Arc;
