@@ -1,7 +1,8 @@
-//! The snapshots of generated code: all of it is recorded below `snapshots/`, except the tests of ops, of which one family shows the form.
+//! The snapshots of generated code: all of it is recorded below `snapshots/`, except the tests of ops, of which one
+//! family shows the form.
 //!
-//! `tests/drift.rs` compares the record with what `vireo-codegen` generates, and `cargo xtask op` writes it. The machine code of ops, in
-//! `machine_code/`, is recorded by a test of the crate `vireo`.
+//! `tests/drift.rs` compares the record with what `vireo-codegen` generates, and `cargo xtask op` writes it. The
+//! machine code of ops, in `machine_code/`, is recorded by a test of the crate `vireo`.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -54,7 +55,8 @@ fn is_recorded(path: &str) -> bool {
     !path.starts_with("vm/op_tests/") || path == "vm/op_tests/constant.rs"
 }
 
-/// Of the manual one part of each kind is recorded, which shows the form of all of them. That its pages are whole is tested in `codegen`.
+/// Of the manual one part of each kind is recorded, which shows the form of all of them. That its pages are whole is
+/// tested in `codegen`.
 fn parts_of_the_manual(spec: &Spec) -> Vec<GeneratedFile> {
     let files = reference(spec, &[], &Outside { sources: "../../".into(), library: None });
     let part = |(page, anchor, name): &(&str, &str, &str)| {
@@ -69,7 +71,7 @@ fn parts_of_the_manual(spec: &Spec) -> Vec<GeneratedFile> {
     PARTS_OF_THE_MANUAL.iter().filter_map(part).collect()
 }
 
-/// `spec/vm/ops/integer.yaml:12` becomes `spec/vm/ops/integer.yaml`.
+/// `spec/isa/vm/ops/integer.yaml:12` becomes `spec/isa/vm/ops/integer.yaml`.
 fn without_line_numbers(text: &str) -> String {
     let mut parts = text.split(".yaml:");
     let mut result = parts.next().unwrap_or_default().to_string();

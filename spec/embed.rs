@@ -9,7 +9,7 @@ fn main() {
     collect(&root, &mut files);
     files.sort();
     let mut text = String::from(
-        "/// Every spec file: its path from the workspace root (`spec/vm/isa.yaml`) and its text, sorted by path.\n\
+        "/// Every spec file: its path from the workspace root (`spec/isa/vm/isa.yaml`) and its text, sorted by path.\n\
          pub const FILES: &[(&str, &str)] = &[\n",
     );
     for file in &files {

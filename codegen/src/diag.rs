@@ -11,14 +11,14 @@ use std::fmt;
 /// A place in a spec file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// Path from the workspace root, such as `spec/vm/ops/integer.yaml`.
+    /// Path from the workspace root, such as `spec/isa/vm/ops/integer.yaml`.
     pub file: String,
     /// One-based line.
     pub line: usize,
 }
 
 impl Origin {
-    /// The file without folder and ending: `integer` for `spec/vm/ops/integer.yaml`.
+    /// The file without folder and ending: `integer` for `spec/isa/vm/ops/integer.yaml`.
     pub fn stem(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file).trim_end_matches(".yaml")
     }

@@ -9,7 +9,7 @@ use crate::model::{abi, amdgpu, gfx, hal, names, schema, vm};
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// `spec/vm/`: the instruction set.
+    /// `spec/isa/vm/`: the instruction set.
     pub vm: vm::Isa,
     /// `spec/abi/`: calling-convention types and the signatures of modules.
     pub abi: abi::Abi,
@@ -17,15 +17,15 @@ pub struct Spec {
     pub schema: schema::Schema,
     /// `spec/hal/`: the objects of the hardware abstraction layer.
     pub hal: hal::Hal,
-    /// `spec/amdgpu/`: the data structures of AMD GPUs, and the functions of the HSA library.
+    /// `spec/api/amdgpu/`: the data structures of AMD GPUs, and the functions of the HSA library.
     pub amdgpu: amdgpu::Amdgpu,
-    /// `spec/gfx11/`: the instruction set of RDNA3.
+    /// `spec/isa/gfx11/`: the instruction set of RDNA3.
     pub gfx11: gfx::Gfx,
     /// `spec/names/`: words that programs, hosts or files write.
     pub names: Vec<names::Names>,
 }
 
-/// Reads spec files, each given as its path from the workspace root (`spec/vm/isa.yaml`) and its text.
+/// Reads spec files, each given as its path from the workspace root (`spec/isa/vm/isa.yaml`) and its text.
 ///
 /// The order in which files are given does not matter.
 ///
@@ -34,20 +34,32 @@ pub struct Spec {
 pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let mut rooms: [Vec<Entry>; 7] = Default::default();
-    const PREFIXES: [&str; 7] =
-        ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/", "spec/amdgpu/", "spec/gfx11/", "spec/names/"];
+    // Semantics of the ops of the VM are written with the primitives, so both are of one room.
+    const PREFIXES: [(&str, usize); 8] = [
+        ("spec/isa/vm/", 0),
+        ("spec/primitives/", 0),
+        ("spec/abi/", 1),
+        ("spec/schema/", 2),
+        ("spec/hal/", 3),
+        ("spec/api/amdgpu/", 4),
+        ("spec/isa/gfx11/", 5),
+        ("spec/names/", 6),
+    ];
     let mut files = files.to_vec();
     files.sort_by_key(|(path, _)| *path);
     for (path, text) in files.iter().copied() {
-        let Some(room) = PREFIXES.iter().position(|prefix| path.starts_with(prefix)) else {
+        let Some((_, room)) = PREFIXES.iter().find(|(prefix, _)| path.starts_with(prefix)) else {
             let origin = Origin { file: path.to_string(), line: 1 };
             diagnostics.error(
                 &origin,
-                format!("no model reads this file: expected a path below one of {}", PREFIXES.join(" ")),
+                format!(
+                    "no model reads this file: expected a path below one of {}",
+                    PREFIXES.map(|(prefix, _)| prefix).join(" ")
+                ),
             );
             continue;
         };
-        rooms[room].extend(entry::split(path, text, &mut diagnostics));
+        rooms[*room].extend(entry::split(path, text, &mut diagnostics));
     }
     let [vm, abi, schema, hal, amdgpu, gfx11, names] = &rooms;
     let abi = abi::Abi::load(abi, &mut diagnostics);

@@ -106,7 +106,7 @@ impl Facts {
         facts.constants(&spec.vm.constants);
         spec.hal.files.iter().chain(&spec.amdgpu.files).for_each(|file| facts.file(file));
         for symbol in &spec.amdgpu.symbols {
-            facts.text(&symbol.function.name, "a symbol of spec/amdgpu".to_string());
+            facts.text(&symbol.function.name, "a symbol of spec/api/amdgpu".to_string());
         }
         for file in spec.schema.files.values() {
             for item in &file.items {

@@ -54,7 +54,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask skipped FILE
        cargo xtask soft DIRECTORY [FLAGS OF CARGO BUILD]
 
-op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
+op         after an edit of the op NAME in spec/isa/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more, and which opcodes are free
 circles    lists modules of a crate that use each other in circles, fails if there are more than before, and notes if there are fewer
 cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, with --suite the tests

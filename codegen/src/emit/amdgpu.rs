@@ -1,4 +1,4 @@
-//! Emits the data structures that AMD GPUs and their host share: one file for each file of `spec/amdgpu/` that
+//! Emits the data structures that AMD GPUs and their host share: one file for each file of `spec/api/amdgpu/` that
 //! describes bytes.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             items.extend(words.map(|word| words::word(word, scope)));
             let families = amdgpu.families.iter().filter(|family| family.origin.stem() == *name);
             items.extend(families.map(|family| families::family(family, scope)));
-            source(&format!("amdgpu/{name}.rs"), &format!("spec/amdgpu/{name}.yaml"), items)
+            source(&format!("amdgpu/{name}.rs"), &format!("spec/api/amdgpu/{name}.yaml"), items)
         })
         .collect()
 }

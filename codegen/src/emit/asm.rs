@@ -36,7 +36,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         #[doc = " Every op, sorted by mnemonic."]
         pub const OPS: &[AsmOp] = &[#(#rows)*];
     };
-    let mut files = vec![source("vm/asm.rs", "spec/vm", tokens)];
+    let mut files = vec![source("vm/asm.rs", "spec/isa/vm", tokens)];
     for (family, ops) in &families {
         let functions = ops.iter().map(|op| assemble(&spec.vm, op));
         let tokens = quote! {

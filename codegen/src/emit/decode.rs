@@ -15,7 +15,7 @@ use crate::model::vm::{Body, FieldKind, Isa, Op, Structure};
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let families = decoded_families(&spec.vm);
-    let mut files = vec![source("vm/decode.rs", "spec/vm", top(&spec.vm, &family_modules("decode", &families)))];
+    let mut files = vec![source("vm/decode.rs", "spec/isa/vm", top(&spec.vm, &family_modules("decode", &families)))];
     for (family, ops) in &families {
         let functions = ops.iter().map(|op| reader(op));
         let tokens = quote! {

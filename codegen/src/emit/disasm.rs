@@ -35,7 +35,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             match op { #(#arms)* }
         }
     };
-    let mut files = vec![source("vm/disasm.rs", "spec/vm", tokens)];
+    let mut files = vec![source("vm/disasm.rs", "spec/isa/vm", tokens)];
     for (family, ops) in &families {
         let functions = ops.iter().map(|op| print(op));
         let tokens = quote! {

@@ -13,7 +13,7 @@ use crate::model::gfx::{Case, Choice, Word, WordField};
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let words = spec.gfx11.words.iter().map(word);
     let choices = spec.gfx11.choices.iter().map(choice);
-    vec![source("gfx/immediates.rs", "spec/gfx11/immediates.yaml", quote!(#(#words)* #(#choices)*))]
+    vec![source("gfx/immediates.rs", "spec/isa/gfx11/immediates.yaml", quote!(#(#words)* #(#choices)*))]
 }
 
 fn variant(name: &str) -> Ident {

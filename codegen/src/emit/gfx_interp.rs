@@ -95,7 +95,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             Handlers { plain: &ANY, clamped: ANY_CLAMPED, with_dpp: lanes::with_dpp }
         }
     };
-    let mut files = vec![source("gfx/interp.rs", "spec/gfx11/ops", tokens)];
+    let mut files = vec![source("gfx/interp.rs", "spec/isa/gfx11/ops", tokens)];
     for (family, instructions) in &families {
         let path = format!("gfx/interp/{family}.rs");
         files.push(source(&path, &family_source(family), family_handlers(instructions)));

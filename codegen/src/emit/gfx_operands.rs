@@ -34,8 +34,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         #tables
     };
     vec![
-        source("gfx/operands.rs", "spec/gfx11/operands.yaml", tokens),
-        source("gfx/limits.rs", "spec/gfx11/limits.yaml", constants_of(gfx, "limits")),
+        source("gfx/operands.rs", "spec/isa/gfx11/operands.yaml", tokens),
+        source("gfx/limits.rs", "spec/isa/gfx11/limits.yaml", constants_of(gfx, "limits")),
     ]
 }
 

@@ -15,8 +15,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let gfx = &spec.gfx11;
     let families = families(gfx);
     let mut files = vec![
-        source("gfx/encodings.rs", "spec/gfx11/encodings.yaml", encodings(gfx)),
-        source("gfx/instructions.rs", "spec/gfx11/ops", instructions(gfx, &families)),
+        source("gfx/encodings.rs", "spec/isa/gfx11/encodings.yaml", encodings(gfx)),
+        source("gfx/instructions.rs", "spec/isa/gfx11/ops", instructions(gfx, &families)),
     ];
     for (family, instructions) in &families {
         let infos = instructions.iter().map(|instruction| instruction_info(instruction));
@@ -45,7 +45,7 @@ pub(crate) fn families(gfx: &Gfx) -> Vec<(&str, Vec<&Instruction>)> {
 
 /// The file of a family.
 pub(crate) fn family_source(family: &str) -> String {
-    format!("spec/gfx11/ops/{family}.yaml")
+    format!("spec/isa/gfx11/ops/{family}.yaml")
 }
 
 /// The module of a family. It is not named as the family, since the runtime has modules of such names.

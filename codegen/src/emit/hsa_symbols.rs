@@ -86,5 +86,5 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             }
         }
     };
-    vec![source("amdgpu/hsa_symbols.rs", "spec/amdgpu/hsa_symbols.yaml", items)]
+    vec![source("amdgpu/hsa_symbols.rs", "spec/api/amdgpu/hsa_symbols.yaml", items)]
 }

@@ -38,7 +38,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         #helpers
     };
     let mut files =
-        vec![source("vm/interp.rs", "spec/vm", tokens), source("vm/interp/dispatch.rs", "spec/vm", dispatch)];
+        vec![source("vm/interp.rs", "spec/isa/vm", tokens), source("vm/interp/dispatch.rs", "spec/isa/vm", dispatch)];
     files.extend(threaded::emit(&spec.vm));
     for (family, ops) in &families {
         let handlers: TokenStream = ops.iter().map(|op| handler(op)).collect();

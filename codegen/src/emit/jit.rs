@@ -24,7 +24,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         ops.retain(|op| compiled(op).is_some());
     }
     families.retain(|(_, ops)| !ops.is_empty());
-    let mut files = vec![source("vm/jit.rs", "spec/vm", top(&spec.vm, &families))];
+    let mut files = vec![source("vm/jit.rs", "spec/isa/vm", top(&spec.vm, &families))];
     for (family, ops) in &families {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
         let tokens = quote!(use super::*; #builders);

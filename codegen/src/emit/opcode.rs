@@ -116,7 +116,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         #(#sets)*
         #(#mnemonics)*
     };
-    vec![source("vm/opcode.rs", "spec/vm", tokens)]
+    vec![source("vm/opcode.rs", "spec/isa/vm", tokens)]
 }
 
 fn hexadecimal(opcode: u8) -> Literal {

@@ -65,14 +65,14 @@ pub(crate) fn ident(name: &str) -> Ident {
     }
 }
 
-/// `spec/vm/ops/integer.yaml:12 add.i32`, for the comment that names where generated lines come from.
+/// `spec/isa/vm/ops/integer.yaml:12 add.i32`, for the comment that names where generated lines come from.
 pub(crate) fn origin(op: &Op) -> String {
     format!("{} {}", op.origin, op.mnemonic)
 }
 
-/// The path of a per-family file, for the banner: `spec/vm/ops/integer.yaml`.
+/// The path of a per-family file, for the banner: `spec/isa/vm/ops/integer.yaml`.
 pub(crate) fn family_source(family: &str) -> String {
-    format!("spec/vm/ops/{family}.yaml")
+    format!("spec/isa/vm/ops/{family}.yaml")
 }
 
 /// Whether a field of this type is in the bank of references.

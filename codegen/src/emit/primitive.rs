@@ -12,7 +12,7 @@ use crate::sem::{Effect, Lanes, Lowering, Primitive, Scalar, Sig, Ty};
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let used: Vec<&Primitive> = spec.vm.primitives.iter().filter(|primitive| is_named(primitive)).collect();
-    vec![source("vm/primitive.rs", "spec/vm/primitives/*.yaml", file(&used))]
+    vec![source("vm/primitive.rs", "spec/primitives/*.yaml", file(&used))]
 }
 
 /// Whether compiled code has a name for a primitive.

@@ -17,7 +17,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let tokens = quote! {
         #(#tests)*
     };
-    vec![source("vm/tests/primitives.rs", "spec/vm/primitives/*.yaml", tokens)]
+    vec![source("vm/tests/primitives.rs", "spec/primitives/*.yaml", tokens)]
 }
 
 fn test(primitive: &Primitive) -> TokenStream {

@@ -13,7 +13,7 @@ use crate::model::hal::LayoutType;
 pub(crate) enum Scope<'a> {
     /// The layouts of the file itself.
     File,
-    /// Everything in `spec/amdgpu/`; the file is called like this.
+    /// Everything in `spec/api/amdgpu/`; the file is called like this.
     Amdgpu(&'a Amdgpu, &'a str),
 }
 

@@ -23,7 +23,7 @@ pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
         ops.retain(|op| op.is_portable() || is_helper(op));
     }
     families.retain(|(_, ops)| !ops.is_empty());
-    let mut files = vec![source("vm/interp/threaded.rs", "spec/vm", top(isa, &families))];
+    let mut files = vec![source("vm/interp/threaded.rs", "spec/isa/vm", top(isa, &families))];
     for (family, ops) in &families {
         let bodies = ops.iter().map(|op| if is_helper(op) { helper_body(op) } else { body(isa, op) });
         let tokens = quote!(use super::super::prelude::*; #(#bodies)*);

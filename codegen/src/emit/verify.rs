@@ -32,7 +32,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             match op { #(#arms)* }
         }
     };
-    let mut files = vec![source("vm/verify.rs", "spec/vm", tokens)];
+    let mut files = vec![source("vm/verify.rs", "spec/isa/vm", tokens)];
     for (family, ops) in &families {
         let functions: TokenStream = ops.iter().map(|op| walk(op)).collect();
         let tokens = quote! {

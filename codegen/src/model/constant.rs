@@ -1,4 +1,4 @@
-//! Entries of the kind `constant`: a named number or text. `spec/vm`, `spec/hal` and `spec/amdgpu` have them.
+//! Entries of the kind `constant`: a named number or text. `spec/isa/vm`, `spec/hal` and `spec/api/amdgpu` have them.
 
 use serde::Deserialize;
 

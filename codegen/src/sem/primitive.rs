@@ -1,5 +1,5 @@
 //! Primitives of `semantics`: signature, effects, and how compiled code executes one. The primitives themselves are
-//! entries of `spec/vm/primitives`, which `vocabulary` reads.
+//! entries of `spec/primitives`, which `vocabulary` reads.
 //!
 //! The doc of a primitive states its result; the interpreter's version is the definition that all tiers are compared
 //! with.

@@ -1,4 +1,4 @@
-//! The closed vocabulary of `semantics`, read from `spec/vm/primitives`. A primitive that an emitter cannot handle is
+//! The closed vocabulary of `semantics`, read from `spec/primitives`. A primitive that an emitter cannot handle is
 //! refused here, so the generated code covers every primitive.
 
 use std::sync::Arc;

@@ -279,7 +279,7 @@ fn with_numbers(export: &str) -> Result<vireo_codegen::Spec, Diagnostics> {
         ("spec/abi/modules/m.yaml", &module),
         ("spec/abi/types.yaml", TYPES),
         ("spec/hal/types.yaml", NUMBERS),
-        ("spec/vm/isa.yaml", include_str!("../specs/isa.yaml")),
+        ("spec/isa/vm/isa.yaml", include_str!("../specs/isa.yaml")),
     ])
 }
 
@@ -422,7 +422,7 @@ fn generated(module: &str, path: &str) -> String {
     let files = [
         ("spec/abi/modules/m.yaml", module),
         ("spec/abi/types.yaml", TYPES),
-        ("spec/vm/isa.yaml", include_str!("../specs/isa.yaml")),
+        ("spec/isa/vm/isa.yaml", include_str!("../specs/isa.yaml")),
     ];
     let spec = vireo_codegen::load(&files).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     vireo_codegen::generate(&spec).into_iter().find(|file| file.path == path).unwrap().text

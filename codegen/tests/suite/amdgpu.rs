@@ -1,4 +1,4 @@
-//! The model of `spec/amdgpu` and what is generated from it: accepted mini-specs, rejected ones with their exact
+//! The model of `spec/api/amdgpu` and what is generated from it: accepted mini-specs, rejected ones with their exact
 //! messages, and the comparison with C headers where a C compiler and the headers are installed.
 
 use std::path::Path;
@@ -51,13 +51,17 @@ const LAYOUTS: &str = "\
 ";
 
 fn refused(text: &str) -> String {
-    let files = [("spec/amdgpu/things.yaml", LAYOUTS), ("spec/amdgpu/words.yaml", WORDS), ("spec/amdgpu/x.yaml", text)];
+    let files = [
+        ("spec/api/amdgpu/things.yaml", LAYOUTS),
+        ("spec/api/amdgpu/words.yaml", WORDS),
+        ("spec/api/amdgpu/x.yaml", text),
+    ];
     load(&files).expect_err("the spec is wrong").to_string()
 }
 
 #[test]
 fn a_mini_spec_is_generated() {
-    let spec = load(&[("spec/amdgpu/things.yaml", LAYOUTS), ("spec/amdgpu/words.yaml", WORDS)])
+    let spec = load(&[("spec/api/amdgpu/things.yaml", LAYOUTS), ("spec/api/amdgpu/words.yaml", WORDS)])
         .unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let files = generate(&spec);
     let text = |path: &str| files.iter().find(|file| file.path == path).map_or("", |file| file.text.as_str());
@@ -89,19 +93,19 @@ fn one_bad_bit_field_is_one_error() {
         ("lit, bit: 8", "lit, bit: 20", "`lit`: bit 20 and width 1 do not lie in 16 bits"),
     ] {
         let words = WORDS.replace(right, wrong);
-        let files = [("spec/amdgpu/things.yaml", LAYOUTS), ("spec/amdgpu/words.yaml", words.as_str())];
+        let files = [("spec/api/amdgpu/things.yaml", LAYOUTS), ("spec/api/amdgpu/words.yaml", words.as_str())];
         let found = load(&files).expect_err("the spec is wrong").to_string();
-        assert_eq!(found, format!("spec/amdgpu/words.yaml:17: {error}\n"));
+        assert_eq!(found, format!("spec/api/amdgpu/words.yaml:17: {error}\n"));
     }
 }
 
 #[test]
 fn misspelt_names_are_named() {
     let layouts = LAYOUTS.replace("type: head,", "type: haed,");
-    let files = [("spec/amdgpu/things.yaml", layouts.as_str()), ("spec/amdgpu/words.yaml", WORDS)];
+    let files = [("spec/api/amdgpu/things.yaml", layouts.as_str()), ("spec/api/amdgpu/words.yaml", WORDS)];
     let found = load(&files).expect_err("the spec is wrong").to_string();
     let expected = "\
-spec/amdgpu/things.yaml:8: field `head`: its type `haed` is not declared in spec/amdgpu; did you mean `head`?
+spec/api/amdgpu/things.yaml:8: field `head`: its type `haed` is not declared in spec/api/amdgpu; did you mean `head`?
 ";
     assert_eq!(found, expected);
 }
@@ -114,18 +118,18 @@ fn wrong_words_are_refused() {
              - {name: a, bit: 2, doc: B.}\n    - {name: c, bit: 4, kind: colour, doc: C.}\n    \
              - {name: d, bit: 6, width: 2, kind: lamp, doc: D.}\n"
         ),
-        "spec/amdgpu/x.yaml:6: `a` at bit 2 overlaps the field before it, which ends at 3\n\
-         spec/amdgpu/x.yaml:6: two fields are called `a`\n\
-         spec/amdgpu/x.yaml:7: `c`: `blue` of `colour` does not fit 1 bits\n\
-         spec/amdgpu/x.yaml:8: `d`: there is no code `lamp`\n"
+        "spec/api/amdgpu/x.yaml:6: `a` at bit 2 overlaps the field before it, which ends at 3\n\
+         spec/api/amdgpu/x.yaml:6: two fields are called `a`\n\
+         spec/api/amdgpu/x.yaml:7: `c`: `blue` of `colour` does not fit 1 bits\n\
+         spec/api/amdgpu/x.yaml:8: `d`: there is no code `lamp`\n"
     );
     assert_eq!(
         refused("- word: tail\n  type: u64\n  doc: A tail.\n  fields: []\n"),
-        "spec/amdgpu/x.yaml:2: `u64` cannot hold a word: expected u8, u16 or u32\n"
+        "spec/api/amdgpu/x.yaml:2: `u64` cannot hold a word: expected u8, u16 or u32\n"
     );
     assert_eq!(
         refused("- word: tail\n  type: u8\n  doc: A tail.\n  fields:\n    - {name: a, bit: 7, width: 2, doc: A.}\n"),
-        "spec/amdgpu/x.yaml:5: `a`: bit 7 and width 2 do not lie in 8 bits\n"
+        "spec/api/amdgpu/x.yaml:5: `a`: bit 7 and width 2 do not lie in 8 bits\n"
     );
 }
 
@@ -134,27 +138,27 @@ fn wrong_families_are_refused() {
     let family = |variants: &str| refused(&format!("- family: other\n  doc: Others.\n  variants:\n{variants}"));
     assert_eq!(
         family("    - {name: a, layout: head, when: {head.kind: red}}\n"),
-        "spec/amdgpu/x.yaml:4: `a`: there is no writable layout `head`\n"
+        "spec/api/amdgpu/x.yaml:4: `a`: there is no writable layout `head`\n"
     );
     assert_eq!(
         family("    - {name: a, layout: red_thing, when: {head.kind: green}}\n"),
-        "spec/amdgpu/x.yaml:4: `a`: `head.kind` expects a value of `colour`, which has no `green`\n"
+        "spec/api/amdgpu/x.yaml:4: `a`: `head.kind` expects a value of `colour`, which has no `green`\n"
     );
     assert_eq!(
         family("    - {name: a, layout: red_thing, when: {head.hat: 1}, sets: {head.lit: 2}}\n"),
-        "spec/amdgpu/x.yaml:4: `a`: `head.hat` does not name a field of the word `head`\n\
-         spec/amdgpu/x.yaml:4: `a`: `head.lit` cannot be 2: it has 1 bits\n"
+        "spec/api/amdgpu/x.yaml:4: `a`: `head.hat` does not name a field of the word `head`\n\
+         spec/api/amdgpu/x.yaml:4: `a`: `head.lit` cannot be 2: it has 1 bits\n"
     );
     assert_eq!(
         family("    - {name: a, layout: red_thing, when: {reserved: 1}}\n"),
-        "spec/amdgpu/x.yaml:4: `a`: `reserved` is not in `red_thing`: it has no single field `reserved`\n"
+        "spec/api/amdgpu/x.yaml:4: `a`: `reserved` is not in `red_thing`: it has no single field `reserved`\n"
     );
     assert_eq!(
         family(
             "    - {name: a, layout: red_thing, when: {head.kind: red}}\n    \
              - {name: b, layout: red_thing, when: {head.kind: red, head.lit: 1}}\n"
         ),
-        "spec/amdgpu/x.yaml:5: `b`: nothing tells it from `a`\n"
+        "spec/api/amdgpu/x.yaml:5: `b`: nothing tells it from `a`\n"
     );
 }
 
@@ -167,19 +171,19 @@ fn wrong_layouts_and_functions_are_refused() {
     };
     assert_eq!(
         layout(4, "    - {name: a, offset: 0, type: nothing, doc: A.}\n"),
-        "spec/amdgpu/x.yaml:8: field `a`: its type `nothing` is not declared in spec/amdgpu\n"
+        "spec/api/amdgpu/x.yaml:8: field `a`: its type `nothing` is not declared in spec/api/amdgpu\n"
     );
     assert_eq!(
         layout(12, "    - {name: a, offset: 0, type: head, doc: A.}\n    - {name: b, offset: 8, type: u32, doc: B.}\n"),
-        "spec/amdgpu/x.yaml:9: field `b` at 8: expected 4; declare what lies between\n"
+        "spec/api/amdgpu/x.yaml:9: field `b` at 8: expected 4; declare what lies between\n"
     );
     assert_eq!(
         refused(
             "- symbol: f\n  args:\n    - {name: a, type: red_thing}\n    - {name: b, type: mut nothing}\n  doc: F.\n"
         ),
-        "spec/amdgpu/x.yaml:1: `a` is `red_thing`: expected an integer, a pointer or the name of a code or handle\n\
-         spec/amdgpu/x.yaml:1: `b` is `mut nothing`: expected an integer, a pointer or the name of a code or handle\n\
-         spec/amdgpu/x.yaml:1: hsa_symbols.yaml is for symbols, and only for them\n"
+        "spec/api/amdgpu/x.yaml:1: `a` is `red_thing`: expected an integer, a pointer or the name of a code or handle\n\
+         spec/api/amdgpu/x.yaml:1: `b` is `mut nothing`: expected an integer, a pointer or the name of a code or handle\n\
+         spec/api/amdgpu/x.yaml:1: hsa_symbols.yaml is for symbols, and only for them\n"
     );
 }
 
@@ -187,16 +191,16 @@ fn wrong_layouts_and_functions_are_refused() {
 fn wrong_names_are_refused() {
     assert_eq!(
         refused("- handle: lamp\n  type: u64\n  doc: Another lamp.\n\n- object: thing\n  doc: A thing.\n"),
-        "spec/amdgpu/x.yaml:1: `lamp` is declared at spec/amdgpu/words.yaml:8 already\n\
-         spec/amdgpu/x.yaml:5: unknown kind of entry `object`\n"
+        "spec/api/amdgpu/x.yaml:1: `lamp` is declared at spec/api/amdgpu/words.yaml:8 already\n\
+         spec/api/amdgpu/x.yaml:5: unknown kind of entry `object`\n"
     );
     assert_eq!(
         refused(
             "- c_header: head\n  header: hsa\n  absent: [hat]\n\n- c_header: hat\n  header: hsa\n\n- c_header: lamp\n  header: cuda\n"
         ),
-        "spec/amdgpu/x.yaml:3: `head` has no `hat`\n\
-         spec/amdgpu/x.yaml:5: nothing is called `hat`\n\
-         spec/amdgpu/x.yaml:9: there are no headers `cuda`: expected hsa or iree\n"
+        "spec/api/amdgpu/x.yaml:3: `head` has no `hat`\n\
+         spec/api/amdgpu/x.yaml:5: nothing is called `hat`\n\
+         spec/api/amdgpu/x.yaml:9: there are no headers `cuda`: expected hsa or iree\n"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The model of `spec/gfx11` and what is generated from it: an accepted mini-spec, and each rule with an entry that
+//! The model of `spec/isa/gfx11` and what is generated from it: an accepted mini-spec, and each rule with an entry that
 //! breaks it and the exact message.
 
 use vireo_codegen::{generate, load};
@@ -110,10 +110,10 @@ const WORDS: &str = "\
 /// The files with `wrong` in place of `right`.
 fn files(right: &str, wrong: &str) -> Vec<(&'static str, String)> {
     let texts = [
-        ("spec/gfx11/encodings.yaml", ENCODINGS),
-        ("spec/gfx11/immediates.yaml", WORDS),
-        ("spec/gfx11/operands.yaml", OPERANDS),
-        ("spec/gfx11/ops/few.yaml", OPS),
+        ("spec/isa/gfx11/encodings.yaml", ENCODINGS),
+        ("spec/isa/gfx11/immediates.yaml", WORDS),
+        ("spec/isa/gfx11/operands.yaml", OPERANDS),
+        ("spec/isa/gfx11/ops/few.yaml", OPS),
     ];
     let found = texts.iter().filter(|(_, text)| text.contains(right)).count();
     assert!(right.is_empty() || found == 1, "`{right}` is in {found} files");
@@ -125,7 +125,7 @@ fn refused(right: &str, wrong: &str) -> String {
     let files = files(right, wrong);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let Err(found) = load(&files) else { panic!("`{wrong}` is accepted") };
-    found.to_string().replace("spec/gfx11/", "")
+    found.to_string().replace("spec/isa/gfx11/", "")
 }
 
 #[test]
@@ -280,10 +280,10 @@ fn encodings_that_a_decoder_cannot_distinguish_share_opcodes() {
              forms: {{two: 0x37}}\n  doc: Two.\n  control: two\n"
         )
     };
-    let load = |ops: &str| load(&[("spec/gfx11/encodings.yaml", ENCODINGS), ("spec/gfx11/ops/x.yaml", ops)]);
+    let load = |ops: &str| load(&[("spec/isa/gfx11/encodings.yaml", ENCODINGS), ("spec/isa/gfx11/ops/x.yaml", ops)]);
     assert!(load(&ops("{bit: 25, width: 7, value: 0x3E}")).is_ok());
     let found = load(&ops("{bit: 25, width: 7, value: 0x3F}")).expect_err("the same opcode").to_string();
-    assert!(found.contains("opcode 0x37 of `one` is taken at spec/gfx11/ops/x.yaml:1"), "{found}");
+    assert!(found.contains("opcode 0x37 of `one` is taken at spec/isa/gfx11/ops/x.yaml:1"), "{found}");
 }
 
 /// Each mnemonic of an assembler is an instruction, or left out for a reason, and nothing else.
@@ -291,8 +291,8 @@ fn encodings_that_a_decoder_cannot_distinguish_share_opcodes() {
 fn mnemonics_are_instructions_or_left_out() {
     let with = |text: &str| {
         let ops = format!("{OPS}\n{text}");
-        let found = load(&[("spec/gfx11/encodings.yaml", ENCODINGS), ("spec/gfx11/ops/x.yaml", &ops)]);
-        found.err().map(|found| found.to_string().replace("spec/gfx11/ops/", "")).unwrap_or_default()
+        let found = load(&[("spec/isa/gfx11/encodings.yaml", ENCODINGS), ("spec/isa/gfx11/ops/x.yaml", &ops)]);
+        found.err().map(|found| found.to_string().replace("spec/isa/gfx11/ops/", "")).unwrap_or_default()
     };
     let table = |names: &str| format!("- assembler: one\n  names: {{{names}}}\n");
     let left_out = "- left_out: of_others\n  names: [v_exp]\n  reason: No reason.\n";

@@ -12,7 +12,7 @@ const GREETINGS: &str = "\
 
 #[test]
 fn words_become_an_enum() {
-    let isa = ("spec/vm/isa.yaml", include_str!("../specs/isa.yaml"));
+    let isa = ("spec/isa/vm/isa.yaml", include_str!("../specs/isa.yaml"));
     let spec = load(&[isa, ("spec/names/words.yaml", GREETINGS)]).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let file = generate(&spec).into_iter().find(|file| file.path == "names/words.rs").expect("it is generated");
     let expected = "\

@@ -77,7 +77,7 @@ fn one_entry_adds_an_op_everywhere() {
          semantics: lhs.and(rhs).not()\n  examples:\n    - {{lhs: 0, rhs: -1, result: -1}}\n"
     );
     let mut files = vireo_spec::FILES.to_vec();
-    files.push(("spec/vm/ops/extra.yaml", &entry));
+    files.push(("spec/isa/vm/ops/extra.yaml", &entry));
 
     let after = generate_from(&files);
     for artifact in ["opcode", "decode", "verify", "disasm", "asm", "interp", "interp/threaded", "jit", "op_tests"] {

@@ -73,7 +73,7 @@ fn wrong_entries_are_refused_with_their_places() {
 
 /// The reader generated from `text`.
 fn generated(text: &str) -> String {
-    let files = [("spec/schema/mini.yaml", text), ("spec/vm/isa.yaml", include_str!("../specs/isa.yaml"))];
+    let files = [("spec/schema/mini.yaml", text), ("spec/isa/vm/isa.yaml", include_str!("../specs/isa.yaml"))];
     let spec = vireo_codegen::load(&files).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     vireo_codegen::generate(&spec).into_iter().find(|file| file.path == "schema/mini.rs").unwrap().text
 }

@@ -27,7 +27,7 @@ fn mini_specs(name: &str) -> Vec<(String, String)> {
 }
 
 fn load_mini(stem: &str, text: &str) -> Result<Spec, Diagnostics> {
-    mini::load(&format!("spec/vm/ops/{stem}.yaml"), text)
+    mini::load(&format!("spec/isa/vm/ops/{stem}.yaml"), text)
 }
 
 fn check(kind: &str, stem: &str, outcome: &str) {
@@ -67,11 +67,11 @@ fn accepted() {
 
 /// Diagnostics without the lines of files that the real spec shares: those move.
 fn without_shared_lines(text: &str) -> String {
-    let mut parts = text.split("spec/vm/primitives/");
+    let mut parts = text.split("spec/primitives/");
     let mut result = parts.next().unwrap_or_default().to_string();
     for part in parts {
         let (file, rest) = part.split_once(':').unwrap_or((part, ""));
-        let _ = write!(result, "spec/vm/primitives/{file}:N{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+        let _ = write!(result, "spec/primitives/{file}:N{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
     result
 }

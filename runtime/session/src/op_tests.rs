@@ -1,6 +1,6 @@
 //! Runs the examples of the spec: from the bytes of functions through decoding, verification and execution to results.
 //!
-//! The cases are generated from `spec/vm/ops`; this is the harness that they call.
+//! The cases are generated from `spec/isa/vm/ops`; this is the harness that they call.
 
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The code that the build script generates from `spec/`, included here and only here. Generated code names items of
 //! this crate without their paths; each module imports them before its `include!`.
 
-/// Generated from `spec/vm`.
+/// Generated from `spec/isa/vm`.
 pub mod vm {
     /// The handlers of the interpreter and their dispatch.
     pub mod interp {

@@ -25,7 +25,7 @@ pub use self_test::self_test;
 pub const HELP: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test [FOLDER]
 
-Does what a new or changed op needs besides its entry in spec/vm/ops/:
+Does what a new or changed op needs besides its entry in spec/isa/vm/ops/:
   1. reads the specs, and says what is wrong with them
   2. generates the code and builds it
   3. runs the examples of the op on every tier (interpreter loop, threaded, compiled), and through the assembler and disassembler;
@@ -188,7 +188,7 @@ fn find<'s>(spec: &'s Spec, name: &str) -> Result<&'s Op, Failure> {
         .or_else(|| ops().find(|op| op.mnemonic.replace('.', "_") == wanted))
         .ok_or_else(|| {
             let meant = did_you_mean(wanted, ops().map(|op| op.mnemonic.as_str()));
-            Failure::Usage(format!("there is no op `{wanted}` in spec/vm/ops{meant}"))
+            Failure::Usage(format!("there is no op `{wanted}` in spec/isa/vm/ops{meant}"))
         })
 }
 
@@ -306,12 +306,12 @@ mod tests {
         let output = "\nrunning 1 test\ntest generated::op_tests::integer::a ... FAILED\n\nfailures:\n\n\
                       ---- generated::op_tests::integer::a stdout ----\n\n\
                       thread 'generated::op_tests::integer::a' (7) panicked at runtime/session/src/op_tests.rs:149:5:\n\
-                      1 of 2 examples fail:\nspec/vm/ops/integer.yaml:7 (all tiers): returns i32(2), expected i32(3)\n\
+                      1 of 2 examples fail:\nspec/isa/vm/ops/integer.yaml:7 (all tiers): returns i32(2), expected i32(3)\n\
                       note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n\n\n\
                       failures:\n    generated::op_tests::integer::a\n\ntest result: FAILED. 0 passed; 1 failed\n";
         assert_eq!(
             messages(output),
-            "1 of 2 examples fail:\nspec/vm/ops/integer.yaml:7 (all tiers): returns i32(2), expected i32(3)"
+            "1 of 2 examples fail:\nspec/isa/vm/ops/integer.yaml:7 (all tiers): returns i32(2), expected i32(3)"
         );
     }
 }

@@ -22,7 +22,7 @@ use crate::model::vm::{Isa, Op};
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let families = decoded_families(&spec.vm);
     let modules = family_modules("op_tests", &families);
-    let mut files = vec![source("vm/op_tests.rs", "spec/vm", modules)];
+    let mut files = vec![source("vm/op_tests.rs", "spec/isa/vm", modules)];
     for (family, ops) in &families {
         let tests: TokenStream = ops.iter().map(|op| test(&spec.vm, op)).collect();
         let tokens = quote! {

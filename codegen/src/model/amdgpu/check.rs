@@ -1,4 +1,4 @@
-//! The rules across entries of `spec/amdgpu/`: names are unique, types exist, and values fit their bits.
+//! The rules across entries of `spec/api/amdgpu/`: names are unique, types exist, and values fit their bits.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The model of `spec/amdgpu/`: words of bit fields, the layouts that hold them, families of layouts with tags, the
+//! The model of `spec/api/amdgpu/`: words of bit fields, the layouts that hold them, families of layouts with tags, the
 //! functions of the HSA library, and the names that C headers have for all of these.
 //!
 //! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this
@@ -17,14 +17,14 @@ mod types;
 pub use types::{Amdgpu, BitField, Family, Header, HeaderNames, Plain, Symbol, Tag, Variant, Word};
 
 impl Amdgpu {
-    /// Reads the entries of all files below `spec/amdgpu/`, in the order of their paths.
+    /// Reads the entries of all files below `spec/api/amdgpu/`, in the order of their paths.
     pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
         let mut amdgpu = read::files(entries, diagnostics);
         amdgpu.check_names(diagnostics);
         let known = amdgpu.names();
         for file in &amdgpu.files {
             for layout in &file.layouts {
-                layout.check(&|ty| amdgpu.declared(ty), &known, "spec/amdgpu", diagnostics);
+                layout.check(&|ty| amdgpu.declared(ty), &known, "spec/api/amdgpu", diagnostics);
             }
             for function in &file.functions {
                 amdgpu.check_function(function, diagnostics);

@@ -1,4 +1,4 @@
-//! The reader of words and symbols of `spec/amdgpu/`. The reader of `spec/hal/` reads the kinds that both have.
+//! The reader of words and symbols of `spec/api/amdgpu/`. The reader of `spec/hal/` reads the kinds that both have.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The types of the model of `spec/amdgpu/`, and the lookup of names. The readers and checks beside this file create
-//! and check them; emitters use them.
+//! The types of the model of `spec/api/amdgpu/`, and the lookup of names. The readers and checks beside this file
+//! create and check them; emitters use them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::diag::Origin;
 use crate::model::hal::{Form, Function, Layout, Numbers, SpecFile};
 use crate::model::int::Int;
 
-/// Every entry of `spec/amdgpu/`.
+/// Every entry of `spec/api/amdgpu/`.
 #[derive(Clone, Debug, Default)]
 pub struct Amdgpu {
     /// The entries of the kinds of `spec/hal/`, in the order of their paths.

@@ -1,5 +1,5 @@
-//! The rules across entries of `spec/gfx11/`: names and opcodes are unique, bits do not overlap, operands have fields
-//! of the right widths, and examples name operands.
+//! The rules across entries of `spec/isa/gfx11/`: names and opcodes are unique, bits do not overlap, operands have
+//! fields of the right widths, and examples name operands.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The model of `spec/gfx11/`: encodings, instructions and the primitives of their semantics, the numbers of source
+//! The model of `spec/isa/gfx11/`: encodings, instructions and the primitives of their semantics, the numbers of source
 //! fields, and the words and choices of immediates.
 //!
 //! `operands` and `words` read and check the last three, `assembler` compares instructions with the mnemonics of an
@@ -25,7 +25,7 @@ pub use types::{
 pub use words::{Case, Choice, Word, WordField};
 
 impl Gfx {
-    /// Reads the entries of all files below `spec/gfx11/`, in the order of their paths.
+    /// Reads the entries of all files below `spec/isa/gfx11/`, in the order of their paths.
     pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
         let gfx = read::all(entries, diagnostics);
         gfx.check(diagnostics);

@@ -1,4 +1,4 @@
-//! The reader of `spec/gfx11/`.
+//! The reader of `spec/isa/gfx11/`.
 
 use std::collections::BTreeMap;
 

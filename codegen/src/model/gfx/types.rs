@@ -1,4 +1,4 @@
-//! The types of the model of `spec/gfx11/`.
+//! The types of the model of `spec/isa/gfx11/`.
 
 use super::expr::LaneExpr;
 use super::operands::Source;
@@ -6,7 +6,7 @@ use super::words::{Choice, Word};
 use crate::diag::Origin;
 use crate::model::constant::Constant;
 
-/// Every entry of `spec/gfx11/`.
+/// Every entry of `spec/isa/gfx11/`.
 #[derive(Clone, Debug, Default)]
 pub struct Gfx {
     /// Encodings; those with more fixed bits first, in which order a decoder tries them.

@@ -1,5 +1,5 @@
-//! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed. Rules
-//! across entries are left to `check`, which runs on the result.
+//! Reads the entries of `spec/isa/vm/` into the model: type parameters are put in, semantics typed, examples parsed.
+//! Rules across entries are left to `check`, which runs on the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,11 +96,11 @@ struct RawOp {
     examples: Vec<serde_yaml::Value>,
 }
 
-/// The kinds of entries below `spec/vm/`.
+/// The kinds of entries below `spec/isa/vm/`.
 const KINDS: [&str; 8] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "primitive", "op", "sequence"];
 
 impl Isa {
-    /// Reads the entries of all files below `spec/vm/`, in the order of their paths.
+    /// Reads the entries of all files below `spec/isa/vm/`, in the order of their paths.
     /// Examples trap with one of the status codes of `abi`, and write conventions as it says.
     pub fn load(entries: &[Entry], abi: &Abi, diagnostics: &mut Diagnostics) -> Self {
         let mut isa = Isa { conventions: abi.grammar.clone(), ..Isa::default() };

@@ -1,4 +1,4 @@
-//! The model of `spec/vm/`: opcode sets, operand encodings and ops.
+//! The model of `spec/isa/vm/`: opcode sets, operand encodings and ops.
 //!
 //! `isa` has the types, `examples` reads the examples of ops, `sequences` those that one handler executes, and `load`
 //! makes an [`Isa`] of entries.

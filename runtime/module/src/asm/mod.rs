@@ -2,9 +2,9 @@
 //! call it.
 //!
 //! [`assemble`] reads the VM assembly of the reference runtime and what [`disassemble`] writes, which is the same
-//! language with a few more directives: `docs/cli.md` lists them. The form of each op is generated from `spec/vm`; this
-//! module knows operands, directives and the tables of the file. Locations of source lines are not in the text, so they
-//! do not survive it.
+//! language with a few more directives: `docs/cli.md` lists them. The form of each op is generated from `spec/isa/vm`;
+//! this module knows operands, directives and the tables of the file. Locations of source lines are not in the text, so
+//! they do not survive it.
 //!
 //! The text is untrusted. Memory stays proportional to its length, and every error names the line and the column. The
 //! assembler encodes what it is told; whether a program is sound is for the verifier to say.

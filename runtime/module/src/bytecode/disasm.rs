@@ -1,7 +1,7 @@
 //! The disassembler: prints decoded functions in the VM assembly of the reference runtime. The assembler's printer,
 //! traces, tests and tools call it.
 //!
-//! The form of each op is generated from `spec/vm`; this file prints operands. Names come from the module through
+//! The form of each op is generated from `spec/isa/vm`; this file prints operands. Names come from the module through
 //! [`Names`]; where it has none, ordinals are printed.
 
 use std::fmt::Write as _;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Every byte is hostile until [`verify_function`] has returned `Ok`. The interpreter and the JIT take a
-//! [`VerifiedFunction`], which nothing else can build. `spec/vm` defines the ops and their encodings; this module knows
-//! only kinds of fields.
+//! [`VerifiedFunction`], which nothing else can build. `spec/isa/vm` defines the ops and their encodings; this module
+//! knows only kinds of fields.
 
 mod decoded;
 mod disasm;

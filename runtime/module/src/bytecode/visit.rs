@@ -1,6 +1,6 @@
 //! [`OperandVisitor`]: a visitor of the operands of an op, in the order in which they are read and written. The
-//! verifier, liveness and the JIT's analyses are visitors; the generated `visit_operands`, made from `spec/vm`, calls
-//! their methods.
+//! verifier, liveness and the JIT's analyses are visitors; the generated `visit_operands`, made from `spec/isa/vm`,
+//! calls their methods.
 
 use super::operands::{
     BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,

@@ -1,5 +1,5 @@
-//! Tests of the sequences of ops that one handler executes (`spec/vm/sequences.yaml`): wherever fuel ends and whichever
-//! op traps, they do what the same ops do one at a time.
+//! Tests of the sequences of ops that one handler executes (`spec/isa/vm/sequences.yaml`): wherever fuel ends and
+//! whichever op traps, they do what the same ops do one at a time.
 
 use vireo_module::asm::assemble;
 use vireo_vm::{Buffer, Obj, Value};

@@ -1,9 +1,9 @@
 //! The interpreter: primitives, frames, helpers, control ops, the dispatchers, and the invocation, which is polled
 //! until it is done.
 //!
-//! The handler of each op is generated from `spec/vm/ops` and calls the functions here; nothing here knows an opcode.
-//! An `Invocation` runs one function of a context: its `ModuleList` on its `ContextState`. Hosts use both through
-//! contexts, in `vireo-session`.
+//! The handler of each op is generated from `spec/isa/vm/ops` and calls the functions here; nothing here knows an
+//! opcode. An `Invocation` runs one function of a context: its `ModuleList` on its `ContextState`. Hosts use both
+//! through contexts, in `vireo-session`.
 
 mod bound_modules;
 pub mod code_listing;

@@ -1,7 +1,7 @@
 //! The gfx11 instruction set (RDNA3, waves of 32 lanes) of AMD GPUs: decoder, disassembler, encoder and interpreter.
 //!
-//! Everything that follows from `spec/gfx11/` is generated: the tables of encodings and instructions, and a handler for
-//! each instruction. The crate adds the tables' types ([`isa`]), single instructions ([`instruction`]), their text
+//! Everything that follows from `spec/isa/gfx11/` is generated: the tables of encodings and instructions, and a handler
+//! for each instruction. The crate adds the tables' types ([`isa`]), single instructions ([`instruction`]), their text
 //! ([`disasm`]), programs decoded for execution ([`program`]) and the interpreter ([`interp`]); with the feature
 //! `listing`, the text of whole code objects. It knows no driver: a runner of dispatches hands it code, a descriptor
 //! and memory.

@@ -1,4 +1,4 @@
-//! Round trips of everything generated from `spec/amdgpu/`, bit fields at their edges, and hostile bytes.
+//! Round trips of everything generated from `spec/api/amdgpu/`, bit fields at their edges, and hostile bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Indirect buffers: runs the PM4 commands that `spec/amdgpu/pm4.yaml` describes; others are refused by name.
+//! Indirect buffers: runs the PM4 commands that `spec/api/amdgpu/pm4.yaml` describes; others are refused by name.
 
 use vireo_hsa::hsa::HsaStatus;
 use vireo_hsa::pm4::{

@@ -1,4 +1,4 @@
-//! The primitives: the vocabulary that `semantics` in `spec/vm/ops` is written in, one Rust function for each.
+//! The primitives: the vocabulary that `semantics` in `spec/isa/vm/ops` is written in, one Rust function for each.
 //!
 //! Generated handlers call these functions by their names in the spec. Where a primitive has several widths it is a
 //! method of [`Int`] or [`Float`]; elsewhere it is a free function. All tiers use them: a primitive for which the JIT

@@ -1,4 +1,4 @@
-//! Assertions for the tests of primitives, which are generated from the examples in `spec/vm/primitives` and call them.
+//! Assertions for the tests of primitives, which are generated from the examples in `spec/primitives` and call them.
 
 use std::fmt::Debug;
 

@@ -1,5 +1,5 @@
-//! Handlers that execute several instructions in turn: the sequences of `spec/vm/sequences.yaml`. A jump and the load
-//! of the next handler are as long as most ops, and between the ops of a sequence there is none.
+//! Handlers that execute several instructions in turn: the sequences of `spec/isa/vm/sequences.yaml`. A jump and the
+//! load of the next handler are as long as most ops, and between the ops of a sequence there is none.
 //!
 //! A sequence that is a whole loop stays in a handler, which keeps the operands of its ops in registers of the
 //! processor.

@@ -13,7 +13,7 @@ import pathlib, re, struct, subprocess, sys, tempfile
 import yaml
 
 HERE = pathlib.Path(__file__).parent
-SPEC = HERE / "../../../../../../spec/gfx11"
+SPEC = HERE / "../../../../../../spec/isa/gfx11"
 ENCODINGS = yaml.safe_load((SPEC / "encodings.yaml").read_text())
 ENCODINGS.sort(key=lambda e: -sum(f["width"] for f in e["fixed"]))
 OPERANDS = yaml.safe_load((SPEC / "operands.yaml").read_text())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the examples of spec/gfx11/ops again: a scalar reference that shares nothing with the interpreter. Floats are exact fractions that are
+"""Computes the examples of spec/isa/gfx11/ops again: a scalar reference that shares nothing with the interpreter. Floats are exact fractions that are
 rounded once, integers those of Python. Prints what differs. Examples of the steps of a division are written by hand and not computed.
 
 Needs PyYAML.
@@ -349,7 +349,7 @@ def vec(n,a,ty):
         return dict(d=r&m)
     return None
 
-OPS = pathlib.Path(__file__).parent / "../../../../../../spec/gfx11/ops"
+OPS = pathlib.Path(__file__).parent / "../../../../../../spec/isa/gfx11/ops"
 wrong = count = 0
 for path in sorted(OPS.glob("*.yaml")):
     for entry in yaml.safe_load(path.read_text()):

@@ -1,5 +1,5 @@
-//! The vocabulary of semantics on the values of one lane. Each function is what `spec/gfx11/primitives.yaml` says of
-//! its name.
+//! The vocabulary of semantics on the values of one lane. Each function is what `spec/isa/gfx11/primitives.yaml` says
+//! of its name.
 
 mod angles;
 mod convert;
