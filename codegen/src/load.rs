@@ -4,7 +4,7 @@
 use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
-use crate::model::{abi, amdgpu, gfx, hal, names, schema, vm};
+use crate::model::{abi, api, gfx, hal, names, schema, vm};
 
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Spec {
     /// `spec/hal/`: the objects of the hardware abstraction layer.
     pub hal: hal::Hal,
     /// `spec/api/amdgpu/`: the data structures of AMD GPUs, and the functions of the HSA library.
-    pub amdgpu: amdgpu::Amdgpu,
+    pub amdgpu: api::Api,
     /// `spec/isa/gfx11/`: the instruction set of RDNA3.
     pub gfx11: gfx::Gfx,
     /// `spec/names/`: words that programs, hosts or files write.
@@ -68,7 +68,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         abi,
         schema: schema::Schema::load(schema, &mut diagnostics),
         hal: hal::Hal::load(hal, &mut diagnostics),
-        amdgpu: amdgpu::Amdgpu::load(amdgpu, &mut diagnostics),
+        amdgpu: api::Api::load(amdgpu, &mut diagnostics),
         gfx11: gfx::Gfx::load(gfx11, &mut diagnostics),
         names: names::load(names, &mut diagnostics),
     };

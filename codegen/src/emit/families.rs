@@ -7,7 +7,7 @@ use super::constants::literal;
 use super::hal_types::type_ident;
 use super::scope::Scope;
 use crate::emit::file::comment;
-use crate::model::amdgpu::{Family, Tag, Variant};
+use crate::model::api::{Family, Tag, Variant};
 
 /// The enum of `family`, and the constructors of its members.
 pub(super) fn family(family: &Family, scope: Scope<'_>) -> TokenStream {

@@ -29,7 +29,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         /// All functions of the software agent.
         pub(crate) const FUNCTIONS: HsaFunctions = HsaFunctions { #(#fields,)* };
     };
-    let scope = Scope::Amdgpu(&spec.amdgpu, "softhsa");
+    let scope = Scope::Api(&spec.amdgpu, "softhsa");
     let exports = symbols.iter().map(|symbol| {
         let function = &symbol.function;
         let (name, doc) = (format_ident!("{}", function.name), &function.doc);

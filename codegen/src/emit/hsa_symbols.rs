@@ -16,7 +16,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     if symbols.is_empty() {
         return Vec::new();
     }
-    let scope = Scope::Amdgpu(&spec.amdgpu, "hsa_symbols");
+    let scope = Scope::Api(&spec.amdgpu, "hsa_symbols");
     let types = symbols.iter().map(|symbol| {
         let name = format_ident!("{}Fn", type_ident(&symbol.function.name));
         layouts::function(&symbol.function, &name, scope)

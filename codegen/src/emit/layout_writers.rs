@@ -6,7 +6,7 @@ use quote::quote;
 use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
 use super::scope::{Scope, size_of};
-use crate::model::amdgpu::Plain;
+use crate::model::api::Plain;
 use crate::model::hal::{Layout, LayoutField, LayoutType};
 
 /// Bytes, a zeroed value and a text form of `layout`.

@@ -1,7 +1,7 @@
 //! Renders binary layouts: `repr(C)` structs whose sizes and offsets are asserted when the runtime is compiled.
 //!
 //! Not an artifact of its own: [`super::elf`], [`super::executable_library`], [`super::executable_plugin`] and
-//! [`super::amdgpu`] call it.
+//! [`super::api`] call it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -11,7 +11,7 @@ use crate::emit::file::comment;
 use crate::emit::hal_types::{type_ident, value_ident, values};
 use crate::emit::layout_writers;
 use crate::emit::scope::{Scope, size_of};
-use crate::model::amdgpu::Plain;
+use crate::model::api::Plain;
 use crate::model::hal::{Function, Layout, LayoutField, LayoutType, SpecFile};
 use crate::model::int::Int;
 
@@ -175,7 +175,7 @@ fn reader(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     let fields = fields_at(layout, 0, scope);
     let doc = match scope {
         Scope::File => "Decodes the bytes of a file.",
-        Scope::Amdgpu(..) => "Decodes bytes; any are accepted.",
+        Scope::Api(..) => "Decodes bytes; any are accepted.",
     };
     quote! {
         impl #name {

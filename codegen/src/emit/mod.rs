@@ -11,7 +11,7 @@ pub mod abi_callees;
 pub mod abi_letters;
 pub mod abi_modules;
 pub mod abi_shims;
-pub mod amdgpu;
+pub mod api;
 pub mod asm;
 pub mod assembly_guide;
 pub mod c_headers;
@@ -105,7 +105,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/observe", hal_observe::emit),
     ("hal/records", hal_records::emit),
     ("hal/driver", hal_header::emit),
-    ("amdgpu", amdgpu::emit),
+    ("amdgpu", api::emit),
     ("amdgpu/hsa_symbols", hsa_symbols::emit),
     ("amdgpu", c_headers::emit),
     ("softhsa", hsa_exports::emit),

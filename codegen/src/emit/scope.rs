@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::hal_types::type_ident;
-use crate::model::amdgpu::{Amdgpu, Plain};
+use crate::model::api::{Api, Plain};
 use crate::model::hal::LayoutType;
 
 /// The scope in which names of layouts are resolved.
@@ -14,7 +14,7 @@ pub(crate) enum Scope<'a> {
     /// The layouts of the file itself.
     File,
     /// Everything in `spec/api/amdgpu/`; the file is called like this.
-    Amdgpu(&'a Amdgpu, &'a str),
+    Api(&'a Api, &'a str),
 }
 
 impl<'a> Scope<'a> {
@@ -22,7 +22,7 @@ impl<'a> Scope<'a> {
     pub(crate) fn path(self, name: &str) -> TokenStream {
         let ident = type_ident(name);
         match self {
-            Scope::Amdgpu(amdgpu, stem) => match amdgpu.stem_of(name) {
+            Scope::Api(api, stem) => match api.stem_of(name) {
                 Some(other) if other != stem => {
                     let module = format_ident!("{other}");
                     quote!(super::#module::#ident)
@@ -37,7 +37,7 @@ impl<'a> Scope<'a> {
     pub(crate) fn plain(self, name: &str) -> Option<Plain<'a>> {
         match self {
             Scope::File => None,
-            Scope::Amdgpu(amdgpu, _) => amdgpu.plain(name),
+            Scope::Api(api, _) => api.plain(name),
         }
     }
 
@@ -49,7 +49,7 @@ impl<'a> Scope<'a> {
             Scope::File => {
                 &[(Some(r#"target_arch = "x86_64""#), "sysv64"), (Some(r#"not(target_arch = "x86_64")"#), "C")]
             }
-            Scope::Amdgpu(..) => &[(None, "C")],
+            Scope::Api(..) => &[(None, "C")],
         }
     }
 }

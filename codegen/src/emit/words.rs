@@ -7,7 +7,7 @@ use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
 use super::scope::Scope;
 use crate::emit::file::comment;
-use crate::model::amdgpu::{BitField, Plain, Word};
+use crate::model::api::{BitField, Plain, Word};
 use crate::model::int::Int;
 
 /// The type of `word`.

@@ -1,7 +1,7 @@
 //! The typed form of the specs: one module for each folder of `spec/`.
 
 pub mod abi;
-pub mod amdgpu;
+pub mod api;
 pub mod constant;
 pub mod example;
 pub mod gfx;

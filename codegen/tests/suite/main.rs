@@ -1,7 +1,7 @@
 //! Every test of the library, as one program: each program of its own would be linked again after each edit of a spec.
 
 mod abi;
-mod amdgpu;
+mod api;
 mod gfx;
 mod hal;
 mod hal_checks;

@@ -9,18 +9,18 @@ use super::layouts::{self, Names};
 use super::name::NameKind;
 use super::page::Page;
 use crate::diag::Origin;
-use crate::model::amdgpu::{Amdgpu, Family, Plain, Tag, Word};
+use crate::model::api::{Api, Family, Plain, Tag, Word};
 use crate::model::hal::Layout;
 
 /// The overview and a page for each file.
-pub(super) fn pages(amdgpu: &Amdgpu) -> Vec<Page> {
+pub(super) fn pages(amdgpu: &Api) -> Vec<Page> {
     let mut pages = vec![overview(amdgpu)];
     pages.extend(stems(amdgpu).into_iter().map(|stem| file_page(amdgpu, stem)));
     pages
 }
 
 /// The stems of all files that declare something, sorted.
-fn stems(amdgpu: &Amdgpu) -> Vec<&str> {
+fn stems(amdgpu: &Api) -> Vec<&str> {
     let files = amdgpu.files.iter().map(|file| file.stem.as_str());
     let words = amdgpu.words.iter().map(|word| word.origin.stem());
     let families = amdgpu.families.iter().map(|family| family.origin.stem());
@@ -35,7 +35,7 @@ fn path(stem: &str) -> String {
     format!("amdgpu-{stem}.html")
 }
 
-impl Names for Amdgpu {
+impl Names for Api {
     fn size(&self, name: &str) -> Option<u64> {
         match self.plain(name)? {
             Plain::Layout(layout) => Some(layout.size),
@@ -72,7 +72,7 @@ fn word_diagram(word: &Word) -> String {
     diagram::bits(8 * word.int.size(), &spans, &format!("bits of {}", word.name))
 }
 
-fn overview(amdgpu: &Amdgpu) -> Page {
+fn overview(amdgpu: &Api) -> Page {
     let mut page = Page::new("amdgpu.html", "AMD GPUs", "amdgpu.html");
     page.text(
         "What the driver for AMD GPUs shares with hardware, firmware and kernels, byte for byte: packets, signals, queues, kernel \
@@ -104,7 +104,7 @@ fn overview(amdgpu: &Amdgpu) -> Page {
     page
 }
 
-fn family_text(amdgpu: &Amdgpu, family: &Family) -> String {
+fn family_text(amdgpu: &Api, family: &Family) -> String {
     let tags = |tags: &[Tag]| {
         let texts: Vec<String> = tags.iter().map(|tag| code(&format!("{} = {}", tag.path, tag.value))).collect();
         texts.join(", ")
@@ -126,7 +126,7 @@ fn family_text(amdgpu: &Amdgpu, family: &Family) -> String {
     )
 }
 
-fn file_page(amdgpu: &Amdgpu, stem: &str) -> Page {
+fn file_page(amdgpu: &Api, stem: &str) -> Page {
     let mut page = Page::new(&path(stem), &format!("AMD GPUs: {stem}"), "amdgpu.html");
     let of = |origin: &Origin| origin.stem() == stem;
     for family in amdgpu.families.iter().filter(|family| of(&family.origin)) {
@@ -164,7 +164,7 @@ fn file_page(amdgpu: &Amdgpu, stem: &str) -> Page {
     page
 }
 
-fn write_word(amdgpu: &Amdgpu, word: &Word, page: &mut Page) {
+fn write_word(amdgpu: &Api, word: &Word, page: &mut Page) {
     let note = format!("word, {}", word.int.name());
     page.part_of(NameKind::Word, &word.name, (&word.name, &word.name), &note, &word.doc);
     page.html(word_diagram(word));

@@ -7,7 +7,7 @@ use super::diagram::{self, Cell, Drawing, Extent, Screen};
 use super::html::escape;
 use crate::emit::file::GeneratedFile;
 use crate::load::Spec;
-use crate::model::amdgpu::{Amdgpu, Plain, Word};
+use crate::model::api::{Api, Plain, Word};
 use crate::model::hal::{Layout, LayoutField, LayoutType};
 
 /// Bits of a row.
@@ -83,14 +83,14 @@ pub fn packet_diagrams(spec: &Spec) -> Vec<GeneratedFile> {
 }
 
 /// The diagram of a layout for a page of the manual.
-pub(super) fn layout(amdgpu: &Amdgpu, layout: &Layout) -> String {
+pub(super) fn layout(amdgpu: &Api, layout: &Layout) -> String {
     let mut fields = Vec::new();
     layout_fields(amdgpu, layout, 0, &mut fields);
     diagram::figure(&format!("bits of {}", layout.name), |screen| drawn(screen, &fields, 8 * layout.size))
 }
 
 /// The fields of a layout at bit `base`, with those of the layouts and words in it.
-fn layout_fields(amdgpu: &Amdgpu, layout: &Layout, base: u64, out: &mut Vec<Field>) {
+fn layout_fields(amdgpu: &Api, layout: &Layout, base: u64, out: &mut Vec<Field>) {
     for field in &layout.fields {
         let start = base + 8 * field.offset;
         let plain = match &field.ty {
@@ -132,7 +132,7 @@ fn plain_field(
 }
 
 fn word_fields(word: &Word, base: u64) -> Vec<Field> {
-    let field = |field: &crate::model::amdgpu::BitField| Field {
+    let field = |field: &crate::model::api::BitField| Field {
         label: field.name.clone(),
         note: field.kind.clone().unwrap_or_default(),
         start: base + u64::from(field.bit),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use vireo_codegen::model::amdgpu::Plain;
+use vireo_codegen::model::api::Plain;
 use vireo_codegen::model::hal::{Layout, LayoutType};
 use vireo_codegen::{Spec, load};
 use vireo_hsa::command_buffer::*;

@@ -1,12 +1,12 @@
-//! The rules across entries of `spec/api/amdgpu/`: names are unique, types exist, and values fit their bits.
+//! The rules across entries of a folder of `spec/api/`: names are unique, types exist, and values fit their bits.
 
 use std::collections::BTreeMap;
 
-use super::types::{Amdgpu, Plain, Word};
+use super::types::{Api, Plain, Word};
 use crate::diag::{Diagnostics, Origin};
 use crate::model::hal::{Function, LayoutType, Measure, SpecFile};
 
-impl Amdgpu {
+impl Api {
     pub(super) fn declared(&self, ty: &LayoutType) -> Option<Measure> {
         match ty {
             LayoutType::Function(name) => self.function(name).map(|_| Measure { size: 8, align: 8, plain: false }),

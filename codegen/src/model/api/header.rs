@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::types::{Amdgpu, Header, HeaderNames, Plain};
+use super::types::{Api, Header, HeaderNames, Plain};
 use crate::diag::{Diagnostics, did_you_mean};
 use crate::entry::Entry;
 use crate::model::constant::ConstantValue;
@@ -27,12 +27,12 @@ struct RawHeader {
 }
 
 /// Reads the header names of `entries`; the entries that they refer to have been read.
-pub(super) fn read(amdgpu: &Amdgpu, entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<HeaderNames> {
+pub(super) fn read(api: &Api, entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<HeaderNames> {
     let entries = entries.iter().filter(|entry| entry.kind == "c_header");
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for entry in entries {
-        let Some(names) = names(amdgpu, entry, diagnostics) else { continue };
+        let Some(names) = names(api, entry, diagnostics) else { continue };
         if !seen.insert((names.of.clone(), names.header == Header::Iree)) {
             diagnostics.error(&entry.origin, format!("`{}` has names in these headers already", names.of));
         }
@@ -41,7 +41,7 @@ pub(super) fn read(amdgpu: &Amdgpu, entries: &[Entry], diagnostics: &mut Diagnos
     all
 }
 
-fn names(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<HeaderNames> {
+fn names(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<HeaderNames> {
     let raw: RawHeader = entry.parse(diagnostics)?;
     let header = match raw.header.as_str() {
         "hsa" => Header::Hsa,
@@ -52,9 +52,9 @@ fn names(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Optio
             return None;
         }
     };
-    let Some(members) = members(amdgpu, &raw.c_header) else {
+    let Some(members) = members(api, &raw.c_header) else {
         let message = format!("nothing is called `{}`", raw.c_header);
-        diagnostics.unknown(&entry.origin, &raw.c_header, message, amdgpu.names());
+        diagnostics.unknown(&entry.origin, &raw.c_header, message, api.names());
         return None;
     };
     for (key, name) in
@@ -80,14 +80,14 @@ fn names(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Optio
 }
 
 /// The members of the thing called `name`.
-fn members(amdgpu: &Amdgpu, name: &str) -> Option<Vec<String>> {
-    match amdgpu.plain(name) {
+fn members(api: &Api, name: &str) -> Option<Vec<String>> {
+    match api.plain(name) {
         Some(Plain::Word(word)) => Some(word.fields.iter().map(|field| field.name.clone()).collect()),
         Some(Plain::Code(numbers)) => Some(numbers.values.iter().map(|value| value.name.clone()).collect()),
         Some(Plain::Layout(layout)) => Some(layout.fields.iter().map(|field| field.name.clone()).collect()),
         Some(Plain::Handle(_)) => Some(Vec::new()),
         None => {
-            let mut constants = amdgpu.files.iter().flat_map(|file| &file.constants);
+            let mut constants = api.files.iter().flat_map(|file| &file.constants);
             let number = constants.any(|item| item.name == name && matches!(item.value, ConstantValue::Int(..)));
             number.then(Vec::new)
         }

@@ -12,22 +12,22 @@ use crate::load::Spec;
 
 /// `amdgpu/STEM.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let amdgpu = &spec.amdgpu;
-    let files = amdgpu.files.iter().map(|file| file.stem.as_str());
-    let words = amdgpu.words.iter().map(|word| word.origin.stem());
-    let families = amdgpu.families.iter().map(|family| family.origin.stem());
+    let api = &spec.amdgpu;
+    let files = api.files.iter().map(|file| file.stem.as_str());
+    let words = api.words.iter().map(|word| word.origin.stem());
+    let families = api.families.iter().map(|family| family.origin.stem());
     let stems: BTreeSet<&str> = files.chain(words).chain(families).collect();
     stems
         .iter()
         .map(|name| {
-            let scope = Scope::Amdgpu(amdgpu, name);
+            let scope = Scope::Api(api, name);
             let mut items = TokenStream::new();
-            if let Some(file) = amdgpu.files.iter().find(|file| file.stem == *name) {
+            if let Some(file) = api.files.iter().find(|file| file.stem == *name) {
                 items.extend(layouts::file(file, scope));
             }
-            let words = amdgpu.words.iter().filter(|word| word.origin.stem() == *name);
+            let words = api.words.iter().filter(|word| word.origin.stem() == *name);
             items.extend(words.map(|word| words::word(word, scope)));
-            let families = amdgpu.families.iter().filter(|family| family.origin.stem() == *name);
+            let families = api.families.iter().filter(|family| family.origin.stem() == *name);
             items.extend(families.map(|family| families::family(family, scope)));
             source(&format!("amdgpu/{name}.rs"), &format!("spec/api/amdgpu/{name}.yaml"), items)
         })

@@ -1,10 +1,10 @@
-//! The reader of words and symbols of `spec/api/amdgpu/`. The reader of `spec/hal/` reads the kinds that both have.
+//! The reader of words and symbols of `spec/api/`. The reader of `spec/hal/` reads the kinds that both have.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::types::{Amdgpu, BitField, Symbol, Word};
+use super::types::{Api, BitField, Symbol, Word};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 use crate::model::hal::raw::RawFunctionArg;
@@ -57,18 +57,18 @@ struct RawSymbol {
 }
 
 /// Everything but families and header names.
-pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Amdgpu {
-    let mut amdgpu = Amdgpu::default();
+pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Api {
+    let mut api = Api::default();
     let shared: Vec<Entry> = entries.iter().filter(|entry| SHARED.contains(&entry.kind.as_str())).cloned().collect();
-    amdgpu.files = read::files(&shared, diagnostics).files;
+    api.files = read::files(&shared, diagnostics).files;
     for entry in entries {
         // Symbols are generated into a file of their own, with the name of their spec.
         if (entry.kind == "symbol") != (entry.origin.stem() == "hsa_symbols") {
             diagnostics.error(&entry.origin, "hsa_symbols.yaml is for symbols, and only for them");
         }
         match entry.kind.as_str() {
-            "word" => amdgpu.words.extend(word(entry, diagnostics)),
-            "symbol" => amdgpu.symbols.extend(symbol(entry, diagnostics)),
+            "word" => api.words.extend(word(entry, diagnostics)),
+            "symbol" => api.symbols.extend(symbol(entry, diagnostics)),
             kind if SHARED.contains(&kind) || OWN.contains(&kind) => {}
             kind => {
                 let known = SHARED.into_iter().chain(OWN);
@@ -76,7 +76,7 @@ pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Amdgpu 
             }
         }
     }
-    amdgpu
+    api
 }
 
 fn word(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Word> {

@@ -1,4 +1,4 @@
-//! The types of the model of `spec/api/amdgpu/`, and the lookup of names. The readers and checks beside this file
+//! The types of the model of a folder of `spec/api/`, and the lookup of names. The readers and checks beside this file
 //! create and check them; emitters use them.
 
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use crate::diag::Origin;
 use crate::model::hal::{Form, Function, Layout, Numbers, SpecFile};
 use crate::model::int::Int;
 
-/// Every entry of `spec/api/amdgpu/`.
+/// Every entry of a folder of `spec/api/`.
 #[derive(Clone, Debug, Default)]
-pub struct Amdgpu {
+pub struct Api {
     /// The entries of the kinds of `spec/hal/`, in the order of their paths.
     pub files: Vec<SpecFile>,
     /// Words of bit fields.
@@ -189,7 +189,7 @@ impl HeaderNames {
     }
 }
 
-impl Amdgpu {
+impl Api {
     /// The plain type `name`, if there is one.
     pub fn plain(&self, name: &str) -> Option<Plain<'_>> {
         if let Some(word) = self.words.iter().find(|word| word.name == name) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::types::{Amdgpu, Family, Plain, Tag, Variant};
+use super::types::{Api, Family, Plain, Tag, Variant};
 use crate::diag::{Diagnostics, did_you_mean};
 use crate::entry::Entry;
 use crate::model::hal::{Layout, LayoutType};
@@ -29,12 +29,12 @@ struct RawVariant {
 }
 
 /// Reads the families of `entries`; the entries that they refer to have been read.
-pub(super) fn read(amdgpu: &Amdgpu, entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Family> {
+pub(super) fn read(api: &Api, entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Family> {
     let entries = entries.iter().filter(|entry| entry.kind == "family");
-    entries.filter_map(|entry| family(amdgpu, entry, diagnostics)).collect()
+    entries.filter_map(|entry| family(api, entry, diagnostics)).collect()
 }
 
-fn family(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Family> {
+fn family(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Family> {
     let raw: RawFamily = entry.parse(diagnostics)?;
     if raw.doc.trim().is_empty() {
         diagnostics.error(&entry.origin_of("doc"), "the doc is empty");
@@ -45,16 +45,16 @@ fn family(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Opti
         if !names.insert(variant.name.clone()) {
             diagnostics.error(&origin, format!("two variants are called `{}`", variant.name));
         }
-        let Some(Plain::Layout(layout)) = amdgpu.plain(&variant.layout).filter(is_writable) else {
+        let Some(Plain::Layout(layout)) = api.plain(&variant.layout).filter(is_writable) else {
             let message = format!("`{}`: there is no writable layout `{}`", variant.name, variant.layout);
-            let layouts = amdgpu.files.iter().flat_map(|file| &file.layouts).filter(|layout| layout.writable);
+            let layouts = api.files.iter().flat_map(|file| &file.layouts).filter(|layout| layout.writable);
             let known = layouts.map(|layout| layout.name.as_str());
             diagnostics.unknown(&origin, &variant.layout, message, known);
             continue;
         };
         let mut tags = |values: BTreeMap<String, serde_yaml::Value>| -> Option<Vec<Tag>> {
             let tags = values.into_iter().map(|(path, value)| {
-                tag(amdgpu, layout, &path, &value)
+                tag(api, layout, &path, &value)
                     .map_err(|(within, problem)| {
                         let message = format!("`{}`: `{path}` {problem}", variant.name);
                         diagnostics.unknown(&origin, within, message, []);
@@ -85,12 +85,7 @@ fn told_apart(left: &[Tag], right: &[Tag]) -> bool {
 }
 
 /// Resolves `header.type: kernel_dispatch` in `layout`. An error names the layout that was searched.
-fn tag<'a>(
-    amdgpu: &'a Amdgpu,
-    layout: &'a Layout,
-    path: &str,
-    value: &serde_yaml::Value,
-) -> Result<Tag, (&'a str, String)> {
+fn tag<'a>(api: &'a Api, layout: &'a Layout, path: &str, value: &serde_yaml::Value) -> Result<Tag, (&'a str, String)> {
     let (mut layout, mut offset) = (layout, 0u64);
     let mut segments = path.split('.').peekable();
     while let Some(segment) = segments.next() {
@@ -104,7 +99,7 @@ fn tag<'a>(
         let last = segments.peek().is_none();
         let (size, bit, width, code) = match &field.ty {
             LayoutType::Int(int) if last => (int.size(), 0, 8 * int.size() as u32, None),
-            LayoutType::Layout(name) => match amdgpu.plain(name) {
+            LayoutType::Layout(name) => match api.plain(name) {
                 Some(Plain::Layout(inner)) if !last => {
                     layout = inner;
                     continue;
@@ -125,7 +120,7 @@ fn tag<'a>(
             },
             other => return Err((&layout.name, format!("does not name a number: it is of the type `{other}`"))),
         };
-        let value = number(amdgpu, code, value).map_err(|problem| (code.unwrap_or_default(), problem))?;
+        let value = number(api, code, value).map_err(|problem| (code.unwrap_or_default(), problem))?;
         if width < 64 && value >> width != 0 {
             return Err((&layout.name, format!("cannot be {value}: it has {width} bits")));
         }
@@ -134,12 +129,12 @@ fn tag<'a>(
     Err((&layout.name, "does not name a number".to_string()))
 }
 
-fn number(amdgpu: &Amdgpu, code: Option<&str>, value: &serde_yaml::Value) -> Result<u64, String> {
+fn number(api: &Api, code: Option<&str>, value: &serde_yaml::Value) -> Result<u64, String> {
     if let Some(number) = value.as_u64() {
         return Ok(number);
     }
     let name = value.as_str().unwrap_or_default();
-    let Some(Plain::Code(numbers)) = code.and_then(|code| amdgpu.plain(code)) else {
+    let Some(Plain::Code(numbers)) = code.and_then(|code| api.plain(code)) else {
         return Err("expects a number".to_string());
     };
     let named = numbers.values.iter().find(|other| other.name == name);

@@ -1,0 +1,43 @@
+//! The model of a folder of `spec/api/`: words of bit fields, the layouts that hold them, families of layouts with tags, the
+//! functions of the HSA library, and the names that C headers have for all of these.
+//!
+//! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this
+//! module adds the kinds that only GPUs need: `types` holds them, `read`, `family` and `header` make them of entries,
+//! `check` has the rules. Names are unique across the folder and a type may refer to any file of it.
+
+use crate::diag::Diagnostics;
+use crate::entry::Entry;
+
+mod check;
+mod family;
+mod header;
+mod read;
+mod types;
+
+pub use types::{Api, BitField, Family, Header, HeaderNames, Plain, Symbol, Tag, Variant, Word};
+
+impl Api {
+    /// Reads the entries of all files of a folder of `spec/api/`, in the order of their paths.
+    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+        let mut api = read::files(entries, diagnostics);
+        api.check_names(diagnostics);
+        let known = api.names();
+        for file in &api.files {
+            for layout in &file.layouts {
+                layout.check(&|ty| api.declared(ty), &known, "spec/api/amdgpu", diagnostics);
+            }
+            for function in &file.functions {
+                api.check_function(function, diagnostics);
+            }
+        }
+        for symbol in &api.symbols {
+            api.check_function(&symbol.function, diagnostics);
+        }
+        for word in &api.words {
+            api.check_kinds(word, diagnostics);
+        }
+        api.families = family::read(&api, entries, diagnostics);
+        api.headers = header::read(&api, entries, diagnostics);
+        api
+    }
+}
