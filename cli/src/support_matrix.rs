@@ -145,7 +145,7 @@ fn matrix() -> String {
         "# What is supported\nThis page is generated from the specs and from queries of the devices and commands of this build; a test checks that it is current. \
          *Yes* means supported; *refused* means that it fails with a status that names it.\n\n",
     );
-    text.push_str(&support::ops(&spec));
+    text.push_str(&support::ops(spec.vm("vm").expect("the VM")));
     exports(&spec, &mut text);
     devices(&mut text);
     files(&mut text);

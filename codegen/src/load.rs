@@ -1,28 +1,74 @@
-//! The loader: reads and checks the texts of all spec files, and returns one [`Spec`] or all diagnostics. The path of a
-//! file decides which model reads its entries. Called by build scripts, macros and `xtask`.
+//! The loader: reads and checks the texts of all spec files, and returns one [`Spec`] or all diagnostics. The folder of
+//! a file decides which model reads its entries. Called by build scripts, macros and `xtask`.
+
+use std::collections::BTreeMap;
 
 use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
+use crate::model::instruction_set::InstructionSet;
 use crate::model::{abi, api, gfx, hal, names, schema, vm};
 
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// `spec/isa/vm/`: the instruction set.
-    pub vm: vm::Isa,
+    /// `spec/isa/`: the instruction sets, by the names of their folders.
+    pub instruction_sets: BTreeMap<String, InstructionSet>,
+    /// `spec/api/`: libraries in C and the data that they share with devices, by the names of their folders.
+    pub apis: BTreeMap<String, api::Api>,
     /// `spec/abi/`: calling-convention types and the signatures of modules.
     pub abi: abi::Abi,
     /// `spec/schema/`: FlatBuffer tables and other file headers.
     pub schema: schema::Schema,
     /// `spec/hal/`: the objects of the hardware abstraction layer.
     pub hal: hal::Hal,
-    /// `spec/api/amdgpu/`: the data structures of AMD GPUs, and the functions of the HSA library.
-    pub amdgpu: api::Api,
-    /// `spec/isa/gfx11/`: the instruction set of RDNA3.
-    pub gfx11: gfx::Gfx,
     /// `spec/names/`: words that programs, hosts or files write.
     pub names: Vec<names::Names>,
+}
+
+impl Spec {
+    /// The instruction set `spec/isa/NAME/`, if it is bytecode of a register machine.
+    pub fn vm(&self, name: &str) -> Option<&vm::Isa> {
+        match self.instruction_sets.get(name)? {
+            InstructionSet::Vm(isa) => Some(isa),
+            InstructionSet::Gfx(_) => None,
+        }
+    }
+
+    /// The instruction set `spec/isa/NAME/`, if it is machine code of a GPU.
+    pub fn gfx(&self, name: &str) -> Option<&gfx::Gfx> {
+        match self.instruction_sets.get(name)? {
+            InstructionSet::Gfx(gfx) => Some(gfx),
+            InstructionSet::Vm(_) => None,
+        }
+    }
+
+    /// The API `spec/api/NAME/`, if it is there.
+    pub fn api(&self, name: &str) -> Option<&api::Api> {
+        self.apis.get(name)
+    }
+}
+
+/// The folders of `spec/`, and whether each folder in one is read on its own.
+const FOLDERS: [(&str, bool); 7] = [
+    ("isa", true),
+    ("api", true),
+    ("primitives", false),
+    ("abi", false),
+    ("schema", false),
+    ("hal", false),
+    ("names", false),
+];
+
+/// The folder that is read as one: `("isa", "vm")` for `spec/isa/vm/ops/integer.yaml`, `("hal", "")` for
+/// `spec/hal/device.yaml`.
+fn folder_of(path: &str) -> Option<(&'static str, &str)> {
+    let (folder, rest) = path.strip_prefix("spec/")?.split_once('/')?;
+    let (folder, has_folders) = FOLDERS.into_iter().find(|(name, _)| *name == folder)?;
+    match has_folders {
+        true => Some((folder, rest.split_once('/')?.0)),
+        false => Some((folder, "")),
+    }
 }
 
 /// Reads spec files, each given as its path from the workspace root (`spec/isa/vm/isa.yaml`) and its text.
@@ -33,54 +79,52 @@ pub struct Spec {
 /// All errors of all files, sorted by place. A spec with an error is never returned.
 pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let mut rooms: [Vec<Entry>; 7] = Default::default();
-    // Semantics of the ops of the VM are written with the primitives, so both are of one room.
-    const PREFIXES: [(&str, usize); 8] = [
-        ("spec/isa/vm/", 0),
-        ("spec/primitives/", 0),
-        ("spec/abi/", 1),
-        ("spec/schema/", 2),
-        ("spec/hal/", 3),
-        ("spec/api/amdgpu/", 4),
-        ("spec/isa/gfx11/", 5),
-        ("spec/names/", 6),
-    ];
+    let mut folders: BTreeMap<(&str, &str), Vec<Entry>> = BTreeMap::new();
     let mut files = files.to_vec();
     files.sort_by_key(|(path, _)| *path);
     for (path, text) in files.iter().copied() {
-        let Some((_, room)) = PREFIXES.iter().find(|(prefix, _)| path.starts_with(prefix)) else {
-            let origin = Origin { file: path.to_string(), line: 1 };
-            diagnostics.error(
-                &origin,
-                format!(
-                    "no model reads this file: expected a path below one of {}",
-                    PREFIXES.map(|(prefix, _)| prefix).join(" ")
-                ),
-            );
+        let Some(folder) = folder_of(path) else {
+            let known =
+                FOLDERS.map(|(name, has_folders)| format!("spec/{name}/{}", if has_folders { "NAME/" } else { "" }));
+            let message = format!("no model reads this file: expected a path below one of {}", known.join(" "));
+            diagnostics.error(&Origin { file: path.to_string(), line: 1 }, message);
             continue;
         };
-        rooms[*room].extend(entry::split(path, text, &mut diagnostics));
+        folders.entry(folder).or_default().extend(entry::split(path, text, &mut diagnostics));
     }
-    let [vm, abi, schema, hal, amdgpu, gfx11, names] = &rooms;
-    let abi = abi::Abi::load(abi, &mut diagnostics);
+    let entries = |name: &'static str| folders.get(&(name, "")).map_or(&[][..], Vec::as_slice);
+    let below = |parent: &'static str| folders.iter().filter(move |((folder, _), _)| *folder == parent);
+    let abi = abi::Abi::load(entries("abi"), &mut diagnostics);
+    let mut instruction_sets: BTreeMap<String, InstructionSet> = BTreeMap::new();
+    for ((_, name), entries_of_set) in below("isa") {
+        let primitives = entries("primitives");
+        let set = InstructionSet::load(name, entries_of_set, primitives, &abi, &instruction_sets, &mut diagnostics);
+        instruction_sets.extend(set.map(|set| (name.to_string(), set)));
+    }
+    let apis =
+        below("api").map(|((_, name), entries)| (name.to_string(), api::Api::load(name, entries, &mut diagnostics)));
     let spec = Spec {
-        vm: vm::Isa::load(vm, &abi, &mut diagnostics),
+        apis: apis.collect(),
+        instruction_sets,
         abi,
-        schema: schema::Schema::load(schema, &mut diagnostics),
-        hal: hal::Hal::load(hal, &mut diagnostics),
-        amdgpu: api::Api::load(amdgpu, &mut diagnostics),
-        gfx11: gfx::Gfx::load(gfx11, &mut diagnostics),
-        names: names::load(names, &mut diagnostics),
+        schema: schema::Schema::load(entries("schema"), &mut diagnostics),
+        hal: hal::Hal::load(entries("hal"), &mut diagnostics),
+        names: names::load(entries("names"), &mut diagnostics),
     };
-    check::vm::check(&spec.vm, &mut diagnostics);
+    for set in spec.instruction_sets.values() {
+        if let InstructionSet::Vm(isa) = set {
+            check::vm::check(isa, &mut diagnostics);
+        }
+    }
     check::abi::check(&spec.abi, &spec.hal, &mut diagnostics);
     // An encoding is named without its parameters.
-    let names = rooms.iter().flatten().map(|entry| {
+    let all = || folders.values().flatten();
+    let names = all().map(|entry| {
         let name = entry.name().split('(').next().unwrap_or_default();
         (name, &entry.origin, entry.lines())
     });
     diagnostics.without_follow_ups(names);
-    rooms.iter().flatten().for_each(|entry| entry.check_doc(&mut diagnostics));
+    all().for_each(|entry| entry.check_doc(&mut diagnostics));
     diagnostics.locate(&files);
     diagnostics.into_result(spec)
 }

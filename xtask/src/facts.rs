@@ -15,6 +15,7 @@ use syn::{Attribute, Item, Lit};
 use vireo_codegen::Spec;
 use vireo_codegen::model::constant::{Constant, ConstantValue};
 use vireo_codegen::model::hal::SpecFile;
+use vireo_codegen::model::instruction_set::InstructionSet;
 use vireo_codegen::model::schema::ItemKind;
 
 use crate::chore::{Failure, workspace};
@@ -103,10 +104,17 @@ impl Facts {
         for module in spec.abi.modules.values() {
             facts.text(&module.name, format!("the module of {}", module.origin));
         }
-        facts.constants(&spec.vm.constants);
-        spec.hal.files.iter().chain(&spec.amdgpu.files).for_each(|file| facts.file(file));
-        for symbol in &spec.amdgpu.symbols {
-            facts.text(&symbol.function.name, "a symbol of spec/api/amdgpu".to_string());
+        for set in spec.instruction_sets.values() {
+            if let InstructionSet::Vm(isa) = set {
+                facts.constants(&isa.constants);
+            }
+        }
+        let of_apis = spec.apis.values().flat_map(|api| &api.files);
+        spec.hal.files.iter().chain(of_apis).for_each(|file| facts.file(file));
+        for (name, api) in &spec.apis {
+            for symbol in &api.symbols {
+                facts.text(&symbol.function.name, format!("a symbol of spec/api/{name}"));
+            }
         }
         for file in spec.schema.files.values() {
             for item in &file.items {

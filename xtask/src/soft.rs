@@ -43,7 +43,8 @@ pub fn soft(directory: &Path, flags: &[&str]) -> Result<(), Failure> {
     linker.args(["-shared", "-o"]).arg(&library);
     linker.arg(format!("-Wl,-soname,{NAME}")).arg(format!("-Wl,--version-script,{}", script.display()));
     // The functions are what the linker takes from the archive, with all that they need; without one of them it fails.
-    linker.args(spec.amdgpu.symbols.iter().map(|symbol| format!("-Wl,--undefined={}", symbol.function.name)));
+    let api = spec.api("amdgpu").ok_or_else(|| wrong("spec/api/amdgpu is not there".to_string()))?;
+    linker.args(api.symbols.iter().map(|symbol| format!("-Wl,--undefined={}", symbol.function.name)));
     linker.args(["-Wl,--no-undefined", "-Wl,--gc-sections", "-Wl,--strip-all"]).arg(&archive).args(SYSTEM);
     run(&mut linker)?;
     let link = directory.join(LINK);

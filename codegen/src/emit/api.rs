@@ -1,4 +1,4 @@
-//! Emits the data structures that AMD GPUs and their host share: one file for each file of `spec/api/amdgpu/` that
+//! Emits the data structures of an API: one file for each file of its folder in `spec/api/` that
 //! describes bytes.
 
 use std::collections::BTreeSet;
@@ -8,11 +8,10 @@ use proc_macro2::TokenStream;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::scope::Scope;
 use crate::emit::{families, layouts, words};
-use crate::load::Spec;
+use crate::model::api::Api;
 
-/// `amdgpu/STEM.rs`
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let api = &spec.amdgpu;
+/// `API/STEM.rs`
+pub fn emit(api: &Api) -> Vec<GeneratedFile> {
     let files = api.files.iter().map(|file| file.stem.as_str());
     let words = api.words.iter().map(|word| word.origin.stem());
     let families = api.families.iter().map(|family| family.origin.stem());
@@ -29,7 +28,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             items.extend(words.map(|word| words::word(word, scope)));
             let families = api.families.iter().filter(|family| family.origin.stem() == *name);
             items.extend(families.map(|family| families::family(family, scope)));
-            source(&format!("amdgpu/{name}.rs"), &format!("spec/api/amdgpu/{name}.yaml"), items)
+            source(&format!("{}/{name}.rs", api.name), &format!("spec/api/{}/{name}.yaml", api.name), items)
         })
         .collect()
 }

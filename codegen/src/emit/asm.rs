@@ -13,17 +13,16 @@ use crate::emit::operand::{
     call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref,
     is_wide, origin,
 };
-use crate::load::Spec;
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, TextPart, Type};
 
 /// The placeholder of a cast's source type, which the bytecode lacks: the assembler reads any type there.
 const ANY_TYPE: &str = "!vm.ref<?>";
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let families = decoded_families(&spec.vm);
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let families = decoded_families(isa);
     let modules = family_modules("asm", &families);
-    let mut ops: Vec<&Op> = decoded_ops(&spec.vm).collect();
+    let mut ops: Vec<&Op> = decoded_ops(isa).collect();
     ops.sort_by(|a, b| a.mnemonic.cmp(&b.mnemonic));
     let rows = ops.iter().map(|op| {
         let (mnemonic, family, function) = (&op.mnemonic, ident(&op.family), function(op));
@@ -38,7 +37,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     };
     let mut files = vec![source("vm/asm.rs", "spec/isa/vm", tokens)];
     for (family, ops) in &families {
-        let functions = ops.iter().map(|op| assemble(&spec.vm, op));
+        let functions = ops.iter().map(|op| assemble(isa, op));
         let tokens = quote! {
             use super::*;
             #(#functions)*

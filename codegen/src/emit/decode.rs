@@ -9,13 +9,12 @@ use crate::emit::operand::{
     accessor, call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident,
     is_call, one_of, one_of_lint, operands, origin, variant,
 };
-use crate::load::Spec;
 use crate::model::vm::{Body, FieldKind, Isa, Op, Structure};
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let families = decoded_families(&spec.vm);
-    let mut files = vec![source("vm/decode.rs", "spec/isa/vm", top(&spec.vm, &family_modules("decode", &families)))];
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let families = decoded_families(isa);
+    let mut files = vec![source("vm/decode.rs", "spec/isa/vm", top(isa, &family_modules("decode", &families)))];
     for (family, ops) in &families {
         let functions = ops.iter().map(|op| reader(op));
         let tokens = quote! {

@@ -14,15 +14,14 @@ use crate::emit::operand::{
     accessor, call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref,
     is_wide, operands, origin, variant,
 };
-use crate::load::Spec;
-use crate::model::vm::{Body, Field, FieldKind, Op, TextPart, Type};
+use crate::model::vm::{Body, Field, FieldKind, Isa, Op, TextPart, Type};
 use crate::sem::Ty;
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let families = decoded_families(&spec.vm);
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let families = decoded_families(isa);
     let modules = family_modules("disasm", &families);
-    let arms = decoded_ops(&spec.vm).map(|op| {
+    let arms = decoded_ops(isa).map(|op| {
         let (variant, family, function) = (variant(op), ident(&op.family), function(op));
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
         quote!(Op::#variant { #(#names),* } => #family::#function(printer, #(#names),*),)

@@ -6,13 +6,12 @@ use quote::{format_ident, quote};
 use crate::camel_case::camel_case;
 use crate::emit::constants::literal;
 use crate::emit::file::{GeneratedFile, comment, source};
-use crate::load::Spec;
-use crate::model::gfx::{Case, Choice, Word, WordField};
+use crate::model::gfx::{Case, Choice, Gfx, Word, WordField};
 
 /// `gfx/immediates.rs`
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let words = spec.gfx11.words.iter().map(word);
-    let choices = spec.gfx11.choices.iter().map(choice);
+pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
+    let words = gfx.words.iter().map(word);
+    let choices = gfx.choices.iter().map(choice);
     vec![source("gfx/immediates.rs", "spec/isa/gfx11/immediates.yaml", quote!(#(#words)* #(#choices)*))]
 }
 

@@ -11,15 +11,13 @@ use quote::{format_ident, quote};
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::gfx_tables::{families, family_module, family_modules, family_source};
-use crate::load::Spec;
-use crate::model::gfx::{Body, Instruction, LaneExpr, LaneKind, LaneTy, MemoryValue, PARTS, SPACES};
+use crate::model::gfx::{Body, Gfx, Instruction, LaneExpr, LaneKind, LaneTy, MemoryValue, PARTS, SPACES};
 
 /// The features of processors for which the second variant is.
 const FEATURES: [&str; 6] = ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"];
 
 /// `gfx/interp.rs`, and `gfx/interp/FAMILY.rs` for each file of instructions.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let gfx = &spec.gfx11;
+pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
     let families = families(gfx);
     let modules = family_modules("interp", &families);
     let accesses = accesses();

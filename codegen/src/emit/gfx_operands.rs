@@ -6,12 +6,10 @@ use quote::{format_ident, quote};
 
 use crate::emit::constants::{constant, constant_ident, literal};
 use crate::emit::file::{GeneratedFile, comment, source};
-use crate::load::Spec;
 use crate::model::gfx::{Bank, Gfx, OperandTy, RegisterText, SCALAR_BITS, Source, SourceKind, VECTOR_BITS};
 
 /// `gfx/operands.rs` and `gfx/limits.rs`
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let gfx = &spec.gfx11;
+pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
     let (types, register_types, tables) = (operand_types(), register_types(), tables(gfx));
     let numbers = gfx.sources.iter().filter_map(number);
     let constants = constants_of(gfx, "operands");

@@ -7,12 +7,10 @@ use quote::{format_ident, quote};
 
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, source};
-use crate::load::Spec;
 use crate::model::gfx::{Body, Encoding, FieldKind, Gfx, Instruction};
 
 /// `gfx/encodings.rs`, `gfx/instructions.rs`, and `gfx/instructions/FAMILY.rs` for each file of instructions.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let gfx = &spec.gfx11;
+pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
     let families = families(gfx);
     let mut files = vec![
         source("gfx/encodings.rs", "spec/isa/gfx11/encodings.yaml", encodings(gfx)),

@@ -10,14 +10,14 @@ use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_types::{type_ident, value_ident};
 use crate::emit::layouts;
 use crate::emit::scope::Scope;
-use crate::load::Spec;
+use crate::model::api::Api;
 
 /// The version of the symbols of the library.
 const VERSION: &str = "ROCR_1";
 
 /// `softhsa/functions.rs`, `softhsa/exports.rs`, `softhsa/libhsa-runtime64.map`
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let symbols = &spec.amdgpu.symbols;
+pub fn emit(api: &Api) -> Vec<GeneratedFile> {
+    let symbols = &api.symbols;
     if symbols.is_empty() {
         return Vec::new();
     }
@@ -29,7 +29,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         /// All functions of the software agent.
         pub(crate) const FUNCTIONS: HsaFunctions = HsaFunctions { #(#fields,)* };
     };
-    let scope = Scope::Api(&spec.amdgpu, "softhsa");
+    let scope = Scope::Api(api, "softhsa");
     let exports = symbols.iter().map(|symbol| {
         let function = &symbol.function;
         let (name, doc) = (format_ident!("{}", function.name), &function.doc);

@@ -8,15 +8,15 @@ use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_types::type_ident;
 use crate::emit::layouts;
 use crate::emit::scope::Scope;
-use crate::load::Spec;
+use crate::model::api::Api;
 
 /// `amdgpu/hsa_symbols.rs`
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let symbols = &spec.amdgpu.symbols;
+pub fn emit(api: &Api) -> Vec<GeneratedFile> {
+    let symbols = &api.symbols;
     if symbols.is_empty() {
         return Vec::new();
     }
-    let scope = Scope::Api(&spec.amdgpu, "hsa_symbols");
+    let scope = Scope::Api(api, "hsa_symbols");
     let types = symbols.iter().map(|symbol| {
         let name = format_ident!("{}Fn", type_ident(&symbol.function.name));
         layouts::function(&symbol.function, &name, scope)

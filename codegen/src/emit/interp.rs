@@ -21,16 +21,15 @@ use crate::emit::operand::{
     rust_type, variant,
 };
 use crate::emit::threaded;
-use crate::load::Spec;
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Type};
 use crate::sem::{Expr, ExprKind, Home, Ty};
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let families = decoded_families(&spec.vm);
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let families = decoded_families(isa);
     let modules = family_modules("interp", &families);
-    let helpers = helpers_trait(&spec.vm);
-    let dispatch = dispatch(&spec.vm);
+    let helpers = helpers_trait(isa);
+    let dispatch = dispatch(isa);
     let tokens = quote! {
         #[path = "interp/dispatch.rs"] pub mod dispatch;
         #[path = "interp/threaded.rs"] pub mod threaded;
@@ -39,7 +38,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     };
     let mut files =
         vec![source("vm/interp.rs", "spec/isa/vm", tokens), source("vm/interp/dispatch.rs", "spec/isa/vm", dispatch)];
-    files.extend(threaded::emit(&spec.vm));
+    files.extend(threaded::emit(isa));
     for (family, ops) in &families {
         let handlers: TokenStream = ops.iter().map(|op| handler(op)).collect();
         let tokens = quote!(use super::prelude::*; #handlers);

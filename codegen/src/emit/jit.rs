@@ -13,18 +13,17 @@ use crate::emit::operand::{
     decoded_families, family_modules, family_source, function, ident, is_ref, one_of, one_of_lint, operands, origin,
     variant,
 };
-use crate::load::Spec;
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Type};
 use crate::sem::{Effect, Expr, ExprKind, Lowering, Others, Primitive, Scalar, Sig, Ty, Use};
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let mut families = decoded_families(&spec.vm);
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let mut families = decoded_families(isa);
     for (_, ops) in &mut families {
         ops.retain(|op| compiled(op).is_some());
     }
     families.retain(|(_, ops)| !ops.is_empty());
-    let mut files = vec![source("vm/jit.rs", "spec/isa/vm", top(&spec.vm, &families))];
+    let mut files = vec![source("vm/jit.rs", "spec/isa/vm", top(isa, &families))];
     for (family, ops) in &families {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
         let tokens = quote!(use super::*; #builders);

@@ -5,6 +5,9 @@
 //! runtime can be renamed without a change here.
 
 use crate::load::Spec;
+use crate::model::api::Api;
+use crate::model::instruction_set::InstructionSet;
+use crate::model::{gfx, vm};
 use file::GeneratedFile;
 
 pub mod abi_callees;
@@ -65,21 +68,12 @@ pub mod verify;
 pub mod vmvx;
 mod words;
 
-/// An emitter: from the spec to the files of one artifact.
-type Emitter = fn(&Spec) -> Vec<GeneratedFile>;
+/// An emitter: from a part of the spec to the files of one artifact.
+type Emitter<T> = fn(&T) -> Vec<GeneratedFile>;
 
-/// Every emitter, with the prefixes of the paths of its files. A new artifact is one module and one line here.
-const EMITTERS: &[(&str, Emitter)] = &[
-    ("vm/opcode", opcode::emit),
-    ("vm/decode", decode::emit),
-    ("vm/verify", verify::emit),
-    ("vm/disasm", disasm::emit),
-    ("vm/asm", asm::emit),
-    ("vm/interp", interp::emit),
-    ("vm/jit", jit::emit),
-    ("vm/primitive", primitive::emit),
-    ("vm/op_tests", op_tests::emit),
-    ("vm/tests/primitives", primitive_tests::emit),
+/// The emitters that need several parts of the spec, with the prefixes of the paths of their files. A new artifact is
+/// one module and one line here, or in the tables below.
+const OF_SPEC: &[(&str, Emitter<Spec>)] = &[
     ("abi/status", status::emit),
     ("abi", abi_letters::emit),
     ("abi/callees", abi_callees::emit),
@@ -105,15 +99,29 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/observe", hal_observe::emit),
     ("hal/records", hal_records::emit),
     ("hal/driver", hal_header::emit),
-    ("amdgpu", api::emit),
-    ("amdgpu/hsa_symbols", hsa_symbols::emit),
-    ("amdgpu", c_headers::emit),
-    ("softhsa", hsa_exports::emit),
+    ("names", names::emit),
+];
+
+/// The emitters of instruction sets with the model `vm`.
+const OF_VM: &[(&str, Emitter<vm::Isa>)] = &[
+    ("vm/opcode", opcode::emit),
+    ("vm/decode", decode::emit),
+    ("vm/verify", verify::emit),
+    ("vm/disasm", disasm::emit),
+    ("vm/asm", asm::emit),
+    ("vm/interp", interp::emit),
+    ("vm/jit", jit::emit),
+    ("vm/primitive", primitive::emit),
+    ("vm/op_tests", op_tests::emit),
+    ("vm/tests/primitives", primitive_tests::emit),
+];
+
+/// The emitters of instruction sets with the model `gfx`.
+const OF_GFX: &[(&str, Emitter<gfx::Gfx>)] = &[
     ("gfx", gfx_tables::emit),
     ("gfx", gfx_operands::emit),
     ("gfx/immediates", gfx_immediates::emit),
     ("gfx/interp", gfx_interp::emit),
-    ("names", names::emit),
 ];
 
 /// Generates every file, sorted by path. The same spec always gives the same bytes.
@@ -123,11 +131,27 @@ pub fn generate(spec: &Spec) -> Vec<GeneratedFile> {
 
 /// Generates the files whose paths begin with one of `prefixes`, sorted by path. No other emitter runs.
 pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
-    let wanted =
-        |emitted: &str| prefixes.iter().any(|prefix| prefix.starts_with(emitted) || emitted.starts_with(prefix));
-    let emitters = EMITTERS.iter().filter(|(emitted, _)| wanted(emitted));
-    let mut files: Vec<GeneratedFile> = emitters.flat_map(|(_, emit)| emit(spec)).collect();
+    let mut files = run(OF_SPEC, spec, prefixes);
+    for set in spec.instruction_sets.values() {
+        files.extend(match set {
+            InstructionSet::Vm(isa) => run(OF_VM, isa, prefixes),
+            InstructionSet::Gfx(gfx) => run(OF_GFX, gfx, prefixes),
+        });
+    }
+    for api in spec.apis.values() {
+        let name = api.name.as_str();
+        let emitters: [(&str, Emitter<Api>); 4] =
+            [(name, api::emit), (name, hsa_symbols::emit), (name, c_headers::emit), ("softhsa", hsa_exports::emit)];
+        files.extend(run(&emitters, api, prefixes));
+    }
     files.retain(|file| prefixes.iter().any(|prefix| file.path.starts_with(prefix)));
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
+}
+
+/// Runs the emitters that may make files below `prefixes`.
+fn run<T>(emitters: &[(&str, Emitter<T>)], part: &T, prefixes: &[&str]) -> Vec<GeneratedFile> {
+    let wanted =
+        |emitted: &str| prefixes.iter().any(|prefix| prefix.starts_with(emitted) || emitted.starts_with(prefix));
+    emitters.iter().filter(|(emitted, _)| wanted(emitted)).flat_map(|(_, emit)| emit(part)).collect()
 }

@@ -6,12 +6,10 @@ use quote::{format_ident, quote};
 use crate::emit::constants;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{constant, ident, origin};
-use crate::load::Spec;
-use crate::model::vm::{Bytecode, GapFill};
+use crate::model::vm::{Bytecode, GapFill, Isa};
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let isa = &spec.vm;
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     let sets = isa.sets.iter().map(|set| {
         let module = ident(&set.name);
         let doc = format!(" {}", set.doc);

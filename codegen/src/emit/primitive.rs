@@ -6,12 +6,12 @@ use quote::{format_ident, quote};
 
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::ident;
-use crate::load::Spec;
+use crate::model::vm::Isa;
 use crate::sem::{Effect, Lanes, Lowering, Primitive, Scalar, Sig, Ty};
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let used: Vec<&Primitive> = spec.vm.primitives.iter().filter(|primitive| is_named(primitive)).collect();
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let used: Vec<&Primitive> = isa.primitives.iter().filter(|primitive| is_named(primitive)).collect();
     vec![source("vm/primitive.rs", "spec/primitives/*.yaml", file(&used))]
 }
 

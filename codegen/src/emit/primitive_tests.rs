@@ -7,13 +7,13 @@ use quote::quote;
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::ident;
-use crate::load::Spec;
+use crate::model::vm::Isa;
 use crate::sem::primitive_example::{PrimitiveExample, Value};
 use crate::sem::{Effect, Home, Primitive};
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let tests = spec.vm.primitives.iter().filter(|primitive| !primitive.examples().is_empty()).map(test);
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let tests = isa.primitives.iter().filter(|primitive| !primitive.examples().is_empty()).map(test);
     let tokens = quote! {
         #(#tests)*
     };

@@ -4,16 +4,14 @@
 use std::fmt::Write;
 
 use crate::emit::jit::steps;
-use crate::load::Spec;
-use crate::model::vm::{Body, Op};
+use crate::model::vm::{Body, Isa, Op};
 use crate::sem::Lowering;
 
 /// The heading of the section, which ends before the next heading.
 pub const HEADING: &str = "## Ops\n";
 
 /// The section, as Markdown.
-pub fn ops(spec: &Spec) -> String {
-    let vm = &spec.vm;
+pub fn ops(vm: &Isa) -> String {
     let mut text = format!(
         "{HEADING}Modules of bytecode {} are supported, with all {} ops, interpreted and in machine code. For an op, the JIT emits instructions, a call of \
          the interpreter's function, or a call of the interpreter, which executes the op and returns. Branches, calls and returns \

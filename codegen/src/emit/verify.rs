@@ -9,14 +9,13 @@ use crate::emit::operand::{
     call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref, kind, operands,
     origin, variant,
 };
-use crate::load::Spec;
-use crate::model::vm::{Body, ControlOp, Field, FieldKind, Op, Type};
+use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Type};
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let families = decoded_families(&spec.vm);
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let families = decoded_families(isa);
     let modules = family_modules("verify", &families);
-    let arms = decoded_ops(&spec.vm).map(|op| {
+    let arms = decoded_ops(isa).map(|op| {
         let (variant, family, function) = (variant(op), ident(&op.family), function(op));
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
         quote!(Op::#variant { #(#names),* } => #family::#function(visitor, #(#names),*),)

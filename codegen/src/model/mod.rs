@@ -6,6 +6,7 @@ pub mod constant;
 pub mod example;
 pub mod gfx;
 pub mod hal;
+pub mod instruction_set;
 pub mod int;
 pub mod names;
 pub mod schema;

@@ -17,6 +17,10 @@ const ENCODINGS: &str = "\
 - primitive: not
   signature: (L) -> L
   doc: Complement.
+
+- instruction_set: gfx11
+  model: gfx
+  doc: Few instructions.
 ";
 
 const OPS: &str = "\

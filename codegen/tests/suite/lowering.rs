@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use quote::{format_ident, quote};
 use syn::{Item, ItemTrait, TraitItem, TraitItemFn};
-use vireo_codegen::Spec;
 use vireo_codegen::emit::primitive;
+use vireo_codegen::model::vm::Isa;
 use vireo_codegen::sem::{Lanes, Lowering, Primitive};
 
 use crate::skip::{Need, skipped};
@@ -45,11 +45,13 @@ const IMPORTS: &str = "
     use crate::{Effect, Flags, Lanes, Linear, Scalar, Src, Ty};
 ";
 
-static SPEC: LazyLock<Spec> =
-    LazyLock::new(|| vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}")));
+static VM: LazyLock<Isa> = LazyLock::new(|| {
+    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    spec.vm("vm").expect("the VM").clone()
+});
 
 fn generated() -> String {
-    primitive::emit(&SPEC).remove(0).text
+    primitive::emit(&VM).remove(0).text
 }
 
 fn method_of(item: &TraitItem) -> &TraitItemFn {
@@ -82,7 +84,7 @@ fn implementation(of: &ItemTrait, for_type: &str, without: Option<&str>) -> Stri
 }
 
 fn compile(text: &str, name: &str) -> Option<Output> {
-    let called = SPEC.vm.primitives.iter().filter(|primitive| primitive.lanes() == Some(Lanes::Call));
+    let called = VM.primitives.iter().filter(|primitive| primitive.lanes() == Some(Lanes::Call));
     let functions = called.map(|primitive| primitive.variant().to_string()).collect::<Vec<_>>().join(", ");
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("{name}.rs"));
@@ -102,7 +104,7 @@ fn compile(text: &str, name: &str) -> Option<Output> {
 fn every_primitive_with_instructions_has_a_method() {
     let text = generated();
     let names = |is_wanted: &dyn Fn(&Primitive) -> bool| -> BTreeSet<String> {
-        SPEC.vm.primitives.iter().filter(|one| is_wanted(one)).map(|one| one.name().to_string()).collect()
+        VM.primitives.iter().filter(|one| is_wanted(one)).map(|one| one.name().to_string()).collect()
     };
     let lowered = names(&|primitive| primitive.lowering() == Lowering::Instructions);
     assert_eq!(methods(&trait_named(&text, "Lower")), lowered);

@@ -2,6 +2,7 @@
 
 mod abi;
 mod api;
+mod folders;
 mod gfx;
 mod hal;
 mod hal_checks;

@@ -49,18 +49,23 @@ fn generated_rust_has_no_path_of_the_crate_that_includes_it() {
 #[test]
 fn every_entry_of_bytecode_17_is_there() {
     let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
-    let versions: Vec<_> =
-        spec.vm.versions.iter().map(|version| (version.major, version.minor, version.moves)).collect();
+    let versions: Vec<_> = spec
+        .vm("vm")
+        .expect("the VM")
+        .versions
+        .iter()
+        .map(|version| (version.major, version.minor, version.moves))
+        .collect();
     assert_eq!(versions, [(15, 0, false), (16, 0, true), (17, 0, true)]);
-    assert_eq!(spec.vm.sets.len(), 3);
-    assert!(spec.vm.ops.len() >= 265, "only {} ops", spec.vm.ops.len());
+    assert_eq!(spec.vm("vm").expect("the VM").sets.len(), 3);
+    assert!(spec.vm("vm").expect("the VM").ops.len() >= 265, "only {} ops", spec.vm("vm").expect("the VM").ops.len());
 }
 
 /// The manual has nothing else to say what they do.
 #[test]
 fn ops_without_an_expression_have_their_steps_written_down() {
     let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
-    for op in &spec.vm.ops {
+    for op in &spec.vm("vm").expect("the VM").ops {
         let opaque = matches!(op.body, Body::Helper(_) | Body::Control(_));
         assert_eq!(op.effect.is_some(), opaque, "{}: {}", op.origin, op.mnemonic);
     }
@@ -70,7 +75,8 @@ fn ops_without_an_expression_have_their_steps_written_down() {
 #[test]
 fn one_entry_adds_an_op_everywhere() {
     let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
-    let used: BTreeSet<u8> = spec.vm.ops.iter().filter(|op| op.set == "core").map(|op| op.opcode).collect();
+    let used: BTreeSet<u8> =
+        spec.vm("vm").expect("the VM").ops.iter().filter(|op| op.set == "core").map(|op| op.opcode).collect();
     let free = (0..=u8::MAX).find(|opcode| !used.contains(opcode)).expect("core has a free opcode");
     let entry = format!(
         "- op: nand.i32\n  opcode: {free:#04x}\n  encoding: binary(i32)\n  doc: The complement of the bitwise and.\n  \
@@ -104,7 +110,7 @@ fn primitives_on_values_have_examples() {
         Sig::N | Sig::F | Sig::T | Sig::BitsOfF => true,
         Sig::RegsT => false,
     };
-    for primitive in spec.vm.primitives.iter() {
+    for primitive in spec.vm("vm").expect("the VM").primitives.iter() {
         let on_values = matches!(primitive.effect(), Effect::Pure | Effect::Trap)
             && primitive.params().iter().chain([&primitive.result()]).all(is_value);
         assert_eq!(primitive.examples().is_empty(), !on_values, "{}: {}", primitive.origin(), primitive.name());

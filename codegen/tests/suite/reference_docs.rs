@@ -87,13 +87,13 @@ fn every_entry_is_described() {
     let described = |path: String, id: &str| {
         assert!(page(&files, &path).contains(&format!("id=\"{id}\"")), "{path} does not describe `{id}`");
     };
-    for op in &spec.vm.ops {
+    for op in &spec.vm("vm").expect("the VM").ops {
         described(format!("vm-{}.html", op.family), &op.mnemonic);
         for number in 1..=op.examples.len() {
             described(format!("vm-{}.html", op.family), &format!("{}-{number}", op.mnemonic));
         }
     }
-    for encoding in &spec.vm.encodings {
+    for encoding in &spec.vm("vm").expect("the VM").encodings {
         described("vm-encodings.html".to_string(), &encoding.name);
     }
     for module in spec.abi.modules.values() {
@@ -111,15 +111,15 @@ fn every_entry_is_described() {
             described(format!("hal-{}.html", file.stem), &layout.name);
         }
     }
-    for file in &spec.amdgpu.files {
+    for file in &spec.api("amdgpu").expect("amdgpu").files {
         for layout in &file.layouts {
             described(format!("amdgpu-{}.html", file.stem), &layout.name);
         }
     }
-    for instruction in &spec.gfx11.instructions {
+    for instruction in &spec.gfx("gfx11").expect("gfx11").instructions {
         described("gfx11.html".to_string(), &instruction.name);
     }
-    for name in spec.gfx11.left_out.iter().flat_map(|left_out| &left_out.names) {
+    for name in spec.gfx("gfx11").expect("gfx11").left_out.iter().flat_map(|left_out| &left_out.names) {
         described("gfx11.html".to_string(), name);
     }
     for (stem, file) in &spec.schema.files {
@@ -147,10 +147,10 @@ fn every_name_is_listed_and_can_be_searched() {
         );
         assert!(data.contains(&format!(",\"{name}\",")), "`{name}` cannot be searched");
     };
-    for op in &spec.vm.ops {
+    for op in &spec.vm("vm").expect("the VM").ops {
         listed(format!("vm-{}.html#{}", op.family, op.mnemonic), &op.mnemonic);
     }
-    for primitive in spec.vm.primitives.iter() {
+    for primitive in spec.vm("vm").expect("the VM").primitives.iter() {
         listed(format!("vm-primitives.html#{}", primitive.variant()), primitive.written());
     }
     for module in spec.abi.modules.values() {
@@ -178,7 +178,7 @@ fn every_name_is_listed_and_can_be_searched() {
             }
         }
     }
-    for file in &spec.amdgpu.files {
+    for file in &spec.api("amdgpu").expect("amdgpu").files {
         for layout in &file.layouts {
             for field in &layout.fields {
                 let name = format!("{}.{}", layout.name, field.name);

@@ -52,7 +52,7 @@ fn accepted() {
         let spec =
             load_mini(&stem, &text).unwrap_or_else(|diagnostics| panic!("{stem}.yaml is rejected:\n{diagnostics}"));
         let mut outcome = String::new();
-        for op in &spec.vm.ops {
+        for op in &spec.vm("vm").expect("the VM").ops {
             describe(op, &mut outcome);
         }
         for artifact in ["decode", "verify", "disasm"] {

@@ -15,7 +15,7 @@ use std::{env, fs, io};
 use vireo_codegen::Spec;
 use vireo_codegen::diag::did_you_mean;
 use vireo_codegen::emit::support;
-use vireo_codegen::model::vm::{Body, Op};
+use vireo_codegen::model::vm::{Body, Isa, Op};
 
 use crate::chore::{Failure, workspace};
 use snapshots::{Change, Snapshots};
@@ -44,9 +44,10 @@ Exit codes: 0 done; 1 a spec, an example, a build or, with --check, a snapshot i
 /// The text of `--help`: how to use the command, and the opcodes that a new op can have.
 pub fn help() -> String {
     let Ok(spec) = read_spec() else { return HELP.to_string() };
+    let Ok(isa) = vm(&spec) else { return HELP.to_string() };
     let mut text = format!("{HELP}\n\nFree opcodes, by the `set` of an op:");
-    for set in &spec.vm.sets {
-        let free = ranges(&spec.vm.free_opcodes(&set.name));
+    for set in &isa.sets {
+        let free = ranges(&isa.free_opcodes(&set.name));
         let free = if free.is_empty() { "none".to_string() } else { free.join(" ") };
         text.push_str(&format!("\n  {:<13} {free}", set.name));
     }
@@ -73,6 +74,11 @@ pub fn read_spec() -> Result<Spec, Failure> {
         let errors = if count == 1 { "one error".to_string() } else { format!("{count} errors") };
         Failure::Wrong(format!("{}{errors} in the specs", diagnostics.report()))
     })
+}
+
+/// The instruction set that ops are of.
+pub fn vm(spec: &Spec) -> Result<&Isa, Failure> {
+    spec.vm("vm").ok_or_else(|| Failure::Wrong("spec/isa/vm is not there".to_string()))
 }
 
 fn collect(folder: &Path, files: &mut Vec<(String, String)>) -> io::Result<()> {
@@ -170,7 +176,7 @@ fn support(spec: &Spec, check: bool) -> Result<Option<Change>, Failure> {
     });
     let part = part.ok_or_else(|| Failure::Wrong(format!("{PAGE} has no part about ops")))?;
     let mut after = before.clone();
-    after.replace_range(part, &support::ops(spec));
+    after.replace_range(part, &support::ops(vm(spec)?));
     if before == after {
         return Ok(None);
     }
@@ -182,7 +188,8 @@ fn support(spec: &Spec, check: bool) -> Result<Option<Change>, Failure> {
 
 fn find<'s>(spec: &'s Spec, name: &str) -> Result<&'s Op, Failure> {
     let wanted = name.strip_prefix("vm.").unwrap_or(name);
-    let ops = || spec.vm.ops.iter().filter(|op| !matches!(op.body, Body::Structure(_)));
+    let isa = vm(spec)?;
+    let ops = || isa.ops.iter().filter(|op| !matches!(op.body, Body::Structure(_)));
     ops()
         .find(|op| op.mnemonic == wanted)
         .or_else(|| ops().find(|op| op.mnemonic.replace('.', "_") == wanted))

@@ -14,17 +14,16 @@ use quote::quote;
 use self::case::Case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{decoded_families, family_modules, family_source, function, ident, origin};
-use crate::load::Spec;
 use crate::model::example::{After, Example, Literal, Outcome, ProgramExample};
 use crate::model::vm::{Isa, Op};
 
 /// The files of this artifact.
-pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let families = decoded_families(&spec.vm);
+pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
+    let families = decoded_families(isa);
     let modules = family_modules("op_tests", &families);
     let mut files = vec![source("vm/op_tests.rs", "spec/isa/vm", modules)];
     for (family, ops) in &families {
-        let tests: TokenStream = ops.iter().map(|op| test(&spec.vm, op)).collect();
+        let tests: TokenStream = ops.iter().map(|op| test(isa, op)).collect();
         let tokens = quote! {
             use super::*;
             #tests

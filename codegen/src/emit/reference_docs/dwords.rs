@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use super::diagram::{self, Cell, Drawing, Extent, Screen};
 use super::html::escape;
 use crate::emit::file::GeneratedFile;
-use crate::load::Spec;
 use crate::model::api::{Api, Plain, Word};
 use crate::model::hal::{Layout, LayoutField, LayoutType};
 
@@ -51,8 +50,7 @@ impl Field {
 
 /// `NAME.svg` for each layout that packet processors, drivers and kernels share, and for each word of bit fields that
 /// is in none of them.
-pub fn packet_diagrams(spec: &Spec) -> Vec<GeneratedFile> {
-    let amdgpu = &spec.amdgpu;
+pub fn packet_diagrams(amdgpu: &Api) -> Vec<GeneratedFile> {
     let shared = amdgpu.files.iter().filter(|file| file.stem != LIBRARY);
     let layouts: Vec<&Layout> = shared.flat_map(|file| &file.layouts).collect();
     let is_in_one = |word: &Word| {

@@ -7,6 +7,7 @@ use super::page::Page;
 use super::shell::TITLE;
 use super::{links, names};
 use crate::load::Spec;
+use crate::model::vm::Isa;
 
 /// The name of the file.
 pub(super) const PATH: &str = "index.html";
@@ -30,7 +31,7 @@ pub(super) fn page(spec: &Spec, documents: &[Document], outside: &Outside) -> Pa
     page.part("reference", "The reference");
     page.table(&["Part", "What it holds"], &parts(spec));
     page.part("families", "Families of ops");
-    for (family, ops) in spec.vm.families() {
+    for (family, ops) in spec.vm("vm").into_iter().flat_map(Isa::families) {
         let ops: Vec<String> = ops.into_iter().map(links::op).collect();
         page.html(format!("<h3>{}</h3><p class=\"chips\">{}</p>", links::family(family), ops.join(" ")));
     }
@@ -61,30 +62,12 @@ fn parts(spec: &Spec) -> Vec<Vec<String>> {
     let exports: usize = spec.abi.modules.values().map(|module| module.exports.len()).sum();
     let objects = spec.hal.files.iter().filter_map(|file| file.object.as_ref());
     let methods: usize = objects.map(|object| object.methods.len()).sum();
-    let examples: usize = spec.vm.ops.iter().map(|op| op.examples.len()).sum();
     let words: usize = spec.names.iter().map(|set| set.values.len()).sum();
-    let (vm, newest, families) = (&spec.vm, spec.vm.newest(), spec.vm.families().len());
-    let parts = [
-        (
-            "vm.html",
-            "Instruction set",
-            format!(
-                "the {} ops of bytecode {}.{} in {families} families, with {examples} examples",
-                vm.ops.len(),
-                newest.major,
-                newest.minor
-            ),
-        ),
-        (
-            "vm-encodings.html",
-            "Encodings",
-            format!("the {} ways to encode operands, and what each kind of field is in bytes", vm.encodings.len()),
-        ),
-        (
-            "vm-primitives.html",
-            "Primitives",
-            format!("the {} operations that the meaning of ops is written with", vm.primitives.len()),
-        ),
+    let mut parts = Vec::new();
+    if let Some(isa) = spec.vm("vm") {
+        parts.extend(parts_of_vm(isa));
+    }
+    parts.extend([
         (
             "abi.html",
             "Calling conventions",
@@ -98,19 +81,46 @@ fn parts(spec: &Spec) -> Vec<Vec<String>> {
             "HAL",
             format!("the objects of devices with {methods} methods in slot order, numbers, structs and binary layouts"),
         ),
-        (
-            "amdgpu.html",
-            "AMD GPUs",
-            format!("packets, words of bit fields, and {} functions of the HSA library", spec.amdgpu.symbols.len()),
-        ),
-        (
-            "gfx11.html",
-            "GPU instructions",
-            format!("{} instructions of gfx11 that the software agent executes", spec.gfx11.instructions.len()),
-        ),
+    ]);
+    parts.extend(spec.api("amdgpu").map(|api| {
+        let text = format!("packets, words of bit fields, and {} functions of the HSA library", api.symbols.len());
+        ("amdgpu.html", "AMD GPUs", text)
+    }));
+    parts.extend(spec.gfx("gfx11").map(|gfx| {
+        let text = format!("{} instructions of gfx11 that the software agent executes", gfx.instructions.len());
+        ("gfx11.html", "GPU instructions", text)
+    }));
+    parts.extend([
         ("schema.html", "File formats", "FlatBuffer tables and file headers, field by field".to_string()),
         ("words.html", "Words", format!("{words} words that programs, hosts and files write")),
         (names::PATH, "All names", "everything above, in the order of the alphabet".to_string()),
-    ];
+    ]);
     parts.into_iter().map(|(href, name, text)| vec![link(href, name), inline(&text)]).collect()
+}
+
+fn parts_of_vm(isa: &Isa) -> [(&'static str, &'static str, String); 3] {
+    let examples: usize = isa.ops.iter().map(|op| op.examples.len()).sum();
+    let (newest, families) = (isa.newest(), isa.families().len());
+    [
+        (
+            "vm.html",
+            "Instruction set",
+            format!(
+                "the {} ops of bytecode {}.{} in {families} families, with {examples} examples",
+                isa.ops.len(),
+                newest.major,
+                newest.minor
+            ),
+        ),
+        (
+            "vm-encodings.html",
+            "Encodings",
+            format!("the {} ways to encode operands, and what each kind of field is in bytes", isa.encodings.len()),
+        ),
+        (
+            "vm-primitives.html",
+            "Primitives",
+            format!("the {} operations that the meaning of ops is written with", isa.primitives.len()),
+        ),
+    ]
 }

@@ -88,13 +88,16 @@ pub fn reference(spec: &Spec, documents: &[Document], outside: &Outside) -> Vec<
 }
 
 fn spec_pages(spec: &Spec) -> Vec<Page> {
-    let mut pages = vm::pages(&spec.vm, &spec.abi.statuses);
-    pages.push(encodings::page(&spec.vm));
-    pages.push(primitives::page(&spec.vm));
+    let mut pages = Vec::new();
+    if let Some(isa) = spec.vm("vm") {
+        pages.extend(vm::pages(isa, &spec.abi.statuses));
+        pages.push(encodings::page(isa));
+        pages.push(primitives::page(isa));
+    }
     pages.extend(abi::pages(&spec.abi));
     pages.extend(hal::pages(&spec.hal));
-    pages.extend(amdgpu::pages(&spec.amdgpu));
-    pages.push(gfx::page(&spec.gfx11));
+    pages.extend(spec.api("amdgpu").into_iter().flat_map(amdgpu::pages));
+    pages.extend(spec.gfx("gfx11").map(gfx::page));
     pages.extend(schema::pages(&spec.schema));
     pages.push(words::page(&spec.names));
     pages

@@ -1,5 +1,5 @@
-//! The model of a folder of `spec/api/`: words of bit fields, the layouts that hold them, families of layouts with tags, the
-//! functions of the HSA library, and the names that C headers have for all of these.
+//! The model of a folder of `spec/api/`: words of bit fields, the layouts that hold them, families of layouts with
+//! tags, the functions of the HSA library, and the names that C headers have for all of these.
 //!
 //! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this
 //! module adds the kinds that only GPUs need: `types` holds them, `read`, `family` and `header` make them of entries,
@@ -18,13 +18,15 @@ pub use types::{Api, BitField, Family, Header, HeaderNames, Plain, Symbol, Tag, 
 
 impl Api {
     /// Reads the entries of all files of a folder of `spec/api/`, in the order of their paths.
-    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+    pub fn load(name: &str, entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
         let mut api = read::files(entries, diagnostics);
+        api.name = name.to_string();
+        let folder = format!("spec/api/{name}");
         api.check_names(diagnostics);
         let known = api.names();
         for file in &api.files {
             for layout in &file.layouts {
-                layout.check(&|ty| api.declared(ty), &known, "spec/api/amdgpu", diagnostics);
+                layout.check(&|ty| api.declared(ty), &known, &folder, diagnostics);
             }
             for function in &file.functions {
                 api.check_function(function, diagnostics);

@@ -10,6 +10,8 @@ use crate::model::int::Int;
 /// Every entry of a folder of `spec/api/`.
 #[derive(Clone, Debug, Default)]
 pub struct Api {
+    /// The name of the folder.
+    pub name: String,
     /// The entries of the kinds of `spec/hal/`, in the order of their paths.
     pub files: Vec<SpecFile>,
     /// Words of bit fields.

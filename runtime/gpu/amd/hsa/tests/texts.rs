@@ -29,7 +29,7 @@ fn fields<'a>(spec: &'a Spec, layout: &'a Layout, names: &mut Vec<&'a str>) {
     for field in &layout.fields {
         names.push(&field.name);
         let LayoutType::Layout(name) = &field.ty else { continue };
-        match spec.amdgpu.plain(name) {
+        match spec.api("amdgpu").expect("amdgpu").plain(name) {
             Some(Plain::Word(word)) => names.extend(word.fields.iter().map(|field| field.name.as_str())),
             Some(Plain::Layout(inner)) => fields(spec, inner, names),
             _ => {}
@@ -71,7 +71,14 @@ fn every_layout_has_a_text_with_every_field() {
     let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let mut count = 0;
     // The types of the library in C are values of functions, not bytes that are shared.
-    for layout in spec.amdgpu.files.iter().filter(|file| file.stem != "hsa").flat_map(|file| &file.layouts) {
+    for layout in spec
+        .api("amdgpu")
+        .expect("amdgpu")
+        .files
+        .iter()
+        .filter(|file| file.stem != "hsa")
+        .flat_map(|file| &file.layouts)
+    {
         let text = texts.get(&layout.name).unwrap_or_else(|| panic!("there is no text of {}", layout.name));
         let mut names = Vec::new();
         fields(&spec, layout, &mut names);

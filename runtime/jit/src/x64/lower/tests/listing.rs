@@ -152,7 +152,7 @@ fn every_op_with_its_machine_code() {
     let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let (cases, mut seen) = (cases(), BTreeSet::new());
     let mut families: BTreeMap<&str, String> = BTreeMap::new();
-    for op in &spec.vm.ops {
+    for op in &spec.vm("vm").expect("the VM").ops {
         let text = families.entry(&op.family).or_default();
         let steps = steps(op);
         let how = match &steps {
