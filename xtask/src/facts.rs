@@ -112,7 +112,7 @@ impl Facts {
         let of_apis = spec.apis.values().flat_map(|api| &api.files);
         spec.hal.files.iter().chain(of_apis).for_each(|file| facts.file(file));
         for (name, api) in &spec.apis {
-            for symbol in &api.symbols {
+            for symbol in api.symbols() {
                 facts.text(&symbol.function.name, format!("a symbol of spec/api/{name}"));
             }
         }

@@ -8,14 +8,12 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs, io};
 
+use vireo_codegen::Spec;
+use vireo_codegen::emit::library_exports::version_script_path;
+use vireo_codegen::model::api::Library;
+
 use super::op::read_spec;
 use crate::chore::{Failure, target, workspace};
-
-/// The name of the library, which programs that were linked with it ask the loader for.
-const NAME: &str = "libhsa-runtime64.so.1";
-
-/// The name that programs look up which load it themselves, and the linker.
-const LINK: &str = "libhsa-runtime64.so";
 
 /// The libraries of the system that the standard library needs.
 const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
@@ -23,37 +21,54 @@ const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ld
 /// Builds the libraries into `directory`. Cargo gets `flags` as well.
 pub fn soft(directory: &Path, flags: &[&str]) -> Result<(), Failure> {
     if !cfg!(target_os = "linux") {
-        return Err(wrong("the library of HSA is for Linux".to_string()));
+        return Err(wrong("the software libraries are for Linux".to_string()));
     }
-    let failed = |path: &Path, error: io::Error| wrong(format!("{}: {error}", path.display()));
     let directory = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
     fs::create_dir_all(&directory).map_err(|error| failed(&directory, error))?;
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--release", "--package", "vireo-softhsa-library"]).args(flags).current_dir(workspace());
-    run(&mut cargo)?;
     let spec = read_spec()?;
-    let files = vireo_codegen::emit::generate_below(&spec, &["softhsa/"]);
-    let map = files.iter().find(|file| file.path == "softhsa/libhsa-runtime64.map");
-    let map = map.ok_or_else(|| wrong("there is no version script".to_string()))?;
-    let script = target().join("libhsa-runtime64.map");
+    for library in spec.apis.values().flat_map(|api| &api.libraries) {
+        if let Some(software) = &library.software {
+            build(&spec, library, software, &directory, flags)?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds the package `vireo-SOFTWARE-library` and links it under the names of `library`.
+fn build(spec: &Spec, library: &Library, software: &str, directory: &Path, flags: &[&str]) -> Result<(), Failure> {
+    let (soname, links) = library.names.split_first().ok_or_else(|| wrong("the library has no name".to_string()))?;
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let package = format!("vireo-{software}-library");
+    cargo.args(["build", "--release", "--package", &package]).args(flags).current_dir(workspace());
+    run(&mut cargo)?;
+    let path = version_script_path(library);
+    let files = vireo_codegen::emit::generate_below(spec, &[&format!("{software}/")]);
+    let map = files.iter().find(|file| Some(&file.path) == path.as_ref());
+    let map = map.ok_or_else(|| wrong(format!("there is no version script of {soname}")))?;
+    let script = target().join(format!("{software}.map"));
     fs::write(&script, &map.text).map_err(|error| failed(&script, error))?;
-    let archive = target().join("release/libvireo_softhsa_library.a");
-    let library = directory.join(NAME);
+    let archive = target().join(format!("release/lib{}.a", package.replace('-', "_")));
+    let file = directory.join(soname);
     let mut linker = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    linker.args(["-shared", "-o"]).arg(&library);
-    linker.arg(format!("-Wl,-soname,{NAME}")).arg(format!("-Wl,--version-script,{}", script.display()));
+    linker.args(["-shared", "-o"]).arg(&file);
+    linker.arg(format!("-Wl,-soname,{soname}")).arg(format!("-Wl,--version-script,{}", script.display()));
     // The functions are what the linker takes from the archive, with all that they need; without one of them it fails.
-    let api = spec.api("amdgpu").ok_or_else(|| wrong("spec/api/amdgpu is not there".to_string()))?;
-    linker.args(api.symbols.iter().map(|symbol| format!("-Wl,--undefined={}", symbol.function.name)));
+    linker.args(library.symbols.iter().map(|symbol| format!("-Wl,--undefined={}", symbol.function.name)));
     linker.args(["-Wl,--no-undefined", "-Wl,--gc-sections", "-Wl,--strip-all"]).arg(&archive).args(SYSTEM);
     run(&mut linker)?;
-    let link = directory.join(LINK);
-    // One that is there may be of an earlier build.
-    let _ = fs::remove_file(&link);
-    #[cfg(unix)]
-    std::os::unix::fs::symlink(NAME, &link).map_err(|error| failed(&link, error))?;
-    println!("{}", library.display());
+    for link in links {
+        let link = directory.join(link);
+        // One that is there may be of an earlier build.
+        let _ = fs::remove_file(&link);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(soname, &link).map_err(|error| failed(&link, error))?;
+    }
+    println!("{}", file.display());
     Ok(())
+}
+
+fn failed(path: &Path, error: io::Error) -> Failure {
+    wrong(format!("{}: {error}", path.display()))
 }
 
 fn wrong(message: String) -> Failure {

@@ -45,12 +45,12 @@ pub mod hal_traits;
 pub mod hal_types;
 pub mod hal_vtables;
 mod handler;
-pub mod hsa_exports;
-pub mod hsa_symbols;
 pub mod interp;
 pub mod jit;
 mod layout_writers;
 mod layouts;
+pub mod library_exports;
+pub mod library_symbols;
 pub mod local_task;
 pub mod names;
 pub mod op_tests;
@@ -139,10 +139,12 @@ pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
         });
     }
     for api in spec.apis.values() {
-        let name = api.name.as_str();
-        let emitters: [(&str, Emitter<Api>); 4] =
-            [(name, api::emit), (name, hsa_symbols::emit), (name, c_headers::emit), ("softhsa", hsa_exports::emit)];
-        files.extend(run(&emitters, api, prefixes));
+        let emitters: [Emitter<Api>; 3] = [api::emit, library_symbols::emit, c_headers::emit];
+        files.extend(run(&emitters.map(|emit| (api.name.as_str(), emit)), api, prefixes));
+        let mut software = api.libraries.iter().filter_map(|library| library.software.as_deref());
+        if software.any(|folder| is_wanted(folder, prefixes)) {
+            files.extend(library_exports::emit(api));
+        }
     }
     files.retain(|file| prefixes.iter().any(|prefix| file.path.starts_with(prefix)));
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -151,7 +153,9 @@ pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
 
 /// Runs the emitters that may make files below `prefixes`.
 fn run<T>(emitters: &[(&str, Emitter<T>)], part: &T, prefixes: &[&str]) -> Vec<GeneratedFile> {
-    let wanted =
-        |emitted: &str| prefixes.iter().any(|prefix| prefix.starts_with(emitted) || emitted.starts_with(prefix));
-    emitters.iter().filter(|(emitted, _)| wanted(emitted)).flat_map(|(_, emit)| emit(part)).collect()
+    emitters.iter().filter(|(emitted, _)| is_wanted(emitted, prefixes)).flat_map(|(_, emit)| emit(part)).collect()
+}
+
+fn is_wanted(emitted: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| prefix.starts_with(emitted) || emitted.starts_with(prefix))
 }

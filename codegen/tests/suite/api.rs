@@ -48,6 +48,10 @@ const LAYOUTS: &str = "\
 - c_header: red_thing
   header: hsa
   type: red_thing_t
+
+- headers: hsa
+  includes: [things.h]
+  doc: Of things.
 ";
 
 fn refused(text: &str) -> String {
@@ -179,11 +183,11 @@ fn wrong_layouts_and_functions_are_refused() {
     );
     assert_eq!(
         refused(
-            "- symbol: f\n  args:\n    - {name: a, type: red_thing}\n    - {name: b, type: mut nothing}\n  doc: F.\n"
+            "- library: x\n  title: X\n  names: [x.so]\n  finder: dlsym\n  doc: X.\n\n- symbol: f\n  args:\n    \
+             - {name: a, type: red_thing}\n    - {name: b, type: mut nothing}\n  doc: F.\n"
         ),
-        "spec/api/amdgpu/x.yaml:1: `a` is `red_thing`: expected an integer, a pointer or the name of a code or handle\n\
-         spec/api/amdgpu/x.yaml:1: `b` is `mut nothing`: expected an integer, a pointer or the name of a code or handle\n\
-         spec/api/amdgpu/x.yaml:1: hsa_symbols.yaml is for symbols, and only for them\n"
+        "spec/api/amdgpu/x.yaml:7: `a` is `red_thing`: expected an integer, a pointer or the name of a code or handle\n\
+         spec/api/amdgpu/x.yaml:7: `b` is `mut nothing`: expected an integer, a pointer or the name of a code or handle\n"
     );
 }
 
@@ -200,7 +204,7 @@ fn wrong_names_are_refused() {
         ),
         "spec/api/amdgpu/x.yaml:3: `head` has no `hat`\n\
          spec/api/amdgpu/x.yaml:5: nothing is called `hat`\n\
-         spec/api/amdgpu/x.yaml:9: there are no headers `cuda`: expected hsa or iree\n"
+         spec/api/amdgpu/x.yaml:9: there are no headers `cuda`\n"
     );
 }
 

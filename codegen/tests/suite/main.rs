@@ -10,6 +10,7 @@ mod hal_forward;
 mod hal_observe;
 mod hal_records;
 mod interp;
+mod libraries;
 mod lowering;
 mod mini;
 mod names;

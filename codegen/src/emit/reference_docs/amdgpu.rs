@@ -24,7 +24,7 @@ fn stems(amdgpu: &Api) -> Vec<&str> {
     let files = amdgpu.files.iter().map(|file| file.stem.as_str());
     let words = amdgpu.words.iter().map(|word| word.origin.stem());
     let families = amdgpu.families.iter().map(|family| family.origin.stem());
-    let symbols = amdgpu.symbols.iter().map(|symbol| symbol.function.origin.stem());
+    let symbols = amdgpu.symbols().map(|symbol| symbol.function.origin.stem());
     let mut stems: Vec<&str> = files.chain(words).chain(families).chain(symbols).collect();
     stems.sort_unstable();
     stems.dedup();
@@ -89,7 +89,7 @@ fn overview(amdgpu: &Api) -> Page {
             let file = amdgpu.files.iter().filter(|file| file.stem == stem);
             let names = file.flat_map(hal::declared);
             let words = amdgpu.words.iter().filter(|word| word.origin.stem() == stem).map(|word| word.name.as_str());
-            let symbols = amdgpu.symbols.iter().map(|symbol| &symbol.function);
+            let symbols = amdgpu.symbols().map(|symbol| &symbol.function);
             let symbols =
                 symbols.filter(|function| function.origin.stem() == stem).map(|function| function.name.as_str());
             let links: Vec<String> = names
@@ -155,7 +155,7 @@ fn file_page(amdgpu: &Api, stem: &str) -> Page {
             layouts::write_function(amdgpu, function, &mut page);
         }
     }
-    for symbol in amdgpu.symbols.iter().filter(|symbol| of(&symbol.function.origin)) {
+    for symbol in amdgpu.symbols().filter(|symbol| of(&symbol.function.origin)) {
         layouts::write_function(amdgpu, &symbol.function, &mut page);
         if !symbol.required {
             page.html("<p><span class=\"badge\">the driver does without it</span></p>");

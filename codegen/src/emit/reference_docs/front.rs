@@ -83,7 +83,7 @@ fn parts(spec: &Spec) -> Vec<Vec<String>> {
         ),
     ]);
     parts.extend(spec.api("amdgpu").map(|api| {
-        let text = format!("packets, words of bit fields, and {} functions of the HSA library", api.symbols.len());
+        let text = format!("packets, words of bit fields, and {} functions of the HSA library", api.symbols().count());
         ("amdgpu.html", "AMD GPUs", text)
     }));
     parts.extend(spec.gfx("gfx11").map(|gfx| {

@@ -35,6 +35,17 @@ impl Api {
         }
     }
 
+    /// There are C headers of this name.
+    pub(super) fn check_headers(&self, name: &str, origin: &Origin, diagnostics: &mut Diagnostics) -> bool {
+        let mut known = self.header_sets.iter().map(|headers| headers.name.as_str());
+        let found = known.any(|known| known == name);
+        if !found {
+            let known = self.header_sets.iter().map(|headers| headers.name.as_str());
+            diagnostics.unknown(origin, name, format!("there are no headers `{name}`"), known);
+        }
+        found
+    }
+
     pub(super) fn check_kinds(&self, word: &Word, diagnostics: &mut Diagnostics) {
         for field in &word.fields {
             let Some(kind) = &field.kind else { continue };
@@ -58,7 +69,7 @@ impl Api {
     pub(super) fn check_names(&self, diagnostics: &mut Diagnostics) {
         let mut seen: BTreeMap<&str, &Origin> = BTreeMap::new();
         let words = self.words.iter().map(|word| (word.name.as_str(), &word.origin));
-        let symbols = self.symbols.iter().map(|symbol| (symbol.function.name.as_str(), &symbol.function.origin));
+        let symbols = self.symbols().map(|symbol| (symbol.function.name.as_str(), &symbol.function.origin));
         for (name, origin) in self.files.iter().flat_map(SpecFile::names).chain(words).chain(symbols) {
             if let Some(first) = seen.insert(name, origin) {
                 diagnostics.error(origin, format!("`{name}` is declared at {first} already"));

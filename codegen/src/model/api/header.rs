@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::types::{Api, Header, HeaderNames, Plain};
+use super::types::{Api, HeaderNames, Plain};
 use crate::diag::{Diagnostics, did_you_mean};
 use crate::entry::Entry;
 use crate::model::constant::ConstantValue;
@@ -33,7 +33,7 @@ pub(super) fn read(api: &Api, entries: &[Entry], diagnostics: &mut Diagnostics) 
     let mut all = Vec::new();
     for entry in entries {
         let Some(names) = names(api, entry, diagnostics) else { continue };
-        if !seen.insert((names.of.clone(), names.header == Header::Iree)) {
+        if !seen.insert((names.of.clone(), names.header.clone())) {
             diagnostics.error(&entry.origin, format!("`{}` has names in these headers already", names.of));
         }
         all.push(names);
@@ -43,15 +43,9 @@ pub(super) fn read(api: &Api, entries: &[Entry], diagnostics: &mut Diagnostics) 
 
 fn names(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<HeaderNames> {
     let raw: RawHeader = entry.parse(diagnostics)?;
-    let header = match raw.header.as_str() {
-        "hsa" => Header::Hsa,
-        "iree" => Header::Iree,
-        other => {
-            diagnostics
-                .error(&entry.origin_of("header"), format!("there are no headers `{other}`: expected hsa or iree"));
-            return None;
-        }
-    };
+    if !api.check_headers(&raw.header, &entry.origin_of("header"), diagnostics) {
+        return None;
+    }
     let Some(members) = members(api, &raw.c_header) else {
         let message = format!("nothing is called `{}`", raw.c_header);
         diagnostics.unknown(&entry.origin, &raw.c_header, message, api.names());
@@ -67,7 +61,7 @@ fn names(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head
     }
     Some(HeaderNames {
         of: raw.c_header,
-        header,
+        header: raw.header,
         ty: raw.ty,
         shift: raw.shift,
         width: raw.width,

@@ -11,10 +11,11 @@ use crate::entry::Entry;
 mod check;
 mod family;
 mod header;
+mod library;
 mod read;
 mod types;
 
-pub use types::{Api, BitField, Family, Header, HeaderNames, Plain, Symbol, Tag, Variant, Word};
+pub use types::{Api, BitField, Family, Finder, HeaderNames, Headers, Library, Plain, Symbol, Tag, Variant, Word};
 
 impl Api {
     /// Reads the entries of all files of a folder of `spec/api/`, in the order of their paths.
@@ -22,6 +23,8 @@ impl Api {
         let mut api = read::files(entries, diagnostics);
         api.name = name.to_string();
         let folder = format!("spec/api/{name}");
+        api.header_sets = library::headers(entries, diagnostics);
+        api.libraries = library::read(entries, diagnostics);
         api.check_names(diagnostics);
         let known = api.names();
         for file in &api.files {
@@ -32,9 +35,7 @@ impl Api {
                 api.check_function(function, diagnostics);
             }
         }
-        for symbol in &api.symbols {
-            api.check_function(&symbol.function, diagnostics);
-        }
+        api.check_libraries(diagnostics);
         for word in &api.words {
             api.check_kinds(word, diagnostics);
         }

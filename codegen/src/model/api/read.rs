@@ -1,22 +1,20 @@
-//! The reader of words and symbols of `spec/api/`. The reader of `spec/hal/` reads the kinds that both have.
+//! The reader of words of `spec/api/`. The reader of `spec/hal/` reads the kinds that both have.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::types::{Api, BitField, Symbol, Word};
+use super::types::{Api, BitField, Word};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
-use crate::model::hal::raw::RawFunctionArg;
 use crate::model::hal::read;
-use crate::model::hal::{Function, LayoutType};
 use crate::model::int::Int;
 
 /// The kinds of `spec/hal/` that make sense here.
 const SHARED: [&str; 5] = ["constant", "code", "handle", "layout", "function"];
 
-/// The kinds of this folder alone; the last two refer to everything else and are read after it.
-const OWN: [&str; 4] = ["word", "symbol", "family", "c_header"];
+/// The kinds of these folders alone; other readers beside this one read all but words.
+const OWN: [&str; 6] = ["word", "library", "symbol", "family", "headers", "c_header"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,32 +41,14 @@ fn one() -> u32 {
     1
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawSymbol {
-    symbol: String,
-    #[serde(default)]
-    optional: bool,
-    after: Option<String>,
-    #[serde(default)]
-    args: Vec<RawFunctionArg>,
-    result: Option<String>,
-    doc: String,
-}
-
-/// Everything but families and header names.
+/// Everything but libraries, families and header names.
 pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Api {
     let mut api = Api::default();
     let shared: Vec<Entry> = entries.iter().filter(|entry| SHARED.contains(&entry.kind.as_str())).cloned().collect();
     api.files = read::files(&shared, diagnostics).files;
     for entry in entries {
-        // Symbols are generated into a file of their own, with the name of their spec.
-        if (entry.kind == "symbol") != (entry.origin.stem() == "hsa_symbols") {
-            diagnostics.error(&entry.origin, "hsa_symbols.yaml is for symbols, and only for them");
-        }
         match entry.kind.as_str() {
             "word" => api.words.extend(word(entry, diagnostics)),
-            "symbol" => api.symbols.extend(symbol(entry, diagnostics)),
             kind if SHARED.contains(&kind) || OWN.contains(&kind) => {}
             kind => {
                 let known = SHARED.into_iter().chain(OWN);
@@ -115,29 +95,4 @@ fn word(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Word> {
         fields.push(BitField { name, bit, width, kind, doc, origin });
     }
     Some(Word { name: raw.word, int, doc: raw.doc, fields, origin: entry.origin.clone() })
-}
-
-fn symbol(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Symbol> {
-    let raw: RawSymbol = entry.parse(diagnostics)?;
-    if raw.doc.trim().is_empty() {
-        diagnostics.error(&entry.origin_of("doc"), "the doc is empty");
-    }
-    let mut ty = |key: &str, name: &str, text: &str| {
-        let ty = LayoutType::parse(text);
-        if ty.is_none() {
-            diagnostics.error(&entry.origin_of(key), format!("`{name}`: `{text}` is not a type"));
-        }
-        ty
-    };
-    let mut args = Vec::with_capacity(raw.args.len());
-    for arg in raw.args {
-        let arg_type = ty("args", &arg.name, &arg.ty)?;
-        args.push((arg.name, arg_type));
-    }
-    let result = match raw.result {
-        Some(text) => Some(ty("result", "result", &text)?),
-        None => None,
-    };
-    let function = Function { name: raw.symbol, doc: raw.doc, args, result, origin: entry.origin.clone() };
-    Some(Symbol { function, required: !raw.optional, after: raw.after })
 }

@@ -18,8 +18,10 @@ pub struct Api {
     pub words: Vec<Word>,
     /// Families of layouts.
     pub families: Vec<Family>,
-    /// Functions of the HSA library, in the order of the specs.
-    pub symbols: Vec<Symbol>,
+    /// Libraries, in the order of the specs.
+    pub libraries: Vec<Library>,
+    /// Sets of C headers that the entries are compared with.
+    pub header_sets: Vec<Headers>,
     /// The names in C headers.
     pub headers: Vec<HeaderNames>,
 }
@@ -63,13 +65,60 @@ impl BitField {
     }
 }
 
-/// A function of the HSA library.
+/// A shared library that exports C functions.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// `hsa`, the beginning of the names that are generated.
+    pub name: String,
+    /// `HSA`, its name in text.
+    pub title: String,
+    /// The names of its file, in the order in which they are tried; the first one is its soname.
+    pub names: Vec<String>,
+    /// The version of its symbols, if they have one.
+    pub version: Option<String>,
+    /// The way to find its functions.
+    pub finder: Finder,
+    /// The set of C headers that declares its functions, if there is one to compare with.
+    pub headers: Option<String>,
+    /// The folder of generated files for the software library of the same functions, if there is one.
+    pub software: Option<String>,
+    /// Its functions, in the order of the specs.
+    pub symbols: Vec<Symbol>,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// The way to find the functions of a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finder {
+    /// The loader of the system, by name.
+    Dlsym,
+    /// This function of the library, by name and version.
+    Function(String),
+}
+
+/// A set of C headers.
+#[derive(Clone, Debug)]
+pub struct Headers {
+    /// `hsa`
+    pub name: String,
+    /// The files to include, in this order.
+    pub includes: Vec<String>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A function of a library.
 #[derive(Clone, Debug)]
 pub struct Symbol {
     /// Name, signature and doc; the name is that of the library.
     pub function: Function,
     /// False if the driver does without it.
     pub required: bool,
+    /// The version of the function that a finder of the library is asked for.
+    pub version: Option<u32>,
     /// The last release of the library that does not have it, where headers to compare with are as old.
     pub after: Option<String>,
 }
@@ -144,22 +193,13 @@ pub struct Tag {
     pub value: u64,
 }
 
-/// A set of C headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Header {
-    /// Those of the HSA library.
-    Hsa,
-    /// Those of IREE's AMD GPU driver.
-    Iree,
-}
-
 /// The names of one entry in a set of headers.
 #[derive(Clone, Debug)]
 pub struct HeaderNames {
     /// The thing: a layout, word, code, handle or constant.
     pub of: String,
-    /// The headers.
-    pub header: Header,
+    /// The name of the headers.
+    pub header: String,
     /// The C type.
     pub ty: Option<String>,
     /// The pattern of constants with the shift of a bit field; `{}` is the field.
@@ -211,6 +251,11 @@ impl Api {
     pub(super) fn names(&self) -> Vec<&str> {
         let words = self.words.iter().map(|word| word.name.as_str());
         self.files.iter().flat_map(SpecFile::names).map(|(name, _)| name).chain(words).collect()
+    }
+
+    /// The functions of all libraries.
+    pub fn symbols(&self) -> impl Iterator<Item = &Symbol> {
+        self.libraries.iter().flat_map(|library| &library.symbols)
     }
 
     /// The callback type `name`.
