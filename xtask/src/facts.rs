@@ -112,6 +112,10 @@ impl Facts {
         let of_apis = spec.apis.values().flat_map(|api| &api.files);
         spec.hal.files.iter().chain(of_apis).for_each(|file| facts.file(file));
         for (name, api) in &spec.apis {
+            for library in &api.libraries {
+                let names = library.names.iter().chain(&library.version);
+                names.for_each(|text| facts.text(text, format!("the library of {}", library.origin)));
+            }
             for symbol in api.symbols() {
                 facts.text(&symbol.function.name, format!("a symbol of spec/api/{name}"));
             }

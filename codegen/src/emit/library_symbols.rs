@@ -84,11 +84,15 @@ fn table(api: &Api, library: &Library) -> TokenStream {
             (Some(quote!(, u32)), Some(finder))
         }
     };
+    let (file_names, names_of_file) = (format_ident!("{}_LIBRARY_NAMES", library.name.to_uppercase()), &library.names);
     let promise = format!(
         " `find` returns addresses of the functions of these names in a library of {} that stays loaded.",
         library.title
     );
     quote! {
+        /// The names of the file of the library, in the order in which they are tried.
+        pub const #file_names: &[&str] = &[#(#names_of_file),*];
+
         /// Every function, in the order of the spec.
         pub const #rows_name: &[#row_type] = &[#(#rows),*];
 

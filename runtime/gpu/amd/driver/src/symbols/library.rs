@@ -6,15 +6,12 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 
 use libloading::Library;
-use vireo_hsa::hsa_symbols::HsaFunctions;
+use vireo_hsa::hsa_symbols::{HSA_LIBRARY_NAMES, HsaFunctions};
 
 use crate::status::{Result, Status, StatusCode};
 
 /// The environment variable with folders or files to search, separated as in `PATH`.
 pub const LIBRARY_PATH_VARIABLE: &str = "IREE_HAL_AMDGPU_LIBHSA_PATH";
-
-/// The names that the library has.
-const LIBRARY_NAMES: [&str; 2] = ["libhsa-runtime64.so.1", "libhsa-runtime64.so"];
 
 /// The files to try for a list of folders and files.
 fn candidates(paths: &[PathBuf], variable: Option<OsString>) -> Vec<PathBuf> {
@@ -22,13 +19,13 @@ fn candidates(paths: &[PathBuf], variable: Option<OsString>) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for path in paths.iter().cloned().chain(from_variable.filter(|_| paths.is_empty())) {
         if path.is_dir() {
-            files.extend(LIBRARY_NAMES.map(|name| path.join(name)));
+            files.extend(HSA_LIBRARY_NAMES.iter().map(|name| path.join(name)));
         } else {
             files.push(path);
         }
     }
     if files.is_empty() {
-        files.extend(LIBRARY_NAMES.map(PathBuf::from));
+        files.extend(HSA_LIBRARY_NAMES.iter().map(PathBuf::from));
     }
     files
 }
@@ -74,7 +71,7 @@ mod tests {
     #[test]
     fn folders_and_files_are_searched_in_their_order() {
         let folder = std::env::temp_dir();
-        let [first, second] = LIBRARY_NAMES.map(PathBuf::from);
+        let [first, second] = [0, 1].map(|number| PathBuf::from(HSA_LIBRARY_NAMES[number]));
         assert_eq!(candidates(&[], None), [first.clone(), second.clone()]);
         assert_eq!(candidates(&[], Some(OsString::new())), [first.clone(), second.clone()]);
         let listed = candidates(&[PathBuf::from("/no/such/file.so"), folder.clone()], Some("/other".into()));
