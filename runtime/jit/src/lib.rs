@@ -183,9 +183,6 @@ impl Plan {
             return Err(Refused::Unproved);
         }
         let allocation = regalloc::allocate(&graph).filter(|allocation| allocation.spill_slots <= MAX_SPILL_SLOTS);
-        if std::env::var_os("VEFF").is_some() {
-            eprintln!("EFF {mode:?} {} {:?} {}", context.function.decoded().ops.len(), graph.effort, proved.is_ok());
-        }
         let is_checked = mode == CompileMode::Checked;
         Ok(Plan { allocation: allocation.ok_or(Refused::TooLarge)?, graph, is_checked })
     }
