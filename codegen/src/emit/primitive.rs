@@ -423,6 +423,10 @@ fn file(used: &[&Primitive]) -> TokenStream {
         };
         used.iter().map(arm).collect()
     };
+    let spec_names = arms(&|primitive| {
+        let name = primitive.name();
+        quote!(#name)
+    });
     let (results, operands, effects) = (arms(&result), arms(&operand_types), arms(&effect));
     let shifts = used.iter().filter_map(|primitive| {
         let (name, shift) = (variant(primitive), Literal::u32_unsuffixed(primitive.bytes()?.ilog2()));
@@ -465,6 +469,11 @@ fn file(used: &[&Primitive]) -> TokenStream {
             #[doc = " Every one of them."]
             #[cfg(test)]
             pub const ALL: &[Primitive] = &[#(Primitive::#all),*];
+
+            #[doc = " Its name in the spec."]
+            pub fn name(self) -> &'static str {
+                match self { #spec_names }
+            }
 
             #[doc = " The type of its value; `of` is the type that this use works on."]
             pub fn result(self, of: Scalar) -> Ty {

@@ -3,7 +3,7 @@
 //! A value for which the predecessors of a block have different definitions is a parameter of the block. Machine code
 //! is entered at blocks with an [`Entry`], which load their values from the slots of the VM frame. Entries are the
 //! roots of the dominator tree, so no value is live across a call or an op of the interpreter. Machine code is left at
-//! an [`Exit`], whose frame state says what the slots have to hold.
+//! an [`Exit`], whose frame state says what the slots have to hold. `ir/text` writes graphs as text and reads them.
 
 use std::fmt;
 
@@ -206,7 +206,7 @@ pub(crate) enum Interleave {
 }
 
 /// A node of a block, or a constant, which is in no block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub kind: Kind,
     pub ty: Ty,
@@ -266,7 +266,7 @@ pub(crate) enum Part {
 }
 
 /// A side exit: native code gives up at an op, and the interpreter continues there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exit {
     pub pc: u32,
     pub frame_state: Vec<SlotValue>,
@@ -277,7 +277,7 @@ pub(crate) struct Exit {
 }
 
 /// A branch to a block, with the arguments for its parameters.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Branch {
     pub target: BlockIndex,
     pub args: Nodes,
@@ -307,7 +307,7 @@ pub(crate) enum SideExitKind {
 }
 
 /// The terminator of a block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Terminator {
     Jump(Branch),
     /// To the first branch if the truth value holds, else to the second.
@@ -359,7 +359,7 @@ pub(crate) enum PassedIn {
 }
 
 /// An argument or result of a native call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Passed {
     pub of: Scalar,
     /// The slot in which the interpreter passes it, of the callee for an argument.
@@ -370,14 +370,14 @@ pub(crate) struct Passed {
 /// A call, a return or an op of the runtime at the end of a block, which machine code performs itself, with the values
 /// that it passes. If it cannot (the callee has no code, the stack is nearly full), the side exit of the block hands
 /// the op to the interpreter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NativeTerminator {
     pub values: Vec<(NodeId, Passed)>,
     pub kind: NativeKind,
 }
 
 /// The native terminators of a graph by their blocks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NativeTerminators(Vec<(BlockIndex, NativeTerminator)>);
 
 impl NativeTerminators {
@@ -415,7 +415,7 @@ impl NativeTerminators {
 }
 
 /// The kind of a native terminator.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NativeKind {
     /// It returns to the machine code that called the function. `slot` of a result is the one of this function that
     /// holds it.
@@ -433,7 +433,7 @@ pub(crate) enum NativeKind {
 }
 
 /// An op that is executed by a function of the runtime, without the interpreter's dispatcher.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RuntimeOp {
     /// The block after it, which loads its values from the slots.
     pub continuation: BlockIndex,
@@ -448,7 +448,7 @@ pub(crate) struct RuntimeOp {
 }
 
 /// A direct call of an import (`direct_import.rs` of the interpreter), with the values of its terminator as arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DirectCall {
     /// The addresses of the import and of the function that calls it.
     pub import: usize,
@@ -458,7 +458,7 @@ pub(crate) struct DirectCall {
 }
 
 /// An op that machine code executes if the references of its frame are lent (`lent_references.rs` of the interpreter).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LentOp {
     /// It reads an element of the lent list, whose index is in a slot.
     Get { list: u16, index: u16, result: u16 },
@@ -469,7 +469,7 @@ pub(crate) enum LentOp {
 }
 
 /// A native call: of a function of the module, by a call instruction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NativeCall {
     /// The ordinal of the function.
     pub callee: u32,
@@ -491,7 +491,7 @@ pub(crate) struct NativeCall {
     pub partly_inlined: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Block {
     pub entry: Option<Entry>,
     pub parameters: Nodes,

@@ -7,7 +7,7 @@ use super::bits::Bits;
 use super::graph::{BlockIndex, Graph};
 
 /// A value for each block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PerBlock<T>(Vec<T>);
 
 impl<T> PerBlock<T> {

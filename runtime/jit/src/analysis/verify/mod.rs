@@ -16,7 +16,6 @@ mod exits;
 mod tests;
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::calls::FunctionContext;
@@ -27,6 +26,7 @@ use crate::ir::graph::{
     BlockIndex, Branch, CompileMode, ExitId, Graph, Interleave, Kind, Node, NodeId, Part, Terminator,
 };
 use crate::ir::per_block::PerBlock;
+use crate::ir::text::print::Text;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
 
 /// Whether optimised builds verify, too.
@@ -72,7 +72,7 @@ impl Problem {
     fn report(&self, pass: &str, graph: &Graph) -> String {
         let Problem { block, node, what } = self;
         let node = node.map_or(String::new(), |node| format!(", v{}", node.0));
-        format!("after the pass `{pass}`: {block}{node}: {what}\n{}", text(graph))
+        format!("after the pass `{pass}`: {block}{node}: {what}\n{}", Text(graph))
     }
 }
 
@@ -587,19 +587,4 @@ impl<'a> Checker<'a> {
         }
         problem(at.0, id, format!("{:?} of {all:?} is not {:?}", node.kind, node.ty))
     }
-}
-
-/// A graph as text.
-fn text(graph: &Graph) -> String {
-    let mut text = String::new();
-    for block in &graph.order {
-        let content = &graph.blocks[*block];
-        _ = writeln!(text, "{block}({:?}): {:?}", content.parameters, content.entry);
-        for id in &content.nodes {
-            let node = graph.node(*id);
-            _ = writeln!(text, "  v{} = {:?} {:?} {:?} exit {:?}", id.0, node.kind, node.args, node.ty, node.exit);
-        }
-        _ = writeln!(text, "  {:?}", content.terminator);
-    }
-    text
 }
