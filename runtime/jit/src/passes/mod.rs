@@ -5,6 +5,8 @@
 //! `range_check_hoisting` also has the counted loop and the guard that the others are written with, `simplify` knows
 //! nodes that constants make trivial, and `replacements` replaces uses of nodes for all of them.
 //!
+//! `filetests` runs the tests of each pass that are files, in `runtime/jit/filetests/`.
+//!
 //! Passes use `ir`, `analysis` and `processor`. They know nothing of how a graph was built, of registers of values or
 //! of machine code.
 
@@ -12,6 +14,8 @@ mod block_layout;
 mod block_parameters;
 mod call_pairing;
 pub(crate) mod dce;
+#[cfg(test)]
+mod filetests;
 mod guard_sinking;
 mod gvn;
 mod index_reduction;

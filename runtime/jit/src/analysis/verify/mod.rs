@@ -94,11 +94,16 @@ impl Verifier {
         if !is_wanted() {
             return Verifier::default();
         }
-        let written =
-            graph.exits.iter().map(|exit| exit.frame_state.iter().map(|slot_value| slot_value.slot).collect());
-        let verifier = Verifier { slots: written.collect() };
+        let verifier = Verifier::remember(graph);
         verifier.after("build", graph, RangeChecks::Exact);
         verifier
+    }
+
+    /// Remembers the frame states of a graph.
+    pub fn remember(graph: &Graph) -> Verifier {
+        let written =
+            graph.exits.iter().map(|exit| exit.frame_state.iter().map(|slot_value| slot_value.slot).collect());
+        Verifier { slots: written.collect() }
     }
 
     /// Verifies a graph after a pass.
