@@ -34,9 +34,20 @@ pub struct DumpArguments {
     #[arg(long, hide = true)]
     #[arg(value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub pretty: bool,
-    /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
-    #[arg(long, conflicts_with_all = ["output", "format"])]
-    pub jit: bool,
+    /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops; or the compiler's
+    /// graph.
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["output", "format"])]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "code")]
+    pub jit: Option<JitOutput>,
+}
+
+/// The forms in which `vireo dump --jit` shows functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JitOutput {
+    /// Machine code.
+    Code,
+    /// The graph after the passes of the compiler, for its developers.
+    Graph,
 }
 
 /// The one module of a command.

@@ -26,7 +26,9 @@ pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit
 pub use self::check::CheckArguments;
 pub use self::explain::ExplainArguments;
 pub use self::format::Format;
-pub use self::inspect::{AsmArguments, CpuinfoArguments, DevicesArguments, DisasmArguments, DumpArguments, DumpOutput};
+pub use self::inspect::{
+    AsmArguments, CpuinfoArguments, DevicesArguments, DisasmArguments, DumpArguments, DumpOutput, JitOutput,
+};
 pub use self::params::{
     ConvertArguments, CreateArguments, ParameterArguments, ParameterMode, ParamsCommand, ParamsDumpArguments,
 };

@@ -7,6 +7,7 @@ use vireo::vmfb::Archive;
 use super::machine;
 use super::summary::Summary;
 use super::{summarize, with_names};
+use crate::arguments::JitOutput;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use vireo::visible_text::visible;
@@ -71,9 +72,9 @@ impl Executable {
             .map(|export| format!("@{}", export.name))
     }
 
-    /// The machine code of the kernels with these names, of all functions without names; none if there are none. In
-    /// front stands which executable it is.
-    pub fn machine_code(&self, names: &[String]) -> vireo::Result<Option<String>> {
+    /// The machine code or the graphs of the kernels with these names, of all functions without names; none if there
+    /// are none. In front stands which executable it is.
+    pub fn machine_code(&self, names: &[String], what: JitOutput) -> vireo::Result<Option<String>> {
         let mut ordinals: Vec<usize> = names.iter().flat_map(|name| self.functions(name)).collect();
         if names.is_empty() {
             ordinals = (0..self.summary.functions.len()).collect();
@@ -81,8 +82,9 @@ impl Executable {
         if ordinals.is_empty() {
             return Ok(None);
         }
-        let texts = with_names(&self.summary, |names| machine::functions(&self.module, names, &ordinals))?;
-        let title = format!("// executable @{} in vm.rodata[{}]\n", visible(&self.summary.name), self.segment);
+        let texts = with_names(&self.summary, |names| machine::functions(&self.module, names, &ordinals, what))?;
+        let comment = machine::comment(what);
+        let title = format!("{comment} executable @{} in vm.rodata[{}]\n", visible(&self.summary.name), self.segment);
         Ok(Some(format!("{title}{}", texts.join("\n"))))
     }
 }

@@ -1,4 +1,5 @@
-//! Listings of machine code: the JIT's code of functions next to their ops, for `vireo dump --jit`.
+//! Listings of machine code: the JIT's code of functions next to their ops, for `vireo dump --jit`; and its graphs of
+//! functions, for `--jit=graph`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,13 +12,14 @@ use vireo::interp::CompiledFunction;
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
+use crate::arguments::JitOutput;
 use crate::progress::Bar;
 
 /// Where the text beside instructions begins.
 const BESIDE: usize = 56;
 
 /// The functions with these ordinals. A terminal shows how far their compilation has come if it takes long.
-pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize]) -> Result<Vec<String>> {
+pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize], what: JitOutput) -> Result<Vec<String>> {
     let lengths: Vec<u64> =
         module.archive().into_iter().flat_map(Archive::functions).map(|f| f.code.len() as u64).collect();
     let length = |ordinal: usize| lengths.get(ordinal).copied().unwrap_or(0);
@@ -26,13 +28,33 @@ pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize]) -> Resul
         bar.scheduled(ordinals.iter().map(|ordinal| length(*ordinal)).sum());
     }
     let function = |ordinal: &usize| {
-        let text = function(module, names, *ordinal)?;
+        let text = match what {
+            JitOutput::Code => function(module, names, *ordinal)?,
+            JitOutput::Graph => graph(module, names, *ordinal)?,
+        };
         if let Some(bar) = &bar {
             bar.done(length(*ordinal));
         }
         Ok(text)
     };
     ordinals.iter().map(function).collect()
+}
+
+/// The characters that begin a comment.
+pub fn comment(what: JitOutput) -> &'static str {
+    match what {
+        JitOutput::Code => "//",
+        JitOutput::Graph => ";",
+    }
+}
+
+/// The graph of function `ordinal`, which the tests of the compiler can read.
+fn graph(module: &Module, names: Names<'_>, ordinal: usize) -> Result<String> {
+    let Some(function) = module.functions().get(ordinal) else { return Ok(String::new()) };
+    let name = names.functions.get(ordinal).map_or("", String::as_str);
+    let graph = module.compiler_graph(ordinal)?;
+    let graph = graph.unwrap_or_else(|| "; no machine code: the interpreter executes it\n".to_string());
+    Ok(format!("; vm.func @{name}{}\n{graph}", signature(function.convention())))
 }
 
 /// Function `ordinal`: under each op its instructions, with the values they make and where those are.

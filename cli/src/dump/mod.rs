@@ -17,7 +17,7 @@ use vireo::bytecode::{Names, VerifiedFunction};
 use vireo::vmfb::schema::bytecode_module_def::FeatureBits;
 use vireo::vmfb::{self, Archive, DebugDatabase, RodataLocation};
 
-use crate::arguments::{Color, DumpArguments, DumpOutput, Format, ModuleMode};
+use crate::arguments::{Color, DumpArguments, DumpOutput, Format, JitOutput, ModuleMode};
 use crate::engine;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -45,8 +45,8 @@ pub fn dump(arguments: &DumpArguments, color: Color) -> Result<Exit, Failure> {
     let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let mut summary = summarize(&archive);
     let mut out = AutoStream::new(io::stdout(), color.choice()).lock();
-    if arguments.jit {
-        return print(&mut out, &machine_code(&archive, &summary, &arguments.function)?);
+    if let Some(what) = arguments.jit {
+        return print(&mut out, &machine_code(&archive, &summary, &arguments.function, what)?);
     }
     let ordinals = chosen(&summary, &arguments.function, &[])?;
     if arguments.format == Format::Json {
@@ -79,9 +79,9 @@ pub fn dump(arguments: &DumpArguments, color: Color) -> Result<Exit, Failure> {
     print(&mut out, &text::metadata(&summary))
 }
 
-/// The machine code of the functions of the module, then that of the kernels inside it; as far as they are named, if
-/// names are given.
-fn machine_code(archive: &Archive, summary: &Summary, names: &[String]) -> Result<String, Failure> {
+/// The machine code or the graphs of the functions of the module, then those of the kernels inside it; as far as they
+/// are named, if names are given.
+fn machine_code(archive: &Archive, summary: &Summary, names: &[String], what: JitOutput) -> Result<String, Failure> {
     let executables = kernels::executables(archive)?;
     let (kernels, others): (Vec<String>, Vec<String>) =
         names.iter().cloned().partition(|name| executables.iter().any(|executable| executable.has(name)));
@@ -91,11 +91,11 @@ fn machine_code(archive: &Archive, summary: &Summary, names: &[String]) -> Resul
     let ordinals =
         if functions.is_empty() && !names.is_empty() { Vec::new() } else { chosen(summary, &functions, &executables)? };
     let module = engine::verify(archive.clone())?;
-    let texts = with_names(summary, |names| machine::functions(&module, names, &ordinals));
+    let texts = with_names(summary, |names| machine::functions(&module, names, &ordinals, what));
     let mut texts = texts.map_err(no_machine_code)?;
     if names.is_empty() || !kernels.is_empty() {
         for executable in &executables {
-            texts.extend(executable.machine_code(&kernels).map_err(no_machine_code)?);
+            texts.extend(executable.machine_code(&kernels, what).map_err(no_machine_code)?);
         }
     }
     Ok(texts.join("\n"))

@@ -198,6 +198,26 @@ fn machine_code_beside_ops() {
 }
 
 #[test]
+fn graphs_of_the_compiler() {
+    let folder = program();
+    let outcome = vireo(folder.path(), ["dump", "--jit=graph", "tiers.vmfb", "--function=sum"]);
+    if !has_jit() {
+        assert!(outcome.code == 2 && outcome.stderr.contains("UNIMPLEMENTED"), "{}", outcome.stderr);
+        return;
+    }
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let text = outcome.stdout;
+    assert!(text.starts_with("; vm.func @sum(%i0: i32) -> (i32)\ngraph\n"), "{text}");
+    assert!(text.contains(": i32 = wrapping_add.i32 v") && text.contains("  side_exit return e"), "{text}");
+    assert!(!text.contains("  ; v"), "{text}");
+    let models = crate::common::folder("../fixtures/models");
+    let kernels = vireo(&models, ["dump", "--jit=graph", "vmvx_mlp.vmfb"]).stdout;
+    assert!(kernels.contains("\n; executable @") && kernels.contains("load_lanes[load_f32, "), "{kernels}");
+    let outcome = vireo(folder.path(), ["dump", "--jit=tree", "tiers.vmfb"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("graph"), "{}", outcome.stderr);
+}
+
+#[test]
 fn perf_knows_names() {
     if !has_jit() {
         return;

@@ -62,6 +62,7 @@ use analysis::calls::{FunctionContext, callees};
 use analysis::verify::{RangeChecks, Verifier};
 use ir::graph::{self, BlockIndex, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};
 use ir::hash;
+use ir::text::print::Text;
 use passes::{dce, optimise};
 use processor::features::Features;
 use regalloc::Allocation;
@@ -247,6 +248,11 @@ impl Plan {
     /// How many bytes of machine code the function becomes. Emits them to know.
     pub fn code_bytes(&self) -> Option<usize> {
         Some(self.compile(&LinkTargets::default())?.code.len())
+    }
+
+    /// The text of its graph after the passes (`ir/text`).
+    pub fn graph(&self) -> String {
+        Text(&self.graph).to_string()
     }
 
     /// The listing of the machine code. It is not linked: addresses of the interpreter are zero.

@@ -270,6 +270,25 @@ impl Module {
         Ok(None)
     }
 
+    /// The JIT's graph of function `ordinal` after its passes, as text; none if the function is left to the
+    /// interpreter. It is for developers of the compiler: the text changes with that.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where there is no machine code in this build.
+    #[doc(hidden)]
+    #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
+    pub fn compiler_graph(&self, ordinal: usize) -> Result<Option<String>> {
+        check_available()?;
+        #[cfg(jit)]
+        if let ModuleKind::Bytecode(module) = &self.0
+            && let Some(function) = module.functions.get(ordinal)
+        {
+            let unbound = module.bind(&[], |_, _| Ok(None))?;
+            return Ok(vireo_jit::Plan::new(function, &unbound).map(|plan| plan.graph()));
+        }
+        Ok(None)
+    }
+
     /// The compile time of function `ordinal`, the fastest of `attempts`, and the size of its code in bytes; none if
     /// the function is left to the interpreter. The time does not include the mapping of the code.
     ///
