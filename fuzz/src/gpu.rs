@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use vireo_amdgpu::executable::Container;
-use vireo_amdgpu::target::TargetId;
 use vireo_gfx::{Dispatch, Instruction, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::blocks::Block;
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::packet::{PACKET_SIZE, Packet};
 use vireo_hsa::pm4::Pm4Command;
 use vireo_hsa::signal::AmdSignal;
+use vireo_hsa::target::TargetId;
 use vireo_simt::{Memory, Pool, Region, Stop};
 
 #[macro_use]

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
+use vireo_amdgpu::TargetId;
 use vireo_amdgpu::driver::DRIVER_NAME;
 use vireo_amdgpu::executable::Container;
-use vireo_amdgpu::target::TargetId;
 use vireo_core::byte_size;
 use vireo_core::status::Result;
 use vireo_core::visible_text::visible;

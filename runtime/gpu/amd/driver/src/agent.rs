@@ -14,7 +14,7 @@ use crate::links::Link;
 use crate::memory::{AgentMask, DeviceMemory, HdpRegister, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
 use crate::symbols::Hsa;
-use crate::target::TargetId;
+use vireo_hsa::target::TargetId;
 
 /// GPUs at most: each has a bit of an [`AgentMask`].
 const MAX_GPUS: usize = u64::BITS as usize;

@@ -1,7 +1,7 @@
 //! The driver of AMD GPUs, over an HSA library: devices of agents, queues of AQL packets, command buffers recorded as
 //! templates of packets, and executables that are code objects.
 //!
-//! `symbols` finds the library and calls it, `agent` describes its agents, `links` how they reach memory, and `target`
+//! `symbols` finds the library and calls it, `agent` describes its agents, `links` how they reach memory, and `vireo_hsa::target`
 //! their targets. `executable` reads and loads executables, `memory` has buffers that agents reach, `command_buffer`
 //! records commands as packets with what executions patch, and `builtin` has the driver's own kernels. `queue` admits
 //! submissions and completes them, `semaphore` is a timeline that knows of them, and `staging` transfers files.
@@ -30,10 +30,10 @@ mod options;
 pub mod queue;
 mod staging;
 pub mod symbols;
-pub mod target;
 
 use vireo_core::{limits, status};
 use vireo_hal as hal;
 use vireo_hal_driver as hal_driver;
 
 pub use generated::amdgpu_executable as executable_format;
+pub use vireo_hsa::target::TargetId;

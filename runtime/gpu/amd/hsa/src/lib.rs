@@ -1,8 +1,9 @@
 //! Data structures of AMD GPUs: signals, queues, packets, PM4 commands, kernel descriptors, arguments, recorded command
 //! buffers, and the symbols of the HSA library. The driver of AMD GPUs and the software agent use them.
 //!
-//! All layouts are generated from `spec/api/amdgpu/`; the crate adds helpers of generated code (`fields`), constructors
-//! of packets ([`packets`]), the ring of a queue ([`ring`]) and the reader of command-buffer blocks ([`blocks`]). It is
+//! All layouts are generated from `spec/api/amdgpu/`; the crate adds helpers of generated code (`fields`), targets
+//! ([`target`]), constructors of
+//! packets ([`packets`]), the ring of a queue ([`ring`]) and the reader of command-buffer blocks ([`blocks`]). It is
 //! not a driver: nothing here opens a device, and it stands on `vireo-core` alone. Users depend on the crate `vireo`.
 //!
 //! **Who checks**: decoders accept any bytes of the right length, so every number of a decoded value may be anything.
@@ -13,6 +14,7 @@ mod fields;
 mod generated;
 pub mod packets;
 pub mod ring;
+pub mod target;
 
 use vireo_core::status::Status;
 

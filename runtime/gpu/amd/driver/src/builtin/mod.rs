@@ -9,7 +9,7 @@ use crate::command_buffer::TransferKernels;
 use crate::executable::{Container, LoadedKernel};
 use crate::status::{Result, Status};
 use crate::symbols::LoadedCode;
-use crate::target::TargetId;
+use vireo_hsa::target::TargetId;
 
 /// The code objects.
 const CODE_OBJECTS: [&[u8]; 9] = [

@@ -16,7 +16,7 @@ use crate::hal::elf_format::{
     ELF_MAGIC, ElfClass, ElfData, ElfMachine, FileHeader, NoteHeader, ProgramHeader, SegmentType,
 };
 use crate::status::Status;
-use crate::target::{TargetError, TargetId};
+use vireo_hsa::target::{TargetError, TargetId};
 
 /// Most bytes of metadata: some kilobytes describe a kernel.
 const MAX_METADATA: usize = 16 << 20;

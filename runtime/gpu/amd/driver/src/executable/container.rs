@@ -9,7 +9,7 @@ use crate::generated::amdgpu_executable::{
     BindingFlagBits, EXECUTABLE_CONTENT_OFFSET, EXECUTABLE_MAGIC, EXECUTABLE_VERSION, ExecutableFileHeader, root,
 };
 use crate::status::Status;
-use crate::target::{TargetError, TargetId};
+use vireo_hsa::target::{TargetError, TargetId};
 
 /// Most code objects of an executable.
 const MAX_MODULES: usize = 256;

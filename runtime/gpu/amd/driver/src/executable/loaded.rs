@@ -12,7 +12,7 @@ use crate::hal::{
 };
 use crate::status::{Result, Status};
 use crate::symbols::LoadedCode;
-use crate::target::TargetId;
+use vireo_hsa::target::TargetId;
 
 /// A kernel in the memory of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -38,7 +38,7 @@ use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, Part, S
 use crate::memory::{DeviceMemory, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
 use crate::symbols::{FaultListener, Hsa, OwnedQueue, OwnedSignal};
-use crate::target::QueueWait;
+use vireo_hsa::target::QueueWait;
 
 /// The epoch signal begins here and counts down.
 const INITIAL_EPOCH_VALUE: i64 = i64::MAX / 2;

@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use vireo_hsa::code_object::CodeObjectFlags;
-use vireo_hsa::targets::{PROCESSORS, Processor};
+use crate::code_object::CodeObjectFlags;
+use crate::targets::{PROCESSORS, Processor};
 
 /// Longest text of a target.
 const MAX_LENGTH: usize = 128;
