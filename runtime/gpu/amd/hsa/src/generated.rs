@@ -34,6 +34,25 @@ pub mod hsa_symbols {
     include!(concat!(env!("OUT_DIR"), "/amdgpu/hsa_symbols.rs"));
 }
 
+/// The layouts of ELF files.
+pub(crate) mod elf {
+    #![expect(dead_code, unreachable_pub, reason = "code objects use a part of the format")]
+
+    /// The operations on sets of bits that are needed here.
+    macro_rules! bit_set {
+        ($name:ident, $int:ty, $known:expr, $text:expr) => {
+            impl $name {
+                /// True if all bits of this set are set in `bits`.
+                pub const fn are_in(self, bits: $int) -> bool {
+                    bits & self.0 == self.0
+                }
+            }
+        };
+    }
+
+    include!(concat!(env!("OUT_DIR"), "/hal/elf.rs"));
+}
+
 /// Implicit arguments of kernels.
 pub mod kernarg {
     use crate::fields::Dump;

@@ -3,12 +3,11 @@
 
 use std::fmt;
 
-use super::code_object::{CodeObject, CodeObjectError, is_elf};
-use super::metadata::{Argument, ArgumentKind, Kernel};
 use crate::generated::amdgpu_executable::{
     BindingFlagBits, EXECUTABLE_CONTENT_OFFSET, EXECUTABLE_MAGIC, EXECUTABLE_VERSION, ExecutableFileHeader, root,
 };
 use crate::status::Status;
+use vireo_hsa::object::{Argument, ArgumentKind, CodeObject, CodeObjectError, Kernel, is_elf};
 use vireo_hsa::target::{TargetError, TargetId};
 
 /// Most code objects of an executable.

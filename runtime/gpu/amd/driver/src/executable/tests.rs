@@ -1,6 +1,8 @@
 //! Tests of the readers: files that `iree-compile` wrote (`fixtures/amdgpu/rebuild.sh`), and the same files damaged.
 
-use super::{CodeObject, CodeObjectError, Container, ContainerError, MetadataError, metadata};
+use vireo_hsa::object::{CodeObject, CodeObjectError, MetadataError, metadata};
+
+use super::{Container, ContainerError};
 
 const GFX1100: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
 const GFX942: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx942.amd1");

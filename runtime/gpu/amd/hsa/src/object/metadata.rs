@@ -5,7 +5,7 @@
 use rmp::Marker;
 use rmp::decode;
 
-use vireo_hsa::code_object::{
+use crate::code_object::{
     ARGUMENT_HIDDEN_PREFIX, ARGUMENT_KIND, ARGUMENT_OFFSET, ARGUMENT_POINTER, ARGUMENT_SIZE, ARGUMENT_VALUE,
     KERNEL_ARGUMENTS, KERNEL_GROUP_SIZE, KERNEL_KERNARG_ALIGNMENT, KERNEL_KERNARG_SIZE, KERNEL_MAX_WORKGROUP_SIZE,
     KERNEL_NAME, KERNEL_PRIVATE_SIZE, KERNEL_REQUIRED_WORKGROUP_SIZE, KERNEL_SYMBOL, KERNEL_WAVEFRONT_SIZE,
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The kernels that the metadata list.
-pub(super) fn read(bytes: &[u8]) -> Result<Vec<Kernel>, MetadataError> {
+pub fn read(bytes: &[u8]) -> Result<Vec<Kernel>, MetadataError> {
     let mut reader = Reader { bytes, rest: bytes };
     let mut kernels = Vec::new();
     for _ in 0..reader.map("metadata")? {

@@ -3,20 +3,20 @@
 
 use std::collections::HashMap;
 
-use object::read::elf::ElfFile64;
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
-use vireo_hsa::code_object::{
+use crate::code_object::{
     CODE_OBJECT_OS_ABI, CodeObjectVersion, KERNEL_GROUP_SIZE, KERNEL_KERNARG_SIZE, KERNEL_PRIVATE_SIZE,
     METADATA_NOTE_NAME, METADATA_NOTE_TYPE,
 };
-use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use crate::kernel_descriptor::KernelDescriptor;
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
 
 use super::metadata::{self, Kernel, MetadataError};
-use crate::hal::elf_format::{
+use crate::Status;
+use crate::generated::elf::{
     ELF_MAGIC, ElfClass, ElfData, ElfMachine, FileHeader, NoteHeader, ProgramHeader, SegmentType,
 };
-use crate::status::Status;
-use vireo_hsa::target::{TargetError, TargetId};
+use crate::target::{TargetError, TargetId};
 
 /// Most bytes of metadata: some kilobytes describe a kernel.
 const MAX_METADATA: usize = 16 << 20;
@@ -121,7 +121,7 @@ fn array<'a, const N: usize>(bytes: &'a [u8], at: u64, what: &'static str) -> Re
 }
 
 /// Whether a file begins like an ELF file.
-pub(super) fn is_elf(bytes: &[u8]) -> bool {
+pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(&ELF_MAGIC.to_le_bytes())
 }
 
