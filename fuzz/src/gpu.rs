@@ -12,11 +12,13 @@ use vireo_amdgpu::executable::Container;
 use vireo_gfx::{Dispatch, Instruction, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::blocks::Block;
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_hsa::object::CodeObject;
 use vireo_hsa::packet::{PACKET_SIZE, Packet};
 use vireo_hsa::pm4::Pm4Command;
 use vireo_hsa::signal::AmdSignal;
 use vireo_hsa::target::TargetId;
 use vireo_simt::{Memory, Pool, Region, Stop};
+use vireo_softhsa::listing::Listing;
 
 #[macro_use]
 #[path = "../../runtime/gpu/amd/softhsa/tests/suite/support.rs"]
@@ -71,8 +73,16 @@ pub(super) fn executable(bytes: &[u8]) {
     assert_eq!(TargetId::parse(&name).map(|target| target.to_string()), Ok(name));
 }
 
-/// Code objects as the software agent loads them.
+/// Code objects as the reader has them, and as the software agent loads them.
 pub(super) fn object(bytes: &[u8]) {
+    // All that the reader has, of which the agent does not use everything.
+    if let Ok(object) = CodeObject::parse(bytes) {
+        let _ = (object.metadata(), object.kernels(), object.all_symbols(), Listing::of(bytes));
+        for symbol in &object.symbols {
+            let found = object.descriptor(symbol);
+            assert!(found.is_err() || object.loaded_from(symbol.address).is_some(), "{symbol:?} is not in the file");
+        }
+    }
     // A reader of no bytes is refused before any code is looked at.
     if bytes.is_empty() {
         return;

@@ -1,14 +1,12 @@
 //! The seeds of the targets for GPUs: executables of `fixtures/`, what is in them, and packets that are made here.
 
-use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
-use vireo::hal::elf_format::SegmentFlags as Flags;
 use vireo_amdgpu::executable::Container;
 use vireo_hsa::blocks::Block;
 use vireo_hsa::code_object::KERNEL_DESCRIPTOR_SUFFIX;
 use vireo_hsa::command_buffer::{
     COMMAND_BLOCK_MAGIC, COMMAND_BLOCK_VERSION, CommandBlockHeader, CommandOpcode, FillCommand, ReturnCommand,
 };
-use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_hsa::object::CodeObject;
 use vireo_hsa::packet::*;
 use vireo_hsa::packets::Order;
 use vireo_hsa::pm4::{Pm4IndirectBuffer, Pm4WaitRegMem64};
@@ -46,20 +44,10 @@ pub(super) fn codes() -> Vec<Seed> {
 
 /// The descriptor of the first kernel of a code object, and the code from its entry on.
 fn kernel(object: &[u8]) -> Option<Vec<u8>> {
-    let file = object::File::parse(object).ok()?;
-    let is_kernel = |name: &str| name.ends_with(KERNEL_DESCRIPTOR_SUFFIX);
-    let symbol = file.dynamic_symbols().find(|symbol| symbol.name().is_ok_and(is_kernel))?;
-    let at = |address: u64| {
-        file.segments().find_map(|segment| {
-            let offset = usize::try_from(address.checked_sub(segment.address())?).ok()?;
-            Some((segment.data().ok()?.get(offset..)?, segment.flags()))
-        })
-    };
-    let descriptor = at(symbol.address())?.0.first_chunk::<{ KernelDescriptor::SIZE }>()?;
-    let entry =
-        symbol.address().checked_add_signed(KernelDescriptor::read(descriptor).kernel_code_entry_byte_offset)?;
-    let (code, SegmentFlags::Elf { p_flags }) = at(entry)? else { return None };
-    (p_flags & Flags::EXECUTE.bits() != 0).then(|| [descriptor, code].concat())
+    let object = CodeObject::parse(object).ok()?;
+    let symbol = object.symbols.iter().find(|symbol| symbol.name.ends_with(KERNEL_DESCRIPTOR_SUFFIX))?;
+    let (descriptor, entry) = object.descriptor(symbol).ok()?;
+    Some([&descriptor.to_bytes(), object.loaded_from(entry)?].concat())
 }
 
 /// Memory with the commands that packets run, a block of recorded commands, and packets of each kind.

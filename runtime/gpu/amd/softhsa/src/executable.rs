@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_core::pages::PageMapping;
-use vireo_hsa::code_object::{CodeObjectMachine, KERNEL_DESCRIPTOR_SUFFIX};
+use vireo_hsa::code_object::KERNEL_DESCRIPTOR_SUFFIX;
 use vireo_hsa::hsa::{
     Agent as AgentHandle, CodeObjectStorage, Executable as ExecutableHandle, ExecutableSymbolInfo, HsaStatus,
     LoadedCodeObjectInfo, LoadedCodeObjectKind, SegmentDescriptor, SymbolKind, SymbolLinkage,
 };
-use vireo_hsa::kernel_descriptor::KernelDescriptor;
-use vireo_hsa::targets::{PROCESSORS, Processor};
+use vireo_hsa::object::{self, CodeObject, SymbolKind as ObjectSymbolKind};
+use vireo_hsa::target::TargetId;
 
 use crate::agents::Agent;
-use crate::code_object::elf::CodeObject;
+use crate::code_object::image::Image;
 use crate::code_object::storage::Storage;
-use crate::code_object::{CodeObjectError, lacking, metadata};
+use crate::code_object::{LoadError, lacking};
 use crate::memory::backing::{Backing, copy};
 use crate::memory::map::{Allocation, Kind, MemoryMap};
 use crate::status::Result;
@@ -131,21 +131,16 @@ impl Executable {
     }
 }
 
-/// The processor that code is for, by its number in the flags of the file.
-fn processor_of(machine: CodeObjectMachine) -> Option<&'static Processor> {
-    PROCESSORS.iter().find(|processor| processor.mach == u32::from(machine.0))
-}
-
-/// True if code for `processor` runs on the processor `isa`: it is the same, or its generic target.
-fn runs_on(processor: &Processor, isa: &str) -> bool {
-    let agent = PROCESSORS.iter().find(|agent| agent.name == isa);
-    agent.is_some_and(|agent| agent.name == processor.name || agent.generic == processor.name)
-}
-
-/// The processor in a target of metadata: triples differ between compilers, and features follow.
-fn processor_name(target: &str) -> &str {
-    let target = target.rfind("-gfx").map_or(target, |at| &target[at + 1..]);
-    target.split(':').next().unwrap_or(target)
+/// Refuses code for another processor than the agent's.
+fn check_processor(target: TargetId, agent: &str) -> std::result::Result<(), LoadError> {
+    let fits = |agent: TargetId| {
+        let processor = target.processor();
+        agent.processor() == processor || agent.generic() == Some(processor)
+    };
+    match TargetId::parse(agent).is_ok_and(fits) {
+        true => Ok(()),
+        false => Err(LoadError::Processor { code: target.processor().to_string(), agent: agent.to_string() }),
+    }
 }
 
 impl LoadedObject {
@@ -160,43 +155,38 @@ impl LoadedObject {
         executable: ExecutableHandle,
         topology: &Topology,
         memory: &MemoryMap,
-    ) -> std::result::Result<Self, CodeObjectError> {
-        let error = |what: &str| CodeObjectError::new(what);
+    ) -> std::result::Result<Self, LoadError> {
         let object = CodeObject::parse(bytes)?;
-        let machine = object.flags.machine();
-        let processor =
-            processor_of(machine).ok_or_else(|| error(&format!("no processor is machine {:#x}", machine.0)))?;
-        if !runs_on(processor, &topology.isa) {
-            return Err(error(&format!("it is for {}, and the agent is a {}", processor.name, topology.isa)));
-        }
-        lacking::check(bytes)?;
-        let metadata = metadata::read(&object)?;
-        if let Some(metadata) = &metadata
-            && processor_name(&metadata.target) != processor.name
-        {
-            return Err(error(&format!("its target is `{}` instead of `{}`", metadata.target, processor.name)));
-        }
-        let kernels = metadata.map(|metadata| metadata.kernels).unwrap_or_default();
-        let span = usize::try_from(object.span).map_err(|_| error("it is too large"))?;
-        let pages = PageMapping::reserved(span.max(1), "code").map_err(|_| error("there is no memory for it"))?;
+        let image = Image::of(&object)?;
+        check_processor(object.target, &topology.isa)?;
+        lacking::check(&object)?;
+        // A file without metadata has no kernels.
+        let kernels = object.metadata()?.map(|metadata| metadata.kernels).unwrap_or_default();
+        let no_memory = LoadError::NoMemory(image.span);
+        let Some(pages) =
+            usize::try_from(image.span).ok().and_then(|span| PageMapping::reserved(span.max(1), "code").ok())
+        else {
+            return Err(no_memory);
+        };
         let base = pages.base().as_ptr().expose_provenance() as u64;
+        // `Image::of` has placed all of them.
+        let offset = |address: u64| image.place(address).unwrap_or_default();
         for segment in &object.segments {
-            let from = bytes.get(segment.file.clone()).unwrap_or_default();
-            let to = pages.base().as_ptr().wrapping_add(segment.address as usize);
-            // SAFETY: `parse` placed the segment in the span, which the mapping has, and it is not shorter in memory
-            // than in the file.
-            unsafe { copy(to, from.as_ptr(), from.len()) };
+            let to = pages.base().as_ptr().wrapping_add(offset(segment.address) as usize);
+            // SAFETY: `Image::of` placed the segment in the span, which the mapping has, and the reader checked that it
+            // is not shorter in memory than in the file.
+            unsafe { copy(to, segment.bytes.as_ptr(), segment.bytes.len()) };
         }
         let mut symbols = Vec::new();
         // By name, so that a file with many of both takes no longer than it is long.
-        let mut by_symbol: HashMap<&str, &metadata::Kernel> = HashMap::new();
+        let mut by_symbol: HashMap<&str, &object::Kernel> = HashMap::new();
         for kernel in &kernels {
             by_symbol.entry(&kernel.symbol).or_insert(kernel);
         }
         for symbol in &object.symbols {
-            let kernel = match by_symbol.get(symbol.name.as_str()) {
+            let kernel = match by_symbol.get(symbol.name) {
                 Some(kernel) => {
-                    check_descriptor(&object, bytes, symbol.address, &symbol.name)?;
+                    object.descriptor(symbol)?;
                     Some(Kernel {
                         kernarg_size: kernel.kernarg_size,
                         kernarg_alignment: kernel.kernarg_alignment,
@@ -206,13 +196,15 @@ impl LoadedObject {
                     })
                 }
                 // The code of a kernel has a symbol too, of which programs have no use.
-                None if !symbol.is_data || symbol.name.ends_with(KERNEL_DESCRIPTOR_SUFFIX) => continue,
+                None if symbol.kind != ObjectSymbolKind::Data || symbol.name.ends_with(KERNEL_DESCRIPTOR_SUFFIX) => {
+                    continue;
+                }
                 None => None,
             };
             symbols.push(Arc::new(Symbol {
-                name: symbol.name.clone(),
+                name: symbol.name.to_string(),
                 agent: agent.handle(),
-                address: base + symbol.address,
+                address: base + offset(symbol.address),
                 size: symbol.size,
                 kernel,
             }));
@@ -220,24 +212,24 @@ impl LoadedObject {
         let named: HashSet<&str> = symbols.iter().map(|symbol| symbol.name.as_str()).collect();
         let missing = kernels.iter().find(|kernel| !named.contains(kernel.symbol.as_str()));
         if let Some(missing) = missing {
-            return Err(error(&format!("there is no symbol `{}`", missing.symbol)));
+            return Err(LoadError::NoSymbol(missing.symbol.clone()));
         }
         let pages = Arc::new(pages);
         let mut segments: Vec<(u64, u64, u64)> = Vec::new();
         for segment in &object.segments {
             let (kind, backing) = (Kind::Code(segment.execute), Backing::of(pages.clone()));
-            let start = base + segment.address;
+            let start = base + offset(segment.address);
             let mut allocation = Allocation::new(start, segment.length, kind, agent.index, 1 << agent.index, backing);
             if !segment.write {
                 allocation.writers = 0.into();
             }
             if memory.insert(allocation).is_err() {
                 segments.iter().for_each(|(_, address, _)| drop(memory.remove(*address, |_| true)));
-                return Err(error("its memory is in use"));
+                return Err(LoadError::InUse);
             }
-            segments.push((segment.file.start as u64, start, segment.length));
+            segments.push((segment.file_offset, start, segment.length));
         }
-        let (agent, origin, span) = (agent.handle(), object.origin, object.span);
+        let (agent, Image { origin, span }) = (agent.handle(), image);
         let file = if topology.sanitize.any() { bytes.to_vec() } else { Vec::new() };
         Ok(LoadedObject { agent, executable, storage, base, origin, span, segments, symbols, file })
     }
@@ -311,30 +303,6 @@ impl LoadedObject {
             _ => return Err(HsaStatus::ERROR_INVALID_ARGUMENT),
         })
     }
-}
-
-/// Refuses a kernel whose descriptor, or whose first instruction, is not where it can be.
-fn check_descriptor(
-    object: &CodeObject<'_>,
-    bytes: &[u8],
-    address: u64,
-    name: &str,
-) -> std::result::Result<(), CodeObjectError> {
-    let error = |what: &str| CodeObjectError::new(format!("`{name}`: {what}"));
-    if !address.is_multiple_of(KernelDescriptor::SIZE as u64) {
-        return Err(error("the descriptor is not aligned"));
-    }
-    let in_file = object.segments.iter().find_map(|segment| {
-        let offset = usize::try_from(address.checked_sub(segment.address)?).ok()?;
-        bytes.get(segment.file.clone())?.get(offset..)?.first_chunk::<{ KernelDescriptor::SIZE }>()
-    });
-    let descriptor = KernelDescriptor::read(in_file.ok_or_else(|| error("the descriptor is not in the file"))?);
-    let entry = address.checked_add_signed(descriptor.kernel_code_entry_byte_offset);
-    let is_code = |entry: &u64| {
-        let holds = |start: u64, length: u64| entry.checked_sub(start).is_some_and(|offset| offset < length);
-        object.segments.iter().any(|segment| segment.execute && holds(segment.address, segment.length))
-    };
-    entry.filter(is_code).map(|_| ()).ok_or_else(|| error("the entry is not in the code"))
 }
 
 impl Symbol {

@@ -39,7 +39,6 @@ pub use vireo_gfx::{HalfSums, listing};
 use vireo_hsa::hsa_symbols::HsaFunctions;
 pub use vireo_simt::sanitize;
 
-pub use code_object::CodeObjectError;
 pub use dispatch::{KernelDispatch, KernelRunner};
 pub use interpreter::Interpreter;
 pub use sanitizer::{active_checks, check_result, take_reports, take_warnings};

@@ -3,12 +3,13 @@
 
 use std::fmt;
 
+use vireo_hsa::object::{Argument, ArgumentKind, CodeObject, CodeObjectError, Kernel, is_elf};
+use vireo_hsa::target::{TargetError, TargetId};
+
 use crate::generated::amdgpu_executable::{
     BindingFlagBits, EXECUTABLE_CONTENT_OFFSET, EXECUTABLE_MAGIC, EXECUTABLE_VERSION, ExecutableFileHeader, root,
 };
 use crate::status::Status;
-use vireo_hsa::object::{Argument, ArgumentKind, CodeObject, CodeObjectError, Kernel, is_elf};
-use vireo_hsa::target::{TargetError, TargetId};
 
 /// Most code objects of an executable.
 const MAX_MODULES: usize = 256;
@@ -169,21 +170,22 @@ impl<'a> Container<'a> {
         if modules.is_empty() || modules.len() > MAX_MODULES {
             return Err(ContainerError::Modules(count));
         }
-        let objects = modules.iter().enumerate().map(|(module, image)| {
-            let object = CodeObject::read(image).map_err(|error| ContainerError::Module { module, error })?;
+        let kernels_of = modules.iter().enumerate().map(|(module, image)| {
+            let malformed = |error| ContainerError::Module { module, error };
+            let object = CodeObject::parse(image).map_err(malformed)?;
             if object.target.processor() != target.processor() {
                 let (target, expected) = (object.target.to_string(), target.to_string());
                 return Err(ContainerError::ModuleTarget { module, target, expected });
             }
-            Ok(object)
+            object.kernels().map_err(malformed)
         });
-        let objects = objects.collect::<Result<Vec<_>, _>>()?;
+        let kernels_of = kernels_of.collect::<Result<Vec<_>, _>>()?;
         let mut exports = Vec::new();
         for (ordinal, export) in table.exports().unwrap_or_default().iter().enumerate() {
             let symbol = export.symbol_name();
             let wrong = |problem: String| ContainerError::Export { ordinal, symbol: symbol.to_string(), problem };
-            let kernels = objects.iter().enumerate().flat_map(|(module, object)| {
-                object.kernels.iter().filter(|kernel| kernel.symbol == symbol).map(move |kernel| (module, kernel))
+            let kernels = kernels_of.iter().enumerate().flat_map(|(module, kernels)| {
+                kernels.iter().filter(|kernel| kernel.symbol == symbol).map(move |kernel| (module, kernel))
             });
             let mut kernels = kernels;
             let (module, kernel) = kernels.next().ok_or_else(|| wrong("no module has its kernel".to_string()))?;
@@ -200,8 +202,10 @@ impl<'a> Container<'a> {
     }
 
     fn of_code_object(bytes: &'a [u8]) -> Result<Container<'a>, ContainerError> {
-        let object = CodeObject::read(bytes).map_err(|error| ContainerError::Module { module: 0, error })?;
-        let exports = object.kernels.iter().enumerate().map(|(ordinal, kernel)| {
+        let malformed = |error| ContainerError::Module { module: 0, error };
+        let object = CodeObject::parse(bytes).map_err(malformed)?;
+        let kernels = object.kernels().map_err(malformed)?;
+        let exports = kernels.iter().enumerate().map(|(ordinal, kernel)| {
             let wrong = |problem| ContainerError::Export { ordinal, symbol: kernel.symbol.clone(), problem };
             if !kernel.value_bytes.is_multiple_of(4) {
                 return Err(wrong("its values are not constants of 32 bits".to_string()));

@@ -1,7 +1,5 @@
 //! Tests of the readers: files that `iree-compile` wrote (`fixtures/amdgpu/rebuild.sh`), and the same files damaged.
 
-use vireo_hsa::object::{CodeObject, CodeObjectError, MetadataError, metadata};
-
 use super::{Container, ContainerError};
 
 const GFX1100: &[u8] = include_bytes!("../../../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
@@ -79,19 +77,6 @@ fn what_is_no_executable_is_refused() {
     assert!(Container::read(&version).expect_err("a later version").to_string().contains("the version is 7"));
     let short = Container::read(&GFX1100[..100]).expect_err("cut off");
     assert!(matches!(short, ContainerError::Header { field: "the length", .. }), "{short}");
-    // A library for another machine, in which everything else is right.
-    let mut machine = CODE_OBJECT.to_vec();
-    machine[18] = 0x3e;
-    let error = CodeObject::read(&machine).expect_err("for x86-64");
-    assert_eq!(error, CodeObjectError::Header { field: "machine", value: 0x3e, expected: 0xe0 });
-    // Version 3, whose flags say the features of the target in another way.
-    let mut version = CODE_OBJECT.to_vec();
-    version[8] = 1;
-    let error = CodeObject::read(&version).expect_err("an old version");
-    assert!(error.to_string().contains("version 1 of the ABI in the file header, expected 2 to 4"), "{error}");
-    let mut processor = CODE_OBJECT.to_vec();
-    processor[48] = 0x46;
-    assert_eq!(CodeObject::read(&processor).map(|object| object.target.to_string()).as_deref(), Ok("gfx1101"));
 }
 
 #[test]
@@ -118,40 +103,6 @@ fn an_export_that_its_kernel_contradicts_is_refused() {
     bytes[at] = b'x';
     let error = Container::read(&bytes).expect_err("another symbol").to_string();
     assert!(error.contains("export") && error.contains("no module has its kernel"), "{error}");
-}
-
-/// A small MessagePack writer.
-fn text(text: &str) -> Vec<u8> {
-    [&[0xd9, text.len() as u8][..], text.as_bytes()].concat()
-}
-
-fn map(key: &str, value: &[u8]) -> Vec<u8> {
-    [&[0x81][..], &text(key), value].concat()
-}
-
-#[test]
-fn hostile_metadata_are_refused_without_much_memory() {
-    let claims = |value: &[u8]| map("amdhsa.kernels", value);
-    for bytes in [
-        // Counts that the bytes do not bear out.
-        claims(&[0xdd, 0xff, 0xff, 0xff, 0xff]),
-        vec![0xdf, 0xff, 0xff, 0xff, 0xff],
-        claims(&[0x91, 0x81, 0xd9, 5, b'.', b'a', b'r', b'g', b's', 0xdd, 0xff, 0xff, 0xff, 0xff]),
-        // Nesting.
-        [&[0x81, 0xa1, b'x'][..], &[0x91; 100_000]].concat(),
-        // Other types.
-        claims(&[0xc0]),
-        vec![],
-        vec![0xc1],
-        vec![0x81, 0xa1, 0xff, 0xc0],
-    ] {
-        let error = metadata::read(&bytes).expect_err("malformed");
-        assert!(matches!(error, MetadataError::Malformed(_) | MetadataError::Type { .. }), "{error}");
-    }
-    assert_eq!(metadata::read(&map("other", &[0xc0])), Ok(vec![]));
-    let nameless = claims(&[0x91, 0x80]);
-    let error = metadata::read(&nameless).expect_err("no name");
-    assert_eq!(error, MetadataError::Missing { kernel: "number 0".to_string(), key: ".name" });
 }
 
 /// Every byte of the parts that are read, changed in several ways: an error or other contents, never a panic.

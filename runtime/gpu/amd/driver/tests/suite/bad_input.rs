@@ -86,7 +86,7 @@ fn executables_that_do_not_fit_are_refused_and_the_device_works_on() {
         (
             "gfx1100",
             with_descriptor(300),
-            "kernel `add_dispatch_0_elementwise_D_f32`: its descriptor in section `.rodata` has 300 as `kernarg_size`, and the metadata have 296 as `.kernarg_segment_size`",
+            "kernel `add_dispatch_0_elementwise_D_f32`: its descriptor at address 0xc80 has 300 as `kernarg_size`, and the metadata have 296 as `.kernarg_segment_size`",
         ),
         (
             "gfx1100",

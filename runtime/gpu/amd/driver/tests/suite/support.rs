@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use object::{Object, ObjectSection, ObjectSymbol};
 use vireo_amdgpu::agent::System;
 use vireo_amdgpu::device::DeviceOptions;
 use vireo_amdgpu::driver::AmdDriver;
@@ -17,7 +16,7 @@ use vireo_hal::{
     Semaphore, SemaphoreFlags, StringPair, Timepoint,
 };
 use vireo_hsa::hsa_symbols::HsaFunctions;
-use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_hsa::object::CodeObject;
 use vireo_hsa::targets::PROCESSORS;
 use vireo_simt::{Fault, Port, Trap, TrapKind};
 use vireo_softhsa::{KernelDispatch, KernelRunner, PacketObserver, Topology};
@@ -45,13 +44,10 @@ fn names(isa: &str) -> HashMap<(i64, u32), String> {
     let executable = Container::read(KERNELS).expect("well-formed");
     let builtins = builtins(isa);
     for image in executable.modules.iter().copied().chain(builtins.as_deref()) {
-        let file = object::File::parse(image).expect("an ELF file");
-        for symbol in file.dynamic_symbols() {
-            let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
-            let section = file.section_by_index(symbol.section_index().expect("defined")).expect("a section");
-            let bytes = section.data().expect("its bytes");
-            let offset = (symbol.address() - section.address()) as usize;
-            let descriptor = KernelDescriptor::read(bytes[offset..].first_chunk().expect("a descriptor"));
+        let object = CodeObject::parse(image).expect("a code object");
+        for symbol in &object.symbols {
+            let Some(name) = symbol.name.strip_suffix(".kd") else { continue };
+            let (descriptor, _) = object.descriptor(symbol).expect("a descriptor");
             let key = (descriptor.kernel_code_entry_byte_offset, descriptor.kernarg_size);
             assert!(names.insert(key, name.to_string()).is_none(), "`{name}` cannot be told apart");
         }

@@ -5,17 +5,16 @@ use vireo_core::visible_text::visible;
 
 use addr2line::Context;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
-use object::{Object, ObjectSection};
+use vireo_hsa::object::CodeObject;
 
 /// The lines of a code object.
 pub struct SourceLines<'a>(Option<Context<EndianSlice<'a, LittleEndian>>>);
 
 impl<'a> SourceLines<'a> {
     /// The lines of a file; none if it has no debug information, or this cannot be read.
-    pub fn of(file: &object::File<'a>) -> Self {
+    pub fn of(object: &CodeObject<'a>) -> Self {
         let section = |id: SectionId| -> Result<_, addr2line::gimli::Error> {
-            let data = file.section_by_name(id.name()).and_then(|section| section.data().ok());
-            Ok(EndianSlice::new(data.unwrap_or_default(), LittleEndian))
+            Ok(EndianSlice::new(object.section(id.name()).unwrap_or_default(), LittleEndian))
         };
         SourceLines(Dwarf::load(section).and_then(Context::from_dwarf).ok())
     }
@@ -31,5 +30,5 @@ impl<'a> SourceLines<'a> {
 
 /// The line of the instruction at an address of the code object with these bytes.
 pub fn source_line(bytes: &[u8], address: u64) -> Option<String> {
-    SourceLines::of(&object::File::parse(bytes).ok()?).at(address)
+    SourceLines::of(&CodeObject::parse(bytes).ok()?).at(address)
 }

@@ -11,31 +11,45 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vireo_core::visible_text::visible;
 
-use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
-use vireo_hsa::code_object::{
-    CODE_OBJECT_OS_ABI, CodeObjectFlags, CodeObjectMachine, GFX11_PREFIX, KERNEL_DESCRIPTOR_SUFFIX,
-};
+use vireo_hsa::code_object::{GFX11_PREFIX, KERNEL_DESCRIPTOR_SUFFIX};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
+use vireo_hsa::object::{CodeObject, CodeObjectError, SymbolKind};
 
 use crate::instruction::{DecodeError, Instruction};
 use crate::isa::operands::VECTOR_REGISTERS;
 use crate::program::Program;
 pub use lines::{SourceLines, source_line};
 
-/// The bit of a segment's flags that says it has instructions.
-const EXECUTE: u32 = 1;
-
 /// The error for a code object that cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListingError(String);
+pub enum ListingError {
+    /// It is malformed.
+    Object(CodeObjectError),
+    /// It is for a processor with other instructions.
+    Processor(&'static str),
+    /// No symbol is in its code.
+    NoCode,
+}
 
 impl fmt::Display for ListingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "code object: {}", self.0)
+        match self {
+            ListingError::Object(error) => error.fmt(f),
+            ListingError::Processor(name) => {
+                write!(f, "code object: it is for {name}, and instructions of gfx11 are known")
+            }
+            ListingError::NoCode => f.write_str("code object: there is no symbol of a function or kernel in its code"),
+        }
     }
 }
 
 impl std::error::Error for ListingError {}
+
+impl From<CodeObjectError> for ListingError {
+    fn from(error: CodeObjectError) -> Self {
+        ListingError::Object(error)
+    }
+}
 
 /// An instruction, or bytes that are none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,9 +132,16 @@ impl fmt::Display for Lacking {
 /// # Errors
 /// If the bytes are not such a file.
 pub fn lacking(bytes: &[u8]) -> Result<Vec<Lacking>, ListingError> {
-    let (_, functions) = functions(&parse(bytes)?)?;
+    lacking_in(&CodeObject::parse(bytes)?)
+}
+
+/// The same of a code object that has been parsed.
+///
+/// # Errors
+/// If it is for another processor, or has no code.
+pub fn lacking_in(object: &CodeObject<'_>) -> Result<Vec<Lacking>, ListingError> {
     let mut lacking = Vec::new();
-    for function in functions {
+    for function in functions(object)? {
         let words: Vec<u32> = function.bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
         let name = &function.name;
         let waves_of_64 =
@@ -143,60 +164,49 @@ pub fn lacking(bytes: &[u8]) -> Result<Vec<Lacking>, ListingError> {
     Ok(lacking)
 }
 
-fn parse(bytes: &[u8]) -> Result<object::File<'_>, ListingError> {
-    object::File::parse(bytes).map_err(|error| ListingError(error.to_string()))
-}
-
 impl Listing {
     /// Lists a code object for a processor of gfx11.
     ///
     /// # Errors
     /// If the bytes are not such a file.
     pub fn of(bytes: &[u8]) -> Result<Listing, ListingError> {
-        let file = parse(bytes)?;
-        let (processor, functions) = functions(&file)?;
-        let lines = SourceLines::of(&file);
-        let functions = functions.into_iter().map(|function| Function {
+        let object = CodeObject::parse(bytes)?;
+        let lines = SourceLines::of(&object);
+        let functions = functions(&object)?.into_iter().map(|function| Function {
             lines: list(function.bytes, function.address, &lines),
             name: function.name,
             address: function.address,
             descriptor: function.descriptor.map(|(address, _)| address),
         });
-        Ok(Listing { processor, functions: functions.collect() })
+        Ok(Listing { processor: object.target.processor(), functions: functions.collect() })
     }
 }
 
-/// The processor of a code object, and the code of its functions in the order of their addresses.
-fn functions<'a>(file: &object::File<'a>) -> Result<(&'static str, Vec<Code<'a>>), ListingError> {
-    let wrong = |what: String| ListingError(what);
-    let e_flags = match file.flags() {
-        object::FileFlags::Elf { os_abi: CODE_OBJECT_OS_ABI, e_flags, .. } => e_flags,
-        _ => return Err(wrong("it is not an ELF file for AMD GPUs".into())),
-    };
-    let machine: CodeObjectMachine = CodeObjectFlags(e_flags).machine();
-    let processor = machine.name().ok_or_else(|| wrong(format!("the machine {:#x} is unknown", machine.0)))?;
+/// The code of the functions of a code object, in the order of their addresses.
+fn functions<'a>(object: &CodeObject<'a>) -> Result<Vec<Code<'a>>, ListingError> {
+    let processor = object.target.processor();
     if !processor.starts_with(GFX11_PREFIX) {
-        return Err(wrong(format!("it is for {processor}, and instructions of gfx11 are known")));
+        return Err(ListingError::Processor(processor));
     }
     let mut starts: BTreeMap<u64, Start> = BTreeMap::new();
-    for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        let (Ok(name), true) = (symbol.name(), symbol.is_definition()) else { continue };
-        if let Some(name) = name.strip_suffix(KERNEL_DESCRIPTOR_SUFFIX) {
-            let Some((entry, descriptor)) = entry_of(file, symbol.address()) else { continue };
+    for symbol in object.all_symbols()?.iter().chain(&object.symbols) {
+        if let Some(name) = symbol.name.strip_suffix(KERNEL_DESCRIPTOR_SUFFIX) {
+            // A listing shows what is there, so a kernel without code is none, and no error.
+            let Ok((descriptor, entry)) = object.descriptor(symbol) else { continue };
             let start = starts.entry(entry).or_default();
-            start.descriptor = Some((symbol.address(), descriptor));
+            start.descriptor = Some((symbol.address, descriptor));
             if start.name.is_empty() {
                 start.name = visible(name);
             }
-        } else if symbol.kind() == SymbolKind::Text {
-            let start = starts.entry(symbol.address()).or_default();
-            (start.name, start.size) = (visible(name), symbol.size());
+        } else if symbol.kind == SymbolKind::Code {
+            let start = starts.entry(symbol.address).or_default();
+            (start.name, start.size) = (visible(symbol.name), symbol.size);
         }
     }
     let mut functions = Vec::new();
-    for segment in file.segments().filter(executes) {
-        let data = segment.data().map_err(|error| wrong(error.to_string()))?;
-        let (first, end) = (segment.address(), segment.address().saturating_add(data.len() as u64));
+    for segment in object.segments.iter().filter(|segment| segment.execute) {
+        let data = segment.bytes;
+        let (first, end) = (segment.address, segment.address.saturating_add(data.len() as u64));
         let mut inside = starts.range(first..end).peekable();
         while let Some((address, start)) = inside.next() {
             let next = inside.peek().map_or(end, |(next, _)| **next);
@@ -213,23 +223,9 @@ fn functions<'a>(file: &object::File<'a>) -> Result<(&'static str, Vec<Code<'a>>
         }
     }
     if functions.is_empty() {
-        return Err(wrong("there is no symbol of a function or kernel in its code".into()));
+        return Err(ListingError::NoCode);
     }
-    Ok((processor, functions))
-}
-
-fn executes(segment: &object::Segment<'_, '_>) -> bool {
-    matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & EXECUTE != 0)
-}
-
-/// The first instruction by the descriptor at `address`, and the descriptor.
-fn entry_of(file: &object::File<'_>, address: u64) -> Option<(u64, KernelDescriptor)> {
-    let in_segment = |segment: object::Segment<'_, '_>| {
-        let offset = usize::try_from(address.checked_sub(segment.address())?).ok()?;
-        segment.data().ok()?.get(offset..)?.first_chunk::<{ KernelDescriptor::SIZE }>().copied()
-    };
-    let descriptor = KernelDescriptor::read(&file.segments().find_map(in_segment)?);
-    Some((address.checked_add_signed(descriptor.kernel_code_entry_byte_offset)?, descriptor))
+    Ok(functions)
 }
 
 /// The address that a branch at `address` goes to.

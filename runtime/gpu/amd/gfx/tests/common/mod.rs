@@ -6,10 +6,10 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use object::{Object, ObjectSegment, ObjectSymbol};
 use vireo_gfx::isa::Field;
 use vireo_gfx::{Dispatch, Encoding, HalfSums, Instruction, KernelRegisters, Opcode, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
+use vireo_hsa::object::CodeObject;
 use vireo_simt::{AccessHook, Memory, Pool, Region, Stop, Trap};
 
 /// An allocation.
@@ -69,22 +69,20 @@ pub struct Kernel {
 impl Kernel {
     /// Loads the only kernel of a code object.
     pub fn load(object: &[u8]) -> Self {
-        let file = object::File::parse(object).expect("an ELF file");
-        let end = file.segments().map(|segment| segment.address() + segment.size()).max().expect("segments");
+        let object = CodeObject::parse(object).expect("a code object");
+        let end = object.segments.iter().map(|segment| segment.address + segment.length).max().expect("segments");
         let mut image = vec![0; end as usize];
         let mut code_end = 0;
-        for segment in file.segments() {
-            let (at, data) = (segment.address() as usize, segment.data().expect("data"));
-            image[at..at + data.len()].copy_from_slice(data);
-            if matches!(segment.flags(), object::SegmentFlags::Elf { p_flags } if p_flags & 1 == 1) {
-                code_end = at + data.len();
+        for segment in &object.segments {
+            let at = segment.address as usize;
+            image[at..at + segment.bytes.len()].copy_from_slice(segment.bytes);
+            if segment.execute {
+                code_end = at + segment.bytes.len();
             }
         }
-        let mut symbols = file.dynamic_symbols();
-        let symbol = symbols.find(|symbol| symbol.name().is_ok_and(|name| name.ends_with(".kd"))).expect("a kernel");
-        let at = symbol.address() as usize;
-        let descriptor = KernelDescriptor::read(image[at..at + 64].try_into().expect("64 bytes"));
-        let entry = (at as i64 + descriptor.kernel_code_entry_byte_offset) as usize;
+        let symbol = object.symbols.iter().find(|symbol| symbol.name.ends_with(".kd")).expect("a kernel");
+        let (descriptor, entry) = object.descriptor(symbol).expect("a descriptor");
+        let entry = entry as usize;
         let code: Vec<u32> =
             image[entry..code_end].as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         let memory = Buffers(vec![Buffer::new(&image, false)]);

@@ -2,59 +2,19 @@
 //! arguments. They are read from front to back without a tree in between, so hostile metadata cost no more memory than
 //! the kernels they describe.
 
-use rmp::Marker;
-use rmp::decode;
-
 use crate::code_object::{
     ARGUMENT_HIDDEN_PREFIX, ARGUMENT_KIND, ARGUMENT_OFFSET, ARGUMENT_POINTER, ARGUMENT_SIZE, ARGUMENT_VALUE,
-    KERNEL_ARGUMENTS, KERNEL_GROUP_SIZE, KERNEL_KERNARG_ALIGNMENT, KERNEL_KERNARG_SIZE, KERNEL_MAX_WORKGROUP_SIZE,
-    KERNEL_NAME, KERNEL_PRIVATE_SIZE, KERNEL_REQUIRED_WORKGROUP_SIZE, KERNEL_SYMBOL, KERNEL_WAVEFRONT_SIZE,
-    METADATA_KERNELS,
+    KERNEL_ARGUMENTS, KERNEL_DYNAMIC_STACK, KERNEL_GROUP_SIZE, KERNEL_KERNARG_ALIGNMENT, KERNEL_KERNARG_SIZE,
+    KERNEL_MAX_WORKGROUP_SIZE, KERNEL_NAME, KERNEL_PRIVATE_SIZE, KERNEL_REQUIRED_WORKGROUP_SIZE, KERNEL_SYMBOL,
+    KERNEL_WAVEFRONT_SIZE, METADATA_KERNELS, METADATA_TARGET,
 };
 
-/// Nesting of values that no reader looks into.
-const MAX_DEPTH: u32 = 32;
+use super::message_pack::{MetadataError, Reader};
 
 /// Most arguments of a kernel, implicit ones included.
 const MAX_ARGUMENTS: u32 = 1 << 14;
 
-/// An error of metadata.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MetadataError {
-    /// The bytes are not MessagePack, or end within a value.
-    #[error("byte {0} is not the beginning of a value, or the value is not complete")]
-    Malformed(usize),
-    /// A value has another type.
-    #[error("`{key}` at byte {at} is no {expected}")]
-    Type {
-        /// The key.
-        key: &'static str,
-        /// Offset of the value.
-        at: usize,
-        /// The type that it should have.
-        expected: &'static str,
-    },
-    /// A kernel lacks a key.
-    #[error("kernel {kernel} has no `{key}`")]
-    Missing {
-        /// Its name, or its number in quotes.
-        kernel: String,
-        /// The key.
-        key: &'static str,
-    },
-    /// A number of a kernel is out of range.
-    #[error("kernel {kernel}: `{key}` is {value}")]
-    Value {
-        /// Its name.
-        kernel: String,
-        /// The key.
-        key: &'static str,
-        /// The number.
-        value: u64,
-    },
-}
-
-/// The kind of an argument.
+/// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// An address.
@@ -97,6 +57,8 @@ pub struct Kernel {
     pub max_workgroup_size: u32,
     /// Lanes of a wave.
     pub wavefront_size: u32,
+    /// Whether the size of its stack is not known.
+    pub dynamic_stack: bool,
     /// Number of arguments that are addresses.
     pub pointers: u32,
     /// Bytes of arguments that are values.
@@ -109,108 +71,48 @@ pub struct Kernel {
     pub implicit_offset: Option<u32>,
 }
 
-/// A reader of MessagePack.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    rest: &'a [u8],
+/// The metadata of a code object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata<'a> {
+    /// The target of the code, with the triple before it.
+    pub target: Option<&'a str>,
+    /// The kernels, in the order in which they are listed.
+    pub kernels: Vec<Kernel>,
 }
 
-impl<'a> Reader<'a> {
-    fn at(&self) -> usize {
-        self.bytes.len() - self.rest.len()
-    }
-
-    /// Reads a value by a function of the library, which fails where the value has another type or is not complete.
-    fn value<T, E>(
-        &mut self,
-        key: &'static str,
-        expected: &'static str,
-        read: impl FnOnce(&mut &'a [u8]) -> Result<T, E>,
-    ) -> Result<T, MetadataError> {
-        let at = self.at();
-        read(&mut self.rest).map_err(|_| MetadataError::Type { key, at, expected })
-    }
-
-    fn map(&mut self, key: &'static str) -> Result<u32, MetadataError> {
-        self.value(key, "map", decode::read_map_len)
-    }
-
-    fn array(&mut self, key: &'static str) -> Result<u32, MetadataError> {
-        self.value(key, "list", decode::read_array_len)
-    }
-
-    fn number(&mut self, key: &'static str) -> Result<u64, MetadataError> {
-        self.value(key, "number from 0", decode::read_int)
-    }
-
-    fn text(&mut self, key: &'static str) -> Result<&'a str, MetadataError> {
-        let at = self.at();
-        let length = self.value(key, "text", decode::read_str_len)?;
-        let text = self.take(length as usize)?;
-        std::str::from_utf8(text).map_err(|_| MetadataError::Type { key, at, expected: "text" })
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'a [u8], MetadataError> {
-        let (head, rest) = self.rest.split_at_checked(length).ok_or(MetadataError::Malformed(self.at()))?;
-        self.rest = rest;
-        Ok(head)
-    }
-
-    /// A length of `bytes` bytes.
-    fn length(&mut self, bytes: usize) -> Result<usize, MetadataError> {
-        Ok(self.take(bytes)?.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
-    }
-
-    /// Skips a value.
-    fn skip(&mut self, depth: u32) -> Result<(), MetadataError> {
-        let at = self.at();
-        let malformed = MetadataError::Malformed(at);
-        let depth = depth.checked_sub(1).ok_or(malformed.clone())?;
-        let marker = decode::read_marker(&mut self.rest).map_err(|_| malformed.clone())?;
-        let (bytes, values) = match marker {
-            Marker::FixPos(_) | Marker::FixNeg(_) | Marker::Null | Marker::True | Marker::False => (0, 0),
-            Marker::U8 | Marker::I8 => (1, 0),
-            Marker::U16 | Marker::I16 => (2, 0),
-            Marker::U32 | Marker::I32 | Marker::F32 => (4, 0),
-            Marker::U64 | Marker::I64 | Marker::F64 => (8, 0),
-            Marker::FixStr(length) => (usize::from(length), 0),
-            Marker::Str8 | Marker::Bin8 => (self.length(1)?, 0),
-            Marker::Str16 | Marker::Bin16 => (self.length(2)?, 0),
-            Marker::Str32 | Marker::Bin32 => (self.length(4)?, 0),
-            Marker::FixArray(count) => (0, usize::from(count)),
-            Marker::Array16 => (0, self.length(2)?),
-            Marker::Array32 => (0, self.length(4)?),
-            Marker::FixMap(count) => (0, 2 * usize::from(count)),
-            Marker::Map16 => (0, 2 * self.length(2)?),
-            Marker::Map32 => (0, self.length(4)?.saturating_mul(2)),
-            Marker::FixExt1 | Marker::FixExt2 | Marker::FixExt4 | Marker::FixExt8 | Marker::FixExt16 => {
-                return Err(malformed);
-            }
-            Marker::Ext8 | Marker::Ext16 | Marker::Ext32 | Marker::Reserved => return Err(malformed),
-        };
-        self.take(bytes)?;
-        // Each value takes at least a byte, so this ends with the bytes.
-        for _ in 0..values {
-            self.skip(depth)?;
-        }
-        Ok(())
+/// Sets what a key says, which is there once; its value is at `at`.
+fn set_once<T>(key: &'static str, at: usize, place: &mut Option<T>, value: T) -> Result<(), MetadataError> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(MetadataError::Duplicate { key, at }),
     }
 }
 
-/// The kernels that the metadata list.
-pub fn read(bytes: &[u8]) -> Result<Vec<Kernel>, MetadataError> {
-    let mut reader = Reader { bytes, rest: bytes };
-    let mut kernels = Vec::new();
+/// Reads metadata.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn read(bytes: &[u8]) -> Result<Metadata<'_>, MetadataError> {
+    let mut reader = Reader::new(bytes);
+    let (mut target, mut kernels) = (None, None);
     for _ in 0..reader.map("metadata")? {
-        if reader.text("key")? != METADATA_KERNELS {
-            reader.skip(MAX_DEPTH)?;
-            continue;
+        let key = reader.text("key")?;
+        let at = reader.at();
+        match key {
+            METADATA_TARGET => set_once(METADATA_TARGET, at, &mut target, reader.text(METADATA_TARGET)?)?,
+            METADATA_KERNELS => set_once(METADATA_KERNELS, at, &mut kernels, read_kernels(&mut reader)?)?,
+            _ => reader.skip()?,
         }
-        // Not reserved in advance: the count is a claim.
-        for _ in 0..reader.array(METADATA_KERNELS)? {
-            let kernel = kernel(&mut reader, kernels.len())?;
-            kernels.push(kernel);
-        }
+    }
+    Ok(Metadata { target, kernels: kernels.unwrap_or_default() })
+}
+
+fn read_kernels(reader: &mut Reader<'_>) -> Result<Vec<Kernel>, MetadataError> {
+    let mut kernels = Vec::new();
+    // Not reserved in advance: the count is a claim.
+    for _ in 0..reader.array(METADATA_KERNELS)? {
+        let kernel = kernel(reader, kernels.len())?;
+        kernels.push(kernel);
     }
     Ok(kernels)
 }
@@ -223,22 +125,34 @@ fn kernel(reader: &mut Reader<'_>, number: usize) -> Result<Kernel, MetadataErro
         (KERNEL_GROUP_SIZE, None),
         (KERNEL_PRIVATE_SIZE, None),
         (KERNEL_WAVEFRONT_SIZE, None),
-        (KERNEL_MAX_WORKGROUP_SIZE, Some(0)),
+        (KERNEL_MAX_WORKGROUP_SIZE, None),
     ];
+    let (mut name, mut symbol, mut dynamic_stack, mut workgroup, mut listed) = (None, None, None, None, None);
     for _ in 0..reader.map(METADATA_KERNELS)? {
         let key = reader.text("key")?;
+        let at = reader.at();
         if let Some((key, size)) = sizes.iter_mut().find(|(name, _)| *name == key) {
-            *size = Some(reader.number(key)?);
+            set_once(key, at, size, reader.number(key)?)?;
             continue;
         }
         match key {
-            KERNEL_NAME => kernel.name = reader.text(KERNEL_NAME)?.to_string(),
-            KERNEL_SYMBOL => kernel.symbol = reader.text(KERNEL_SYMBOL)?.to_string(),
-            KERNEL_REQUIRED_WORKGROUP_SIZE => kernel.required_workgroup_size = Some(workgroup_size(reader)?),
-            KERNEL_ARGUMENTS => arguments(reader, &mut kernel)?,
-            _ => reader.skip(MAX_DEPTH)?,
+            KERNEL_NAME => set_once(KERNEL_NAME, at, &mut name, reader.text(KERNEL_NAME)?)?,
+            KERNEL_SYMBOL => set_once(KERNEL_SYMBOL, at, &mut symbol, reader.text(KERNEL_SYMBOL)?)?,
+            KERNEL_DYNAMIC_STACK => {
+                set_once(KERNEL_DYNAMIC_STACK, at, &mut dynamic_stack, reader.flag(KERNEL_DYNAMIC_STACK)?)?;
+            }
+            KERNEL_REQUIRED_WORKGROUP_SIZE => {
+                set_once(KERNEL_REQUIRED_WORKGROUP_SIZE, at, &mut workgroup, workgroup_size(reader)?)?;
+            }
+            KERNEL_ARGUMENTS => set_once(KERNEL_ARGUMENTS, at, &mut listed, arguments(reader, &mut kernel)?)?,
+            _ => reader.skip()?,
         }
     }
+    kernel.name = name.unwrap_or_default().to_string();
+    kernel.symbol = symbol.unwrap_or_default().to_string();
+    (kernel.dynamic_stack, kernel.required_workgroup_size) = (dynamic_stack.unwrap_or(false), workgroup);
+    // It is the only number that older compilers leave out.
+    sizes[5].1.get_or_insert(0);
     let label = if kernel.name.is_empty() { format!("number {number}") } else { format!("`{}`", kernel.name) };
     for (key, text) in [(KERNEL_NAME, &kernel.name), (KERNEL_SYMBOL, &kernel.symbol)] {
         if text.is_empty() {
@@ -297,7 +211,7 @@ fn arguments(reader: &mut Reader<'_>, kernel: &mut Kernel) -> Result<(), Metadat
                 ARGUMENT_OFFSET => offset = Some(reader.number(ARGUMENT_OFFSET)?),
                 ARGUMENT_SIZE => size = Some(reader.number(ARGUMENT_SIZE)?),
                 ARGUMENT_KIND => kind = Some(reader.text(ARGUMENT_KIND)?),
-                _ => reader.skip(MAX_DEPTH)?,
+                _ => reader.skip()?,
             }
         }
         let placed = offset.zip(size).zip(kind).and_then(|((offset, size), kind)| {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
 
-use super::CodeObjectError as Error;
+use super::LoadError as Error;
 
 /// Bytes of a file at most, which are as many as the segments of a code object may span.
 const MAX_FILE: u64 = 1 << 30;
@@ -36,28 +36,25 @@ impl Storage {
     /// # Errors
     /// If it is no regular file that can be read, is empty or too large, or becomes shorter meanwhile.
     pub(crate) fn file(file: &File, path: Option<OsString>) -> Result<Self, Error> {
-        let failed = |error: std::io::Error| Error::new(format!("the file cannot be read: {error}"));
-        let metadata = file.metadata().map_err(failed)?;
+        let metadata = file.metadata().map_err(Error::Read)?;
         if !metadata.is_file() {
-            return Err(Error::new("the descriptor is not that of a regular file"));
+            return Err(Error::NoFile);
         }
-        let length = metadata.len();
-        if length == 0 || length > MAX_FILE {
-            return Err(Error::new(format!("the file has {length} bytes, which is not between 1 and {MAX_FILE}")));
+        let bytes = metadata.len();
+        if bytes == 0 || bytes > MAX_FILE {
+            return Err(Error::FileLength { bytes, most: MAX_FILE });
         }
-        let length = usize::try_from(length).map_err(|_| Error::new("the file is too large"))?;
+        let length = usize::try_from(bytes).map_err(|_| Error::NoMemory(bytes))?;
         let mut contents = Vec::new();
-        contents.try_reserve_exact(length).map_err(|_| Error::new(format!("there is no memory for {length} bytes")))?;
+        contents.try_reserve_exact(length).map_err(|_| Error::NoMemory(bytes))?;
         contents.resize(length, 0);
         let mut read = 0;
         while read < length {
             read += match read_at(file, &mut contents[read..], read as u64) {
-                Ok(0) => {
-                    return Err(Error::new(format!("the file shrank from {length} to {read} bytes while it was read")));
-                }
+                Ok(0) => return Err(Error::Shrank { from: bytes, to: read as u64 }),
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(Error::Read(error)),
             };
         }
         let range = (contents.as_ptr().expose_provenance() as u64, length as u64);
