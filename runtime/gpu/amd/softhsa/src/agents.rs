@@ -10,8 +10,9 @@ use vireo_hsa::hsa::{
     Profile, RegionInfo,
 };
 use vireo_hsa::queue::{QueueFeatures, QueueType};
+use vireo_soft::clock;
+use vireo_soft::memory::GRANULE;
 
-use crate::clock;
 use crate::status::Result;
 use crate::topology::{Feature, PeerLinks, Topology};
 
@@ -31,9 +32,6 @@ pub(crate) const MAX_GROUP_MEMORY: u32 = 64 << 10;
 
 /// Packets of a queue at least.
 pub(crate) const MIN_QUEUE_SIZE: u32 = 16;
-
-/// Allocations are multiples of this, and aligned to it.
-pub(crate) const GRANULE: u64 = 4096;
 
 /// Bytes of a unique name with the zero at its end.
 const UUID_BYTES: usize = 21;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use vireo_hsa::hsa::HsaStatus;
+use vireo_soft::clock;
 
-use crate::clock;
 use crate::signals::Signal;
 use crate::status::{Result, tell};
 use crate::system::System;

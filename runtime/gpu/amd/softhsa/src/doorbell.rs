@@ -1,8 +1,7 @@
 //! The doorbell of a queue ([`Doorbell`]): producers write the index of their last packet to it, or ring it by a
 //! function.
 
-use crate::bell::Bell;
-use crate::sync::{AtomicI64, Ordering};
+use crate::sync::{AtomicI64, Bell, Ordering};
 
 /// The register that a producer rings, in the form of a word that the packet processor empties.
 #[derive(Debug)]

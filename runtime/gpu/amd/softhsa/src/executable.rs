@@ -12,13 +12,14 @@ use vireo_hsa::hsa::{
 };
 use vireo_hsa::object::{self, CodeObject, SymbolKind as ObjectSymbolKind};
 use vireo_hsa::target::TargetId;
+use vireo_soft::memory::backing::{Backing, copy};
+use vireo_soft::memory::map::{Allocation, Kind};
 
 use crate::agents::Agent;
+use crate::api::MemoryMap;
 use crate::code_object::image::Image;
 use crate::code_object::storage::Storage;
 use crate::code_object::{LoadError, lacking};
-use crate::memory::backing::{Backing, copy};
-use crate::memory::map::{Allocation, Kind, MemoryMap};
 use crate::status::Result;
 use crate::topology::Topology;
 

@@ -9,8 +9,7 @@
 
 mod abi;
 mod agents;
-mod bell;
-mod clock;
+mod api;
 mod code_object;
 mod copies;
 mod dispatch;
@@ -18,10 +17,8 @@ mod doorbell;
 mod executable;
 mod generated;
 mod handlers;
-mod handles;
 mod interpreter;
 mod lifecycle;
-mod memory;
 mod packet_loop;
 mod pm4;
 mod processor;

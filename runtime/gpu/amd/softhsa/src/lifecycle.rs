@@ -9,9 +9,8 @@
 
 use vireo_simt::Stop;
 
-use crate::bell::Bell;
 use crate::rules::{Rule, keeps};
-use crate::sync::{AtomicBool, Ordering, thread_local};
+use crate::sync::{AtomicBool, Bell, Ordering, thread_local};
 
 thread_local! {
     static IN_CALLBACK: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };

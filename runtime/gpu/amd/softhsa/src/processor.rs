@@ -17,13 +17,13 @@ use vireo_hsa::queue::{HsaQueue, QueueType};
 use vireo_hsa::signal::{AmdSignal, Signal as SignalHandle};
 use vireo_simt::sanitize::{NewDispatch, RunningDispatch, Sanitizer};
 use vireo_simt::{AccessHook, LANES, Memory, Port, TrapKind};
+use vireo_soft::clock;
+use vireo_soft::memory::map::Allocation;
 
 use crate::agents::{MAX_GROUP_MEMORY, MAX_WORKGROUP_SIZE};
-use crate::clock;
+use crate::api::AgentView;
 use crate::dispatch::KernelDispatch;
 use crate::lifecycle::call_back;
-use crate::memory::map::Allocation;
-use crate::memory::view::AgentView;
 use crate::packet_loop::{self, PacketLoop, Packets};
 use crate::pm4;
 use crate::queue::Queue;

@@ -10,8 +10,8 @@ use vireo_hsa::hsa::{HsaStatus, QueueErrorCallback};
 use vireo_hsa::queue::{AmdQueue, HsaQueue, QueueFeatures, QueueProperties, QueueType};
 use vireo_hsa::ring::{Ring, Slot};
 use vireo_hsa::signal::Signal as SignalHandle;
+use vireo_soft::bell::Bell;
 
-use crate::bell::Bell;
 use crate::doorbell::Doorbell;
 use crate::lifecycle::{Lifecycle, is_in_callback};
 use crate::signals::Signal;

@@ -5,10 +5,6 @@
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// A thread that rings a bell takes its lock, so that no thread is between a look and a sleep.
-    RingsTakeTheLock,
-    /// A thread that is about to sleep looks once more, since the bell may have rung before it was counted.
-    SleepersLookAgain,
     /// Of several producers one may overwrite the number of another one that was greater, so what is reserved counts
     /// too.
     ReservedPacketsCount,

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vireo_gfx::listing;
 
 use vireo_simt::sanitize::{BlockInfo, Checks, Code, Limits, Place, Report, Sanitizer, Tell, Warning, poison};
+use vireo_soft::memory::map::Allocation;
 
+use crate::api::AgentView;
 use crate::executable::LoadedObject;
-use crate::memory::map::Allocation;
-use crate::memory::view::AgentView;
 use crate::status::tell;
 use crate::system::System;
 

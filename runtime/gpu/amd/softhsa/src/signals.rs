@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use vireo_hsa::hsa::HsaStatus;
 use vireo_hsa::signal::{AmdSignal, Signal as Handle, SignalCondition, SignalKind};
+use vireo_soft::bell::Bell;
+use vireo_soft::clock;
 
-use crate::bell::Bell;
-use crate::clock;
 use crate::doorbell::Doorbell;
 use crate::status::Result;
 use crate::trace::{PacketEvent, SignalChange, Tracer};

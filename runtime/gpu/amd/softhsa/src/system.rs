@@ -14,19 +14,20 @@ use std::thread::JoinHandle;
 use vireo_hsa::hsa::{Agent as AgentHandle, HsaStatus, MemoryPool, SystemEventCallback};
 use vireo_simt::Stop;
 use vireo_simt::sanitize::Sanitizer;
+use vireo_soft::handles::Handles;
+use vireo_soft::memory::backing::Backing;
+use vireo_soft::memory::map::{Allocation, Kind};
 
 use crate::agents::{Agent, Pool};
+use crate::api::MemoryMap;
+#[cfg(target_os = "linux")]
+use crate::api::VirtualMemory;
 use crate::code_object::storage::Storage;
 use crate::dispatch::KernelRunner;
 use crate::executable::{Executable, LoadedObject, Symbol};
 use crate::handlers::Handlers;
-use crate::handles::Handles;
 use crate::interpreter::Interpreter;
 use crate::lifecycle::is_in_callback;
-use crate::memory::backing::Backing;
-use crate::memory::map::{Allocation, Kind, MemoryMap};
-#[cfg(target_os = "linux")]
-use crate::memory::virtual_memory::VirtualMemory;
 use crate::queue::Queue;
 use crate::sanitizer;
 use crate::signals::{Signal, Signals};
@@ -149,7 +150,7 @@ impl System {
             agents,
             memory,
             #[cfg(target_os = "linux")]
-            virtual_memory: VirtualMemory::new(),
+            virtual_memory: VirtualMemory::new(0x3e3 << 32),
             signals: Signals::new(tracer),
             queues: RwLock::default(),
             queue_ids: AtomicU64::new(1),

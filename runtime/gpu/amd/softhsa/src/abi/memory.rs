@@ -9,11 +9,14 @@ use vireo_hsa::hsa::{
     Agent as AgentHandle, AllocCallback, HsaStatus, MemoryPool, MemoryPoolAccess, PointerInfo, PointerType,
     SvmAttribute, SvmAttributePair,
 };
+use vireo_soft::api::Api;
+use vireo_soft::memory::GRANULE;
+use vireo_soft::memory::backing::Backing;
+use vireo_soft::memory::map::{Allocation, Kind};
 
 use super::pointers::{Attribute, Out, array, call};
-use crate::agents::{GRANULE, Pool};
-use crate::memory::backing::Backing;
-use crate::memory::map::{Allocation, Kind};
+use crate::agents::Pool;
+use crate::api::Hsa;
 use crate::sanitizer;
 use crate::status::Result;
 use crate::system::System;
@@ -48,7 +51,7 @@ fn allocate(system: &System, pool: &Pool, size: u64) -> Result<u64> {
             HostWrites::UntilFlush => (pool.agent != 0).then_some(true),
         };
         if let Some(until_flush) = hidden {
-            allocation = allocation.with_shadow(until_flush)?;
+            allocation = allocation.with_shadow(until_flush).map_err(Hsa::status)?;
         }
         let allocation = system.memory.insert(allocation)?;
         sanitizer::allocated(system, &allocation, size, GRANULE);

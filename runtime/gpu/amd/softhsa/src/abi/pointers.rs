@@ -1,70 +1,22 @@
-//! Pointers to arguments and results. The functions of the library are called with what C programs have; here it
-//! becomes values.
+//! Pointers to arguments and results. The functions of the library are called with what C programs have; here, and in
+//! the crate `vireo-soft`, it becomes values.
 
-use std::ffi::{CStr, OsString, c_void};
-use std::fs::File;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use vireo_hsa::hsa::{CChar, HsaStatus};
+use vireo_soft::api::Api;
+use vireo_soft::pointers;
 
+pub(super) use vireo_soft::pointers::descriptor;
+
+use crate::api::Hsa;
+pub(super) use crate::api::{Attribute, Out};
 use crate::status::{Result, code};
 use crate::system::{System, system};
-
-/// Elements of an array of arguments at most.
-const MAX_ELEMENTS: usize = 1 << 20;
 
 /// Runs the body of a function that needs the system.
 pub(super) fn call(body: impl FnOnce(&Arc<System>) -> Result<()>) -> HsaStatus {
     code(system().and_then(|system| body(&system)))
-}
-
-/// Where a function puts a result.
-pub(super) struct Out<T>(*mut T);
-
-impl<T> Out<T> {
-    /// A place that is not null.
-    ///
-    /// # Safety
-    /// Unless it is null, the pointer is writable until the value is dropped.
-    pub(super) unsafe fn new(pointer: *mut T) -> Result<Self> {
-        if pointer.is_null() { Err(HsaStatus::ERROR_INVALID_ARGUMENT) } else { Ok(Out(pointer)) }
-    }
-
-    /// A place that may be null, where a result is not wanted.
-    ///
-    /// # Safety
-    /// As [`Out::new`].
-    pub(super) unsafe fn optional(pointer: *mut T) -> Option<Self> {
-        (!pointer.is_null()).then_some(Out(pointer))
-    }
-
-    /// Puts the result.
-    pub(super) fn set(&self, value: T) {
-        // SAFETY: `new` was promised that it is writable. C programs may put it at any address.
-        unsafe { self.0.write_unaligned(value) };
-    }
-}
-
-/// Where a function puts an attribute, whose size its documentation says.
-pub(super) struct Attribute(Out<c_void>);
-
-impl Attribute {
-    /// A place that is not null.
-    ///
-    /// # Safety
-    /// Unless it is null, as many bytes are writable as the documentation of the attribute says, until the value is
-    /// dropped.
-    pub(super) unsafe fn new(pointer: *mut c_void) -> Result<Self> {
-        // SAFETY: the caller guarantees that the pointer is null or has the bytes of the attribute.
-        unsafe { Out::new(pointer) }.map(Attribute)
-    }
-
-    /// Puts the attribute, whose bytes are as many as documented.
-    pub(super) fn set(&self, bytes: &[u8]) {
-        // SAFETY: `new` was promised that there is room; the bytes are those of another object.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.0.cast(), bytes.len()) };
-    }
 }
 
 /// The elements of an array, which may be null if there are none.
@@ -72,14 +24,8 @@ impl Attribute {
 /// # Safety
 /// Unless it is null, the pointer has that many elements.
 pub(super) unsafe fn array<T: Copy>(pointer: *const T, count: usize) -> Result<Vec<T>> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    if pointer.is_null() || count > MAX_ELEMENTS {
-        return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
-    }
-    // SAFETY: the caller guarantees that the pointer has that many elements, and the index is below the count.
-    Ok((0..count).map(|index| unsafe { pointer.add(index).read_unaligned() }).collect())
+    // SAFETY: the caller promises the same.
+    unsafe { pointers::array(pointer, count) }.map_err(Hsa::status)
 }
 
 /// A text.
@@ -87,42 +33,11 @@ pub(super) unsafe fn array<T: Copy>(pointer: *const T, count: usize) -> Result<V
 /// # Safety
 /// Unless it is null, the pointer has a zero at the end of the text.
 pub(super) unsafe fn text(pointer: *const CChar) -> Result<String> {
-    if pointer.is_null() {
-        return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
-    }
-    // SAFETY: the caller guarantees a zero at the end of the text.
-    let text = unsafe { CStr::from_ptr(pointer.cast()) };
-    text.to_str().map(str::to_string).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)
-}
-
-/// The open file of a descriptor with its path, as far as the system tells; none for a number that cannot be one. It
-/// stays the program's: nothing here closes it.
-///
-/// # Safety
-/// The descriptor stays open until the file is dropped. A number that is no descriptor is an error of the first use.
-#[cfg(unix)]
-pub(super) unsafe fn descriptor(number: i32) -> Option<(ManuallyDrop<File>, Option<OsString>)> {
-    use std::os::fd::FromRawFd;
-    if number < 0 {
-        return None;
-    }
-    // SAFETY: the caller guarantees that the descriptor stays open, and the file is never dropped, so it is not closed
-    // twice.
-    let file = ManuallyDrop::new(unsafe { File::from_raw_fd(number) });
-    let path = std::fs::read_link(format!("/proc/self/fd/{number}"));
-    Some((file, path.ok().map(std::path::PathBuf::into_os_string)))
-}
-
-/// Descriptors of files exist on Unix only.
-///
-/// # Safety
-/// None is needed.
-#[cfg(not(unix))]
-pub(super) unsafe fn descriptor(_number: i32) -> Option<(ManuallyDrop<File>, Option<OsString>)> {
-    None
+    // SAFETY: the caller promises the same; a `CChar` is a `char` of C.
+    unsafe { pointers::text(pointer.cast()) }.map_err(Hsa::status)
 }
 
 /// Calls back for each of some values until a call does not succeed, and returns what that one did.
-pub(super) fn iterate<T>(values: impl IntoIterator<Item = T>, mut callback: impl FnMut(T) -> HsaStatus) -> Result<()> {
-    values.into_iter().map(&mut callback).find(|status| *status != HsaStatus::SUCCESS).map_or(Ok(()), Err)
+pub(super) fn iterate<T>(values: impl IntoIterator<Item = T>, callback: impl FnMut(T) -> HsaStatus) -> Result<()> {
+    pointers::iterate(values, HsaStatus::SUCCESS, callback)
 }

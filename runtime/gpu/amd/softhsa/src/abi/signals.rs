@@ -4,9 +4,9 @@ use std::ffi::c_void;
 
 use vireo_hsa::hsa::{Agent as AgentHandle, HsaStatus, ProfilingDispatchTime, SignalHandler, SignalValue, WaitState};
 use vireo_hsa::signal::{Signal as SignalHandle, SignalCondition};
+use vireo_soft::clock;
 
 use super::pointers::{Out, array, call};
-use crate::clock;
 use crate::handlers::{self, Handler};
 use crate::signals::{Signal, compare};
 use crate::status::{Result, tell};

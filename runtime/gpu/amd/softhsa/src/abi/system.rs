@@ -4,11 +4,11 @@ use std::ffi::{CString, c_void};
 use std::sync::{OnceLock, PoisonError};
 
 use vireo_hsa::hsa::{Agent as AgentHandle, CBool, CChar, Extension, HsaStatus, SystemEventCallback, SystemInfo};
+use vireo_soft::clock;
 
 use super::loader;
 use super::pointers::{Attribute, Out, call};
 use crate::agents::{LARGE_MODEL, extensions};
-use crate::clock;
 use crate::status::{Result, code};
 use crate::system::{EventHandler, System, init, shut_down};
 use crate::topology::Feature;

@@ -22,6 +22,7 @@ fn check(system: &System) -> Result<()> {
 #[cfg(target_os = "linux")]
 mod functions {
     use vireo_hsa::hsa::AccessPermissions;
+    use vireo_soft::memory::virtual_memory::Charge;
 
     use super::super::pointers::{Out, array};
     use super::*;
@@ -69,7 +70,9 @@ mod functions {
             if flags != 0 || r#type.name().is_none() || !pool.allocates() {
                 return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
             }
-            out.set(VmemHandle(system.virtual_memory.create(pool, size)?));
+            pool.charge(size)?;
+            let charge = Charge::of(pool.used.clone(), size);
+            out.set(VmemHandle(system.virtual_memory.create(size, charge, pool.agent, pool.flags.0)?));
             Ok(())
         })
     }

@@ -12,13 +12,14 @@
 //! - a failure is told once;
 //! - no thread waits for ever: all of them end.
 //!
-//! Each rule (`src/rules.rs`) is broken in turn, and has to be found. `VIREO_SCHEDULES` is the number of schedules, and
+//! Each rule (`src/rules.rs`, and those of bells in `vireo-soft`) is broken in turn, and has to be found. `VIREO_SCHEDULES` is the number of schedules, and
 //! `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which `shuttle::replay` takes. Time does not
 //! pass in the model, so sleeps that only a look now and then would end are hangs; `shuttle` runs atomics in one order,
 //! so a fence that is missing is not found.
 
-#[path = "../../src/bell.rs"]
+#[path = "../../../../soft/src/bell.rs"]
 mod bell;
+mod bell_rules;
 #[path = "../../src/doorbell.rs"]
 #[expect(dead_code, reason = "what the agent uses, and the model does not")]
 mod doorbell;
@@ -32,7 +33,7 @@ mod plan;
 mod rules;
 mod sync;
 
-use rules::{Rule, set_broken};
+use rules::{AnyRule, Rule, set_broken};
 
 #[test]
 fn processors_hang_in_no_schedule() {
@@ -44,18 +45,18 @@ fn processors_hang_in_no_schedule() {
 fn each_rule_that_is_broken_is_found() {
     harness::find_broken(
         &[
-            Rule::RingsTakeTheLock,
-            Rule::SleepersLookAgain,
-            Rule::ReservedPacketsCount,
-            Rule::PacketsKeepTheirSlots,
-            Rule::StopsComeFirst,
-            Rule::FailuresAreTheLast,
-            Rule::EndsRingTheDoorbell,
-            Rule::EndsRingSignals,
-            Rule::AllEndsWait,
-            Rule::EndsWaitForCallbacks,
-            Rule::CallbacksDoNotWaitForCallbacks,
-            Rule::FailuresAreQuietFirst,
+            AnyRule::Bell(bell_rules::Rule::RingsTakeTheLock),
+            AnyRule::Bell(bell_rules::Rule::SleepersLookAgain),
+            AnyRule::Processor(Rule::ReservedPacketsCount),
+            AnyRule::Processor(Rule::PacketsKeepTheirSlots),
+            AnyRule::Processor(Rule::StopsComeFirst),
+            AnyRule::Processor(Rule::FailuresAreTheLast),
+            AnyRule::Processor(Rule::EndsRingTheDoorbell),
+            AnyRule::Processor(Rule::EndsRingSignals),
+            AnyRule::Processor(Rule::AllEndsWait),
+            AnyRule::Processor(Rule::EndsWaitForCallbacks),
+            AnyRule::Processor(Rule::CallbacksDoNotWaitForCallbacks),
+            AnyRule::Processor(Rule::FailuresAreQuietFirst),
         ],
         set_broken,
         plan::execute,

@@ -8,6 +8,8 @@ pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use shuttle::thread::yield_now;
 pub(crate) use shuttle::thread_local;
 
+pub(crate) use crate::bell::Bell;
+
 /// Threads sleep soon, which is where they may hang.
 pub(crate) const SPINS: u32 = 1;
 

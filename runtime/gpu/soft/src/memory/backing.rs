@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// The owner of the bytes of an allocation, until it is dropped.
-pub(crate) struct Backing {
+pub struct Backing {
     _owner: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Backing {
     /// Memory of the program, which vouches for it.
-    pub(crate) const PROGRAM: Backing = Backing { _owner: None };
+    pub const PROGRAM: Backing = Backing { _owner: None };
 
     /// A part of something.
-    pub(crate) fn of(owner: Arc<dyn Any + Send + Sync>) -> Self {
+    pub fn of(owner: Arc<dyn Any + Send + Sync>) -> Self {
         Backing { _owner: Some(owner) }
     }
 }
@@ -32,7 +32,7 @@ impl fmt::Debug for Backing {
 ///
 /// # Safety
 /// Both ranges are mapped, `to` is writable, and the only references to their bytes are to atomics.
-pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
+pub unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
     let byte = |index: usize| {
         // SAFETY: the index is below the length, and the caller vouches for the ranges.
         unsafe {
@@ -67,7 +67,7 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
 ///
 /// # Safety
 /// As [`copy`], for three ranges of this length that begin on a multiple of 8, as do their lengths, and do not overlap.
-pub(crate) unsafe fn copy_changes(changed: *const u8, base: *mut u8, target: *mut u8, length: usize) {
+pub unsafe fn copy_changes(changed: *const u8, base: *mut u8, target: *mut u8, length: usize) {
     for word in 0..length / 8 {
         // SAFETY: the caller guarantees three ranges of this length that are mapped, aligned to 8 bytes, and do not
         // overlap.

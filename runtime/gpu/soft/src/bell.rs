@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use crate::rules::{Rule, keeps};
+use crate::bell_rules::{Rule, keeps};
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, SPINS, fence, wait_timeout, yield_now};
 
 /// The first and the longest sleep between two looks. Writes by functions end a sleep at once.
@@ -13,7 +13,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(2);
 
 /// A place where threads wait.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub struct Bell {
     lock: Mutex<()>,
     rung: Condvar,
     waiters: AtomicUsize,
@@ -21,7 +21,7 @@ pub(crate) struct Bell {
 
 impl Bell {
     /// Wakes all who wait. What was written before is visible to them.
-    pub(crate) fn ring(&self) {
+    pub fn ring(&self) {
         // Either this sees the waiter, or the waiter sees what was written before: both have a full fence between their
         // write and read.
         fence(Ordering::SeqCst);
@@ -34,7 +34,7 @@ impl Bell {
     }
 
     /// Waits until `ready` returns a value or the deadline has passed.
-    pub(crate) fn wait<T>(&self, deadline: Option<Instant>, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
+    pub fn wait<T>(&self, deadline: Option<Instant>, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         for _ in 0..SPINS {
             if let Some(value) = ready() {
                 return Some(value);

@@ -2,18 +2,18 @@
 //! take only addresses that it knows.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use vireo_core::pages::PageMapping;
 
 use super::backing::{Backing, copy, copy_changes};
-use crate::status::Result;
-use vireo_hsa::hsa::HsaStatus;
+use crate::api::{Api, Refusal};
 
 /// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Memory of the pool with this handle.
     Pool(u64),
     /// Memory of the program that is pinned.
@@ -28,13 +28,13 @@ pub(crate) enum Kind {
 
 /// A second copy of an allocation for a GPU, for hidden writes of the host.
 #[derive(Debug)]
-pub(crate) struct Shadow {
+pub struct Shadow {
     /// The pages as the GPU sees them.
     device: PageMapping,
     /// The contents that both sides had when they were last compared.
     base: PageMapping,
     /// True if the register of the host data path publishes writes of the host, false if acquires do.
-    pub(crate) until_flush: bool,
+    pub until_flush: bool,
     /// Held while the sides are compared. Of two threads that do so at once, one would take a write that the other one
     /// has just published for a new one, and overwrite what the side that made it has written since.
     publishing: Mutex<()>,
@@ -42,34 +42,36 @@ pub(crate) struct Shadow {
 
 /// An allocation.
 #[derive(Debug)]
-pub(crate) struct Allocation {
+pub struct Allocation {
     /// The address of its first byte.
-    pub(crate) start: u64,
+    pub start: u64,
     /// A number that no other allocation of the process has.
-    pub(crate) id: u64,
+    pub id: u64,
     /// Its bytes.
-    pub(crate) length: u64,
-    pub(crate) kind: Kind,
+    pub length: u64,
+    /// What it is.
+    pub kind: Kind,
     /// The index of the agent that owns it.
-    pub(crate) owner: u32,
+    pub owner: u32,
     /// The flags of its pool.
-    pub(crate) flags: u32,
-    /// A bit for each agent that may read it, and for each that may write.
-    pub(crate) readers: AtomicU64,
-    pub(crate) writers: AtomicU64,
+    pub flags: u32,
+    /// A bit for each agent that may read it.
+    pub readers: AtomicU64,
+    /// A bit for each agent that may write to it.
+    pub writers: AtomicU64,
     /// The addresses by which its memory was pinned, each as often as it was. Memory of the program is an allocation
     /// while there is one.
     pins: Mutex<Vec<u64>>,
     /// Data of the program.
-    pub(crate) user_data: AtomicU64,
+    pub user_data: AtomicU64,
     /// A second copy.
-    pub(crate) shadow: Option<Shadow>,
+    pub shadow: Option<Shadow>,
     _backing: Backing,
 }
 
 impl Allocation {
     /// An allocation that the agents of `mask` may read and write.
-    pub(crate) fn new(start: u64, length: u64, kind: Kind, owner: u32, mask: u64, backing: Backing) -> Self {
+    pub fn new(start: u64, length: u64, kind: Kind, owner: u32, mask: u64, backing: Backing) -> Self {
         static IDS: AtomicU64 = AtomicU64::new(0);
         Allocation {
             start,
@@ -88,22 +90,25 @@ impl Allocation {
     }
 
     /// Gives the allocation a second copy.
-    pub(crate) fn with_shadow(mut self, until_flush: bool) -> Result<Self> {
-        let length = usize::try_from(self.length).map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES)?;
-        let pages = |purpose| PageMapping::reserved(length, purpose).map_err(|_| HsaStatus::ERROR_OUT_OF_RESOURCES);
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn with_shadow(mut self, until_flush: bool) -> Result<Self, Refusal> {
+        let length = usize::try_from(self.length).map_err(|_| Refusal::OutOfResources)?;
+        let pages = |purpose| PageMapping::reserved(length, purpose).map_err(|_| Refusal::OutOfResources);
         let (device, base) = (pages("a GPU's copy")?, pages("the last state")?);
         self.shadow = Some(Shadow { device, base, until_flush, publishing: Mutex::default() });
         Ok(self)
     }
 
     /// True if all of the bytes are in it.
-    pub(crate) fn contains(&self, address: u64, length: u64) -> bool {
+    pub fn contains(&self, address: u64, length: u64) -> bool {
         let offset = address.wrapping_sub(self.start);
         address >= self.start && offset <= self.length && self.length - offset >= length
     }
 
     /// The host's address of what GPUs see.
-    pub(crate) fn device(&self) -> *mut u8 {
+    pub fn device(&self) -> *mut u8 {
         match &self.shadow {
             Some(shadow) => shadow.device.base().as_ptr(),
             // The address is where the bytes of the allocation are, and programs were given it.
@@ -112,7 +117,7 @@ impl Allocation {
     }
 
     /// Fills the whole allocation, which is not in use yet, with a word for each address.
-    pub(crate) fn fill(&self, word: impl Fn(u64) -> u32) {
+    pub fn fill(&self, word: impl Fn(u64) -> u32) {
         let host: *mut u8 = std::ptr::with_exposed_provenance_mut(self.start as usize);
         let copies = self.shadow.iter().flat_map(|shadow| [&shadow.device, &shadow.base]);
         for to in std::iter::once(host).chain(copies.map(|pages| pages.base().as_ptr())) {
@@ -142,20 +147,24 @@ impl Allocation {
 
 /// All allocations by their first addresses. They do not overlap.
 #[derive(Debug, Default)]
-pub(crate) struct MemoryMap {
+pub struct MemoryMap<A: Api> {
     allocations: RwLock<BTreeMap<u64, Arc<Allocation>>>,
     /// Counts removals, so that who remembers allocations knows when to look again.
     removals: AtomicU64,
+    _api: PhantomData<fn() -> A>,
 }
 
-impl MemoryMap {
+impl<A: Api> MemoryMap<A> {
     /// Adds an allocation.
-    pub(crate) fn insert(&self, allocation: Allocation) -> Result<Arc<Allocation>> {
+    ///
+    /// # Errors
+    /// If it is empty, or overlaps another one.
+    pub fn insert(&self, allocation: Allocation) -> Result<Arc<Allocation>, A::Status> {
         let mut all = self.allocations.write().unwrap_or_else(PoisonError::into_inner);
-        let end = allocation.start.checked_add(allocation.length).ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
+        let end = allocation.start.checked_add(allocation.length).ok_or(A::status(Refusal::InvalidArgument))?;
         let overlaps = all.range(..end).next_back().is_some_and(|(start, last)| start + last.length > allocation.start);
         if allocation.length == 0 || overlaps {
-            return Err(HsaStatus::ERROR_INVALID_ALLOCATION);
+            return Err(A::status(Refusal::InvalidAllocation));
         }
         let allocation = Arc::new(allocation);
         all.insert(allocation.start, allocation.clone());
@@ -163,7 +172,7 @@ impl MemoryMap {
     }
 
     /// Removes the allocation that begins at `start`, if `wanted` says so.
-    pub(crate) fn remove(&self, start: u64, wanted: impl FnOnce(&Allocation) -> bool) -> Option<Arc<Allocation>> {
+    pub fn remove(&self, start: u64, wanted: impl FnOnce(&Allocation) -> bool) -> Option<Arc<Allocation>> {
         let mut all = self.allocations.write().unwrap_or_else(PoisonError::into_inner);
         if !wanted(all.get(&start)?) {
             return None;
@@ -174,12 +183,12 @@ impl MemoryMap {
     }
 
     /// Pins memory for the agents of `mask` that is in an allocation already; none if it is in none.
-    pub(crate) fn pin_again(&self, address: u64, length: u64, mask: u64) -> Option<Result<()>> {
+    pub fn pin_again(&self, address: u64, length: u64, mask: u64) -> Option<Result<(), A::Status>> {
         // The lock is held, so that it is not unpinned for the last time meanwhile.
         let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
         let (_, known) = all.range(..=address).next_back().filter(|(_, known)| known.contains(address, 1))?;
         if !known.contains(address, length) {
-            return Some(Err(HsaStatus::ERROR_INVALID_ARGUMENT));
+            return Some(Err(A::status(Refusal::InvalidArgument)));
         }
         known.pins.lock().unwrap_or_else(PoisonError::into_inner).push(address);
         known.readers.fetch_or(mask, Ordering::Relaxed);
@@ -188,9 +197,12 @@ impl MemoryMap {
     }
 
     /// Undoes one call that pinned memory at an address. Memory of the program is removed with its last one.
-    pub(crate) fn unpin(&self, address: u64) -> Result<()> {
+    ///
+    /// # Errors
+    /// If there was no such call.
+    pub fn unpin(&self, address: u64) -> Result<(), A::Status> {
         let mut all = self.allocations.write().unwrap_or_else(PoisonError::into_inner);
-        let wrong = HsaStatus::ERROR_INVALID_ARGUMENT;
+        let wrong = A::status(Refusal::InvalidArgument);
         let (start, known) = all.range(..=address).next_back().ok_or(wrong)?;
         let start = *start;
         let is_last = {
@@ -207,30 +219,30 @@ impl MemoryMap {
     }
 
     /// The number of removals so far.
-    pub(crate) fn removals(&self) -> u64 {
+    pub fn removals(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
     /// The allocation that `address` is in.
-    pub(crate) fn find(&self, address: u64) -> Option<Arc<Allocation>> {
+    pub fn find(&self, address: u64) -> Option<Arc<Allocation>> {
         let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
         let (_, allocation) = all.range(..=address).next_back()?;
         allocation.contains(address, 1).then(|| allocation.clone())
     }
 
     /// The allocation that has all of the bytes.
-    pub(crate) fn range(&self, address: u64, length: u64) -> Option<Arc<Allocation>> {
+    pub fn range(&self, address: u64, length: u64) -> Option<Arc<Allocation>> {
         self.find(address).filter(|allocation| allocation.contains(address, length))
     }
 
     /// Those that `wanted` chooses.
-    pub(crate) fn matching(&self, wanted: impl Fn(&Allocation) -> bool) -> Vec<Arc<Allocation>> {
+    pub fn matching(&self, wanted: impl Fn(&Allocation) -> bool) -> Vec<Arc<Allocation>> {
         let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
         all.values().filter(|allocation| wanted(allocation)).cloned().collect()
     }
 
     /// Shows writes of the host to GPUs, for allocations that are published by flushes, or by acquires.
-    pub(crate) fn publish_to_device(&self, by_flush: bool) {
+    pub fn publish_to_device(&self, by_flush: bool) {
         let hidden =
             |allocation: &Allocation| allocation.shadow.as_ref().is_some_and(|shadow| shadow.until_flush == by_flush);
         self.matching(hidden).iter().for_each(|allocation| allocation.publish(true));
@@ -238,7 +250,7 @@ impl MemoryMap {
 
     /// Shows writes of GPUs to the host: at each packet where flushes publish the host's, else when a packet releases
     /// at system scope.
-    pub(crate) fn publish_to_host(&self, by_flush: bool) {
+    pub fn publish_to_host(&self, by_flush: bool) {
         let hidden =
             |allocation: &Allocation| allocation.shadow.as_ref().is_some_and(|shadow| shadow.until_flush == by_flush);
         self.matching(hidden).iter().for_each(|allocation| allocation.publish(false));
@@ -246,11 +258,14 @@ impl MemoryMap {
 
     /// Copies bytes for the host. Both sides see the result, as after a copy by the library on hardware.
     ///
+    /// # Errors
+    /// If a range leaves an allocation, or enters one.
+    ///
     /// # Safety
     /// Where the map has no allocation with an address, the program vouches for the bytes.
-    pub(crate) unsafe fn copy(&self, to: u64, from: u64, length: u64) -> Result<()> {
+    pub unsafe fn copy(&self, to: u64, from: u64, length: u64) -> Result<(), A::Status> {
         let sides = [self.side(to, length)?, self.side(from, length)?];
-        let size = usize::try_from(length).map_err(|_| HsaStatus::ERROR_INVALID_ARGUMENT)?;
+        let size = usize::try_from(length).map_err(|_| A::status(Refusal::InvalidArgument))?;
         for side in sides.iter().flatten() {
             side.publish(false);
         }
@@ -271,16 +286,16 @@ impl MemoryMap {
 
     /// The allocation of one side of a copy; none for memory of the program. An error if the range leaves an allocation
     /// or enters one.
-    fn side(&self, address: u64, length: u64) -> Result<Option<Arc<Allocation>>> {
-        let end = address.checked_add(length).ok_or(HsaStatus::ERROR_INVALID_ARGUMENT)?;
+    fn side(&self, address: u64, length: u64) -> Result<Option<Arc<Allocation>>, A::Status> {
+        let end = address.checked_add(length).ok_or(A::status(Refusal::InvalidArgument))?;
         if address == 0 && length != 0 {
-            return Err(HsaStatus::ERROR_INVALID_ARGUMENT);
+            return Err(A::status(Refusal::InvalidArgument));
         }
         let all = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
         match all.range(..end).next_back() {
             Some((_, last)) if last.contains(address, length) => Ok(Some(last.clone())),
             Some((start, last)) if length != 0 && start + last.length > address => {
-                Err(HsaStatus::ERROR_INVALID_ALLOCATION)
+                Err(A::status(Refusal::InvalidAllocation))
             }
             _ => Ok(None),
         }
@@ -291,6 +306,17 @@ impl MemoryMap {
 mod tests {
     use super::*;
 
+    #[derive(Debug, Default)]
+    struct Tested;
+
+    impl Api for Tested {
+        type Status = Refusal;
+
+        fn status(refusal: Refusal) -> Refusal {
+            refusal
+        }
+    }
+
     /// The host counts in one word and a GPU in another one, while others publish the writes of each side.
     #[test]
     fn threads_that_publish_at_once_lose_no_write() {
@@ -300,7 +326,7 @@ mod tests {
         let start = pages.base().as_ptr().expose_provenance() as u64;
         let allocation = Allocation::new(start, LENGTH, Kind::Pool(0), 1, 1, Backing::of(pages.clone()));
         let allocation = allocation.with_shadow(false).expect("memory");
-        let map = MemoryMap::default();
+        let map = MemoryMap::<Tested>::default();
         let allocation = map.insert(allocation).expect("it is the first one");
         // SAFETY: the memory lives as long as the allocation, and all that access it are atomics.
         let word = |side: *mut u8, index: usize| unsafe { AtomicU64::from_ptr(side.cast::<u64>().wrapping_add(index)) };

@@ -6,16 +6,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// The objects of one kind.
 #[derive(Debug)]
-pub(crate) struct Handles<T>(RwLock<(u64, BTreeMap<u64, Arc<T>>)>);
+pub struct Handles<T>(RwLock<(u64, BTreeMap<u64, Arc<T>>)>);
 
 impl<T> Handles<T> {
     /// No objects; handles begin after `first`, so that those of different kinds differ.
-    pub(crate) fn new(first: u64) -> Self {
+    pub fn new(first: u64) -> Self {
         Handles(RwLock::new((first, BTreeMap::new())))
     }
 
     /// Adds an object.
-    pub(crate) fn insert(&self, object: Arc<T>) -> u64 {
+    pub fn insert(&self, object: Arc<T>) -> u64 {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.0 += 1;
         let handle = all.0;
@@ -24,17 +24,17 @@ impl<T> Handles<T> {
     }
 
     /// The object with this handle.
-    pub(crate) fn get(&self, handle: u64) -> Option<Arc<T>> {
+    pub fn get(&self, handle: u64) -> Option<Arc<T>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).1.get(&handle).cloned()
     }
 
     /// Removes an object.
-    pub(crate) fn remove(&self, handle: u64) -> Option<Arc<T>> {
+    pub fn remove(&self, handle: u64) -> Option<Arc<T>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner).1.remove(&handle)
     }
 
     /// All objects with their handles.
-    pub(crate) fn all(&self) -> Vec<(u64, Arc<T>)> {
+    pub fn all(&self) -> Vec<(u64, Arc<T>)> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.1.iter().map(|(handle, object)| (*handle, object.clone())).collect()
     }

@@ -7,12 +7,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use vireo_simt::{Memory, Region};
 
 use super::map::{Allocation, Kind, MemoryMap};
+use crate::api::Api;
 
 /// The memory that an agent may access. It keeps what it has returned until it is dropped, even if the host frees it
 /// meanwhile.
 #[derive(Debug)]
-pub(crate) struct AgentView<'a> {
-    map: &'a MemoryMap,
+pub struct AgentView<'a, A: Api> {
+    map: &'a MemoryMap<A>,
     /// The bit of the agent.
     mask: u64,
     /// Removals from the map when the view was made.
@@ -20,9 +21,9 @@ pub(crate) struct AgentView<'a> {
     held: RwLock<Vec<Arc<Allocation>>>,
 }
 
-impl<'a> AgentView<'a> {
+impl<'a, A: Api> AgentView<'a, A> {
     /// The view of the agent with this index.
-    pub(crate) fn new(map: &'a MemoryMap, agent: u32) -> Self {
+    pub fn new(map: &'a MemoryMap<A>, agent: u32) -> Self {
         AgentView { map, mask: 1 << agent, removals: map.removals(), held: RwLock::default() }
     }
 
@@ -34,7 +35,7 @@ impl<'a> AgentView<'a> {
     }
 
     /// The segment of code that this address is in.
-    pub(crate) fn code(&self, address: u64) -> Option<Arc<Allocation>> {
+    pub fn code(&self, address: u64) -> Option<Arc<Allocation>> {
         self.map.find(address).filter(|allocation| matches!(allocation.kind, Kind::Code(true)))
     }
 }
@@ -43,7 +44,7 @@ impl<'a> AgentView<'a> {
 // what the program vouched for when it pinned them. They are readable, and writable where a region says so: only
 // segments of code are not written by the host, and their pages are writable too. All that accesses them in this crate
 // are atomics.
-unsafe impl Memory for AgentView<'_> {
+unsafe impl<A: Api> Memory for AgentView<'_, A> {
     fn region(&self, address: u64) -> Option<Region> {
         if self.map.removals() == self.removals {
             let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
