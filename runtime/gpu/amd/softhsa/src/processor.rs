@@ -154,7 +154,7 @@ impl Processor<'_> {
 
         let begin = clock::now();
         let traced = TracedPacket { place, packet, kernel, begin };
-        tracer.tell(&tracer.order(), &PacketEvent::Begin(traced));
+        tracer.observer(&tracer.order()).event(&PacketEvent::Begin(traced));
         let executed = self.execute(packet, index, Some(&mut log));
         for (wait, signal) in log.waits.iter_mut().zip(&waited) {
             wait.after = signal.load();
@@ -171,7 +171,7 @@ impl Processor<'_> {
             Err(Interruption::Stopped) => PacketOutcome::Stopped,
         };
         let Log { waits, commands } = &log;
-        tracer.tell(&order, &PacketEvent::End { packet: traced, end, waits, commands, outcome });
+        tracer.observer(&order).event(&PacketEvent::End { packet: traced, end, waits, commands, outcome });
         executed.map(drop)
     }
 

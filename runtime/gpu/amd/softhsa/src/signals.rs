@@ -197,10 +197,10 @@ impl Signals {
         let order = tracer.order();
         let (time, change) = (clock::now(), self.change(signal, change));
         match &signal.target {
-            Value::Own => tracer.tell(&order, &PacketEvent::Signal { time, change }),
+            Value::Own => tracer.observer(&order).event(&PacketEvent::Signal { time, change }),
             Value::Doorbell(doorbell) => {
                 let (agent, queue) = doorbell.place();
-                tracer.tell(&order, &PacketEvent::Doorbell { time, agent, queue, index: change.after });
+                tracer.observer(&order).event(&PacketEvent::Doorbell { time, agent, queue, index: change.after });
             }
         }
         change.before

@@ -340,10 +340,7 @@ pub(crate) fn init() -> Result<()> {
 
 /// The trace to a file: JSON if its name ends in `.json`.
 fn trace_file(path: &Path) -> Result<Arc<dyn PacketObserver>> {
-    let format = match path.extension().is_some_and(|extension| extension == "json") {
-        true => TraceFormat::Perfetto,
-        false => TraceFormat::Text,
-    };
+    let format = TraceFormat::of_file(path);
     // Line by line, so that a program that never ends, or never shuts the library down, leaves what it did.
     let created = File::create(path).and_then(|file| PacketTrace::new(format, LineWriter::new(file)));
     created.map(|trace| Arc::new(trace) as Arc<dyn PacketObserver>).map_err(|error| {

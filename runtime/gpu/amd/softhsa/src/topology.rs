@@ -2,14 +2,13 @@
 //! lacks, and how late the writes of the host reach a GPU. Read from the text of flags and of the environment variable
 //! [`VARIABLE`].
 
-use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use vireo_hsa::targets::PROCESSORS;
 
-use vireo_core::byte_size;
 use vireo_gfx::HalfSums;
+use vireo_hsa::targets::PROCESSORS;
 use vireo_simt::sanitize::Checks;
+use vireo_soft::options::{OptionError, settings};
 
 /// The environment variable that configures the library.
 pub const VARIABLE: &str = "VIREO_SOFTHSA";
@@ -146,17 +145,8 @@ impl Default for Topology {
     }
 }
 
-/// The error for a text that is no topology.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopologyError(String);
-
-impl fmt::Display for TopologyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TopologyError {}
+/// The error for a text that is no topology, or a machine that there cannot be.
+pub type TopologyError = OptionError;
 
 impl Topology {
     /// True unless the machine lacks it.
@@ -172,21 +162,21 @@ impl Topology {
 
     /// Refuses numbers that no machine has.
     pub(crate) fn check(&self) -> Result<(), TopologyError> {
-        let wrong = |what: String| Err(TopologyError(what));
+        let wrong = |name: &str, why: String| Err(OptionError::Refused { name: name.to_string(), why });
         if self.agents > MAX_AGENTS {
-            return wrong(format!("agents: {} is more than {MAX_AGENTS}", self.agents));
+            return wrong("agents", format!("{} is more than {MAX_AGENTS}", self.agents));
         }
         if !self.queue_size.is_power_of_two() || self.queue_size > 1 << 20 {
-            return wrong(format!("queue-size: {} is not a power of two up to {}", self.queue_size, 1 << 20));
+            return wrong("queue-size", format!("{} is not a power of two up to {}", self.queue_size, 1 << 20));
         }
         if self.compute_units == 0 || self.compute_units > 1 << 16 {
-            return wrong(format!("compute-units: {} is not between 1 and {}", self.compute_units, 1 << 16));
+            return wrong("compute-units", format!("{} is not between 1 and {}", self.compute_units, 1 << 16));
         }
         if !PROCESSORS.iter().any(|processor| processor.name == self.isa) {
-            return wrong(format!("isa: `{}` is not the name of a processor", self.isa));
+            return wrong("isa", format!("`{}` is not the name of a processor", self.isa));
         }
         if self.host_writes == HostWrites::UntilFlush && !self.has(Feature::Hdp) {
-            return wrong("without: writes of the host wait until a flush, which needs hdp".to_string());
+            return wrong("without", "writes of the host wait until a flush, which needs hdp".to_string());
         }
         Ok(())
     }
@@ -200,63 +190,40 @@ impl FromStr for Topology {
     /// `sanitize=memory+race+init,without=svm+peers,trace=packets.json`; each name that is absent has its default.
     fn from_str(text: &str) -> Result<Self, TopologyError> {
         let mut topology = Topology::default();
-        for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
-            let (name, value) =
-                option.split_once('=').ok_or_else(|| TopologyError(format!("`{option}` has no `=`")))?;
-            let wrong = |expected: &str| TopologyError(format!("{name}: `{value}` is not {expected}"));
-            let number = || value.parse::<u32>().map_err(|_| wrong("a number"));
-            let bytes = || byte_size::parse(value).ok_or_else(|| wrong("a number of bytes"));
-            match name {
-                "agents" => topology.agents = number()?,
-                "queues" => topology.queues = number()?,
-                "queue-size" => topology.queue_size = number()?,
-                "memory" => topology.memory = bytes()?,
-                "host-memory" => topology.host_memory = bytes()?,
-                "isa" => topology.isa = value.to_string(),
-                "compute-units" => topology.compute_units = number()?,
+        for setting in settings(text) {
+            let setting = setting?;
+            match setting.name {
+                "agents" => topology.agents = setting.number()?,
+                "queues" => topology.queues = setting.number()?,
+                "queue-size" => topology.queue_size = setting.number()?,
+                "memory" => topology.memory = setting.bytes()?,
+                "host-memory" => topology.host_memory = setting.bytes()?,
+                "isa" => topology.isa = setting.value.to_string(),
+                "compute-units" => topology.compute_units = setting.number()?,
                 "peer-links" => {
-                    topology.peer_links = match value {
-                        "pcie" => PeerLinks::Pcie,
-                        "xgmi" => PeerLinks::Xgmi,
-                        _ => return Err(wrong("pcie or xgmi")),
-                    }
+                    topology.peer_links = setting.choice(&[("pcie", PeerLinks::Pcie), ("xgmi", PeerLinks::Xgmi)])?;
                 }
                 "host-writes" => {
-                    topology.host_writes = match value {
-                        "visible" => HostWrites::Visible,
-                        "until-acquire" => HostWrites::UntilAcquire,
-                        "until-flush" => HostWrites::UntilFlush,
-                        _ => return Err(wrong("visible, until-acquire or until-flush")),
-                    }
+                    topology.host_writes = setting.choice(&[
+                        ("visible", HostWrites::Visible),
+                        ("until-acquire", HostWrites::UntilAcquire),
+                        ("until-flush", HostWrites::UntilFlush),
+                    ])?;
                 }
                 "order" => {
-                    topology.order = match value {
-                        "queue" => PacketOrder::Queue,
-                        "reversed" => PacketOrder::Reversed,
-                        "overlapped" => PacketOrder::Overlapped,
-                        _ => return Err(wrong("queue, reversed or overlapped")),
-                    }
+                    topology.order = setting.choice(&[
+                        ("queue", PacketOrder::Queue),
+                        ("reversed", PacketOrder::Reversed),
+                        ("overlapped", PacketOrder::Overlapped),
+                    ])?;
                 }
                 "half-sums" => {
-                    topology.half_sums = match value {
-                        "pairs" => HalfSums::Pairs,
-                        "once" => HalfSums::Once,
-                        _ => return Err(wrong("pairs or once")),
-                    };
+                    topology.half_sums = setting.choice(&[("pairs", HalfSums::Pairs), ("once", HalfSums::Once)])?;
                 }
-                "sanitize" => {
-                    topology.sanitize = value.parse().map_err(|error| TopologyError(format!("sanitize: {error}")))?;
-                }
-                "without" => {
-                    for missing in value.split('+') {
-                        let feature = Feature::NAMED.iter().find(|(name, _)| *name == missing);
-                        let known = Feature::NAMED.map(|(name, _)| name).join(", ");
-                        let error = || TopologyError(format!("without: `{missing}` is not one of {known}"));
-                        topology.without.push(feature.ok_or_else(error)?.1);
-                    }
-                }
-                "trace" => topology.trace = Some(PathBuf::from(value)),
-                _ => return Err(TopologyError(format!("there is no option `{name}`"))),
+                "sanitize" => topology.sanitize = setting.parsed()?,
+                "without" => topology.without.extend(setting.several(&Feature::NAMED)?),
+                "trace" => topology.trace = Some(PathBuf::from(setting.value)),
+                _ => return Err(setting.unknown()),
             }
         }
         topology.check()?;
@@ -315,7 +282,8 @@ mod tests {
             ),
         ];
         for (text, error) in cases {
-            assert_eq!(text.parse::<Topology>(), Err(TopologyError(error.to_string())), "{text}");
+            let refused = text.parse::<Topology>().expect_err(text);
+            assert_eq!(refused.to_string(), error, "{text}");
         }
     }
 }

@@ -6,8 +6,9 @@ use std::io::{self, Write};
 
 use vireo_core::trace_events::{Argument, TraceEvents, Track};
 use vireo_hsa::packet::Packet;
+use vireo_soft::trace::Numbers;
 
-use super::{EventWriter, Numbers, PacketEvent, PacketOutcome, SignalChange, title};
+use super::event::{EventWriter, PacketEvent, PacketOutcome, SignalChange, title};
 
 /// The process of counters; agents that have queues have higher numbers.
 const SIGNALS: u32 = 0;

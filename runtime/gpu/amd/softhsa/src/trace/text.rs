@@ -8,8 +8,9 @@ use std::io::{self, Write};
 
 use vireo_hsa::packet::{FenceScope, Packet};
 use vireo_hsa::pm4::Pm4Command;
+use vireo_soft::trace::Numbers;
 
-use super::{EventWriter, Numbers, PacketEvent, PacketOutcome, PacketPlace, PacketWait, SignalChange, TracedPacket};
+use super::event::{EventWriter, PacketEvent, PacketOutcome, PacketPlace, PacketWait, SignalChange, TracedPacket};
 
 /// Writes the text.
 pub(super) struct TextWriter<W> {
