@@ -1,4 +1,5 @@
-//! The common parts of interpreters of GPU code: rows of 32 lanes and their masks ([`row`]), checked accesses to device
+//! The common parts of interpreters of GPU code: rows of 32 lanes and their masks ([`row`]), types
+//! of values of lanes ([`lanes`]) and operations on them ([`prim`]), checked accesses to device
 //! memory ([`memory`]), waves that wait at barriers ([`group`]), work-groups spread over cores ([`grid`]), traps
 //! ([`trap`]), and the sanitizer ([`sanitize`]).
 //!
@@ -8,7 +9,9 @@
 
 pub mod grid;
 pub mod group;
+pub mod lanes;
 pub mod memory;
+pub mod prim;
 pub mod row;
 pub mod sanitize;
 pub mod trap;

@@ -4,58 +4,17 @@
 //! The loops go over all 32 lanes of local arrays without branches, so that the compiler makes vector instructions of
 //! them. Sources with modifiers, scalars, and results that are limited or scaled take a detour through temporary rows.
 
+use vireo_simt::lanes::{Format, Lane, collect, collect_bits};
+use vireo_simt::prim::F16;
 use vireo_simt::{LANES, Row};
 
 use super::Next;
-use super::prim::F16;
 use super::wave::Wave;
 use crate::program::{Inst, MODIFIED, Modifiers, SCALAR};
 
 mod modified;
 
 pub(crate) use modified::{Dpp, with_dpp};
-
-/// The formats that modifiers distinguish.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    Bits16,
-    Bits32,
-    Bits64,
-    Half,
-    Single,
-    Double,
-}
-
-/// A type of values of lanes.
-pub(crate) trait Lane: Copy + Default {
-    const FORMAT: Format;
-    /// From the low and high word.
-    fn of_words(low: u32, high: u32) -> Self;
-    /// The low and high word.
-    fn words(self) -> (u32, u32);
-}
-
-macro_rules! lane {
-    ($($ty:ty, $format:ident, |$low:ident, $high:ident| $of:expr, |$value:ident| $words:expr;)*) => {$(
-        impl Lane for $ty {
-            const FORMAT: Format = Format::$format;
-            #[inline(always)]
-            fn of_words($low: u32, $high: u32) -> Self { $of }
-            #[inline(always)]
-            fn words(self) -> (u32, u32) { let $value = self; $words }
-        }
-    )*};
-}
-
-lane! {
-    u16, Bits16, |low, _high| low as u16, |value| (u32::from(value), 0);
-    u32, Bits32, |low, _high| low, |value| (value, 0);
-    u64, Bits64, |low, high| u64::from(low) | u64::from(high) << 32, |value| (value as u32, (value >> 32) as u32);
-    F16, Half, |low, _high| F16(low as u16), |value| (u32::from(value.0), 0);
-    f32, Single, |low, _high| f32::from_bits(low), |value| (value.to_bits(), 0);
-    f64, Double, |low, high| f64::from_bits(u64::from(low) | u64::from(high) << 32),
-        |value| (value.to_bits() as u32, (value.to_bits() >> 32) as u32);
-}
 
 /// A source of a handler: a value of each lane, or a bit of a mask.
 pub(crate) trait Source: Copy {
@@ -79,42 +38,86 @@ pub(crate) struct Parts<'a> {
     dpp_source: &'a Row,
 }
 
-impl<T: Lane> Source for T {
-    type Values<'a> = [&'a Row; 2];
-
-    #[inline(always)]
-    fn fetch<'a>(parts: &Parts<'a>, index: usize, temp: &'a mut [Row; 2]) -> [&'a Row; 2] {
-        let source = parts.inst.sources[index];
-        let two = matches!(T::FORMAT, Format::Bits64 | Format::Double);
-        let flush = match T::FORMAT {
-            Format::Single => parts.flush[0],
-            Format::Half | Format::Double => parts.flush[1],
-            _ => false,
-        };
-        if source < MODIFIED && !flush {
-            let first = usize::from(source);
-            let row = &parts.rows[first];
-            return [row, if two { &parts.rows[first + 1] } else { row }];
+/// Finds the values of a source of a type.
+#[inline(always)]
+fn fetch_rows<'a, T: Lane>(parts: &Parts<'a>, index: usize, temp: &'a mut [Row; 2]) -> [&'a Row; 2] {
+    let source = parts.inst.sources[index];
+    let two = T::FORMAT.is_wide();
+    let flush = match T::FORMAT {
+        Format::Single => parts.flush[0],
+        Format::Half | Format::Double => parts.flush[1],
+        _ => false,
+    };
+    if source < MODIFIED && !flush {
+        let first = usize::from(source);
+        let row = &parts.rows[first];
+        return [row, if two { &parts.rows[first + 1] } else { row }];
+    }
+    if source & SCALAR != 0 && !flush {
+        let first = usize::from(source & !SCALAR);
+        temp[0] = Row::splat(parts.scalars[first]);
+        if two {
+            temp[1] = Row::splat(parts.scalars[first + 1]);
         }
-        if source & SCALAR != 0 && !flush {
-            let first = usize::from(source & !SCALAR);
-            temp[0] = Row::splat(parts.scalars[first]);
-            if two {
-                temp[1] = Row::splat(parts.scalars[first + 1]);
+    } else {
+        // A copy, so that the parts need not be in memory for the other sources.
+        let parts = *parts;
+        modified::fetch(&parts, source, index, T::FORMAT, flush, temp);
+    }
+    let [low, high] = temp;
+    [low, high]
+}
+
+/// Writes results of a type in active lanes.
+#[inline(always)]
+fn store_rows<T: Lane>(wave: &mut Wave, inst: &Inst, rows: [Row; 2]) {
+    let flush = match T::FORMAT {
+        Format::Single => wave.denormals_32.flush_results,
+        Format::Half | Format::Double => wave.denormals_16_64.flush_results,
+        _ => false,
+    };
+    if inst.modifiers.is_some() || flush {
+        // A copy, so that the rows of other instructions stay in registers.
+        let mut finished = if T::FORMAT.is_wide() { rows } else { [rows[0], Row::ZERO] };
+        let modes = modified::ResultModes { flush, clamp_nan: wave.clamp_nan, ieee: wave.ieee };
+        let high_half = modified::finish(modifiers_of(inst), T::FORMAT, modes, &mut finished);
+        put(wave, inst, T::FORMAT, high_half, &finished);
+    } else {
+        put(wave, inst, T::FORMAT, false, &rows);
+    }
+}
+
+/// Types of lanes as sources and results. A list, since the trait is another crate's, which might implement it for more.
+macro_rules! lane {
+    ($($ty:ty)*) => {$(
+        impl Source for $ty {
+            type Values<'a> = [&'a Row; 2];
+
+            #[inline(always)]
+            fn fetch<'a>(parts: &Parts<'a>, index: usize, temp: &'a mut [Row; 2]) -> [&'a Row; 2] {
+                fetch_rows::<$ty>(parts, index, temp)
             }
-        } else {
-            // A copy, so that the parts need not be in memory for the other sources.
-            let parts = *parts;
-            modified::fetch(&parts, source, index, T::FORMAT, flush, temp);
-        }
-        let [low, high] = temp;
-        [low, high]
-    }
 
-    #[inline(always)]
-    fn get([low, high]: [&Row; 2], lane: usize) -> Self {
-        T::of_words(low.0[lane], high.0[lane])
-    }
+            #[inline(always)]
+            fn get([low, high]: [&Row; 2], lane: usize) -> Self {
+                Self::of_words(low.0[lane], high.0[lane])
+            }
+        }
+
+        impl Outcome for $ty {
+            type Rows = [Row; 2];
+
+            #[inline(always)]
+            fn collect(value: impl Fn(usize) -> Self) -> [Row; 2] {
+                collect(value)
+            }
+
+            #[inline(always)]
+            fn store(wave: &mut Wave, inst: &Inst, rows: [Row; 2]) {
+                store_rows::<$ty>(wave, inst, rows);
+            }
+        }
+    )*};
 }
 
 impl Source for bool {
@@ -141,39 +144,7 @@ pub(crate) trait Outcome: Sized {
     fn store(wave: &mut Wave, inst: &Inst, rows: Self::Rows);
 }
 
-impl<T: Lane> Outcome for T {
-    type Rows = [Row; 2];
-
-    #[inline(always)]
-    fn collect(value: impl Fn(usize) -> Self) -> [Row; 2] {
-        let mut rows = [Row::ZERO; 2];
-        for lane in 0..LANES {
-            let (low, high) = value(lane).words();
-            rows[0].0[lane] = low;
-            rows[1].0[lane] = high;
-        }
-        rows
-    }
-
-    #[inline(always)]
-    fn store(wave: &mut Wave, inst: &Inst, rows: [Row; 2]) {
-        let flush = match T::FORMAT {
-            Format::Single => wave.denormals_32.flush_results,
-            Format::Half | Format::Double => wave.denormals_16_64.flush_results,
-            _ => false,
-        };
-        if inst.modifiers.is_some() || flush {
-            // A copy, so that the rows of other instructions stay in registers.
-            let two = matches!(T::FORMAT, Format::Bits64 | Format::Double);
-            let mut finished = if two { rows } else { [rows[0], Row::ZERO] };
-            let modes = modified::ResultModes { flush, clamp_nan: wave.clamp_nan, ieee: wave.ieee };
-            let high_half = modified::finish(modifiers_of(inst), T::FORMAT, modes, &mut finished);
-            put(wave, inst, T::FORMAT, high_half, &finished);
-        } else {
-            put(wave, inst, T::FORMAT, false, &rows);
-        }
-    }
-}
+lane! { u16 u32 u64 F16 f32 f64 }
 
 /// Writes results in active lanes.
 #[inline(always)]
@@ -195,16 +166,6 @@ fn put(wave: &mut Wave, inst: &Inst, format: Format, high_half: bool, rows: &[Ro
         }
         _ => target.blend(&rows[0], exec),
     }
-}
-
-/// The bits of a mask.
-#[inline(always)]
-fn collect_bits(bit: impl Fn(usize) -> bool) -> u32 {
-    let mut row = Row::ZERO;
-    for lane in 0..LANES {
-        row.0[lane] = u32::from(bit(lane)) << lane;
-    }
-    row.0.iter().fold(0, |mask, bit| mask | bit)
 }
 
 impl Outcome for bool {
@@ -241,8 +202,8 @@ impl Outcome for Exec {
 }
 
 /// A value and a carry.
-impl<T: Lane> Outcome for (T, bool) {
-    type Rows = ([Row; 2], u32);
+impl<T: Outcome> Outcome for (T, bool) {
+    type Rows = (T::Rows, u32);
 
     #[inline(always)]
     fn collect(value: impl Fn(usize) -> Self) -> Self::Rows {

@@ -1,11 +1,12 @@
 //! Sources with modifiers, results that are limited or scaled, subnormal numbers that are zero, and DPP.
 
+use vireo_simt::lanes::{Format, Lane};
 use vireo_simt::{LANES, Mask, Row};
 
-use super::{Format, Parts, modifiers_of};
+use super::{Parts, modifiers_of};
+use crate::interp::Next;
 use crate::interp::prim::{self, F16};
 use crate::interp::wave::{Group, Wave};
-use crate::interp::{Next, lanes};
 use crate::isa::immediates::{Dpp8Word, Dpp16Word, DppControl, OutputModifier, QuadPerm};
 use crate::isa::operands::{DPP8_FETCH_INACTIVE, DPP16};
 use crate::program::{Inst, MODIFIED, Modifiers, SCALAR};
@@ -115,7 +116,7 @@ pub(super) fn fetch(parts: &Parts<'_>, source: u16, index: usize, format: Format
     let modified = source & SCALAR == 0 && source & MODIFIED != 0;
     let modifiers = if modified { modifiers_of(parts.inst) } else { &Modifiers::NONE };
     let source = if modified { modifiers.sources[index] } else { source };
-    let two = matches!(format, Format::Bits64 | Format::Double);
+    let two = format.is_wide();
     for (word, row) in temp.iter_mut().enumerate().take(1 + usize::from(two)) {
         *row = if source & SCALAR != 0 {
             Row::splat(parts.scalars[usize::from(source & !SCALAR) + word])
@@ -202,12 +203,12 @@ pub(super) fn finish(
             }),
             Format::Double => {
                 for lane in 0..LANES {
-                    let mut value = <f64 as lanes::Lane>::of_words(rows[0].0[lane], rows[1].0[lane]);
+                    let mut value = f64::of_words(rows[0].0[lane], rows[1].0[lane]);
                     value = if scaled { value * f64::from(scale) } else { value };
                     if clamp {
                         value = if value.is_nan() & clamp_nan { 0.0 } else { value.clamp(0.0, 1.0) };
                     }
-                    (rows[0].0[lane], rows[1].0[lane]) = lanes::Lane::words(value);
+                    (rows[0].0[lane], rows[1].0[lane]) = value.words();
                 }
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! Steps of trigonometric functions of large angles, and of cube maps.
 
-use super::float::{Float, ldexp};
+use vireo_simt::prim::{Float, ldexp};
 
 /// The first 1201 bits of two over pi, highest first, and zeros.
 const TWO_OVER_PI: [u64; 19] = [

@@ -1,6 +1,6 @@
 //! The steps of an exact division: scale, multiply and add, fix special cases.
 
-use super::float::{Float, fma_error, ldexp, power_of_two, sum_to_odd};
+use vireo_simt::prim::{Float, fma_error, ldexp, power_of_two, sum_to_odd};
 
 /// The formats for which there are these steps.
 pub(crate) trait Division: Float + PartialEq {

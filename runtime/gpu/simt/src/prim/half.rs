@@ -2,12 +2,12 @@
 
 /// The bits of an f16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct F16(pub(crate) u16);
+pub struct F16(pub u16);
 
 impl F16 {
     /// The same number as f32, without branches.
     #[inline(always)]
-    pub(crate) fn to_f32(self) -> f32 {
+    pub fn to_f32(self) -> f32 {
         let bits = u32::from(self.0);
         let magnitude = (bits & 0x7FFF) << 13;
         // Scaled by 2^112, subnormal numbers become right, too; infinities and NaN get the largest exponent.
@@ -18,7 +18,7 @@ impl F16 {
 
     /// The nearest f16, of two the even one; without branches.
     #[inline(always)]
-    pub(crate) fn of_f32(value: f32) -> Self {
+    pub fn of_f32(value: f32) -> Self {
         let bits = value.to_bits();
         let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7FFF_FFFF);
         // Subnormal results are rounded by adding a number whose lowest bit is theirs.
@@ -33,14 +33,14 @@ impl F16 {
 
     /// The nearest f16 of an f64: rounded to odd first, so that rounding again gives the nearest.
     #[inline(always)]
-    pub(crate) fn of_f64(value: f64) -> Self {
+    pub fn of_f64(value: f64) -> Self {
         F16::of_f32(to_odd_f32(value))
     }
 }
 
 /// The number as f32, of the two next to it the odd one unless it is exact.
 #[inline(always)]
-pub(crate) fn to_odd_f32(value: f64) -> f32 {
+pub fn to_odd_f32(value: f64) -> f32 {
     let near = value as f32;
     let exact = f64::from(near) == value || value.is_nan();
     let bits = near.to_bits();

@@ -14,32 +14,32 @@ fn to_i32(value: f32) -> i32 {
 }
 
 #[inline(always)]
-pub(crate) fn i32_to_f32(value: u32) -> f32 {
+pub fn i32_to_f32(value: u32) -> f32 {
     value as i32 as f32
 }
 
 #[inline(always)]
-pub(crate) fn u32_to_f32(value: u32) -> f32 {
+pub fn u32_to_f32(value: u32) -> f32 {
     value as f32
 }
 
 #[inline(always)]
-pub(crate) fn i32_to_f64(value: u32) -> f64 {
+pub fn i32_to_f64(value: u32) -> f64 {
     f64::from(value as i32)
 }
 
 #[inline(always)]
-pub(crate) fn u32_to_f64(value: u32) -> f64 {
+pub fn u32_to_f64(value: u32) -> f64 {
     f64::from(value)
 }
 
 #[inline(always)]
-pub(crate) fn f32_to_i32(value: f32) -> u32 {
+pub fn f32_to_i32(value: f32) -> u32 {
     to_i32(value) as u32
 }
 
 #[inline(always)]
-pub(crate) fn f32_to_u32(value: f32) -> u32 {
+pub fn f32_to_u32(value: f32) -> u32 {
     // Numbers from 2^31 on have no bits below the lowest one of an integer, so the difference is exact.
     let large = value >= 2_147_483_648.0;
     let low = to_i32((if large { value - 2_147_483_648.0 } else { value }).max(0.0)) as u32;
@@ -48,52 +48,52 @@ pub(crate) fn f32_to_u32(value: f32) -> u32 {
 }
 
 #[inline(always)]
-pub(crate) fn f64_to_i32(value: f64) -> u32 {
+pub fn f64_to_i32(value: f64) -> u32 {
     value as i32 as u32
 }
 
 #[inline(always)]
-pub(crate) fn f64_to_u32(value: f64) -> u32 {
+pub fn f64_to_u32(value: f64) -> u32 {
     value as u32
 }
 
 #[inline(always)]
-pub(crate) fn f16_to_i16(value: F16) -> u16 {
+pub fn f16_to_i16(value: F16) -> u16 {
     value.to_f32() as i16 as u16
 }
 
 #[inline(always)]
-pub(crate) fn f16_to_u16(value: F16) -> u16 {
+pub fn f16_to_u16(value: F16) -> u16 {
     value.to_f32() as u16
 }
 
 #[inline(always)]
-pub(crate) fn i16_to_f16(value: u16) -> F16 {
+pub fn i16_to_f16(value: u16) -> F16 {
     F16::of_f32(f32::from(value as i16))
 }
 
 #[inline(always)]
-pub(crate) fn u16_to_f16(value: u16) -> F16 {
+pub fn u16_to_f16(value: u16) -> F16 {
     F16::of_f32(f32::from(value))
 }
 
 #[inline(always)]
-pub(crate) fn fdemote(value: f64) -> f32 {
+pub fn fdemote(value: f64) -> f32 {
     value as f32
 }
 
 #[inline(always)]
-pub(crate) fn fpromote(value: f32) -> f64 {
+pub fn fpromote(value: f32) -> f64 {
     f64::from(value)
 }
 
 #[inline(always)]
-pub(crate) fn fdemote_f16(value: f32) -> F16 {
+pub fn fdemote_f16(value: f32) -> F16 {
     F16::of_f32(value)
 }
 
 #[inline(always)]
-pub(crate) fn fdemote_f16_toward_zero(value: f32) -> F16 {
+pub fn fdemote_f16_toward_zero(value: f32) -> F16 {
     let nearest = F16::of_f32(value);
     // Away from zero it is the next number; below infinity, the largest one.
     let away = nearest.to_f32().abs() > value.abs();
@@ -101,37 +101,32 @@ pub(crate) fn fdemote_f16_toward_zero(value: f32) -> F16 {
 }
 
 #[inline(always)]
-pub(crate) fn f32_to_signed_norm(value: f32) -> u16 {
+pub fn f32_to_signed_norm(value: f32) -> u16 {
     (value.clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 as u16
 }
 
 #[inline(always)]
-pub(crate) fn f32_to_unsigned_norm(value: f32) -> u16 {
+pub fn f32_to_unsigned_norm(value: f32) -> u16 {
     (value.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16
 }
 
 #[inline(always)]
-pub(crate) fn f16_to_signed_norm(value: F16) -> u16 {
+pub fn f16_to_signed_norm(value: F16) -> u16 {
     f32_to_signed_norm(value.to_f32())
 }
 
 #[inline(always)]
-pub(crate) fn f16_to_unsigned_norm(value: F16) -> u16 {
+pub fn f16_to_unsigned_norm(value: F16) -> u16 {
     f32_to_unsigned_norm(value.to_f32())
 }
 
 #[inline(always)]
-pub(crate) fn nibble_to_f32(value: u32) -> f32 {
-    ((value << 28) as i32 >> 28) as f32 / 16.0
-}
-
-#[inline(always)]
-pub(crate) fn fpromote_f16(value: F16) -> f32 {
+pub fn fpromote_f16(value: F16) -> f32 {
     value.to_f32()
 }
 
 #[inline(always)]
-pub(crate) fn pack_halves(low: F16, high: F16) -> u32 {
+pub fn pack_halves(low: F16, high: F16) -> u32 {
     u32::from(low.0) | u32::from(high.0) << 16
 }
 

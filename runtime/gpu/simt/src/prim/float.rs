@@ -5,7 +5,7 @@ use vireo_core::math::exact;
 use super::half::F16;
 
 /// A float type.
-pub(crate) trait Float: Copy {
+pub trait Float: Copy {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
@@ -116,7 +116,7 @@ native! {
 }
 
 #[inline(always)]
-pub(crate) fn power_of_two(power: i32) -> f64 {
+pub fn power_of_two(power: i32) -> f64 {
     f64::from_bits(((power + 1023) as u64) << 52)
 }
 
@@ -256,7 +256,7 @@ impl Float for F16 {
 /// The sum, of the two numbers next to it the odd one unless it is exact: rounding that to fewer bits gives what
 /// rounding the sum would.
 #[inline(always)]
-pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
+pub fn sum_to_odd(a: f64, b: f64) -> f64 {
     let total = a + b;
     let lost = (a - (total - b)) + (b - (total - (total - b)));
     let inexact = (lost != 0.0) & !lost.is_nan();
@@ -269,7 +269,7 @@ pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
 /// The part that product and sum lose when they are rounded to `total`; its sign is exact. The product must neither
 /// overflow nor lose bits below the smallest number.
 #[inline(always)]
-pub(crate) fn fma_error(a: f64, b: f64, c: f64, total: f64) -> f64 {
+pub fn fma_error(a: f64, b: f64, c: f64, total: f64) -> f64 {
     let two_sum = |a: f64, b: f64| {
         let total = a + b;
         (total, (a - (total - b)) + (b - (total - (total - b))))
@@ -281,105 +281,89 @@ pub(crate) fn fma_error(a: f64, b: f64, c: f64, total: f64) -> f64 {
 }
 
 #[inline(always)]
-pub(crate) fn fadd<F: Float>(a: F, b: F) -> F {
+pub fn fadd<F: Float>(a: F, b: F) -> F {
     a.add(b)
 }
 
 #[inline(always)]
-pub(crate) fn fsub<F: Float>(a: F, b: F) -> F {
+pub fn fsub<F: Float>(a: F, b: F) -> F {
     a.sub(b)
 }
 
 #[inline(always)]
-pub(crate) fn fmul<F: Float>(a: F, b: F) -> F {
+pub fn fmul<F: Float>(a: F, b: F) -> F {
     a.mul(b)
 }
 
 #[inline(always)]
-pub(crate) fn fma<F: Float>(a: F, b: F, c: F) -> F {
+pub fn fma<F: Float>(a: F, b: F, c: F) -> F {
     a.fma(b, c)
 }
 
 #[inline(always)]
-pub(crate) fn feq<F: Float>(a: F, b: F) -> bool {
+pub fn feq<F: Float>(a: F, b: F) -> bool {
     a.same(b)
 }
 
 #[inline(always)]
-pub(crate) fn flt<F: Float>(a: F, b: F) -> bool {
+pub fn flt<F: Float>(a: F, b: F) -> bool {
     a.lt(b)
 }
 
 #[inline(always)]
-pub(crate) fn fle<F: Float>(a: F, b: F) -> bool {
+pub fn fle<F: Float>(a: F, b: F) -> bool {
     a.le(b)
 }
 
 #[inline(always)]
-pub(crate) fn fne_ordered<F: Float>(a: F, b: F) -> bool {
+pub fn fne_ordered<F: Float>(a: F, b: F) -> bool {
     a.lt(b) | b.lt(a)
 }
 
 #[inline(always)]
-pub(crate) fn fordered<F: Float>(a: F, b: F) -> bool {
+pub fn fordered<F: Float>(a: F, b: F) -> bool {
     !a.is_nan() & !b.is_nan()
 }
 
 #[inline(always)]
-pub(crate) fn fmin_number<F: Float>(a: F, b: F) -> F {
+pub fn fmin_number<F: Float>(a: F, b: F) -> F {
     // Of equal numbers the negative one, so that -0 is less than 0.
     let first = a.lt(b) | (a.same(b) & a.is_negative()) | b.is_nan();
     if first & !(a.is_nan() & !b.is_nan()) { a.quiet() } else { b.quiet() }
 }
 
 #[inline(always)]
-pub(crate) fn fmax_number<F: Float>(a: F, b: F) -> F {
+pub fn fmax_number<F: Float>(a: F, b: F) -> F {
     let first = b.lt(a) | (a.same(b) & !a.is_negative()) | b.is_nan();
     if first & !(a.is_nan() & !b.is_nan()) { a.quiet() } else { b.quiet() }
 }
 
 #[inline(always)]
-pub(crate) fn fmul_with_zero(a: f32, b: f32) -> f32 {
-    if (a == 0.0) | (b == 0.0) { 0.0 } else { a * b }
-}
-
-#[inline(always)]
-pub(crate) fn fma_with_zero(a: f32, b: f32, c: f32) -> f32 {
-    if (a == 0.0) | (b == 0.0) { c } else { a.mul_add(b, c) }
-}
-
-#[inline(always)]
-pub(crate) fn fmullit(a: f32, b: f32, c: f32) -> f32 {
-    // Written so that what is no number fails.
-    if (b > f32::MIN) & (c > 0.0) { a * b } else { f32::MIN }
-}
-
-#[inline(always)]
-pub(crate) fn fmed3<F: Float>(a: F, b: F, c: F) -> F {
+pub fn fmed3<F: Float>(a: F, b: F, c: F) -> F {
     let smallest = fmin_number(fmin_number(a, b), c);
     let middle = fmax_number(fmin_number(a, b), fmin_number(fmax_number(a, b), c));
     if a.is_nan() | b.is_nan() | c.is_nan() { smallest } else { middle }
 }
 
 #[inline(always)]
-pub(crate) fn freciprocal<F: Float>(value: F) -> F {
+pub fn freciprocal<F: Float>(value: F) -> F {
     value.reciprocal()
 }
 
 #[inline(always)]
-pub(crate) fn fsqrt<F: Float>(value: F) -> F {
+pub fn fsqrt<F: Float>(value: F) -> F {
     value.sqrt()
 }
 
 #[inline(always)]
-pub(crate) fn frsqrt<F: Float>(value: F) -> F {
+pub fn frsqrt<F: Float>(value: F) -> F {
     F::narrow(1.0 / value.wide().sqrt())
 }
 
 /// Two to this power: of the fraction by a series of ten terms, whose relative error in f64 is at most 2^-36, rounded
 /// once.
 #[inline(always)]
-pub(crate) fn fexp2<F: Float>(value: F) -> F {
+pub fn fexp2<F: Float>(value: F) -> F {
     let x = value.wide().clamp(-1020.0, 1020.0);
     let whole = x.round_ties_even();
     let t = (x - whole) * std::f64::consts::LN_2;
@@ -396,7 +380,7 @@ pub(crate) fn fexp2<F: Float>(value: F) -> F {
 /// The logarithm to base two: of the significand by a series, whose relative error in f64 is at most 2^-36, rounded
 /// once.
 #[inline(always)]
-pub(crate) fn flog2<F: Float>(value: F) -> F {
+pub fn flog2<F: Float>(value: F) -> F {
     let x = value.wide();
     let bits = x.to_bits();
     // A significand from sqrt(1/2) to sqrt(2); f32 and f16 are never subnormal as f64.
@@ -427,13 +411,13 @@ fn radians<F: Float>(turns: F) -> f64 {
     turns.wide() % 1.0 * std::f64::consts::TAU
 }
 
-pub(crate) fn fsin_turns<F: Float>(turns: F) -> F {
+pub fn fsin_turns<F: Float>(turns: F) -> F {
     let angle = radians(turns);
     // The sign of a zero stays, and no angle that is infinite has a sine.
     F::narrow(if angle == 0.0 || angle.is_nan() { angle } else { f64::from(exact::sin::<f32>(angle)) })
 }
 
-pub(crate) fn fcos_turns<F: Float>(turns: F) -> F {
+pub fn fcos_turns<F: Float>(turns: F) -> F {
     let angle = radians(turns);
     F::narrow(match angle {
         0.0 => 1.0,
@@ -443,42 +427,42 @@ pub(crate) fn fcos_turns<F: Float>(turns: F) -> F {
 }
 
 #[inline(always)]
-pub(crate) fn ftrunc<F: Float>(value: F) -> F {
+pub fn ftrunc<F: Float>(value: F) -> F {
     value.trunc()
 }
 
 #[inline(always)]
-pub(crate) fn fceil<F: Float>(value: F) -> F {
+pub fn fceil<F: Float>(value: F) -> F {
     value.ceil()
 }
 
 #[inline(always)]
-pub(crate) fn ffloor<F: Float>(value: F) -> F {
+pub fn ffloor<F: Float>(value: F) -> F {
     value.floor()
 }
 
 #[inline(always)]
-pub(crate) fn fround_even<F: Float>(value: F) -> F {
+pub fn fround_even<F: Float>(value: F) -> F {
     value.round_even()
 }
 
 /// The nearest integer, of two the larger one. Half of the distance to the next integer is exact below 2^52, above
 /// which all are integers.
 #[inline(always)]
-pub(crate) fn fround_up<F: Float>(value: F) -> F {
+pub fn fround_up<F: Float>(value: F) -> F {
     let wide = value.wide();
     let below = wide.floor();
     F::narrow(if wide - below >= 0.5 { below + 1.0 } else { below })
 }
 
 #[inline(always)]
-pub(crate) fn fract<F: Float>(value: F) -> F {
+pub fn fract<F: Float>(value: F) -> F {
     let fraction = value.sub(value.floor());
     if F::BELOW_ONE.lt(fraction) { F::BELOW_ONE } else { fraction }
 }
 
 #[inline(always)]
-pub(crate) fn frexp_mantissa<F: Float>(value: F) -> F {
+pub fn frexp_mantissa<F: Float>(value: F) -> F {
     let wide = value.wide();
     // Subnormal f64 are made normal first.
     let normal = if wide.abs() < f64::MIN_POSITIVE { wide * 18_014_398_509_481_984.0 } else { wide };
@@ -488,7 +472,7 @@ pub(crate) fn frexp_mantissa<F: Float>(value: F) -> F {
 }
 
 #[inline(always)]
-pub(crate) fn frexp_exponent<F: Float>(value: F) -> u32 {
+pub fn frexp_exponent<F: Float>(value: F) -> u32 {
     let wide = value.wide();
     // Subnormal f64 are made normal first.
     let subnormal = wide.abs() < f64::MIN_POSITIVE;
@@ -498,29 +482,29 @@ pub(crate) fn frexp_exponent<F: Float>(value: F) -> u32 {
 }
 
 #[inline(always)]
-pub(crate) fn ldexp<F: Float>(value: F, power: u32) -> F {
+pub fn ldexp<F: Float>(value: F, power: u32) -> F {
     value.scale(power as i32)
 }
 
 /// Limited to 0 to 1; NaN becomes zero or stays.
 #[inline(always)]
-pub(crate) fn clamp_f32(value: f32, nan_is_zero: bool) -> f32 {
+pub fn clamp_f32(value: f32, nan_is_zero: bool) -> f32 {
     if value.is_nan() & nan_is_zero { 0.0 } else { value.clamp(0.0, 1.0) }
 }
 
 /// The bits of an f32, or of a zero of its sign if it is subnormal.
 #[inline(always)]
-pub(crate) fn flush_f32(bits: u32) -> u32 {
+pub fn flush_f32(bits: u32) -> u32 {
     if bits & 0x7F80_0000 == 0 { bits & 0x8000_0000 } else { bits }
 }
 
 /// The bits of an f16, or of a zero of its sign if it is subnormal.
 #[inline(always)]
-pub(crate) fn flush_f16(bits: u16) -> u16 {
+pub fn flush_f16(bits: u16) -> u16 {
     if bits & 0x7C00 == 0 { bits & 0x8000 } else { bits }
 }
 
 #[inline(always)]
-pub(crate) fn class_is<F: Float>(value: F, classes: u32) -> bool {
+pub fn class_is<F: Float>(value: F, classes: u32) -> bool {
     classes >> value.class() & 1 == 1
 }

@@ -1,7 +1,7 @@
 //! Integers and bits.
 
 /// An integer type.
-pub(crate) trait Int: Copy {
+pub trait Int: Copy {
     fn wrapping_add(self, other: Self) -> Self;
     fn wrapping_sub(self, other: Self) -> Self;
     fn wrapping_mul(self, other: Self) -> Self;
@@ -132,7 +132,7 @@ int! {
 macro_rules! forward {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $result:ty;)*) => {$(
         #[inline(always)]
-        pub(crate) fn $name<N: Int>(value: N $(, $arg: $ty)*) -> $result { value.$name($($arg),*) }
+        pub fn $name<N: Int>(value: N $(, $arg: $ty)*) -> $result { value.$name($($arg),*) }
     )*};
 }
 
@@ -170,187 +170,168 @@ forward! {
 }
 
 #[inline(always)]
-pub(crate) fn not<T: std::ops::Not<Output = T>>(value: T) -> T {
+pub fn not<T: std::ops::Not<Output = T>>(value: T) -> T {
     !value
 }
 
 #[inline(always)]
-pub(crate) fn ne<N: Int>(a: N, b: N) -> bool {
+pub fn ne<N: Int>(a: N, b: N) -> bool {
     !a.eq(b)
 }
 
 #[inline(always)]
-pub(crate) fn le_s<N: Int>(a: N, b: N) -> bool {
+pub fn le_s<N: Int>(a: N, b: N) -> bool {
     !b.lt_s(a)
 }
 
 #[inline(always)]
-pub(crate) fn le_u<N: Int>(a: N, b: N) -> bool {
+pub fn le_u<N: Int>(a: N, b: N) -> bool {
     !b.lt_u(a)
 }
 
 #[inline(always)]
-pub(crate) fn min_s<N: Int>(a: N, b: N) -> N {
+pub fn min_s<N: Int>(a: N, b: N) -> N {
     if a.lt_s(b) { a } else { b }
 }
 
 #[inline(always)]
-pub(crate) fn min_u<N: Int>(a: N, b: N) -> N {
+pub fn min_u<N: Int>(a: N, b: N) -> N {
     if a.lt_u(b) { a } else { b }
 }
 
 #[inline(always)]
-pub(crate) fn max_s<N: Int>(a: N, b: N) -> N {
+pub fn max_s<N: Int>(a: N, b: N) -> N {
     if a.lt_s(b) { b } else { a }
 }
 
 #[inline(always)]
-pub(crate) fn max_u<N: Int>(a: N, b: N) -> N {
+pub fn max_u<N: Int>(a: N, b: N) -> N {
     if a.lt_u(b) { b } else { a }
 }
 
 #[inline(always)]
-pub(crate) fn low8_sext(value: u32) -> u32 {
+pub fn low8_sext(value: u32) -> u32 {
     value as i8 as u32
 }
 
 #[inline(always)]
-pub(crate) fn low8_zext(value: u32) -> u32 {
+pub fn low8_zext(value: u32) -> u32 {
     value & 0xFF
 }
 
 #[inline(always)]
-pub(crate) fn low16_sext(value: u32) -> u32 {
+pub fn low16_sext(value: u32) -> u32 {
     value as i16 as u32
 }
 
 #[inline(always)]
-pub(crate) fn low16_zext(value: u32) -> u32 {
+pub fn low16_zext(value: u32) -> u32 {
     value & 0xFFFF
 }
 
 #[inline(always)]
-pub(crate) fn low24_sext(value: u32) -> u32 {
-    ((value << 8) as i32 >> 8) as u32
-}
-
-#[inline(always)]
-pub(crate) fn low24_zext(value: u32) -> u32 {
-    value & 0x00FF_FFFF
-}
-
-#[inline(always)]
-pub(crate) fn zext32(value: u16) -> u32 {
+pub fn zext32(value: u16) -> u32 {
     u32::from(value)
 }
 
 #[inline(always)]
-pub(crate) fn sext32(value: u16) -> u32 {
+pub fn sext32(value: u16) -> u32 {
     value as i16 as u32
 }
 
 #[inline(always)]
-pub(crate) fn zext64(value: u32) -> u64 {
+pub fn zext64(value: u32) -> u64 {
     u64::from(value)
 }
 
 #[inline(always)]
-pub(crate) fn sext64(value: u32) -> u64 {
+pub fn sext64(value: u32) -> u64 {
     value as i32 as u64
 }
 
 #[inline(always)]
-pub(crate) fn add_with(a: u32, b: u32, carry: bool) -> u32 {
+pub fn add_with(a: u32, b: u32, carry: bool) -> u32 {
     a.wrapping_add(b).wrapping_add(u32::from(carry))
 }
 
 #[inline(always)]
-pub(crate) fn carry_of_add_with(a: u32, b: u32, carry: bool) -> bool {
+pub fn carry_of_add_with(a: u32, b: u32, carry: bool) -> bool {
     let sum = a.wrapping_add(b);
     (sum < a) | (carry & (sum == u32::MAX))
 }
 
 #[inline(always)]
-pub(crate) fn sub_with(a: u32, b: u32, borrow: bool) -> u32 {
+pub fn sub_with(a: u32, b: u32, borrow: bool) -> u32 {
     a.wrapping_sub(b).wrapping_sub(u32::from(borrow))
 }
 
 #[inline(always)]
-pub(crate) fn borrow_of_sub_with(a: u32, b: u32, borrow: bool) -> bool {
+pub fn borrow_of_sub_with(a: u32, b: u32, borrow: bool) -> bool {
     (a < b) | (borrow & (a == b))
 }
 
 #[inline(always)]
-pub(crate) fn carry_of_shl_add(a: u32, b: u32, amount: u32) -> bool {
+pub fn carry_of_shl_add(a: u32, b: u32, amount: u32) -> bool {
     (u64::from(a) << (amount & 31)) + u64::from(b) > u64::from(u32::MAX)
 }
 
 #[inline(always)]
-pub(crate) fn mul_hi_u(a: u32, b: u32) -> u32 {
+pub fn mul_hi_u(a: u32, b: u32) -> u32 {
     ((u64::from(a) * u64::from(b)) >> 32) as u32
 }
 
 #[inline(always)]
-pub(crate) fn mul_hi_s(a: u32, b: u32) -> u32 {
+pub fn mul_hi_s(a: u32, b: u32) -> u32 {
     ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32
 }
 
 #[inline(always)]
-pub(crate) fn bit_mask(width: u32, first: u32) -> u32 {
+pub fn bit_mask(width: u32, first: u32) -> u32 {
     ((1u32 << (width & 31)) - 1) << (first & 31)
 }
 
 #[inline(always)]
-pub(crate) fn one_bit(number: u32) -> u32 {
+pub fn one_bit(number: u32) -> u32 {
     1 << (number & 31)
 }
 
 #[inline(always)]
-pub(crate) fn bit_mask_wide(width: u32, first: u32) -> u64 {
+pub fn bit_mask_wide(width: u32, first: u32) -> u64 {
     ((1u64 << (width & 63)) - 1) << (first & 63)
 }
 
 #[inline(always)]
-pub(crate) fn one_bit_wide(number: u32) -> u64 {
+pub fn one_bit_wide(number: u32) -> u64 {
     1 << (number & 63)
 }
 
 #[inline(always)]
-pub(crate) fn saturate_s16(value: u32) -> u16 {
+pub fn saturate_s16(value: u32) -> u16 {
     (value as i32).clamp(i16::MIN.into(), i16::MAX.into()) as u16
 }
 
 #[inline(always)]
-pub(crate) fn saturate_u16(value: u32) -> u16 {
+pub fn saturate_u16(value: u32) -> u16 {
     value.min(u16::MAX.into()) as u16
 }
 
 #[inline(always)]
-pub(crate) fn saturate_s32(value: u64) -> u32 {
+pub fn saturate_s32(value: u64) -> u32 {
     (value as i64).clamp(i32::MIN.into(), i32::MAX.into()) as u32
 }
 
 #[inline(always)]
-pub(crate) fn saturate_u32(value: u64) -> u32 {
+pub fn saturate_u32(value: u64) -> u32 {
     value.min(u32::MAX.into()) as u32
 }
 
 #[inline(always)]
-pub(crate) fn low_half(value: u32) -> u16 {
+pub fn low_half(value: u32) -> u16 {
     value as u16
 }
 
 #[inline(always)]
-pub(crate) fn double_bits(value: u32) -> u64 {
-    let mut bits = 0;
-    for bit in 0..32 {
-        bits |= (u64::from(value >> bit & 1) * 3) << (2 * bit);
-    }
-    bits
-}
-
-#[inline(always)]
-pub(crate) fn difference_of_bytes(a: u32, b: u32) -> u32 {
+pub fn difference_of_bytes(a: u32, b: u32) -> u32 {
     let mut sum = 0;
     for shift in [0, 8, 16, 24] {
         sum += difference_u(a >> shift & 0xFF, b >> shift & 0xFF);
@@ -359,22 +340,12 @@ pub(crate) fn difference_of_bytes(a: u32, b: u32) -> u32 {
 }
 
 #[inline(always)]
-pub(crate) fn difference_of_some_bytes(a: u32, reference: u32) -> u32 {
-    let mut sum = 0;
-    for shift in [0, 8, 16, 24] {
-        let (byte, other) = (a >> shift & 0xFF, reference >> shift & 0xFF);
-        sum += if other == 0 { 0 } else { difference_u(byte, other) };
-    }
-    sum
-}
-
-#[inline(always)]
-pub(crate) fn difference_of_halves(a: u32, b: u32) -> u32 {
+pub fn difference_of_halves(a: u32, b: u32) -> u32 {
     difference_u(a & 0xFFFF, b & 0xFFFF) + difference_u(a >> 16, b >> 16)
 }
 
 #[inline(always)]
-pub(crate) fn average_of_bytes(a: u32, b: u32, up: u32) -> u32 {
+pub fn average_of_bytes(a: u32, b: u32, up: u32) -> u32 {
     let mut result = 0;
     for shift in [0, 8, 16, 24] {
         result |= ((a >> shift & 0xFF) + (b >> shift & 0xFF) + (up >> shift & 1)) >> 1 << shift;
@@ -383,37 +354,12 @@ pub(crate) fn average_of_bytes(a: u32, b: u32, up: u32) -> u32 {
 }
 
 #[inline(always)]
-pub(crate) fn halves_to_bytes(value: u32) -> u16 {
-    let byte = |half: i16| half.clamp(0, 255) as u16;
-    byte(value as i16) | byte((value >> 16) as i16) << 8
-}
-
-#[inline(always)]
-pub(crate) fn with_byte(old: u32, number: u32, byte: u32) -> u32 {
+pub fn with_byte(old: u32, number: u32, byte: u32) -> u32 {
     let shift = 8 * (number & 3);
     old & !(0xFF << shift) | (byte & 0xFF) << shift
 }
 
 #[inline(always)]
-pub(crate) fn align_bits(high: u32, low: u32, amount: u32) -> u32 {
+pub fn align_bits(high: u32, low: u32, amount: u32) -> u32 {
     ((u64::from(high) << 32 | u64::from(low)) >> (amount & 31)) as u32
-}
-
-#[inline(always)]
-pub(crate) fn permute_bytes(high: u32, low: u32, selectors: u32) -> u32 {
-    let mut result = 0;
-    for index in 0..4 {
-        let selector = selectors >> (8 * index) & 0xFF;
-        // All cases are computed, so that lanes need no branches.
-        let word = if selector & 4 == 0 { low } else { high };
-        let byte = word >> (8 * (selector & 3)) & 0xFF;
-        // The signs of the halves, lowest first.
-        let word = if selector & 2 == 0 { low } else { high };
-        let sign = (word >> (16 * (selector & 1) + 15) & 1) * 0xFF;
-        let constant = if selector == 12 { 0 } else { 0xFF };
-        let byte = if selector >= 8 { sign } else { byte };
-        let byte = if selector >= 12 { constant } else { byte };
-        result |= byte << (8 * index);
-    }
-    result
 }
