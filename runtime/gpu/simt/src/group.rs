@@ -1,40 +1,141 @@
-//! Work-groups: the waves of one run in turn on one core, each until it ends or waits at a barrier.
+//! Work-groups: the waves of one run in turn on one core, each until it ends, waits at a barrier, or yields.
 //!
-//! A wave that waits is parked; when all waves that have not ended are parked, all of them continue. Nothing preempts a
-//! wave, so memory of the work-group needs no locks.
+//! A work-group has barriers by their numbers. A wave that arrives at one counts there, and may wait until as many waves
+//! have arrived as it expects; then all that wait there continue. Nothing preempts a wave, so memory of the work-group
+//! needs no locks; a wave that runs for long yields, since it may poll what another one is to store.
 
 use crate::trap::{Trap, TrapKind};
+
+/// Barriers of a work-group.
+pub const BARRIERS: usize = 16;
+
+/// The arrival of a wave at a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The number of the barrier, below [`BARRIERS`].
+    pub barrier: u8,
+    /// How many waves have to arrive; none for all of the work-group.
+    pub expects: Option<u32>,
+    /// Whether it waits for the others.
+    pub waits: bool,
+}
+
+impl Arrival {
+    /// All waves wait for each other, at barrier 0.
+    pub const ALL: Arrival = Arrival { barrier: 0, expects: None, waits: true };
+}
 
 /// Why a wave returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// It is at a barrier of the work-group.
-    Barrier,
+    /// It has arrived at a barrier.
+    At(Arrival),
+    /// It has run for long, and goes on after the others had a turn.
+    Yield,
     /// It has ended.
     Ended,
+}
+
+/// What a wave does next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Runs,
+    Waits(u8),
+    Ended,
+}
+
+/// A barrier where waves have arrived.
+#[derive(Clone, Copy, Default)]
+struct Barrier {
+    arrived: u32,
+    expects: Option<u32>,
+}
+
+/// The waves of a work-group and its barriers.
+struct Waves {
+    states: Vec<State>,
+    /// Waves that have not ended.
+    live: u32,
+    ended_arrive: bool,
+    barriers: [Barrier; BARRIERS],
+}
+
+impl Waves {
+    /// Counts a wave at a barrier, and lets those continue that have waited for it.
+    fn arrive(&mut self, wave: usize, arrival: Arrival) -> Result<(), TrapKind> {
+        let invalid = |what: &'static str| Err(TrapKind::InvalidOperand(what.into()));
+        let Some(barrier) = self.barriers.get_mut(usize::from(arrival.barrier)) else {
+            return invalid("a barrier beyond the last one");
+        };
+        if barrier.arrived == 0 {
+            barrier.expects = arrival.expects;
+        } else if barrier.expects != arrival.expects {
+            return invalid("a barrier where others expect another number of waves");
+        }
+        if arrival.expects == Some(0) {
+            return invalid("a barrier that expects no wave");
+        }
+        barrier.arrived += 1;
+        if arrival.waits {
+            self.states[wave] = State::Waits(arrival.barrier);
+        }
+        self.release(arrival.barrier);
+        Ok(())
+    }
+
+    /// Lets the waves at a barrier continue, if as many have arrived as they expect.
+    fn release(&mut self, number: u8) {
+        let barrier = &mut self.barriers[usize::from(number)];
+        let all = if self.ended_arrive { self.live } else { self.states.len() as u32 };
+        if barrier.arrived == 0 || barrier.arrived < barrier.expects.unwrap_or(all) {
+            return;
+        }
+        *barrier = Barrier::default();
+        self.states.iter_mut().filter(|state| **state == State::Waits(number)).for_each(|state| *state = State::Runs);
+    }
+
+    fn end(&mut self, wave: usize) {
+        self.states[wave] = State::Ended;
+        self.live -= 1;
+        if self.ended_arrive {
+            (0..BARRIERS as u8).for_each(|barrier| self.release(barrier));
+        }
+    }
 }
 
 /// Runs the waves `0..count` until all have ended. `run` continues one.
 ///
 /// # Errors
-/// The trap of a wave, or a deadlock if some waves have ended and the others wait. A wave that ended counts as arrived
+/// The trap of a wave, or a deadlock if all that have not ended wait. A wave that ended counts at barriers of all waves
 /// if `ended_arrive`.
 pub fn run(count: usize, ended_arrive: bool, mut run: impl FnMut(usize) -> Result<Pause, Trap>) -> Result<(), Trap> {
-    let mut live: Vec<usize> = (0..count).collect();
-    while !live.is_empty() {
-        let mut parked = Vec::with_capacity(live.len());
-        for wave in &live {
-            if run(*wave)? == Pause::Barrier {
-                parked.push(*wave);
+    let mut waves = Waves {
+        states: vec![State::Runs; count],
+        live: count as u32,
+        ended_arrive,
+        barriers: [Barrier::default(); BARRIERS],
+    };
+    while waves.live > 0 {
+        let mut ran = false;
+        for wave in 0..count {
+            if waves.states[wave] != State::Runs {
+                continue;
+            }
+            ran = true;
+            match run(wave)? {
+                Pause::Yield => {}
+                Pause::Ended => waves.end(wave),
+                Pause::At(arrival) => {
+                    let trap = |kind| Trap { wave: wave as u32, ..Trap::new(kind) };
+                    waves.arrive(wave, arrival).map_err(trap)?;
+                }
             }
         }
-        if let Some(first) = parked.first()
-            && parked.len() < live.len()
-            && !ended_arrive
-        {
-            return Err(Trap { wave: *first as u32, ..Trap::new(TrapKind::Deadlock) });
+        if !ran {
+            let waits = |state: &State| matches!(state, State::Waits(_));
+            let first = waves.states.iter().position(waits).unwrap_or_default();
+            return Err(Trap { wave: first as u32, ..Trap::new(TrapKind::Deadlock) });
         }
-        live = parked;
     }
     Ok(())
 }
@@ -43,34 +144,84 @@ pub fn run(count: usize, ended_arrive: bool, mut run: impl FnMut(usize) -> Resul
 mod tests {
     use super::*;
 
+    const BARRIER: Pause = Pause::At(Arrival::ALL);
+
+    /// Runs waves that pause in these ways, and returns the order in which they ran.
+    fn order(ended_arrive: bool, waves: &[&[Pause]]) -> Result<Vec<usize>, Trap> {
+        let (mut order, mut turns) = (Vec::new(), vec![0; waves.len()]);
+        run(waves.len(), ended_arrive, |wave| {
+            order.push(wave);
+            turns[wave] += 1;
+            Ok(*waves[wave].get(turns[wave] - 1).unwrap_or(&Pause::Ended))
+        })?;
+        Ok(order)
+    }
+
+    fn at(barrier: u8, expects: u32, waits: bool) -> Pause {
+        Pause::At(Arrival { barrier, expects: Some(expects), waits })
+    }
+
     #[test]
     fn waves_take_turns_between_barriers() {
-        let mut left = [3, 3, 3];
-        let mut order = Vec::new();
-        let result = run(3, false, |wave| {
-            order.push(wave);
-            left[wave] -= 1;
-            Ok(if left[wave] == 0 { Pause::Ended } else { Pause::Barrier })
-        });
-        assert_eq!(result, Ok(()));
-        assert_eq!(order, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        let twice = &[BARRIER, BARRIER][..];
+        assert_eq!(order(false, &[twice; 3]), Ok(vec![0, 1, 2, 0, 1, 2, 0, 1, 2]));
     }
 
     #[test]
     fn a_wave_that_ends_while_others_wait_is_a_deadlock_unless_it_counts() {
-        let pauses = |wave: usize, turns: &mut usize| {
-            *turns += 1;
-            Ok(if wave == 1 || *turns > 2 { Pause::Ended } else { Pause::Barrier })
-        };
-        let mut turns = 0;
-        assert_eq!(run(2, false, |wave| pauses(wave, &mut turns)), Err(Trap::new(TrapKind::Deadlock)));
-        let mut turns = 0;
-        assert_eq!(run(2, true, |wave| pauses(wave, &mut turns)), Ok(()));
-        assert_eq!(turns, 3);
+        let waves: [&[Pause]; 2] = [&[BARRIER], &[]];
+        assert_eq!(order(false, &waves), Err(Trap::new(TrapKind::Deadlock)));
+        assert_eq!(order(true, &waves), Ok(vec![0, 1, 0]));
     }
 
     #[test]
     fn a_trap_ends_the_work_group() {
         assert_eq!(run(2, true, |_| Err(Trap::new(TrapKind::Stopped))), Err(Trap::new(TrapKind::Stopped)));
+    }
+
+    #[test]
+    fn barriers_of_some_waves_do_not_concern_the_others() {
+        // Waves 0 and 3 meet at barrier 1, and 1 and 2 at barrier 2.
+        let (one, two) = (&[at(1, 2, true)][..], &[at(2, 2, true)][..]);
+        assert_eq!(order(false, &[one, two, two, one]), Ok(vec![0, 1, 2, 3, 0, 1, 2, 3]));
+        // One of three is missing.
+        let three = &[at(1, 3, true)][..];
+        assert_eq!(order(true, &[three, three, &[]]), Err(Trap::new(TrapKind::Deadlock)));
+    }
+
+    #[test]
+    fn a_producer_arrives_without_a_wait() {
+        // Wave 1 arrives twice, and goes on each time; wave 0 waits for each.
+        let consumer = &[at(3, 2, true), at(3, 2, true)][..];
+        let producer = &[at(3, 2, false), at(3, 2, false)][..];
+        assert_eq!(order(false, &[consumer, producer]), Ok(vec![0, 1, 0, 1, 0, 1]));
+    }
+
+    #[test]
+    fn a_wave_that_polls_lets_the_others_run() {
+        let mut stored = false;
+        let mut polls = 0;
+        let result = run(2, true, |wave| {
+            match wave {
+                0 if !stored => {
+                    polls += 1;
+                    return Ok(Pause::Yield);
+                }
+                0 => {}
+                _ => stored = true,
+            }
+            Ok(Pause::Ended)
+        });
+        assert_eq!((result, polls), (Ok(()), 1));
+    }
+
+    #[test]
+    fn barriers_that_cannot_be_are_traps() {
+        let trap = |waves: &[&[Pause]]| order(true, waves).expect_err("a trap");
+        assert!(matches!(trap(&[&[at(16, 1, true)]]).kind, TrapKind::InvalidOperand(_)));
+        assert!(matches!(trap(&[&[at(0, 0, true)]]).kind, TrapKind::InvalidOperand(_)));
+        let other = trap(&[&[at(1, 3, true)], &[at(1, 2, true)], &[]]);
+        assert_eq!(other.wave, 1);
+        assert!(matches!(other.kind, TrapKind::InvalidOperand(_)));
     }
 }

@@ -79,6 +79,31 @@ fn code_that_does_not_end_traps() {
 }
 
 #[test]
+fn a_wave_that_polls_gets_what_a_later_wave_stores() {
+    let code = [
+        0x7C98_00A0, // v_cmp_gt_u32 vcc_lo, 32, v0
+        0xBFA3_0006, // s_cbranch_vccz to the store of the second wave
+        0x7E02_0280, // v_mov_b32 v1, 0
+        0xD8D8_0000, // ds_load_b32 v2, v1
+        0x0200_0001,
+        0x7C94_0480, // v_cmp_eq_u32 vcc_lo, 0, v2
+        0xBFA4_FFFB, // s_cbranch_vccnz to the load
+        S_ENDPGM,
+        0x7E02_0280, // v_mov_b32 v1, 0
+        0x7E04_0281, // v_mov_b32 v2, 1
+        0xD834_0000, // ds_store_b32 v1, v2
+        0x0000_0201,
+        S_ENDPGM,
+    ];
+    let memory = Buffers(vec![Buffer::new(&[0; 4096], true)]);
+    let execute = |items| Bare { items, local_bytes: 256, limit: 1 << 17, ..Bare::new(&code, &memory) }.run();
+    let executed = execute(64).expect("both waves end");
+    assert!((1 << 16..1 << 17).contains(&executed), "{executed}");
+    // Without the second wave no store comes.
+    assert!(execute(32).expect_err("it never ends").to_string().starts_with("stopped, in s_cbranch_vccnz"));
+}
+
+#[test]
 fn jumps_to_no_instruction_name_both_addresses() {
     // s_branch into a literal, over the end, and before the code.
     let text = trap_of(&[0xBFA0_0001, 0xBE80_00FF, 0x1234_5678, S_ENDPGM]);

@@ -224,10 +224,11 @@ pub(crate) fn round_mode(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Nex
 fn jump(wave: &mut Wave, group: &Group<'_>, inst: &Inst, taken: bool) -> Next {
     if taken {
         // Only jumps back can make a kernel run forever.
-        if inst.number < wave.next && (group.stop.requested() || wave.executed > group.limit) {
-            return wave.trapped(TrapKind::Stopped, None);
-        }
+        let is_back = inst.number < wave.next;
         wave.next = inst.number;
+        if is_back && !wave.may_jump(group) {
+            return wave.paused(group);
+        }
     }
     Next::Continue
 }
@@ -274,16 +275,13 @@ pub(crate) fn branch_execnz(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst)
 }
 
 fn jump_to_address(wave: &mut Wave, group: &Group<'_>, address: u64) -> Next {
-    if group.stop.requested() || wave.executed > group.limit {
-        return wave.trapped(TrapKind::Stopped, None);
-    }
     let offset = address.wrapping_sub(group.program.address);
     let word = if offset.is_multiple_of(4) { i64::try_from(offset / 4).unwrap_or(-1) } else { -1 };
     let Some(index) = group.program.index_at(word) else {
         return wave.trapped(TrapKind::InvalidJump(address), None);
     };
     wave.next = index;
-    Next::Continue
+    if wave.may_jump(group) { Next::Continue } else { wave.paused(group) }
 }
 
 #[inline(always)]

@@ -5,11 +5,11 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo_hsa::kernel_descriptor::{FloatRoundMode, KernelDescriptor, WorkitemIdVgprs};
-use vireo_simt::group::{self, Pause};
+use vireo_simt::group::{self, Arrival, Pause};
 use vireo_simt::{AccessHook, LANES, Mask, Memory, Pool, Port, Row, Stop, Trap, TrapKind, grid};
 
 use super::Next;
-use super::wave::{Denormals, Group, Wave};
+use super::wave::{Denormals, Group, Wave, YIELD_AFTER};
 use crate::isa::limits::{VECTOR_GRANULE, WORK_GROUP_BYTES, WORK_GROUP_ITEMS};
 use crate::isa::operands::VECTOR_REGISTERS;
 use crate::program::{FIRST_CONSTANT, Program};
@@ -209,7 +209,7 @@ impl<'a> Worker<'a> {
         let trap_of = |trap: Trap, wave: usize| Trap { group: work_group, wave: wave as u32, ..trap };
         group::run(waves.len(), true, |index| {
             let pause = waves[index].run(group).map_err(|trap| trap_of(trap, index))?;
-            if let (Pause::Barrier, Some(hook)) = (pause, &mut group.hook) {
+            if let (Pause::At(_), Some(hook)) = (pause, &mut group.hook) {
                 hook.barrier(index as u32);
             }
             Ok(pause)
@@ -221,6 +221,7 @@ impl<'a> Worker<'a> {
     fn start(&mut self, index: usize, work_group: [u32; 3]) {
         let (dispatch, wave, first) = (self.dispatch, &mut self.waves[index], &self.first[index]);
         wave.reset(dispatch.program);
+        wave.yields_after = YIELD_AFTER.min(dispatch.limit);
         wave.index = index as u32;
         wave.set_exec(first.inside(dispatch, work_group));
         if dispatch.program.vectors > 0 {
@@ -292,6 +293,7 @@ impl Wave {
             scratch: vec![0; LANES * scratch_bytes as usize],
             scratch_stride: scratch_bytes,
             executed: 0,
+            yields_after: 0,
             index: 0,
         }
     }
@@ -317,7 +319,8 @@ impl Wave {
             let next = unsafe { (inst.handler)(self, group, inst) };
             match next {
                 Next::Continue => {}
-                Next::Barrier => return Ok(Pause::Barrier),
+                Next::Barrier => return Ok(Pause::At(Arrival::ALL)),
+                Next::Yield => return Ok(Pause::Yield),
                 Next::End => return Ok(Pause::Ended),
                 Next::Trap => {
                     let (kind, lane) = self.trap.take().unwrap_or((TrapKind::UnknownInstruction, None));

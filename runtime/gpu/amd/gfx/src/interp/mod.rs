@@ -34,6 +34,8 @@ pub(crate) enum Next {
     Continue,
     /// The wave waits at a barrier.
     Barrier,
+    /// The wave lets the others of its work-group run.
+    Yield,
     /// The wave has ended.
     End,
     /// The wave has trapped, and noted why.

@@ -27,6 +27,9 @@ impl Denormals {
     }
 }
 
+/// Instructions after which a wave yields: it may poll what another wave of its work-group is to store.
+pub(crate) const YIELD_AFTER: u64 = 1 << 16;
+
 /// A wave.
 pub(crate) struct Wave {
     /// Vector registers, two spare ones, and the constants of the program.
@@ -55,6 +58,8 @@ pub(crate) struct Wave {
     pub(crate) scratch_stride: u32,
     /// Instructions executed.
     pub(crate) executed: u64,
+    /// How many it executes until it yields at a jump back, or has reached the limit.
+    pub(crate) yields_after: u64,
     /// The number of the wave in its work-group.
     pub(crate) index: u32,
 }
@@ -101,6 +106,22 @@ impl Wave {
 
     pub(crate) fn vcc(&self) -> Mask {
         self.scalars[VCC as usize]
+    }
+
+    /// Whether a jump that can make a kernel run for ever goes on at once.
+    #[inline(always)]
+    pub(crate) fn may_jump(&self, group: &Group<'_>) -> bool {
+        !group.stop.requested() && self.executed <= self.yields_after
+    }
+
+    /// What happens after a jump of a wave that may not go on at once.
+    #[cold]
+    pub(crate) fn paused(&mut self, group: &Group<'_>) -> Next {
+        if group.stop.requested() || self.executed > group.limit {
+            return self.trapped(TrapKind::Stopped, None);
+        }
+        self.yields_after = self.executed.saturating_add(YIELD_AFTER).min(group.limit);
+        Next::Yield
     }
 
     /// Notes a trap.

@@ -167,6 +167,8 @@ pub struct Bare<'a> {
     pub granules: u8,
     pub half_sums: HalfSums,
     pub hook: Option<&'a dyn AccessHook>,
+    /// Instructions that a wave may execute.
+    pub limit: u64,
 }
 
 impl<'a> Bare<'a> {
@@ -188,6 +190,7 @@ impl<'a> Bare<'a> {
             granules: 4,
             half_sums: HalfSums::default(),
             hook: None,
+            limit: 10_000,
         }
     }
 
@@ -224,7 +227,7 @@ impl<'a> Bare<'a> {
             half_sums: self.half_sums,
             hook: self.hook,
             stop: &Stop::default(),
-            limit: 10_000,
+            limit: self.limit,
             threads: NonZeroUsize::MIN,
             pool: &Pool::default(),
         })
