@@ -1,32 +1,14 @@
 //! Handlers of signals: functions that a program wants to be called once a signal has some value, by a thread that
 //! starts with the first one.
 
-use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use vireo_hsa::hsa::{HsaStatus, SignalHandler};
-use vireo_hsa::signal::SignalCondition;
+use vireo_hsa::hsa::HsaStatus;
 
 use crate::lifecycle::call_back;
-use crate::signals::Signal;
+use crate::signals::Handler;
 use crate::status::Result;
 use crate::system::System;
-
-/// A handler that waits for its signal.
-#[derive(Clone)]
-pub(crate) struct Handler {
-    pub(crate) signal: Arc<Signal>,
-    pub(crate) condition: SignalCondition,
-    pub(crate) operand: i64,
-    pub(crate) function: SignalHandler,
-    pub(crate) argument: *mut c_void,
-}
-
-// SAFETY: the program gave the function and its argument to be called on any thread.
-unsafe impl Send for Handler {}
-
-/// The handlers that wait.
-pub(crate) type Handlers = Mutex<Vec<Handler>>;
 
 /// Adds a handler.
 pub(crate) fn add(system: &Arc<System>, handler: Handler) -> Result<()> {

@@ -23,6 +23,7 @@ mod packet_loop;
 mod pm4;
 mod processor;
 mod queue;
+mod reports;
 mod rules;
 mod sanitizer;
 mod signals;
@@ -38,7 +39,7 @@ pub use vireo_simt::sanitize;
 
 pub use dispatch::{KernelDispatch, KernelRunner};
 pub use interpreter::Interpreter;
-pub use sanitizer::{active_checks, check_result, take_reports, take_warnings};
+pub use reports::{active_checks, check_result, take_reports, take_warnings};
 pub use system::{InUse, configure, trace_packets};
 pub use topology::{Feature, HostWrites, PacketOrder, PeerLinks, Topology, TopologyError, VARIABLE};
 pub use trace::{

@@ -5,14 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_gfx::listing;
-
-use vireo_simt::sanitize::{BlockInfo, Checks, Code, Limits, Place, Report, Sanitizer, Tell, Warning, poison};
+use vireo_simt::sanitize::{BlockInfo, Code, Limits, Place, Report, Sanitizer, Tell, Warning, poison};
 use vireo_soft::memory::map::Allocation;
 
-use crate::api::AgentView;
 use crate::executable::LoadedObject;
 use crate::status::tell;
-use crate::system::System;
+use crate::topology::Topology;
 
 /// Reports of systems that have ended that are kept at most, for programs that do not ask.
 const MOST_FINISHED: usize = 10_000;
@@ -24,69 +22,35 @@ static FINISHED: Mutex<Vec<Report>> = Mutex::new(Vec::new());
 static WARNINGS: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
 
 /// A sanitizer that tells stderr of each finding and warning if it should, or none if the topology asks for none.
-pub(crate) fn of_topology(topology: &crate::Topology, prints: bool) -> Option<Sanitizer> {
+pub(crate) fn of_topology(topology: &Topology, prints: bool) -> Option<Sanitizer> {
     let print = |text: &dyn fmt::Display| tell(format_args!("sanitizer: {text}"));
     let print = prints.then(|| Box::new(print) as Tell);
     topology.sanitize.any().then(|| Sanitizer::new(topology.sanitize, Limits::default(), print))
 }
 
-/// The findings of the sanitizer since the last call, in systems that have ended and in the one that runs. See
-/// [`crate::Topology::sanitize`].
-pub fn take_reports() -> Vec<Report> {
-    let mut reports = std::mem::take(&mut *FINISHED.lock().unwrap_or_else(PoisonError::into_inner));
-    if let Ok(system) = crate::system::system()
-        && let Some(sanitizer) = &system.sanitizer
-    {
-        reports.extend(sanitizer.take_reports());
-    }
-    reports
+/// The reports of systems that have ended, since the last call.
+pub(crate) fn take_finished() -> Vec<Report> {
+    std::mem::take(&mut *FINISHED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The limits of the sanitizer that were reached since the last call, in systems that have ended and in the one that
-/// runs.
-pub fn take_warnings() -> Vec<Warning> {
-    let mut warnings = std::mem::take(&mut *WARNINGS.lock().unwrap_or_else(PoisonError::into_inner));
-    if let Ok(system) = crate::system::system()
-        && let Some(sanitizer) = &system.sanitizer
-    {
-        warnings.extend(sanitizer.take_warnings());
-    }
-    warnings
-}
-
-/// Bytes at an address leave the device for the host, under a name for reports. The check `init` of the system that
-/// runs, if there is one, finds the unwritten ones; see [`take_reports`].
-pub fn check_result(address: u64, length: u64, name: &str) {
-    if let Ok(system) = crate::system::system()
-        && let Some(sanitizer) = &system.sanitizer
-    {
-        // The agent that owns memory may read it. It sees what the host wrote once that was published.
-        let Some(allocation) = system.memory.find(address) else { return };
-        sanitizer.leaves(address, length, name, &AgentView::new(&system.memory, allocation.owner));
-    }
-}
-
-/// The checks in the system that runs; none without one.
-pub fn active_checks() -> Option<Checks> {
-    Some(crate::system::system().ok()?.topology.sanitize)
+/// The warnings of systems that have ended, since the last call.
+pub(crate) fn take_finished_warnings() -> Vec<Warning> {
+    std::mem::take(&mut *WARNINGS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Keeps the reports and warnings of a system that ends.
-pub(crate) fn finish(system: &System) {
-    if let Some(sanitizer) = &system.sanitizer {
-        let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MOST_FINISHED.saturating_sub(warnings.len());
-        warnings.extend(sanitizer.take_warnings().into_iter().take(room));
-        drop(warnings);
-        let mut finished = FINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MOST_FINISHED.saturating_sub(finished.len());
-        finished.extend(sanitizer.take_reports().into_iter().take(room));
-    }
+pub(crate) fn finish(sanitizer: &Sanitizer) {
+    let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let room = MOST_FINISHED.saturating_sub(warnings.len());
+    warnings.extend(sanitizer.take_warnings().into_iter().take(room));
+    drop(warnings);
+    let mut finished = FINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let room = MOST_FINISHED.saturating_sub(finished.len());
+    finished.extend(sanitizer.take_reports().into_iter().take(room));
 }
 
 /// A new allocation of `size` bytes from a pool, of which no program knows yet.
-pub(crate) fn allocated(system: &System, allocation: &Allocation, size: u64, guard: u64) {
-    let Some(sanitizer) = &system.sanitizer else { return };
+pub(crate) fn allocated(sanitizer: &Sanitizer, allocation: &Allocation, size: u64, guard: u64) {
     let poisoned = sanitizer.checks().init;
     if poisoned {
         allocation.fill(poison);
@@ -100,8 +64,7 @@ pub(crate) fn allocated(system: &System, allocation: &Allocation, size: u64, gua
 }
 
 /// The program has freed an allocation.
-pub(crate) fn freed(system: &System, allocation: Arc<Allocation>) {
-    let Some(sanitizer) = &system.sanitizer else { return };
+pub(crate) fn freed(sanitizer: &Sanitizer, allocation: Arc<Allocation>) {
     let thread = std::thread::current();
     let by = format!("the thread `{}`", thread.name().unwrap_or("without a name"));
     sanitizer.freed(allocation.start, by, allocation);

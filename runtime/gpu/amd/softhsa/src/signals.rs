@@ -2,12 +2,13 @@
 //! store the value directly; functions and the packet processor wake those who wait.
 
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
-use vireo_hsa::hsa::HsaStatus;
+use vireo_hsa::hsa::{HsaStatus, SignalHandler};
 use vireo_hsa::signal::{AmdSignal, Signal as Handle, SignalCondition, SignalKind};
 use vireo_soft::bell::Bell;
 use vireo_soft::clock;
@@ -246,3 +247,19 @@ impl Signals {
         Ok(value.unwrap_or_else(|| signal.load()))
     }
 }
+
+/// A handler that waits for its signal.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    pub(crate) signal: Arc<Signal>,
+    pub(crate) condition: SignalCondition,
+    pub(crate) operand: i64,
+    pub(crate) function: SignalHandler,
+    pub(crate) argument: *mut c_void,
+}
+
+// SAFETY: the program gave the function and its argument to be called on any thread.
+unsafe impl Send for Handler {}
+
+/// The handlers that wait.
+pub(crate) type Handlers = Mutex<Vec<Handler>>;

@@ -25,12 +25,11 @@ use crate::api::VirtualMemory;
 use crate::code_object::storage::Storage;
 use crate::dispatch::KernelRunner;
 use crate::executable::{Executable, LoadedObject, Symbol};
-use crate::handlers::Handlers;
 use crate::interpreter::Interpreter;
 use crate::lifecycle::is_in_callback;
 use crate::queue::Queue;
 use crate::sanitizer;
-use crate::signals::{Signal, Signals};
+use crate::signals::{Handlers, Signal, Signals};
 use crate::status::{Result, tell};
 use crate::topology::{Topology, VARIABLE};
 use crate::trace::{PacketObserver, PacketTrace, TraceFormat, Tracer};
@@ -362,7 +361,9 @@ pub(crate) fn shut_down() -> Result<()> {
     drop(guard);
     if let Some((_, system)) = ended {
         system.end();
-        sanitizer::finish(&system);
+        if let Some(sanitizer) = &system.sanitizer {
+            sanitizer::finish(sanitizer);
+        }
     }
     Ok(())
 }

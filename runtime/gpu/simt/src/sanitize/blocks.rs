@@ -16,7 +16,7 @@ pub struct BlockInfo {
     pub length: u64,
     /// Unallocated bytes up to the next thing in memory.
     pub reserved: u64,
-    /// True if it was filled with [`super::poison`], so that it is known what was written.
+    /// True if it was filled with [`poison`](super::poison), so that it is known what was written.
     pub poisoned: bool,
     /// The name of the memory, for reports.
     pub what: String,

@@ -1,7 +1,7 @@
 //! The checks of the accesses of a work-group ([`GroupChecker`]): bounds, what was written, and races by the clocks of
 //! its waves.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::blocks::Found;
 use super::known::{Knowledge, MOST_ENTRIES, Reached, Released};
@@ -9,9 +9,11 @@ use super::order::DispatchRecord;
 use super::races::{Clock, Conflict, Effect, FoundRace, Orderer, other_of};
 use super::report::{Finding, Report, Site};
 use super::shadow::{Epoch, Exhausted, Shadow};
+use super::sites::Moment;
+use super::state::{State, lock};
 use super::stored::Pending;
+use super::unwritten;
 use super::warning::Unchecked;
-use super::{Moment, Sanitizer, State, unwritten};
 use crate::memory::{Access, AccessHook, GroupHook, Memory, Port, RowAccess, Space};
 use crate::row::{LANES, Mask, lanes};
 
@@ -20,7 +22,7 @@ const GROUP_SHADOW: u64 = 8 << 20;
 
 /// The hook of a dispatch.
 pub(super) struct DispatchHook<'a> {
-    pub(super) sanitizer: &'a Sanitizer,
+    pub(super) state: &'a Mutex<State>,
     pub(super) record: Arc<DispatchRecord>,
     pub(super) memory: &'a dyn Memory,
 }
@@ -63,8 +65,8 @@ struct GroupChecker<'a> {
 
 impl GroupHook for GroupChecker<'_> {
     fn access(&mut self, access: &RowAccess<'_>) -> Mask {
-        let sanitizer = self.hook.sanitizer;
-        let mut guard = sanitizer.state();
+        let shared = self.hook.state;
+        let mut guard = lock(shared);
         let state = &mut *guard;
         self.settle(state);
         self.leave_barrier(access.wave);
@@ -91,8 +93,8 @@ impl GroupHook for GroupChecker<'_> {
     }
 
     fn barrier(&mut self, wave: u32) {
-        let sanitizer = self.hook.sanitizer;
-        self.settle(&mut sanitizer.state());
+        let shared = self.hook.state;
+        self.settle(&mut lock(shared));
         self.leave_barrier(wave);
         let Some(clock) = self.clocks.get_mut(wave as usize) else { return };
         // Waves that arrive at the next barrier while others have not left this one use the other half.
@@ -108,8 +110,8 @@ impl GroupHook for GroupChecker<'_> {
 
 impl Drop for GroupChecker<'_> {
     fn drop(&mut self) {
-        let sanitizer = self.hook.sanitizer;
-        self.settle(&mut sanitizer.state());
+        let shared = self.hook.state;
+        self.settle(&mut lock(shared));
     }
 }
 

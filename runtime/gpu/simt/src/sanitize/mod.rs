@@ -21,12 +21,16 @@
 //! accesses so far are forgotten. Either is told once, as a [`Warning`], which is no finding.
 
 mod blocks;
+mod checks;
+mod dispatch;
 mod groups;
 mod known;
 mod order;
 mod races;
 mod report;
 mod shadow;
+mod sites;
+mod state;
 mod stored;
 mod unwritten;
 mod warning;
@@ -34,11 +38,13 @@ mod warning;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
-use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use blocks::BlockInfo;
+pub use checks::{Checks, Limits, UnknownCheck};
+pub use dispatch::{Code, NewDispatch};
 pub use report::{AllocationNote, ExitNote, Finding, OtherAccess, Place, Report, Site, Tell};
+pub use state::poison;
 pub use warning::{Unchecked, Warning};
 
 use crate::memory::{Access, AccessHook, Memory, Port};
@@ -48,113 +54,9 @@ use known::{Knowledge, MOST_ENTRIES};
 use order::{DispatchRecord, Order};
 use report::Reports;
 use shadow::Shadow;
-use stored::Pending;
+use sites::Sites;
+use state::State;
 use unwritten::Unwritten;
-
-/// The checks that are on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checks {
-    /// Accesses out of bounds, and to freed memory.
-    pub memory: bool,
-    /// Data races.
-    pub race: bool,
-    /// Data races that change nothing, since the stores leave the bytes that were there. They are found where `race` is
-    /// on.
-    pub same_value: bool,
-    /// Reads of what was never written.
-    pub init: bool,
-}
-
-impl Checks {
-    /// The names of the checks.
-    pub const NAMES: [&str; 4] = ["memory", "race", "race-same-value", "init"];
-
-    /// True if something is checked.
-    pub fn any(self) -> bool {
-        self.memory || self.race || self.init
-    }
-
-    /// The checks that either has on.
-    pub fn or(self, other: Checks) -> Checks {
-        Checks {
-            memory: self.memory || other.memory,
-            race: self.race || other.race,
-            same_value: self.same_value || other.same_value,
-            init: self.init || other.init,
-        }
-    }
-}
-
-/// The error for a name that is no check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownCheck(String);
-
-impl fmt::Display for UnknownCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not one of {}", self.0, Checks::NAMES.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownCheck {}
-
-impl FromStr for Checks {
-    type Err = UnknownCheck;
-
-    /// Reads `memory,race,init`, or with `+` between them. `race-same-value` has `race` on, too.
-    fn from_str(text: &str) -> Result<Self, UnknownCheck> {
-        let mut checks = Checks::default();
-        for name in text.split([',', '+']).map(str::trim) {
-            match name {
-                "memory" => checks.memory = true,
-                "race" => checks.race = true,
-                "race-same-value" => (checks.race, checks.same_value) = (true, true),
-                "init" => checks.init = true,
-                _ => return Err(UnknownCheck(name.to_string())),
-            }
-        }
-        Ok(checks)
-    }
-}
-
-/// Bounds on the memory of a sanitizer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of shadow memory; the moments of accesses take up to a quarter as many on top.
-    pub shadow: u64,
-    /// Bytes of freed allocations that are kept, so that their addresses are not given out.
-    pub quarantine: u64,
-    /// Reports at places of their own.
-    pub reports: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { shadow: 2 << 30, quarantine: 256 << 20, reports: 1000 }
-    }
-}
-
-/// The code of a dispatch, for reports.
-pub trait Code: Send + Sync {
-    /// The name of the kernel.
-    fn kernel(&self) -> &str;
-
-    /// Where an instruction is in the code object.
-    fn place(&self, instruction: u64) -> Place;
-}
-
-/// A dispatch that begins.
-pub struct NewDispatch {
-    /// Its code.
-    pub code: Arc<dyn Code>,
-    /// Its queue.
-    pub queue: u64,
-    /// The index of its packet in the queue.
-    pub packet: u64,
-    /// Work-groups of the grid.
-    pub groups: [u32; 3],
-    /// Waves of a work-group.
-    pub waves: u32,
-}
 
 /// A dispatch that has begun.
 pub struct RunningDispatch(Arc<DispatchRecord>);
@@ -162,48 +64,6 @@ pub struct RunningDispatch(Arc<DispatchRecord>);
 impl fmt::Debug for RunningDispatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "packet {} of queue {}", self.0.packet, self.0.queue)
-    }
-}
-
-/// The state of all checks. One lock guards it: dispatches of several queues take turns for each access of a wave.
-pub(crate) struct State {
-    checks: Checks,
-    limits: Limits,
-    blocks: Blocks,
-    shadow: Shadow,
-    order: Order,
-    reports: Reports,
-    sites: Sites,
-    /// The order that atomic accesses establish.
-    known: Knowledge,
-    /// The last store of each work-group that runs, by its first wave, until it is known to have been made.
-    pending: HashMap<u32, Pending>,
-}
-
-impl State {
-    /// Forgets what atomic accesses have ordered, and so the accesses before.
-    fn forget_known(&mut self, kernel: &str) {
-        self.reports.warn(Unchecked::EarlierAccesses, Some(kernel), MOST_ENTRIES as u64);
-        self.known.clear();
-        self.shadow.forget_accesses(0, u64::MAX);
-    }
-
-    /// Makes room for the numbers of two other moments. Numbers start again when there is none, so nothing may refer to
-    /// the old ones.
-    fn reserve_sites(&mut self, kernel: &str) {
-        let most = Sites::most(self.limits.shadow / 4);
-        if !self.sites.has_room(most) {
-            self.reports.warn(Unchecked::EarlierAccesses, Some(kernel), most);
-            self.sites.clear();
-            self.shadow.forget_accesses(0, u64::MAX);
-        }
-    }
-
-    /// Notes that memory was written by a kernel, or by the host.
-    fn set_written(&mut self, start: u64, length: u64, kernel: Option<&str>) {
-        if self.shadow.set_written(start, length).is_err() {
-            self.reports.warn(Unchecked::PartsOfWords, kernel, self.limits.shadow);
-        }
     }
 }
 
@@ -217,66 +77,6 @@ impl fmt::Debug for Sanitizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sanitizer").field("checks", &self.checks).finish_non_exhaustive()
     }
-}
-
-/// An instruction of a wave after a number of barriers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Moment {
-    instruction: u64,
-    /// Barriers that the wave was at before.
-    phase: u32,
-    /// True if the wave as a whole made the access.
-    scalar: bool,
-    /// True for a store that left the bytes as they were.
-    silent: bool,
-}
-
-/// Moments by numbers that fit into a cell of the shadow.
-#[derive(Default)]
-pub(crate) struct Sites {
-    all: Vec<Moment>,
-    numbers: HashMap<Moment, u32>,
-    /// How often the numbers have started again.
-    generation: u64,
-}
-
-/// Bytes of a moment in both tables, with their unused space.
-const SITE_BYTES: u64 = 96;
-
-impl Sites {
-    /// The most moments in so many bytes.
-    fn most(bytes: u64) -> u64 {
-        (bytes / SITE_BYTES).clamp(2, shadow::MAX_SITES.into())
-    }
-
-    /// Whether two more are at most `most`.
-    fn has_room(&self, most: u64) -> bool {
-        self.all.len() as u64 + 2 <= most
-    }
-
-    /// The number of a moment.
-    fn number(&mut self, moment: Moment) -> u32 {
-        *self.numbers.entry(moment).or_insert_with(|| {
-            self.all.push(moment);
-            self.all.len() as u32 - 1
-        })
-    }
-
-    fn clear(&mut self) {
-        self.all.clear();
-        self.numbers.clear();
-        self.generation += 1;
-    }
-
-    fn get(&self, number: u32) -> Moment {
-        self.all.get(number as usize).copied().unwrap_or_default()
-    }
-}
-
-/// The word that new memory has at `address` until somebody writes it. The host may write memory without a call, so a
-/// word that has another value counts as written.
-pub fn poison(address: u64) -> u32 {
-    ((address >> 2) as u32).wrapping_mul(0x9E37_79B1) ^ 0xB5AD_4ECE
 }
 
 impl Sanitizer {
@@ -302,7 +102,7 @@ impl Sanitizer {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        state::lock(&self.state)
     }
 
     /// There is a new allocation. The caller has filled it with [`poison`] if it says so.
@@ -420,7 +220,7 @@ impl Sanitizer {
 
     /// The hook of a dispatch.
     pub fn hook<'a>(&'a self, dispatch: &RunningDispatch, memory: &'a dyn Memory) -> impl AccessHook + 'a {
-        DispatchHook { sanitizer: self, record: dispatch.0.clone(), memory }
+        DispatchHook { state: &self.state, record: dispatch.0.clone(), memory }
     }
 
     /// The findings since the last call, in the order in which they were made.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::Sites;
 use super::known::Released;
 use super::order::{DispatchRecord, Order};
 use super::report::{OtherAccess, Site};
 use super::shadow::{Cell, Epoch};
+use super::sites::Sites;
 use crate::memory::Access;
 
 /// The clock of a wave.

@@ -1,6 +1,6 @@
 //! Unwritten bytes ([`find`]), in what kernels load and in what leaves the device.
 
-use super::{State, poison};
+use super::state::{State, poison};
 use crate::memory::Port;
 
 /// The unwritten bytes of a range.

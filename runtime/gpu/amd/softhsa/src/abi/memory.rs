@@ -54,7 +54,9 @@ fn allocate(system: &System, pool: &Pool, size: u64) -> Result<u64> {
             allocation = allocation.with_shadow(until_flush).map_err(Hsa::status)?;
         }
         let allocation = system.memory.insert(allocation)?;
-        sanitizer::allocated(system, &allocation, size, GRANULE);
+        if let Some(sanitizer) = &system.sanitizer {
+            sanitizer::allocated(sanitizer, &allocation, size, GRANULE);
+        }
         Ok(start)
     };
     allocate().inspect_err(|_| pool.release(length))
@@ -90,7 +92,9 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_pool_free(ptr: *mut c_void) -> Hs
         if let Kind::Pool(pool) = allocation.kind {
             system.pool(MemoryPool(pool))?.release(allocation.length);
         }
-        sanitizer::freed(system, allocation);
+        if let Some(sanitizer) = &system.sanitizer {
+            sanitizer::freed(sanitizer, allocation);
+        }
         Ok(())
     })
 }

@@ -7,8 +7,8 @@ use vireo_hsa::signal::{Signal as SignalHandle, SignalCondition};
 use vireo_soft::clock;
 
 use super::pointers::{Out, array, call};
-use crate::handlers::{self, Handler};
-use crate::signals::{Signal, compare};
+use crate::handlers;
+use crate::signals::{Handler, Signal, compare};
 use crate::status::{Result, tell};
 use crate::system::{System, system};
 
