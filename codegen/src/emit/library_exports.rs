@@ -48,9 +48,8 @@ fn exports(api: &Api, library: &Library) -> TokenStream {
     // No file of the API is called so, so each type is named with its module.
     let scope = Scope::Api(api, "");
     let module = format_ident!("{}", library.origin.stem());
-    let promise = format!("pointers are what the documentation of {} says of them.", library.title);
-    let safety = comment(&format!("SAFETY: the caller guarantees that {promise}"));
-    let promise = promise.replacen('p', " P", 1);
+    let promise = format!(" Pointers are what the documentation of {} says of them.", library.title);
+    let safety = comment("SAFETY: the caller guarantees that pointers are as documented.");
     let exports = library.symbols.iter().map(|symbol| {
         let function = &symbol.function;
         let (name, doc) = (format_ident!("{}", function.name), &function.doc);

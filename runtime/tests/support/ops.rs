@@ -46,7 +46,7 @@ static SPEC: LazyLock<Spec> =
     LazyLock::new(|| vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}")));
 
 static POOLS: LazyLock<Vec<(Pool, &'static Op)>> =
-    LazyLock::new(|| SPEC.vm.ops.iter().filter_map(|op| Some((pool(op)?, op))).collect());
+    LazyLock::new(|| SPEC.vm("vm").into_iter().flat_map(|vm| &vm.ops).filter_map(|op| Some((pool(op)?, op))).collect());
 
 fn pool(op: &Op) -> Option<Pool> {
     let expr = match &op.body {

@@ -254,14 +254,14 @@ fn sources_are_links_to_files_of_the_repository() {
     for file in &files {
         assert!(workspace().join(file).exists(), "there is no {file}");
     }
-    for needed in ["spec/vm/ops/integer.yaml", "spec/hal/device.yaml", "xtask/src/growth/kinds.rs"] {
+    for needed in ["spec/isa/vm/ops/integer.yaml", "spec/hal/device.yaml", "xtask/src/growth/kinds.rs"] {
         assert!(files.iter().any(|file| file.trim_end_matches('/') == needed), "no page leads to {needed}");
     }
     let sources = "https://example.org/vireo/blob/\"main\"/".to_string();
     let hosted = manual(&Outside { sources, library: None }).map_err(message).unwrap();
     let page = |files: &[GeneratedFile], path: &str| files.iter().find(|file| file.path == path).unwrap().text.clone();
     let text = page(&hosted, "vm-integer.html");
-    assert!(text.contains("href=\"https://example.org/vireo/blob/&quot;main&quot;/spec/vm/ops/integer.yaml#L"));
+    assert!(text.contains("href=\"https://example.org/vireo/blob/&quot;main&quot;/spec/isa/vm/ops/integer.yaml#L"));
     let library = |files: &[GeneratedFile]| page(files, "index.html").contains("Documentation of the library");
     assert_eq!((library(&MANUAL), library(&hosted)), (true, false));
 }

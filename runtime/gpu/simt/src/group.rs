@@ -1,8 +1,8 @@
 //! Work-groups: the waves of one run in turn on one core, each until it ends, waits at a barrier, or yields.
 //!
-//! A work-group has barriers by their numbers. A wave that arrives at one counts there, and may wait until as many waves
-//! have arrived as it expects; then all that wait there continue. Nothing preempts a wave, so memory of the work-group
-//! needs no locks; a wave that runs for long yields, since it may poll what another one is to store.
+//! A work-group has barriers by their numbers. A wave that arrives at one counts there, and may wait until as many
+//! waves have arrived as it expects; then all that wait there continue. Nothing preempts a wave, so memory of the
+//! work-group needs no locks; a wave that runs for long yields, since it may poll what another one is to store.
 
 use crate::trap::{Trap, TrapKind};
 

@@ -1,7 +1,7 @@
 //! Values of lanes ([`Lane`]): how a type of one lane is one or two words of rows, and results of all lanes.
 //!
-//! An interpreter computes an expression in each lane by [`collect`] or [`collect_bits`]. The loops go over all lanes of
-//! local arrays without branches, so that the compiler makes vector instructions of them.
+//! An interpreter computes an expression in each lane by [`collect`] or [`collect_bits`]. The loops go over all lanes
+//! of local arrays without branches, so that the compiler makes vector instructions of them.
 
 use crate::prim::F16;
 use crate::row::{LANES, Mask, Row};

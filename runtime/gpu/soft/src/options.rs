@@ -1,5 +1,5 @@
-//! The text with which a software GPU is configured, such as `agents=2,memory=1GiB,without=svm+peers`: names with values,
-//! of which each library has its own ([`settings`], [`Setting`]).
+//! The text with which a software GPU is configured, such as `agents=2,memory=1GiB,without=svm+peers`: names with
+//! values, of which each library has its own ([`settings`], [`Setting`]).
 
 use std::fmt;
 use std::str::FromStr;

@@ -104,7 +104,8 @@ pub unsafe fn text(pointer: *const c_char) -> Result<String, Refusal> {
 /// stays the program's: nothing here closes it.
 ///
 /// # Safety
-/// Nothing closes the descriptor until the file is dropped. A number that is no descriptor is an error of the first use.
+/// Nothing closes the descriptor until the file is dropped. A number that is no descriptor is an error of the first
+/// use.
 #[cfg(unix)]
 pub unsafe fn descriptor(number: i32) -> Option<(ManuallyDrop<File>, Option<OsString>)> {
     use std::os::fd::FromRawFd;

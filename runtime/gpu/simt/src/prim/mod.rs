@@ -1,5 +1,5 @@
-//! Operations on the values of one lane, of which interpreters make the semantics of instructions: integers of 16, 32 and
-//! 64 bits, floats of these widths, and conversions between them.
+//! Operations on the values of one lane, of which interpreters make the semantics of instructions: integers of 16, 32
+//! and 64 bits, floats of these widths, and conversions between them.
 //!
 //! They know no instruction set: floats are rounded to nearest, nothing is flushed, and shifts take the amount modulo
 //! the width. All of them are without branches where that pays, and `inline(always)`, since a handler that is compiled

@@ -1,5 +1,5 @@
-//! Code objects as the agent loads them: [`image`] places segments, [`lacking`] refuses what the interpreter cannot run,
-//! and [`storage`] is where the file is. The reader of the files is that of `vireo-hsa`.
+//! Code objects as the agent loads them: [`image`] places segments, [`lacking`] refuses what the interpreter cannot
+//! run, and [`storage`] is where the file is. The reader of the files is that of `vireo-hsa`.
 
 pub(crate) mod image;
 pub(crate) mod lacking;

@@ -12,10 +12,10 @@
 //! - a failure is told once;
 //! - no thread waits for ever: all of them end.
 //!
-//! Each rule (`src/rules.rs`, and those of bells in `vireo-soft`) is broken in turn, and has to be found. `VIREO_SCHEDULES` is the number of schedules, and
-//! `VIREO_SCHEDULE_SEED` the first seed; a failure prints the schedule, which `shuttle::replay` takes. Time does not
-//! pass in the model, so sleeps that only a look now and then would end are hangs; `shuttle` runs atomics in one order,
-//! so a fence that is missing is not found.
+//! Each rule (`src/rules.rs`, and those of bells in `vireo-soft`) is broken in turn, and has to be found.
+//! `VIREO_SCHEDULES` is the number of schedules, and `VIREO_SCHEDULE_SEED` the first seed; a failure prints the
+//! schedule, which `shuttle::replay` takes. Time does not pass in the model, so sleeps that only a look now and then
+//! would end are hangs; `shuttle` runs atomics in one order, so a fence that is missing is not found.
 
 #[path = "../../../../soft/src/bell.rs"]
 mod bell;

@@ -87,7 +87,8 @@ fn store_rows<T: Lane>(wave: &mut Wave, inst: &Inst, rows: [Row; 2]) {
     }
 }
 
-/// Types of lanes as sources and results. A list, since the trait is another crate's, which might implement it for more.
+/// Types of lanes as sources and results. A list, since the trait is another crate's, which might implement it for
+/// more.
 macro_rules! lane {
     ($($ty:ty)*) => {$(
         impl Source for $ty {
