@@ -9,6 +9,7 @@ pub mod device_alloca;
 pub mod device_blocks;
 pub mod device_queue;
 pub mod device_slabs;
+pub mod device_state;
 pub mod device_timeline;
 pub mod host_file;
 pub mod known;
@@ -21,3 +22,15 @@ pub mod staging;
 
 use vireo_core::{limits, status};
 use vireo_hal as hal;
+
+/// The items that the methods of [`device_state_methods`] name.
+#[doc(hidden)]
+pub mod reexports {
+    pub use vireo_core::status::Result;
+    pub use vireo_hal::{
+        AllocaFlags, Allocator, Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandCategory, Device,
+        DeviceTopologyInfo, Event, EventFlags, ExternalFile, ExternalFileFlags, File, MemoryAccess, OptionalMethod,
+        Pool, QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider,
+        Timepoint, TopologyEdge, semaphore,
+    };
+}

@@ -19,7 +19,7 @@ mod rules;
 mod sync;
 pub mod task;
 
-use vireo_core::{blocking, executable_memory, glob, heap_bytes, limits, status, visible_text};
+use vireo_core::{blocking, executable_memory, glob, limits, status, visible_text};
 use vireo_hal as hal;
 use vireo_hal_driver as hal_driver;
 

@@ -15,7 +15,7 @@ use crate::hal::recycle::{FreeList, Uninit, Unshared};
 use crate::hal::transfer::{check_copy, check_fill, check_pattern, check_range};
 use crate::hal::{
     Buffer, BufferBinding, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable, ExecutableFunction,
-    require_usage,
+    buffer_copy, buffer_fill, buffer_read, buffer_write, require_usage,
 };
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
@@ -176,6 +176,65 @@ pub struct ResolvedRange<'a> {
 }
 
 impl<D: Deferred> CommandProgram<D> {
+    /// Runs a command on the calling thread, through mappings of buffers, or returns the dispatch that it is.
+    ///
+    /// # Errors
+    /// Those of the ranges, and of limits.
+    pub fn run_transfer<'a>(
+        &'a self,
+        command: &'a Command<D>,
+        table: &[BufferBinding],
+    ) -> Result<Option<&'a Dispatch<D>>> {
+        match command {
+            Command::Fill { target, pattern } => {
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_fill(&**target.buffer, target.offset, target.length, &self.bytes[pattern.clone()])?;
+            }
+            Command::Update { target, source } => {
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_write(&**target.buffer, target.offset, &self.bytes[source.clone()])?;
+            }
+            Command::Copy { source, target } => {
+                let source = resolve(source, table, BufferUsage::TRANSFER_SOURCE)?;
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_copy(&**source.buffer, source.offset, &**target.buffer, target.offset, target.length)?;
+            }
+            Command::Synchronise { range } => _ = resolve(range, table, BufferUsage::empty())?,
+            Command::Dispatch(dispatch) => return Ok(Some(dispatch)),
+        }
+        Ok(None)
+    }
+
+    /// The size of a dispatch, with the counts read from a buffer if it is indirect.
+    ///
+    /// # Errors
+    /// Those of the range with the counts.
+    pub fn grid(&self, dispatch: &Dispatch<D>, table: &[BufferBinding]) -> Result<Grid> {
+        let mut grid = dispatch.grid;
+        if let Some(counts) = &dispatch.indirect {
+            let counts = resolve(counts, table, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?;
+            let mut bytes = [0; 12];
+            check_range(counts.length, 0, bytes.len() as u64)?;
+            buffer_read(&**counts.buffer, counts.offset, &mut bytes)?;
+            for (count, word) in grid.count.iter_mut().zip(bytes.chunks_exact(4)) {
+                *count = word.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+            }
+        }
+        Ok(grid)
+    }
+
+    /// The ranges of the bindings of a dispatch.
+    ///
+    /// # Errors
+    /// Those of ranges that are not there.
+    pub fn bindings_of<'a>(
+        &'a self,
+        dispatch: &Dispatch<D>,
+        table: &'a [BufferBinding],
+    ) -> impl Iterator<Item = Result<ResolvedRange<'a>>> {
+        self.bindings[dispatch.bindings.clone()].iter().map(|binding| resolve(binding, table, BufferUsage::empty()))
+    }
+
     /// An empty program whose commands may refer to `capacity` slots.
     pub fn new(capacity: u32) -> CommandProgram<D> {
         CommandProgram {

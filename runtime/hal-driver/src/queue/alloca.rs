@@ -13,7 +13,7 @@ use super::weight::Weight;
 use super::work::Work;
 use crate::hal::timepoints::complete;
 use crate::hal::transient::TransientBuffer;
-use crate::hal::{Buffer, BufferParams, DeallocaFlags, Pool, QueueAffinity, Timepoint};
+use crate::hal::{Buffer, BufferParams, DeallocaFlags, Pool, QueueAffinity, QueueOperation, Timepoint};
 use crate::memory_source::MemorySource;
 use crate::pool::{self, Notice};
 use crate::status::{Result, Status, StatusCode};
@@ -116,7 +116,7 @@ impl PoolAllocation {
 ///
 /// # Errors
 /// The failure of the operation, if it signals no points and has run already.
-pub fn dealloca<D: Discipline>(
+pub(super) fn dealloca<D: Discipline>(
     queue: &Arc<Queue<D>>,
     (wait, signal): WaitAndSignal<'_>,
     buffer: &Arc<dyn Buffer>,
@@ -126,9 +126,10 @@ pub fn dealloca<D: Discipline>(
     queue.submit(wait, signal, Weight::Light, Work::Decommit(Cow::Borrowed(allocation)))
 }
 
-/// The queue that releases a buffer: the one that is named, or the one that reserved the buffer if the flags prefer
-/// that. A buffer that no queue reserved has none to prefer.
-pub fn queue_of_dealloca(buffer: &Arc<dyn Buffer>, named: QueueAffinity, flags: DeallocaFlags) -> QueueAffinity {
+/// The queue of an operation: the one that is named, but for a deallocation whose flags prefer the one that reserved the
+/// buffer. A buffer that no queue reserved has none to prefer.
+pub fn queue_of(operation: &QueueOperation<'_>, named: QueueAffinity) -> QueueAffinity {
+    let QueueOperation::Dealloca { buffer, flags } = operation else { return named };
     if !flags.contains(DeallocaFlags::PREFER_ORIGIN) {
         return named;
     }

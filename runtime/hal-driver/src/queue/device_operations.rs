@@ -1,97 +1,88 @@
-//! The queue operations of a device as methods of [`Queue`], which drivers call. Each takes the points to wait for and
-//! those to signal; a failure goes to the latter, or to the caller if there are none and the operation has run already.
+//! The queue operations of a device ([`QueueOperation`]) as submissions of a [`Queue`]. Each takes the points to wait for
+//! and those to signal; a failure goes to the latter, or to the caller if there are none and the operation has run
+//! already.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::alloca::dealloca;
+use super::host_call;
 use super::operation::Request;
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::{Held, Work};
-use crate::deferred::CommandProgram;
-use crate::hal::{Buffer, BufferBinding, File, Timepoint};
+use crate::deferred::{CommandProgram, DeferredCommandBuffer, DispatchRequest, ProgramRecorder};
+use crate::hal::{BufferBinding, QueueAffinity, QueueOperation, Timepoint};
 use crate::status::{Result, Status};
 
 /// The points to wait for, and those to signal.
 pub type WaitAndSignal<'a> = (&'a [Timepoint], &'a [Timepoint]);
 
-#[expect(clippy::missing_errors_doc, reason = "the first lines of the file describe the errors of all")]
 impl<D: Discipline> Queue<D> {
-    /// Signals after the wait, without work of its own.
-    pub fn barrier(self: &Arc<Self>, (wait, signal): WaitAndSignal<'_>) -> Result<()> {
-        self.submit(wait, signal, Weight::Light, Work::Nothing)
-    }
-
-    /// Fills `length` bytes with a pattern of 1, 2 or 4 bytes.
-    pub fn fill(
+    /// Submits an operation of a device. `device` is the kind of device that commands are recorded for, and
+    /// `queue_affinity` is told to functions of the host.
+    ///
+    /// # Errors
+    /// Those of arguments that can be refused now, and the failure of an operation that has run and signals no points.
+    pub fn operate(
         self: &Arc<Self>,
+        queue_affinity: QueueAffinity,
         (wait, signal): WaitAndSignal<'_>,
-        (target, offset): (&Arc<dyn Buffer>, u64),
-        length: u64,
-        pattern: &[u8],
+        operation: QueueOperation<'_>,
+        device: D::Device,
     ) -> Result<()> {
-        let work = Work::Fill { target: Cow::Borrowed(target), offset, length };
-        let request = Request { bytes: pattern, ..Request::from(work) };
-        self.submit(wait, signal, Weight::of_transfer(length), request)
-    }
-
-    /// Writes bytes that the host passes.
-    pub fn update(
-        self: &Arc<Self>,
-        (wait, signal): WaitAndSignal<'_>,
-        source: &[u8],
-        (target, offset): (&Arc<dyn Buffer>, u64),
-    ) -> Result<()> {
-        let work = Work::Update { target: Cow::Borrowed(target), offset };
-        let request = Request { bytes: source, ..Request::from(work) };
-        self.submit(wait, signal, Weight::of_transfer(source.len() as u64), request)
-    }
-
-    /// Copies `length` bytes between buffers.
-    pub fn copy(
-        self: &Arc<Self>,
-        (wait, signal): WaitAndSignal<'_>,
-        (source, source_offset): (&Arc<dyn Buffer>, u64),
-        (target, target_offset): (&Arc<dyn Buffer>, u64),
-        length: u64,
-    ) -> Result<()> {
-        let (source, target) = (Cow::Borrowed(source), Cow::Borrowed(target));
-        let work = Work::Copy { source, source_offset, target, target_offset, length };
-        self.submit(wait, signal, Weight::of_transfer(length), work)
-    }
-
-    /// Reads `length` bytes of a file.
-    pub fn read(
-        self: &Arc<Self>,
-        (wait, signal): WaitAndSignal<'_>,
-        (source, source_offset): (&Arc<dyn File>, u64),
-        (target, target_offset): (&Arc<dyn Buffer>, u64),
-        length: u64,
-    ) -> Result<()> {
-        let (source, target) = (Cow::Borrowed(source), Cow::Borrowed(target));
-        let work = Work::Read { source, source_offset, target, target_offset, length };
-        self.submit(wait, signal, Weight::Time(None), work)
-    }
-
-    /// Writes `length` bytes to a file.
-    pub fn write(
-        self: &Arc<Self>,
-        (wait, signal): WaitAndSignal<'_>,
-        (source, source_offset): (&Arc<dyn Buffer>, u64),
-        (target, target_offset): (&Arc<dyn File>, u64),
-        length: u64,
-    ) -> Result<()> {
-        let (source, target) = (Cow::Borrowed(source), Cow::Borrowed(target));
-        let work = Work::Write { source, source_offset, target, target_offset, length };
-        self.submit(wait, signal, Weight::Time(None), work)
+        let (weight, request): (Weight, Request<'_, D>) = match operation {
+            QueueOperation::Barrier { flags: _ } => (Weight::Light, Work::Nothing.into()),
+            QueueOperation::Dealloca { buffer, flags: _ } => return dealloca(self, (wait, signal), buffer),
+            QueueOperation::Fill { target_buffer, target_offset: offset, length, pattern, flags: _ } => {
+                let work = Work::Fill { target: Cow::Borrowed(target_buffer), offset, length };
+                (Weight::of_transfer(length), Request { bytes: pattern, ..work.into() })
+            }
+            QueueOperation::Update { source, target_buffer, target_offset: offset, flags: _ } => {
+                let work = Work::Update { target: Cow::Borrowed(target_buffer), offset };
+                (Weight::of_transfer(source.len() as u64), Request { bytes: source, ..work.into() })
+            }
+            QueueOperation::Copy { source_buffer, source_offset, target_buffer, target_offset, length, flags: _ } => {
+                let (source, target) = (Cow::Borrowed(source_buffer), Cow::Borrowed(target_buffer));
+                let work = Work::Copy { source, source_offset, target, target_offset, length };
+                (Weight::of_transfer(length), work.into())
+            }
+            QueueOperation::Read { source_file, source_offset, target_buffer, target_offset, length, flags: _ } => {
+                let (source, target) = (Cow::Borrowed(source_file), Cow::Borrowed(target_buffer));
+                (Weight::Time(None), Work::Read { source, source_offset, target, target_offset, length }.into())
+            }
+            QueueOperation::Write { source_buffer, source_offset, target_file, target_offset, length, flags: _ } => {
+                let (source, target) = (Cow::Borrowed(source_buffer), Cow::Borrowed(target_file));
+                (Weight::Time(None), Work::Write { source, source_offset, target, target_offset, length }.into())
+            }
+            QueueOperation::HostCall { call, args, flags } => {
+                let context = host_call::context(queue_affinity, args)?;
+                return host_call::submit(self, (wait, signal), call, context, flags);
+            }
+            QueueOperation::Dispatch { executable, function, config, constants, bindings, flags } => {
+                // There is no binding table, so no slots.
+                let mut program = CommandProgram::new(0);
+                let request = DispatchRequest { executable, function, config, constants, bindings, flags };
+                program.dispatch(device, request)?;
+                return self.execute((wait, signal), Cow::Borrowed(&Arc::new(program)), &[]);
+            }
+            QueueOperation::Execute { command_buffer, binding_table, flags: _ } => {
+                let any: &dyn Any = &**command_buffer;
+                let own = any.downcast_ref::<DeferredCommandBuffer<ProgramRecorder<D::Device>>>().ok_or_else(|| {
+                    Status::invalid_argument("the command buffer was recorded for another kind of device")
+                })?;
+                return self.execute((wait, signal), own.take_program()?, binding_table);
+            }
+        };
+        self.submit(wait, signal, weight, request)
     }
 
     /// Executes a command program with a binding table, and with the runner of the queue if it has one.
     #[inline]
-    pub fn execute(
+    fn execute(
         self: &Arc<Self>,
         (wait, signal): WaitAndSignal<'_>,
-        weight: Weight,
         program: Held<'_, CommandProgram<D::Device>>,
         table: &[BufferBinding],
     ) -> Result<()> {
@@ -99,6 +90,7 @@ impl<D: Discipline> Queue<D> {
             let (slots, given) = (program.slots(), table.len());
             return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
         }
+        let weight = self.discipline().weight(&program);
         let work = Work::Execute { program, runner: self.discipline().runner() };
         self.submit(wait, signal, weight, Request { table, ..Request::from(work) })
     }

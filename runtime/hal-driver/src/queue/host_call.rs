@@ -27,7 +27,7 @@ pub fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallCo
 ///
 /// # Errors
 /// The failure of the call, if it has run and signals no points.
-pub fn submit<D: Discipline>(
+pub(super) fn submit<D: Discipline>(
     queue: &Arc<Queue<D>>,
     (wait, signal): WaitAndSignal<'_>,
     call: &Arc<dyn HostCall>,

@@ -2,7 +2,7 @@
 //!
 //! A driver implements [`Discipline`] and submits [`Request`]s. `work` describes each queue operation once, whether it
 //! runs at once or has to wait. `submission` is the [`Queue`], which orders submissions by their timepoints, and
-//! `device_operations` its methods, one for each operation of a device; `operation` is a submission that waits, from a
+//! `device_operations` makes a submission of each operation of a device; `operation` is a submission that waits, from a
 //! free list; [`InlineRunner`] runs operations on the threads that make them ready; `alloca` and `host_call` submit
 //! operations that need more than a [`Work`]. By the [`Weight`] of an operation a driver with several threads decides
 //! which of them runs it.
@@ -18,9 +18,9 @@ mod tests;
 mod weight;
 mod work;
 
-pub use alloca::{alloca, dealloca, queue_of_dealloca};
+pub use alloca::{alloca, queue_of};
 pub use device_operations::WaitAndSignal;
-pub use host_call::{context as host_call_context, submit as submit_host_call};
+pub use host_call::context as host_call_context;
 pub use inline_runner::InlineRunner;
 pub use operation::{Operation, Request, Submission};
 pub use submission::{Discipline, Queue, QueueFreeLists, Queued};

@@ -27,7 +27,14 @@ pub trait Discipline: Send + Sync + Sized + 'static {
     fn free_lists() -> QueueFreeLists<Self>;
 
     /// The runner of command programs, if there is one.
-    fn runner(&self) -> Option<Held<'_, Self::Runner>>;
+    fn runner(&self) -> Option<Held<'_, Self::Runner>> {
+        None
+    }
+
+    /// The weight of an execution.
+    fn weight(&self, _program: &CommandProgram<Self::Device>) -> Weight {
+        Weight::Time(None)
+    }
 
     /// Runs a submission whose points are all reached, at once or later, and signals.
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Self>);

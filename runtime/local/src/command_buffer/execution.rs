@@ -8,11 +8,10 @@ use smallvec::SmallVec;
 
 use super::profile::{Estimate, GroupTime, SharingLevel};
 use super::recording::{Command, Dispatch, LocalCommandProgram, Step};
+use crate::hal::BufferBinding;
 use crate::hal::bind;
 use crate::hal::host_kernels::{Arguments, Bindings, FloatState, Grid, KernelTiming, WorkgroupMemory};
-use crate::hal::transfer::check_range;
-use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
-use crate::hal_driver::deferred::{ResolvedRange, resolve};
+use crate::hal_driver::deferred::ResolvedRange;
 use crate::limits::Limits;
 use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status};
@@ -252,7 +251,7 @@ impl<'p> Execution<'p> {
         table: &'a [BufferBinding],
         concurrency: u64,
     ) -> Result<ReadyCommand<'a>> {
-        let grid = self.grid(dispatch, table)?;
+        let grid = self.0.grid(dispatch, table)?;
         let workgroups = grid.workgroups()?;
         let tile_size = tile_size(dispatch, workgroups, concurrency);
         let mut bindings = Bindings::default();
@@ -294,56 +293,24 @@ impl<'p> Execution<'p> {
         local_memory_limit: Option<u32>,
         measured: bool,
     ) -> Result<()> {
-        match command {
-            Command::Fill { target, pattern } => {
-                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
-                buffer_fill(&**target.buffer, target.offset, target.length, &self.0.bytes()[pattern.clone()])
-            }
-            Command::Update { target, source } => {
-                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
-                buffer_write(&**target.buffer, target.offset, &self.0.bytes()[source.clone()])
-            }
-            Command::Copy { source, target } => {
-                let source = resolve(source, table, BufferUsage::TRANSFER_SOURCE)?;
-                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
-                buffer_copy(&**source.buffer, source.offset, &**target.buffer, target.offset, target.length)
-            }
-            Command::Synchronise { range } => resolve(range, table, BufferUsage::empty()).map(|_| ()),
-            Command::Dispatch(dispatch) => {
-                let grid = self.grid(dispatch, table)?;
-                let workgroups = grid.workgroups()?;
-                let mut bindings = Bindings::default();
-                self.bind(dispatch, table, &mut bindings)?;
-                let constants = &self.0.constants()[dispatch.constants.clone()];
-                let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1, local_memory_limit };
-                WorkgroupMemory::with(|workgroup_memory| {
-                    run_timed(dispatch, &arguments, 0..workgroups, workgroup_memory, measured)
-                })
-            }
-        }
-    }
-
-    /// The size of a dispatch, with the counts read from a buffer if it is indirect.
-    fn grid(&self, dispatch: &Dispatch, table: &[BufferBinding]) -> Result<Grid> {
-        let mut grid = dispatch.grid;
-        if let Some(counts) = &dispatch.indirect {
-            let counts = resolve(counts, table, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?;
-            let mut bytes = [0; 12];
-            check_range(counts.length, 0, bytes.len() as u64)?;
-            buffer_read(&**counts.buffer, counts.offset, &mut bytes)?;
-            for (count, word) in grid.count.iter_mut().zip(bytes.chunks_exact(4)) {
-                *count = word.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
-            }
-        }
-        Ok(grid)
+        let Some(dispatch) = self.0.run_transfer(command, table)? else { return Ok(()) };
+        let grid = self.0.grid(dispatch, table)?;
+        let workgroups = grid.workgroups()?;
+        let mut bindings = Bindings::default();
+        self.bind(dispatch, table, &mut bindings)?;
+        let constants = &self.0.constants()[dispatch.constants.clone()];
+        let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1, local_memory_limit };
+        WorkgroupMemory::with(|workgroup_memory| {
+            run_timed(dispatch, &arguments, 0..workgroups, workgroup_memory, measured)
+        })
     }
 
     /// Adds the bindings of a dispatch to `bindings`, which the caller has where it uses them: they are half a kilobyte
     /// to copy.
     #[inline]
     fn bind<'a>(&'a self, dispatch: &Dispatch, table: &'a [BufferBinding], bindings: &mut Bindings<'a>) -> Result<()> {
-        for binding in &self.0.bindings()[dispatch.bindings.clone()] {
-            let ResolvedRange { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
+        for range in self.0.bindings_of(dispatch, table) {
+            let ResolvedRange { buffer, offset, length } = range?;
             bind(bindings, &**buffer, offset, length)?;
         }
         Ok(())

@@ -6,4 +6,4 @@ mod profile;
 mod recording;
 
 pub(super) use execution::Execution;
-pub(super) use recording::{LocalCommandBuffer, LocalCommandProgram, LocalCommands};
+pub(super) use recording::{LocalCommandProgram, LocalCommands};

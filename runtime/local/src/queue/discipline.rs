@@ -67,6 +67,11 @@ impl Discipline for LocalDiscipline {
         }
     }
 
+    /// By the time that the commands took before.
+    fn weight(&self, program: &LocalCommandProgram) -> Weight {
+        Weight::Time(Execution(program).expected_time(self.executor()))
+    }
+
     #[inline]
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<LocalDiscipline>) {
         match self {

@@ -23,7 +23,6 @@ mod hal;
 mod harness;
 mod plan;
 #[path = "../../src/queue/mod.rs"]
-#[expect(dead_code, reason = "what devices use of queues, and the model does not")]
 mod queue;
 mod rules;
 mod stand_ins;

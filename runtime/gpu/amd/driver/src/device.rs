@@ -1,7 +1,7 @@
 //! A device ([`AmdDevice`]): one or several agents with their queues. Every operation becomes a submission of a queue.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::agent::GpuAgent;
@@ -13,19 +13,18 @@ use crate::executable::{AmdExecutableCache, supports};
 use crate::hal::transient::TransientBuffer;
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
-    CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTimes, DeviceTopologyInfo, Event,
-    EventFlags, ExecutableCache, ExternalFile, ExternalFileFlags, File, MAX_UPDATE_SIZE, MemoryAccess, OptionalMethod,
-    Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags,
-    SlabProvider, Timepoint, TimesObserver, TopologyEdge, check_range,
+    CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTimes, ExecutableCache, MAX_UPDATE_SIZE,
+    OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility,
+    SemaphoreFlags, SlabProvider, Timepoint, TimesObserver, TopologyEdge, check_range,
 };
-use crate::hal_driver::deferred::{DeferredEvent, DispatchRequest, Recorder as _};
+use crate::hal_driver::deferred::{DispatchRequest, Recorder as _};
 use crate::hal_driver::device_alloca::{Allocation, Begun, Source, own as own_allocator};
 use crate::hal_driver::device_queue::{HostWorkers, Payload, Request, SubmissionPoint, is_driver_thread, refuse};
 use crate::hal_driver::device_slabs::DeviceSlabs;
+use crate::hal_driver::device_state::{DeviceState, device_state_methods};
 use crate::hal_driver::device_timeline::{DeviceTimeline, own};
-use crate::hal_driver::host_file;
 use crate::hal_driver::memory_source::DeviceMemory as TransientMemory;
-use crate::hal_driver::queue::{WaitAndSignal, call_host, host_call_context, queue_of_dealloca};
+use crate::hal_driver::queue::{WaitAndSignal, call_host, host_call_context, queue_of};
 use crate::hal_driver::staging::{Staging, StagingSlots};
 use crate::limits::scope::{self, Scope};
 use crate::links::{Edge, scheduling_word};
@@ -49,38 +48,16 @@ struct Physical {
 /// A device of AMD GPUs.
 #[derive(Debug)]
 pub struct AmdDevice {
-    id: String,
+    state: DeviceState,
     agents: Vec<Arc<GpuAgent>>,
     physical: Vec<Physical>,
     workers: Arc<HostWorkers>,
-    memory: TransientMemory,
     /// The allocator that the device began with, for memory of its own.
     own_memory: Arc<AmdAllocator>,
     staging: Arc<StagingSlots>,
     zeroed_transients: bool,
     native_code: bool,
-    topology: OnceLock<DeviceTopologyInfo>,
 }
-
-/// The optional methods of devices and of what they make.
-const SUPPORTED: [OptionalMethod; 16] = [
-    OptionalMethod::CommandBufferSignalEvent,
-    OptionalMethod::CommandBufferResetEvent,
-    OptionalMethod::CommandBufferWaitEvents,
-    OptionalMethod::CommandBufferFlushBuffer,
-    OptionalMethod::CommandBufferInvalidateBuffer,
-    OptionalMethod::DeviceReplaceAllocator,
-    OptionalMethod::DeviceRefineTopologyEdge,
-    OptionalMethod::DeviceAssignTopologyInfo,
-    OptionalMethod::DeviceQueuePoolBackend,
-    OptionalMethod::DeviceCreateEvent,
-    OptionalMethod::DeviceImportFile,
-    OptionalMethod::DeviceQueueRead,
-    OptionalMethod::DeviceQueueWrite,
-    OptionalMethod::DeviceQueueHostCall,
-    OptionalMethod::FileRead,
-    OptionalMethod::FileWrite,
-];
 
 impl AmdDevice {
     /// A device called `id` over some agents, at least one.
@@ -111,16 +88,14 @@ impl AmdDevice {
         let memory = TransientMemory::new(own_memory.clone());
         let memory = if options.zeroed_transients { memory.zeroed() } else { memory };
         Ok(AmdDevice {
-            id: id.to_string(),
+            state: DeviceState::new(id, memory),
             agents,
             physical,
             workers: Arc::new(HostWorkers::new("amdgpu")),
-            memory,
             own_memory,
             staging: Arc::default(),
             zeroed_transients: options.zeroed_transients,
             native_code: options.native_code,
-            topology: OnceLock::new(),
         })
     }
 
@@ -270,35 +245,22 @@ impl DeviceTimes for AmdDevice {
 }
 
 impl Device for AmdDevice {
+    device_state_methods!();
+
     fn supports(&self, method: &str) -> bool {
-        SUPPORTED.iter().any(|supported| supported.name() == method)
-    }
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn allocator(&self) -> Arc<dyn Allocator> {
-        self.memory.allocator()
-    }
-
-    fn replace_allocator(&self, new_allocator: &Arc<dyn Allocator>) -> Result<()> {
-        self.memory.replace(new_allocator)
+        self.state.supports(method, &[OptionalMethod::DeviceQueuePoolBackend])
     }
 
     fn trim(&self) -> Result<()> {
-        TransientBuffer::trim();
         // The device's own memory, also if the host has put another allocator in the place of its allocator.
         self.own_memory.trim()?;
-        self.memory.allocator().trim()?;
-        vireo_core::heap_bytes::trim();
-        Ok(())
+        self.state.trim()
     }
 
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
         let property = QueryKey::from_name(key);
         let value = QueryCategory::from_name(category).and_then(|category| match category {
-            QueryCategory::DeviceId => Some(vireo_core::glob::matches(key.as_bytes(), self.id.as_bytes()).into()),
+            QueryCategory::DeviceId => Some(vireo_core::glob::matches(key.as_bytes(), self.state.id.as_bytes()).into()),
             QueryCategory::ExecutableFormat => Some((self.native_code && supports(&self.agents, key)).into()),
             QueryCategory::Device => {
                 let queues = self.physical.iter().map(|physical| physical.queues.len()).sum::<usize>();
@@ -307,9 +269,7 @@ impl Device for AmdDevice {
             QueryCategory::Dispatch => property.map(|QueryKey::Concurrency| self.agents[0].compute_units.into()),
             QueryCategory::Cpu => None,
         });
-        value.ok_or_else(|| {
-            Status::not_found(format!("device `{}` has no configuration `{category} :: {key}`", self.id))
-        })
+        value.ok_or_else(|| self.state.unknown(category, key))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -327,10 +287,6 @@ impl Device for AmdDevice {
         // The node of the host whose memory is nearest.
         let numa_node = u8::try_from(first.host.node).unwrap_or(u8::MAX);
         DeviceCapabilities { flags, numa_node, driver_device_handle: first.agent.0, ..DeviceCapabilities::default() }
-    }
-
-    fn topology_info(&self) -> DeviceTopologyInfo {
-        self.topology.get().copied().unwrap_or_default()
     }
 
     fn refine_topology_edge(&self, target: &Arc<dyn Device>, edge: TopologyEdge) -> Result<TopologyEdge> {
@@ -363,11 +319,6 @@ impl Device for AmdDevice {
         Ok(TopologyEdge { scheduling_word: scheduling_word(&known)?, ..edge })
     }
 
-    fn assign_topology_info(&self, topology_info: DeviceTopologyInfo) -> Result<()> {
-        let again = || Status::failed_precondition(format!("device `{}` is part of a topology already", self.id));
-        self.topology.set(topology_info).map_err(|_| again())
-    }
-
     fn create_command_buffer(
         &self,
         mode: CommandBufferMode,
@@ -382,22 +333,6 @@ impl Device for AmdDevice {
         }
         let source = self.queue(queue_affinity).0.source.clone();
         Ok(AmdCommandBuffer::new(source, mode, command_categories, queue_affinity, binding_capacity)?)
-    }
-
-    fn create_event(&self, _queue_affinity: QueueAffinity, _flags: EventFlags) -> Result<Arc<dyn Event>> {
-        Ok(Arc::new(DeferredEvent))
-    }
-
-    unsafe fn import_file(
-        &self,
-        _queue_affinity: QueueAffinity,
-        access: MemoryAccess,
-        external_file: &ExternalFile,
-        _flags: ExternalFileFlags,
-    ) -> Result<Arc<dyn File>> {
-        // SAFETY: the caller guarantees that the memory of a host allocation, or the descriptor, stays valid as long as
-        // the owner, which the file holds.
-        unsafe { host_file::import(access, external_file) }
     }
 
     fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
@@ -439,7 +374,7 @@ impl Device for AmdDevice {
         allocation_size: u64,
         flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
-        let source = Source::<AmdAllocator>::new(&self.memory, self.zeroed_transients, pool);
+        let source = Source::<AmdAllocator>::new(&self.state.memory, self.zeroed_transients, pool);
         let is_first = wait.iter().all(|point| point.semaphore.query().is_ok_and(|value| value >= point.value));
         let may_wait = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
         scope::check()?;
@@ -456,7 +391,7 @@ impl Device for AmdDevice {
     }
 
     fn queue_pool_backend(&self, queue_affinity: QueueAffinity) -> Result<Arc<dyn SlabProvider>> {
-        let own = own_allocator::<AmdAllocator>(&self.memory.allocator());
+        let own = own_allocator::<AmdAllocator>(&self.state.memory.allocator());
         let own = own.ok_or_else(|| {
             Status::unimplemented("`device.queue_pool_backend`: the allocator of the device gives out no slabs")
         })?;
@@ -470,10 +405,10 @@ impl Device for AmdDevice {
         signal: &[Timepoint],
         operation: QueueOperation<'_>,
     ) -> Result<()> {
-        let points = (wait, signal);
+        let (points, queue_affinity) = ((wait, signal), queue_of(&operation, queue_affinity));
         match operation {
-            QueueOperation::Dealloca { buffer, flags } => {
-                self.dealloca(queue_of_dealloca(buffer, queue_affinity, flags), points, buffer);
+            QueueOperation::Dealloca { buffer, flags: _ } => {
+                self.dealloca(queue_affinity, points, buffer);
                 Ok(())
             }
             QueueOperation::Fill { target_buffer, target_offset, length, pattern, flags: _ } => {
@@ -542,9 +477,5 @@ impl Device for AmdDevice {
 
     fn device_times(self: Arc<Self>) -> Option<Arc<dyn DeviceTimes>> {
         self.agents.iter().all(|agent| agent.hsa().has_times()).then_some(self)
-    }
-
-    fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {
-        Ok(())
     }
 }
