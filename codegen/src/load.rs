@@ -8,12 +8,15 @@ use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
 use crate::model::instruction_set::InstructionSet;
 use crate::model::{abi, api, gfx, hal, names, schema, vm};
+use crate::sem::Vocabulary;
 
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// `spec/isa/`: the instruction sets, by the names of their folders.
     pub instruction_sets: BTreeMap<String, InstructionSet>,
+    /// `spec/primitives/`: the vocabulary of the semantics of all instruction sets.
+    pub primitives: Vocabulary,
     /// `spec/api/`: libraries in C and the data that they share with devices, by the names of their folders.
     pub apis: BTreeMap<String, api::Api>,
     /// `spec/abi/`: calling-convention types and the signatures of modules.
@@ -95,10 +98,10 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let entries = |name: &'static str| folders.get(&(name, "")).map_or(&[][..], Vec::as_slice);
     let below = |parent: &'static str| folders.iter().filter(move |((folder, _), _)| *folder == parent);
     let abi = abi::Abi::load(entries("abi"), &mut diagnostics);
+    let primitives = Vocabulary::load(entries("primitives"), &mut diagnostics);
     let mut instruction_sets: BTreeMap<String, InstructionSet> = BTreeMap::new();
     for ((_, name), entries_of_set) in below("isa") {
-        let primitives = entries("primitives");
-        let set = InstructionSet::load(name, entries_of_set, primitives, &abi, &instruction_sets, &mut diagnostics);
+        let set = InstructionSet::load(name, entries_of_set, &primitives, &abi, &instruction_sets, &mut diagnostics);
         instruction_sets.extend(set.map(|set| (name.to_string(), set)));
     }
     let apis =
@@ -106,6 +109,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let spec = Spec {
         apis: apis.collect(),
         instruction_sets,
+        primitives,
         abi,
         schema: schema::Schema::load(entries("schema"), &mut diagnostics),
         hal: hal::Hal::load(entries("hal"), &mut diagnostics),

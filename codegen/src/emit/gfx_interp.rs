@@ -11,7 +11,8 @@ use quote::{format_ident, quote};
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::gfx_tables::{families, family_module, family_modules, family_source};
-use crate::model::gfx::{Body, Gfx, Instruction, LaneExpr, LaneKind, LaneTy, MemoryValue, PARTS, SPACES};
+use crate::model::gfx::{Body, Gfx, Instruction, MemoryValue, PARTS, SPACES};
+use crate::sem::{Expr, ExprKind, Ty};
 
 /// The features of processors for which the second variant is.
 const FEATURES: [&str; 6] = ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"];
@@ -178,34 +179,50 @@ fn accesses() -> TokenStream {
 }
 
 /// The Rust type of a value of a lane.
-pub(crate) fn rust_type(ty: LaneTy) -> TokenStream {
+pub(crate) fn rust_type(ty: Ty) -> TokenStream {
     match ty {
-        LaneTy::B16 => quote!(u16),
-        LaneTy::B32 => quote!(u32),
-        LaneTy::B64 => quote!(u64),
-        LaneTy::F16 => quote!(F16),
-        LaneTy::F32 => quote!(f32),
-        LaneTy::F64 => quote!(f64),
-        LaneTy::Bit => quote!(bool),
+        Ty::I16 => quote!(u16),
+        Ty::I32 => quote!(u32),
+        Ty::I64 => quote!(u64),
+        Ty::F16 => quote!(F16),
+        Ty::F32 => quote!(f32),
+        Ty::F64 => quote!(f64),
+        Ty::Bool => quote!(bool),
+        // No operand is one of these, and no primitive of lanes.
+        Ty::Ref | Ty::Buffer | Ty::List | Ty::Global | Ty::Regs(_) | Ty::Unit => quote!(()),
     }
 }
 
-fn value(expr: &LaneExpr) -> TokenStream {
+fn value(expr: &Expr) -> TokenStream {
     match &expr.kind {
-        LaneKind::Operand(name) => {
+        ExprKind::Operand(name) => {
             let name = format_ident!("{name}");
             quote!(#name)
         }
-        LaneKind::Number(number) => {
+        ExprKind::Int(bits) => {
             let literal = match expr.ty {
-                LaneTy::B16 => Literal::u16_suffixed(*number as u16),
-                LaneTy::B64 => Literal::u64_suffixed(*number),
-                _ => Literal::u32_suffixed(*number as u32),
+                Ty::I16 => Literal::u16_suffixed(*bits as u16),
+                Ty::I64 => Literal::u64_suffixed(*bits as u64),
+                _ => Literal::u32_suffixed(*bits as u32),
             };
             quote!(#literal)
         }
-        LaneKind::Call(name, args) => {
-            let (name, args) = (format_ident!("{name}"), args.iter().map(value));
+        ExprKind::Float(bits) => match expr.ty {
+            Ty::F32 => {
+                let literal = Literal::f32_suffixed(f32::from_bits(*bits as u32));
+                quote!(#literal)
+            }
+            _ => {
+                let literal = Literal::f64_suffixed(f64::from_bits(*bits));
+                quote!(#literal)
+            }
+        },
+        ExprKind::BoolToI32(inner) => {
+            let inner = value(inner);
+            quote!(u32::from(#inner))
+        }
+        ExprKind::Call { primitive, args, .. } => {
+            let (name, args) = (format_ident!("{}", primitive.name()), args.iter().map(value));
             quote!(prim::#name(#(#args),*))
         }
     }
@@ -259,7 +276,7 @@ fn handler(instruction: &Instruction) -> TokenStream {
     }
 }
 
-fn scalar(instruction: &Instruction, results: &[(String, LaneExpr)]) -> TokenStream {
+fn scalar(instruction: &Instruction, results: &[(String, Expr)]) -> TokenStream {
     let reads = instruction.reads().into_iter().enumerate().map(|(index, (name, ty))| {
         let (variable, ty) = (format_ident!("{name}"), rust_type(ty));
         match name {
@@ -289,7 +306,7 @@ fn scalar(instruction: &Instruction, results: &[(String, LaneExpr)]) -> TokenStr
     }
 }
 
-fn vector(instruction: &Instruction, results: &[(String, LaneExpr)]) -> TokenStream {
+fn vector(instruction: &Instruction, results: &[(String, Expr)]) -> TokenStream {
     let reads = instruction.reads();
     let run = format_ident!("run{}", reads.len());
     let params = reads.iter().map(|(name, ty)| {

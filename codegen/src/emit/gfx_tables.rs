@@ -7,7 +7,7 @@ use quote::{format_ident, quote};
 
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, source};
-use crate::model::gfx::{Body, Encoding, FieldKind, Gfx, Instruction};
+use crate::model::gfx::{Body, Encoding, FieldKind, Gfx, Instruction, OperandTy};
 
 /// `gfx/encodings.rs`, `gfx/instructions.rs`, and `gfx/instructions/FAMILY.rs` for each file of instructions.
 pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
@@ -185,7 +185,7 @@ fn instruction_info(instruction: &Instruction) -> TokenStream {
         quote!((Slot::#name, OperandType::#ty))
     });
     let reads = instruction.reads().into_iter().map(|(name, ty)| {
-        let (name, ty) = (variant(name), format_ident!("{}", camel_case(ty.name())));
+        let (name, ty) = (variant(name), format_ident!("{}", OperandTy::Lane(ty).variant()));
         quote!((Slot::#name, OperandType::#ty))
     });
     let writes = match &instruction.body {

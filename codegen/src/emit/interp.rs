@@ -205,7 +205,7 @@ fn control_function(control: ControlOp) -> proc_macro2::Ident {
 /// Rust that computes `expr`.
 fn expression(expr: &Expr, op: &Op) -> TokenStream {
     match &expr.kind {
-        ExprKind::Field(name) => read(name, expr.ty, op),
+        ExprKind::Operand(name) => read(name, expr.ty, op),
         ExprKind::Int(value) => {
             let literal = match expr.ty {
                 Ty::I32 => i32::try_from(*value).map_or_else(|_| Literal::i64_suffixed(*value), Literal::i32_suffixed),
@@ -270,7 +270,7 @@ fn read(name: &str, ty: Ty, op: &Op) -> TokenStream {
         Ty::Global => quote!(#name.0),
         Ty::Regs(_) => quote!(cx.register_list(#name)),
         // No field is one of these.
-        Ty::Bool | Ty::Unit => quote!(()),
+        Ty::I16 | Ty::F16 | Ty::Bool | Ty::Unit => quote!(()),
     }
 }
 

@@ -52,7 +52,7 @@ pub fn steps(op: &Op) -> Option<Vec<Step>> {
 
 fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
     match &expr.kind {
-        ExprKind::Field(_) | ExprKind::Int(_) | ExprKind::Float(_) => {}
+        ExprKind::Operand(_) | ExprKind::Int(_) | ExprKind::Float(_) => {}
         ExprKind::BoolToI32(inner) => add_steps(inner, steps),
         ExprKind::Call { primitive, of, args } => {
             args.iter().for_each(|arg| add_steps(arg, steps));
@@ -127,7 +127,7 @@ fn builder(op: &Op) -> Option<TokenStream> {
 fn expression(expr: &Expr, op: &Op) -> TokenStream {
     let of = expr.ty.scalar().map(scalar);
     match &expr.kind {
-        ExprKind::Field(name) => {
+        ExprKind::Operand(name) => {
             let immediate = op.field(name).is_some_and(|field| field.kind == FieldKind::Imm);
             let name = ident(name);
             match (expr.ty, immediate) {
@@ -206,7 +206,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let (Body::Semantics(expr), Some(result)) = (&op.body, op.result()) else { return None };
         let name = ident(&result.name);
         let (fields, bits) = match &expr.kind {
-            ExprKind::Field(field) if op.field(field)?.kind == FieldKind::Imm => {
+            ExprKind::Operand(field) if op.field(field)?.kind == FieldKind::Imm => {
                 let field = ident(field);
                 let bits = match expr.ty {
                     Ty::I32 => quote!(u64::from(#field as u32)),
@@ -300,7 +300,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
 /// The arm that takes a fill apart: one whose operands are those of the op.
 fn fill(op: &Op) -> Option<TokenStream> {
     let Body::Semantics(Expr { kind: ExprKind::Call { primitive, args, .. }, .. }) = &op.body else { return None };
-    let fields = args.iter().map(|arg| if let ExprKind::Field(name) = &arg.kind { Some(ident(name)) } else { None });
+    let fields = args.iter().map(|arg| if let ExprKind::Operand(name) = &arg.kind { Some(ident(name)) } else { None });
     let fields: Vec<_> = fields.collect::<Option<_>>()?;
     let ([buffer, index, count, _], Effect::Store) = (&fields[..], primitive.effect()) else { return None };
     let (variant, shift) = (variant(op), Literal::u32_unsuffixed(primitive.bytes()?.ilog2()));

@@ -122,6 +122,7 @@ const OF_GFX: &[(&str, Emitter<gfx::Gfx>)] = &[
     ("gfx", gfx_operands::emit),
     ("gfx/immediates", gfx_immediates::emit),
     ("gfx/interp", gfx_interp::emit),
+    ("gfx/tests/primitives", primitive_tests::emit_gfx),
 ];
 
 /// Generates every file, sorted by path. The same spec always gives the same bytes.

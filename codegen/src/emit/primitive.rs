@@ -348,7 +348,7 @@ fn result(primitive: &Primitive) -> TokenStream {
         Sig::Is(Ty::F64) => quote!(Ty::Scalar(Scalar::F64)),
         Sig::Is(_) => quote!(Ty::Scalar(Scalar::I32)),
         Sig::BitsOfF => quote!(Ty::Scalar(of.integer())),
-        Sig::N | Sig::F | Sig::T | Sig::RegsT => quote!(Ty::Scalar(of)),
+        Sig::N | Sig::L | Sig::F | Sig::T | Sig::RegsT => quote!(Ty::Scalar(of)),
     }
 }
 
@@ -361,7 +361,7 @@ fn operand_types(primitive: &Primitive) -> TokenStream {
         Sig::Is(Ty::F64) => quote!(Some(Ty::Scalar(Scalar::F64))),
         Sig::Is(_) => quote!(Some(Ty::Scalar(Scalar::I32))),
         Sig::BitsOfF => quote!(Some(Ty::Scalar(of.integer()))),
-        Sig::N | Sig::F | Sig::T | Sig::RegsT => quote!(Some(Ty::Scalar(of))),
+        Sig::N | Sig::L | Sig::F | Sig::T | Sig::RegsT => quote!(Some(Ty::Scalar(of))),
     };
     let types = primitive.params().iter().map(ty);
     let none = (primitive.params().len()..MOST_OPERANDS).map(|_| quote!(None));

@@ -1,26 +1,38 @@
-//! Emits the examples of primitives as tests of the interpreter's functions: `vm/tests/primitives.rs` holds one test
-//! for each primitive that has some.
+//! Emits the examples of primitives as tests of the interpreters' functions: `vm/tests/primitives.rs` and
+//! `gfx/tests/primitives.rs` hold one test for each primitive that has some. One that both instruction sets use has the
+//! same examples in both.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Literal, TokenStream};
+use quote::{ToTokens, quote};
 
 use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::ident;
+use crate::model::gfx::Gfx;
 use crate::model::vm::Isa;
 use crate::sem::primitive_example::{PrimitiveExample, Value};
-use crate::sem::{Effect, Home, Primitive};
+use crate::sem::{Effect, Home, Primitive, Vocabulary};
 
 /// The files of this artifact.
 pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
-    let tests = isa.primitives.iter().filter(|primitive| !primitive.examples().is_empty()).map(test);
-    let tokens = quote! {
-        #(#tests)*
-    };
-    vec![source("vm/tests/primitives.rs", "spec/primitives/*.yaml", tokens)]
+    file("vm/tests/primitives.rs", &isa.primitives, check)
 }
 
-fn test(primitive: &Primitive) -> TokenStream {
+/// The same for the functions on lanes, whose integers have no sign.
+pub fn emit_gfx(gfx: &Gfx) -> Vec<GeneratedFile> {
+    file("gfx/tests/primitives.rs", &gfx.primitives, check_of_lanes)
+}
+
+/// Makes the test of an example.
+type Check = fn(&Primitive, &PrimitiveExample) -> TokenStream;
+
+fn file(path: &str, primitives: &Vocabulary, check: Check) -> Vec<GeneratedFile> {
+    let with_examples = primitives.iter().filter(|primitive| !primitive.examples().is_empty());
+    let tests = with_examples.map(|primitive| test(primitive, check));
+    vec![source(path, "spec/primitives/*.yaml", quote!(#(#tests)*))]
+}
+
+fn test(primitive: &Primitive, check: Check) -> TokenStream {
     let (name, origin) = (ident(primitive.name()), comment(&primitive.origin().to_string()));
     let checks = primitive.examples().iter().map(|example| check(primitive, example));
     quote! {
@@ -60,6 +72,19 @@ fn check(primitive: &Primitive, example: &PrimitiveExample) -> TokenStream {
             quote!(traps(#text, #call, StatusCode::#status);)
         }
     }
+}
+
+fn check_of_lanes(primitive: &Primitive, example: &PrimitiveExample) -> TokenStream {
+    let (name, text) = (ident(primitive.name()), &example.text);
+    let bits = |value: &Value| match value {
+        Value::I32(number) => Literal::u32_suffixed(*number as u32).into_token_stream(),
+        Value::I64(number) => Literal::u64_suffixed(*number as u64).into_token_stream(),
+        other => self::value(other),
+    };
+    let operands = example.operands.iter().map(bits);
+    // Nothing of lanes traps.
+    let result = example.outcome.iter().map(bits);
+    quote!(is(#text, prim::#name(#(#operands),*), #(#result)*);)
 }
 
 fn value(value: &Value) -> TokenStream {

@@ -9,6 +9,7 @@ use super::abi::Abi;
 use super::{gfx, vm};
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+use crate::sem::Vocabulary;
 
 /// An instruction set, as the model of its kind.
 #[derive(Clone, Debug)]
@@ -31,12 +32,13 @@ struct Raw {
 }
 
 impl InstructionSet {
-    /// Reads the entries of the folder `spec/isa/NAME/`, in the order of their paths. Semantics are written with
-    /// `primitives`. No set in `before` may have the same model, since what is generated from a model has one place.
+    /// Reads the entries of the folder `spec/isa/NAME/`, in the order of their paths. Semantics are written with those
+    /// of `primitives` that it uses. No set in `before` may have the same model, since what is generated from a model
+    /// has one place.
     pub fn load(
         name: &str,
         entries: &[Entry],
-        primitives: &[Entry],
+        primitives: &Vocabulary,
         abi: &Abi,
         before: &BTreeMap<String, InstructionSet>,
         diagnostics: &mut Diagnostics,
@@ -63,13 +65,10 @@ impl InstructionSet {
             diagnostics.error(&entry.origin_of("model"), message);
             return None;
         }
-        let others = || others.iter().copied().cloned();
+        let others: Vec<Entry> = others.into_iter().cloned().collect();
         match raw.model.as_str() {
-            "vm" => {
-                let entries: Vec<Entry> = others().chain(primitives.iter().cloned()).collect();
-                Some(Self::Vm(vm::Isa::load(&entries, abi, diagnostics)))
-            }
-            "gfx" => Some(Self::Gfx(gfx::Gfx::load(&others().collect::<Vec<_>>(), diagnostics))),
+            "vm" => Some(Self::Vm(vm::Isa::load(&others, primitives.of(name), abi, diagnostics))),
+            "gfx" => Some(Self::Gfx(gfx::Gfx::load(&others, primitives.of(name), diagnostics))),
             model => {
                 let message = format!("unknown model `{model}`: expected one of {}", MODELS.join(" "));
                 diagnostics.unknown(&entry.origin_of("model"), model, message, MODELS);

@@ -16,9 +16,9 @@ pub struct Expr {
 /// The forms of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
-    /// The operand in this field of the encoding.
-    Field(String),
-    /// An integer literal; `ty` is `i32` or `i64`.
+    /// The operand of this name.
+    Operand(String),
+    /// The bits of an integer literal, extended with their sign if it has one.
     Int(i64),
     /// The bits of a float literal; for an `f32` the low 32 of them.
     Float(u64),
@@ -26,7 +26,7 @@ pub enum ExprKind {
     Call {
         /// Which one.
         primitive: Primitive,
-        /// The type of `N`, `F` or `T` of its signature in this use.
+        /// The type of `N`, `L`, `F` or `T` of its signature in this use.
         of: Option<Scalar>,
         /// The operands, already of the types of the signature.
         args: Vec<Expr>,
@@ -39,7 +39,7 @@ impl Expr {
     /// Calls `visit` for every primitive in the order of evaluation.
     pub fn for_each_primitive(&self, visit: &mut impl FnMut(&Primitive)) {
         match &self.kind {
-            ExprKind::Field(_) | ExprKind::Int(_) | ExprKind::Float(_) => {}
+            ExprKind::Operand(_) | ExprKind::Int(_) | ExprKind::Float(_) => {}
             ExprKind::BoolToI32(inner) => inner.for_each_primitive(visit),
             ExprKind::Call { primitive, args, .. } => {
                 for arg in args {
@@ -50,14 +50,21 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` for every field that is read.
-    pub fn for_each_field(&self, visit: &mut impl FnMut(&str)) {
+    /// Calls `visit` for every operand that is read.
+    pub fn for_each_operand(&self, visit: &mut impl FnMut(&str)) {
         match &self.kind {
-            ExprKind::Field(name) => visit(name),
+            ExprKind::Operand(name) => visit(name),
             ExprKind::Int(_) | ExprKind::Float(_) => {}
-            ExprKind::BoolToI32(inner) => inner.for_each_field(visit),
-            ExprKind::Call { args, .. } => args.iter().for_each(|arg| arg.for_each_field(visit)),
+            ExprKind::BoolToI32(inner) => inner.for_each_operand(visit),
+            ExprKind::Call { args, .. } => args.iter().for_each(|arg| arg.for_each_operand(visit)),
         }
+    }
+
+    /// True if it reads the operand `name`.
+    pub fn reads(&self, name: &str) -> bool {
+        let mut found = false;
+        self.for_each_operand(&mut |operand| found |= operand == name);
+        found
     }
 }
 

@@ -5,11 +5,12 @@
 use std::cell::RefCell;
 
 use super::expr::{Expr, ExprKind};
+use super::language::{Language, resolve};
 use super::primitive::Primitive;
 use super::syntax::{self, Call, Form, Syntax};
 use super::types::{Scalar, Sig, Ty};
 use super::vocabulary::Vocabulary;
-use crate::diag::did_you_mean;
+use crate::diag::{Diagnostics, Origin, did_you_mean};
 
 /// A mistake in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,20 +23,31 @@ pub struct Refusal {
     pub missing: Option<String>,
 }
 
-/// Parses `text`, which calls primitives of `vocabulary`, types it with `fields` (name and type of each readable field)
-/// and converts it to `result`.
+impl Refusal {
+    /// Adds it to `diagnostics`, with the place of the byte.
+    pub(crate) fn report(self, place: (Origin, usize), diagnostics: &mut Diagnostics) {
+        match self.missing {
+            Some(name) => diagnostics.unknown_at(place, &name, self.message),
+            None => diagnostics.error_at(place, self.message),
+        }
+    }
+}
+
+/// Parses `text`, which calls primitives of `vocabulary`, types it with `operands` (name and type of each one that can
+/// be read) and converts it to `result`.
 ///
 /// # Errors
 /// All that is wrong, or the first thing that is no syntax.
 pub fn type_semantics(
     text: &str,
     vocabulary: &Vocabulary,
-    fields: &[(&str, Ty)],
+    language: &Language,
+    operands: &[(&str, Ty)],
     result: Ty,
 ) -> Result<Expr, Vec<Refusal>> {
     let parsed = syntax::parse(text)
         .map_err(|mistake| vec![Refusal { at: mistake.at, message: mistake.message, missing: None }])?;
-    let typer = Typer { vocabulary, fields, refusals: RefCell::default() };
+    let typer = Typer { vocabulary, language, operands, refusals: RefCell::default() };
     let typed = typer.expr(&parsed, Some(result));
     let typed = typed.and_then(|expr| typer.convert(expr, result, parsed.at, "the value"));
     match (typed, typer.refusals.into_inner()) {
@@ -46,7 +58,8 @@ pub fn type_semantics(
 
 struct Typer<'a> {
     vocabulary: &'a Vocabulary,
-    fields: &'a [(&'a str, Ty)],
+    language: &'a Language,
+    operands: &'a [(&'a str, Ty)],
     refusals: RefCell<Vec<Refusal>>,
 }
 
@@ -54,10 +67,10 @@ impl Typer<'_> {
     /// The typed expression; nothing if a refusal was recorded without which its type is not known.
     fn expr(&self, expr: &Syntax, expected: Option<Ty>) -> Option<Expr> {
         match &expr.form {
-            Form::Name(name) => self.field(name, expr.at),
-            Form::Number(negative, literal) => {
-                number(literal, *negative, expected).map_err(|message| self.refuse(expr.at, message)).ok()
-            }
+            Form::Name(name) => self.operand(name, expr.at),
+            Form::Number(negative, literal) => number(literal, *negative, expected, self.language)
+                .map_err(|message| self.refuse(expr.at, message))
+                .ok(),
             Form::Call(call) => self.call(call, expected),
         }
     }
@@ -66,13 +79,13 @@ impl Typer<'_> {
         self.refusals.borrow_mut().push(Refusal { at, message, missing: None });
     }
 
-    fn field(&self, name: &str, at: usize) -> Option<Expr> {
-        if let Some((_, ty)) = self.fields.iter().find(|(field, _)| *field == name) {
-            return Some(Expr { ty: *ty, kind: ExprKind::Field(name.to_string()) });
+    fn operand(&self, name: &str, at: usize) -> Option<Expr> {
+        if let Some((_, ty)) = self.operands.iter().find(|(operand, _)| *operand == name) {
+            return Some(Expr { ty: *ty, kind: ExprKind::Operand(name.to_string()) });
         }
-        let known: Vec<_> = self.fields.iter().map(|(field, _)| *field).collect();
+        let known: Vec<_> = self.operands.iter().map(|(operand, _)| *operand).collect();
         let meant = did_you_mean(name, known.iter().copied());
-        self.refuse(at, format!("unknown field `{name}`: the encoding has {}{meant}", known.join(" ")));
+        self.refuse(at, format!("unknown operand `{name}`: expected one of {}{meant}", known.join(" ")));
         None
     }
 
@@ -123,7 +136,7 @@ impl Typer<'_> {
         let mut args: Vec<Option<Expr>> = vec![None; operands.len()];
         for literals in [false, true] {
             if literals && of.is_none() {
-                of = open_type(primitive.result(), expected);
+                of = self.open_type(primitive.result(), expected);
             }
             for (index, (source, sig)) in operands.iter().zip(primitive.params()).enumerate() {
                 let wanted = resolve(*sig, of);
@@ -133,9 +146,9 @@ impl Typer<'_> {
                 }
                 args[index] = self.expr(source, wanted).and_then(|arg| {
                     if wanted.is_none() {
-                        of = fix(*sig, arg.ty);
+                        of = self.language.fix(*sig, arg.ty);
                         if of.is_none() {
-                            let (expected, ty) = (describe(*sig), arg.ty);
+                            let (expected, ty) = (self.language.describe(*sig), arg.ty);
                             let message = format!("operand {} of `{name}` is {ty}, expected {expected}", index + 1);
                             self.refuse(source.at, message);
                             return None;
@@ -148,7 +161,7 @@ impl Typer<'_> {
             }
         }
         if of.is_none() {
-            of = open_type(primitive.result(), expected);
+            of = self.open_type(primitive.result(), expected);
         }
         let ty = resolve(primitive.result(), of);
         if ty.is_none() && !is_wrong {
@@ -167,16 +180,24 @@ impl Typer<'_> {
         None
     }
 
+    /// The open type that the context of a result fixes.
+    fn open_type(&self, result: Sig, expected: Option<Ty>) -> Option<Scalar> {
+        match result {
+            Sig::Is(_) | Sig::RegsT => None,
+            open => self.language.fix(open, expected?),
+        }
+    }
+
     /// `expr` as a value of `wanted`: a condition is any `i32`, a truth value is 0 or 1, a buffer or list is a
     /// reference.
     fn convert(&self, expr: Expr, wanted: Ty, at: usize, what: &str) -> Option<Expr> {
-        match (expr.ty, wanted, self.vocabulary.truth()) {
+        match (expr.ty, wanted, self.vocabulary.truth().filter(|_| self.language.converts_truths)) {
             (have, wanted, _) if have == wanted => Some(expr),
             (Ty::I32, Ty::Bool, Some(truth)) => {
                 let kind = ExprKind::Call { primitive: truth.clone(), of: Some(Scalar::I32), args: vec![expr] };
                 Some(Expr { ty: Ty::Bool, kind })
             }
-            (Ty::Bool, Ty::I32, _) => Some(Expr { ty: Ty::I32, kind: ExprKind::BoolToI32(Box::new(expr)) }),
+            (Ty::Bool, Ty::I32, Some(_)) => Some(Expr { ty: Ty::I32, kind: ExprKind::BoolToI32(Box::new(expr)) }),
             (Ty::Buffer | Ty::List, Ty::Ref, _) => Some(Expr { ty: Ty::Ref, ..expr }),
             (have, wanted, _) => {
                 self.refuse(at, format!("{what} is {have}, expected {wanted}"));
@@ -186,54 +207,24 @@ impl Typer<'_> {
     }
 }
 
-/// The type that a signature's parameter has, once the open type is known.
-fn resolve(sig: Sig, of: Option<Scalar>) -> Option<Ty> {
-    match sig {
-        Sig::Is(ty) => Some(ty),
-        Sig::N | Sig::F | Sig::T => of.map(Scalar::ty),
-        Sig::RegsT => of.map(Ty::Regs),
-        Sig::BitsOfF => match of? {
-            Scalar::F32 => Some(Ty::I32),
-            Scalar::F64 => Some(Ty::I64),
-            Scalar::I32 | Scalar::I64 => None,
-        },
-    }
-}
-
-/// The open type that an operand of type `ty` at `sig` fixes.
-fn fix(sig: Sig, ty: Ty) -> Option<Scalar> {
-    match (sig, ty) {
-        (Sig::N, Ty::I32) | (Sig::T, Ty::I32) => Some(Scalar::I32),
-        (Sig::N, Ty::I64) | (Sig::T, Ty::I64) => Some(Scalar::I64),
-        (Sig::F, Ty::F32) | (Sig::T, Ty::F32) | (Sig::BitsOfF, Ty::I32) => Some(Scalar::F32),
-        (Sig::F, Ty::F64) | (Sig::T, Ty::F64) | (Sig::BitsOfF, Ty::I64) => Some(Scalar::F64),
-        (Sig::RegsT, Ty::Regs(scalar)) => Some(scalar),
-        _ => None,
-    }
-}
-
-/// The open type that the context of a result fixes.
-fn open_type(result: Sig, expected: Option<Ty>) -> Option<Scalar> {
-    match result {
-        Sig::N | Sig::F | Sig::T | Sig::BitsOfF => fix(result, expected?),
-        Sig::Is(_) | Sig::RegsT => None,
-    }
-}
-
 fn is_literal(expr: &Syntax) -> bool {
     matches!(expr.form, Form::Number(..))
 }
 
-fn number(literal: &syn::Lit, negative: bool, expected: Option<Ty>) -> Result<Expr, String> {
+fn number(literal: &syn::Lit, negative: bool, expected: Option<Ty>, language: &Language) -> Result<Expr, String> {
     let ty = expected.ok_or("the type of a literal is not fixed by its context")?;
     let sign = if negative { "-" } else { "" };
     let bad = || format!("this literal is not a value of type {ty}");
     let kind = match (literal, ty) {
-        (syn::Lit::Int(int), Ty::I32 | Ty::I64) if int.suffix().is_empty() => {
-            let (least, most) = if ty == Ty::I32 { (i32::MIN.into(), i32::MAX.into()) } else { (i64::MIN, i64::MAX) };
-            let value: Option<i64> = format!("{sign}{}", int.base10_digits()).parse().ok();
+        (syn::Lit::Int(int), Ty::I16 | Ty::I32 | Ty::I64) if int.suffix().is_empty() => {
+            let bits = 8 * ty.scalar().map_or(8, Scalar::size);
+            let (least, most) = match language.unsigned {
+                true => (0, (1i128 << bits) - 1),
+                false => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            };
+            let value: Option<i128> = format!("{sign}{}", int.base10_digits()).parse().ok();
             let value = value.filter(|value| (least..=most).contains(value));
-            ExprKind::Int(value.ok_or_else(|| format!("{}: expected {least} to {most}", bad()))?)
+            ExprKind::Int(value.ok_or_else(|| format!("{}: expected {least} to {most}", bad()))? as i64)
         }
         (syn::Lit::Int(_) | syn::Lit::Float(_), Ty::F32 | Ty::F64) => {
             let digits = match literal {
@@ -250,15 +241,4 @@ fn number(literal: &syn::Lit, negative: bool, expected: Option<Ty>) -> Result<Ex
         _ => return Err(bad()),
     };
     Ok(Expr { ty, kind })
-}
-
-fn describe(sig: Sig) -> String {
-    match sig {
-        Sig::Is(ty) => ty.to_string(),
-        Sig::N => "i32 or i64".to_string(),
-        Sig::F => "f32 or f64".to_string(),
-        Sig::T => "i32, i64, f32 or f64".to_string(),
-        Sig::RegsT => "a register list".to_string(),
-        Sig::BitsOfF => "i32 or i64".to_string(),
-    }
 }

@@ -90,7 +90,7 @@ pub enum Lowering {
     Call,
     /// By those of other primitives or by parts of checks, see [`Others`].
     Others,
-    /// Not at all: the interpreter executes the op.
+    /// Not at all: an interpreter executes what uses it.
     Interpreter,
 }
 
@@ -176,6 +176,7 @@ pub enum Others {
 pub(super) struct Definition {
     pub name: String,
     pub written: Option<String>,
+    pub used_by: Vec<String>,
     pub variant: String,
     pub params: Vec<Sig>,
     pub result: Sig,
@@ -210,6 +211,11 @@ impl Primitive {
         self.0.written.as_deref().unwrap_or(&self.0.name)
     }
 
+    /// The instruction sets whose semantics are written with it, by their names.
+    pub fn used_by(&self) -> &[String] {
+        &self.0.used_by
+    }
+
     /// Its name as a variant of an enum: `WrappingAdd`.
     pub fn variant(&self) -> &str {
         &self.0.variant
@@ -242,13 +248,13 @@ impl Primitive {
             Effect::GlobalLoad | Effect::IndirectLoad => Home::Globals,
             Effect::GlobalStore | Effect::IndirectStore => Home::GlobalsMut,
             _ if all.clone().any(|sig| *sig == Sig::RegsT) => Home::Table,
-            _ if all.clone().any(|sig| *sig == Sig::N) => Home::Int,
+            _ if all.clone().any(|sig| matches!(sig, Sig::N | Sig::L)) => Home::Int,
             _ if all.any(|sig| matches!(sig, Sig::F | Sig::BitsOfF)) => Home::Float,
             _ => Home::Free,
         }
     }
 
-    /// How compiled code executes it.
+    /// How the compiler of the VM executes it.
     pub fn lowering(&self) -> Lowering {
         self.0.lowering
     }

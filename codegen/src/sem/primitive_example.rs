@@ -37,7 +37,7 @@ impl PrimitiveExample {
     pub(super) fn parse(text: &str, params: &[Sig], result: Sig) -> Result<PrimitiveExample, String> {
         let (of, values) = match text.split_once(':') {
             Some((name, values)) => {
-                let of = Scalar::ALL.into_iter().find(|scalar| scalar.name() == name.trim());
+                let of = Scalar::WORDS.into_iter().find(|scalar| scalar.name() == name.trim());
                 (Some(of.ok_or_else(|| format!("`{name}` is no type: expected i32, i64, f32 or f64"))?), values)
             }
             None => (None, text),
@@ -61,12 +61,12 @@ fn ty(sig: Sig, of: Option<Scalar>) -> Result<Ty, String> {
     let wrong = |scalar: Scalar| Err(format!("`{sig}` cannot be {}", scalar.name()));
     Ok(match (sig, of) {
         (Sig::Is(ty), _) => ty,
-        (Sig::N, Some(scalar @ (Scalar::F32 | Scalar::F64))) => return wrong(scalar),
+        (Sig::N | Sig::L, Some(scalar @ (Scalar::F32 | Scalar::F64))) => return wrong(scalar),
         (Sig::F | Sig::BitsOfF, Some(scalar @ (Scalar::I32 | Scalar::I64))) => return wrong(scalar),
         (Sig::F, None) => Ty::F32,
         (Sig::BitsOfF, Some(Scalar::F64)) => Ty::I64,
-        (Sig::N | Sig::T, None) | (Sig::BitsOfF, _) => Ty::I32,
-        (Sig::N | Sig::F | Sig::T, Some(scalar)) => scalar.ty(),
+        (Sig::N | Sig::L | Sig::T, None) | (Sig::BitsOfF, _) => Ty::I32,
+        (Sig::N | Sig::L | Sig::F | Sig::T, Some(scalar)) => scalar.ty(),
         (Sig::RegsT, _) => return Err(format!("an example has no `{sig}`")),
     })
 }

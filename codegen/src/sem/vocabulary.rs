@@ -17,6 +17,7 @@ use crate::entry::Entry;
 struct RawPrimitive {
     primitive: String,
     written: Option<String>,
+    used_by: Vec<String>,
     signature: String,
     effect: Option<String>,
     bytes: Option<u8>,
@@ -37,18 +38,26 @@ struct RawPrimitive {
     examples: Vec<String>,
 }
 
-/// Every primitive, in the order of the specs.
+/// The instruction set that is compiled, too: what a primitive says of machine code is for the compiler of this one.
+const COMPILED: &str = "vm";
+
+/// Primitives, in the order of the specs.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary(Vec<Primitive>);
 
 impl Vocabulary {
-    /// Reads `entries`.
-    pub fn load(entries: &[&Entry], diagnostics: &mut Diagnostics) -> Vocabulary {
+    /// Reads `entries`, which are those of all instruction sets.
+    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Vocabulary {
         let mut read = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
+            if entry.kind != "primitive" {
+                let message = format!("unknown kind of entry `{}`: expected primitive", entry.kind);
+                diagnostics.unknown(&entry.origin, &entry.kind, message, ["primitive"]);
+                continue;
+            }
             let Some(raw) = entry.parse::<RawPrimitive>(diagnostics) else { continue };
             let definition = Reader { entry, raw: &raw, diagnostics }.definition(index);
-            read.extend(definition.map(|definition| (*entry, raw, definition)));
+            read.extend(definition.map(|definition| (entry, raw, definition)));
         }
         // Primitives with a replacement come last, since the replacement has its own machine code.
         let (others, plain): (Vec<_>, Vec<_>) =
@@ -62,6 +71,12 @@ impl Vocabulary {
         all.sort();
         check_together(&all, diagnostics);
         Vocabulary(all)
+    }
+
+    /// Those that the instruction set `name` uses.
+    pub fn of(&self, name: &str) -> Vocabulary {
+        let used = |primitive: &&Primitive| primitive.used_by().iter().any(|set| set == name);
+        Vocabulary(self.0.iter().filter(used).cloned().collect())
     }
 
     /// All of them.
@@ -147,12 +162,32 @@ impl Reader<'_> {
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
             self.error(second, format!("`{first}` says how compiled code executes it"));
         }
+        let is_compiled = raw.used_by.iter().any(|set| set == COMPILED);
+        let of_machine_code = [
+            ("lowering", raw.lowering.is_some()),
+            ("as", raw.same_as.is_some()),
+            ("builder", raw.builder.is_some()),
+            ("lanes", lanes.is_some()),
+            ("wide_lanes", wide_lanes.is_some()),
+            ("byte_lanes", byte_lanes.is_some()),
+            ("linear", linear.is_some()),
+        ];
+        for (key, _) in of_machine_code.iter().filter(|(_, is_given)| *is_given && !is_compiled) {
+            self.error(key, format!("`{key}` is for primitives that `{COMPILED}` uses"));
+        }
+        let only_compiled = |lanes: Option<Lanes>| lanes.filter(|_| is_compiled);
+        let [lanes, wide_lanes, byte_lanes] = [lanes, wide_lanes, byte_lanes].map(only_compiled);
+        let linear = linear.filter(|_| is_compiled);
+        if raw.used_by.is_empty() {
+            self.error("used_by", format!("no instruction set uses `{}`", raw.primitive));
+        }
         if raw.builder.is_none() && !raw.parts.is_empty() {
             self.error("parts", "`parts` are what a `builder` makes nodes of");
         }
         let lowering = match self.named("lowering", raw.lowering.as_deref(), &Lowering::NAMED) {
             Some(lowering) => lowering,
             None if raw.same_as.is_some() || raw.builder.is_some() => Lowering::Others,
+            None if !is_compiled => Lowering::Interpreter,
             None => Lowering::Instructions,
         };
         let (params, result) = signature?;
@@ -160,6 +195,7 @@ impl Reader<'_> {
         let definition = Definition {
             name: raw.primitive.clone(),
             written: raw.written.clone(),
+            used_by: raw.used_by.clone(),
             variant: camel_case(&raw.primitive),
             params,
             result,
@@ -307,7 +343,7 @@ impl Reader<'_> {
     fn check_form(&mut self, primitive: &Primitive) {
         let is_value = |sig: &Sig| match sig {
             Sig::Is(ty) => ty.scalar().is_some() || *ty == Ty::Bool,
-            Sig::N | Sig::F | Sig::T | Sig::BitsOfF => true,
+            Sig::N | Sig::L | Sig::F | Sig::T | Sig::BitsOfF => true,
             Sig::RegsT => false,
         };
         let params = primitive.params();
@@ -380,7 +416,7 @@ impl Reader<'_> {
         let of = match of {
             None => None,
             Some(of) => {
-                let found = Scalar::ALL.into_iter().find(|scalar| scalar.name() == of);
+                let found = Scalar::WORDS.into_iter().find(|scalar| scalar.name() == of);
                 if found.is_none() {
                     self.error(key, format!("`{of}` is not one of i32, i64, f32 and f64"));
                 }

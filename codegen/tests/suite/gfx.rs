@@ -14,13 +14,16 @@ const ENCODINGS: &str = "\
     - {name: vdst, bit: 17, width: 8, kind: vector}
   operands: {d: vdst, s0: src0}
 
-- primitive: not
-  signature: (L) -> L
-  doc: Complement.
-
 - instruction_set: gfx11
   model: gfx
   doc: Few instructions.
+";
+
+const PRIMITIVES: &str = "\
+- primitive: not
+  used_by: [gfx11]
+  signature: (L) -> L
+  doc: Complement.
 ";
 
 const OPS: &str = "\
@@ -118,6 +121,7 @@ fn files(right: &str, wrong: &str) -> Vec<(&'static str, String)> {
         ("spec/isa/gfx11/immediates.yaml", WORDS),
         ("spec/isa/gfx11/operands.yaml", OPERANDS),
         ("spec/isa/gfx11/ops/few.yaml", OPS),
+        ("spec/primitives/few.yaml", PRIMITIVES),
     ];
     let found = texts.iter().filter(|(_, text)| text.contains(right)).count();
     assert!(right.is_empty() || found == 1, "`{right}` is in {found} files");
@@ -214,11 +218,10 @@ fn wrong_encodings_are_refused() {
         ("kind: opcode", "kind: opcod", "encodings.yaml:7: `opcod` is not a kind of field; did you mean `opcode`?\n"),
         ("s0: src0}", "s0: scr0}", "encodings.yaml:1: `s0`: there is no field `scr0`; did you mean `src0`?\n"),
         ("doc: One source.", "doc: \"\"", "encodings.yaml:1: encoding has no doc\n"),
-        ("(L) -> L", "L -> L", "encodings.yaml:12: `L -> L` is not a signature\n"),
         (
-            "- primitive: not",
-            "- primitiv: not",
-            "encodings.yaml:11: unknown kind of entry `primitiv`; did you mean `primitive`?\n",
+            "- instruction_set: gfx11\n",
+            "- encodin: two\n- instruction_set: gfx11\n",
+            "encodings.yaml:11: unknown kind of entry `encodin`; did you mean `encoding`?\n",
         ),
     ] {
         let found = refused(right, wrong);
@@ -237,7 +240,11 @@ fn wrong_instructions_are_refused() {
         ("{one: 0x37}", "{}", "few.yaml:1: expected at least one form\n"),
         ("s0: b32}", "s0: b33}", "few.yaml:3: `s0`: unexpected value\n"),
         ("s0: b32}", "s0: b32, s1: b32}", "few.yaml:1: `one` has no field for the operand `s1`\n"),
-        ("s0.not()", "s1.not()", "few.yaml:5: `d`: unknown operand `s1`; did you mean `s0`?\n"),
+        (
+            "s0.not()",
+            "s1.not()",
+            "few.yaml:5: `d`: unknown operand `s1`: expected one of d s0 scc vcc exec exec64 pc; did you mean `s0`?\n",
+        ),
         ("s0.not()", "s0.nt()", "few.yaml:5: `d`: unknown primitive `nt`; did you mean `not`?\n"),
         ("s0.not()", "s0.not(d)", "few.yaml:5: `d`: `not` takes 1 operands, 2 are given\n"),
         (
@@ -246,8 +253,8 @@ fn wrong_instructions_are_refused() {
             "few.yaml:5: `d`: the operator `+` is not allowed: semantics are method calls of primitives only\n",
         ),
         ("s0.not()", "s0.not(", "few.yaml:5: `d`: this `(` is not closed\n"),
-        ("d: b32, s0: b32", "d: b64, s0: b32", "few.yaml:5: `d`: the value is b32, expected b64\n"),
-        ("s0: b32}", "s0: f32}", "few.yaml:5: `d`: operand 1 of `not` cannot be f32\n"),
+        ("d: b32, s0: b32", "d: b64, s0: b32", "few.yaml:5: `d`: the value is i32, expected i64\n"),
+        ("s0: b32}", "s0: f32}", "few.yaml:5: `d`: operand 1 of `not` is f32, expected i16, i32, i64 or bool\n"),
         ("semantics: s0.not()", "semantics: {e: s0.not()}", "few.yaml:5: there is no result `e`"),
         (
             "  semantics: s0.not()\n",
@@ -284,7 +291,13 @@ fn encodings_that_a_decoder_cannot_distinguish_share_opcodes() {
              forms: {{two: 0x37}}\n  doc: Two.\n  control: two\n"
         )
     };
-    let load = |ops: &str| load(&[("spec/isa/gfx11/encodings.yaml", ENCODINGS), ("spec/isa/gfx11/ops/x.yaml", ops)]);
+    let load = |ops: &str| {
+        load(&[
+            ("spec/isa/gfx11/encodings.yaml", ENCODINGS),
+            ("spec/isa/gfx11/ops/x.yaml", ops),
+            ("spec/primitives/few.yaml", PRIMITIVES),
+        ])
+    };
     assert!(load(&ops("{bit: 25, width: 7, value: 0x3E}")).is_ok());
     let found = load(&ops("{bit: 25, width: 7, value: 0x3F}")).expect_err("the same opcode").to_string();
     assert!(found.contains("opcode 0x37 of `one` is taken at spec/isa/gfx11/ops/x.yaml:1"), "{found}");
@@ -295,7 +308,11 @@ fn encodings_that_a_decoder_cannot_distinguish_share_opcodes() {
 fn mnemonics_are_instructions_or_left_out() {
     let with = |text: &str| {
         let ops = format!("{OPS}\n{text}");
-        let found = load(&[("spec/isa/gfx11/encodings.yaml", ENCODINGS), ("spec/isa/gfx11/ops/x.yaml", &ops)]);
+        let found = load(&[
+            ("spec/isa/gfx11/encodings.yaml", ENCODINGS),
+            ("spec/isa/gfx11/ops/x.yaml", &ops),
+            ("spec/primitives/few.yaml", PRIMITIVES),
+        ]);
         found.err().map(|found| found.to_string().replace("spec/isa/gfx11/ops/", "")).unwrap_or_default()
     };
     let table = |names: &str| format!("- assembler: one\n  names: {{{names}}}\n");

@@ -5,7 +5,7 @@ use vireo_codegen::generate;
 use crate::mini;
 
 fn file(ops: &str, path: &str) -> String {
-    let spec = mini::load("spec/isa/vm/ops/mini.yaml", ops).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let spec = mini::load(&[("spec/isa/vm/ops/mini.yaml", ops)]).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let file = generate(&spec).into_iter().find(|file| file.path == path);
     file.unwrap_or_else(|| panic!("{path} is not generated")).text
 }

@@ -8,10 +8,11 @@ pub const ISA: &str = include_str!("../specs/isa.yaml");
 /// The files that every mini-spec shares with the real one: the beginnings of their paths.
 const SHARED: [&str; 3] = ["spec/abi/status.yaml", "spec/abi/types.yaml", "spec/primitives/"];
 
-/// Loads `ops` as the file `path`, after the instruction set of mini-specs.
-pub fn load(path: &str, ops: &str) -> Result<Spec, Diagnostics> {
+/// Loads `files` after the instruction set of mini-specs.
+pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let shared =
         vireo_spec::FILES.iter().copied().filter(|(path, _)| SHARED.iter().any(|shared| path.starts_with(shared)));
-    let files: Vec<_> = [("spec/isa/vm/isa.yaml", ISA), (path, ops)].into_iter().chain(shared).collect();
+    let files: Vec<_> =
+        [("spec/isa/vm/isa.yaml", ISA)].into_iter().chain(files.iter().copied()).chain(shared).collect();
     vireo_codegen::load(&files)
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use vireo_codegen::model::vm::Body;
-use vireo_codegen::sem::Sig;
-use vireo_codegen::sem::{Effect, Ty};
+use vireo_codegen::sem::{Effect, Expr, Sig, Ty};
 use vireo_codegen::{GeneratedFile, generate, load};
 
 fn generate_from(files: &[(&str, &str)]) -> Vec<GeneratedFile> {
@@ -101,13 +100,40 @@ fn one_entry_adds_an_op_everywhere() {
     }
 }
 
+/// A primitive is there for the instruction sets that it names, and each of them needs it.
+#[test]
+fn primitives_are_used_by_the_sets_that_they_name() {
+    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let mut used: BTreeSet<(String, &str)> = BTreeSet::new();
+    let mut uses = |expr: &Expr, set| {
+        expr.for_each_primitive(&mut |primitive| {
+            used.insert((primitive.name().to_string(), set));
+        });
+    };
+    for op in &spec.vm("vm").expect("the VM").ops {
+        if let Body::Semantics(expr) = &op.body {
+            uses(expr, "vm");
+        }
+    }
+    for instruction in &spec.gfx("gfx11").expect("gfx11").instructions {
+        if let vireo_codegen::model::gfx::Body::Semantics(results) = &instruction.body {
+            results.iter().chain(instruction.clamped.iter().flatten()).for_each(|(_, expr)| uses(expr, "gfx11"));
+        }
+    }
+    let named = spec
+        .primitives
+        .iter()
+        .flat_map(|primitive| primitive.used_by().iter().map(|set| (primitive.name().to_string(), set.as_str())));
+    assert_eq!(named.collect::<BTreeSet<_>>(), used);
+}
+
 /// Those that work on memory or references have examples with the ops that use them.
 #[test]
 fn primitives_on_values_have_examples() {
     let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let is_value = |sig: &Sig| match sig {
         Sig::Is(ty) => ty.scalar().is_some() || *ty == Ty::Bool,
-        Sig::N | Sig::F | Sig::T | Sig::BitsOfF => true,
+        Sig::N | Sig::L | Sig::F | Sig::T | Sig::BitsOfF => true,
         Sig::RegsT => false,
     };
     for primitive in spec.vm("vm").expect("the VM").primitives.iter() {

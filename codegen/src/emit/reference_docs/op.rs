@@ -115,7 +115,7 @@ fn semantics(op: &Op, page: &mut Page) {
 /// The expression as specs write it, with a link for each primitive.
 fn expression(expr: &Expr) -> String {
     match &expr.kind {
-        ExprKind::Field(name) => escape(name),
+        ExprKind::Operand(name) => escape(name),
         ExprKind::Int(value) => value.to_string(),
         ExprKind::Float(bits) => text::float(*bits, expr.ty == Ty::F32),
         ExprKind::BoolToI32(inner) => expression(inner),

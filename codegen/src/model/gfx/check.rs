@@ -18,14 +18,13 @@ impl Gfx {
     pub(super) fn check(&self, diagnostics: &mut Diagnostics) {
         let mut seen: BTreeMap<&str, &Origin> = BTreeMap::new();
         let encodings = self.encodings.iter().map(|encoding| (encoding.name.as_str(), &encoding.origin));
-        let primitives = self.primitives.iter().map(|primitive| (primitive.name.as_str(), &primitive.origin));
         let instructions = self.instructions.iter().map(|instruction| (instruction.name.as_str(), &instruction.origin));
         let sources = self.sources.iter().map(|source| (source.name.as_str(), &source.origin));
         let constants = self.constants.iter().map(|constant| (constant.name.as_str(), &constant.origin));
         let words = self.words.iter().map(|word| (word.name.as_str(), &word.origin));
         let choices = self.choices.iter().map(|choice| (choice.name.as_str(), &choice.origin));
         let others = sources.chain(constants).chain(words).chain(choices);
-        for (name, origin) in encodings.chain(primitives).chain(instructions).chain(others) {
+        for (name, origin) in encodings.chain(instructions).chain(others) {
             if let Some(first) = seen.insert(name, origin) {
                 diagnostics.error(origin, format!("`{name}` is declared at {first} already"));
             }

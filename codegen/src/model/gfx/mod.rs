@@ -1,33 +1,32 @@
-//! The model of `spec/isa/gfx11/`: encodings, instructions and the primitives of their semantics, the numbers of source
-//! fields, and the words and choices of immediates.
+//! The model of `spec/isa/gfx11/`: encodings, instructions, the numbers of source fields, and the words and choices of
+//! immediates.
 //!
 //! `operands` and `words` read and check the last three, `assembler` compares instructions with the mnemonics of an
-//! assembler, `types` holds the others, `expr` types semantics, `read` makes them of entries, `check` has the rules
+//! assembler, `types` holds the others, `read` makes them of entries, `check` has the rules
 //! across entries.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
+use crate::sem::Vocabulary;
 
 mod assembler;
 mod check;
-mod expr;
 mod operands;
 mod read;
 mod types;
 mod words;
 
-pub use expr::{LaneExpr, LaneKind};
 pub use operands::{Bank, Float, RegisterText, SCALAR_BITS, Source, SourceKind, VECTOR_BITS};
 pub use types::{
-    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, Instruction, LaneTy, LeftOut, MemoryValue, Mnemonics,
-    Operand, OperandTy, PARTS, Primitive, SPACES, Sig,
+    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, Instruction, LeftOut, MemoryValue, Mnemonics, Operand,
+    OperandTy, PARTS, SPACES,
 };
 pub use words::{Case, Choice, Word, WordField};
 
 impl Gfx {
     /// Reads the entries of all files below `spec/isa/gfx11/`, in the order of their paths.
-    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
-        let gfx = read::all(entries, diagnostics);
+    pub fn load(entries: &[Entry], primitives: Vocabulary, diagnostics: &mut Diagnostics) -> Self {
+        let gfx = read::all(entries, primitives, diagnostics);
         gfx.check(diagnostics);
         gfx.check_mnemonics(diagnostics);
         gfx

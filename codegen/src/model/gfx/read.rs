@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::expr::LaneExpr;
 use super::types::{
-    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LaneTy, LeftOut, MemoryValue,
-    Mnemonics, Operand, OperandTy, PARTS, Primitive, SPACES, Sig,
+    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LANGUAGE, LeftOut, MemoryValue,
+    Mnemonics, Operand, OperandTy, PARTS, SPACES,
 };
 use super::{operands, words};
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::constant;
+use crate::sem::{self, Expr, Ty, Vocabulary};
 
 /// The kinds of entries that this room reads.
-const KINDS: [&str; 6] = ["encoding", "primitive", "instruction", "constant", "assembler", "left_out"];
+const KINDS: [&str; 5] = ["encoding", "instruction", "constant", "assembler", "left_out"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,14 +62,6 @@ struct RawLeftOut {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawPrimitive {
-    primitive: String,
-    signature: String,
-    doc: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawInstruction {
     instruction: String,
     forms: serde_yaml::Mapping,
@@ -95,12 +87,11 @@ struct RawAccess {
 }
 
 /// Every entry; instructions after what they use.
-pub(super) fn all(entries: &[Entry], diagnostics: &mut Diagnostics) -> Gfx {
-    let mut gfx = Gfx::default();
+pub(super) fn all(entries: &[Entry], primitives: Vocabulary, diagnostics: &mut Diagnostics) -> Gfx {
+    let mut gfx = Gfx { primitives, ..Gfx::default() };
     for entry in entries {
         match entry.kind.as_str() {
             "encoding" => gfx.encodings.extend(encoding(entry, diagnostics)),
-            "primitive" => gfx.primitives.extend(primitive(entry, diagnostics)),
             "instruction" => {}
             "assembler" => gfx.assembler.extend(mnemonics(entry, diagnostics)),
             "left_out" => gfx.left_out.extend(left_out(entry, diagnostics)),
@@ -162,30 +153,6 @@ fn left_out(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<LeftOut> {
     Some(LeftOut { name: raw.left_out, names: raw.names, reason: raw.reason, origin: entry.origin.clone() })
 }
 
-fn sig(text: &str) -> Option<Sig> {
-    match text.trim() {
-        "N" => Some(Sig::N),
-        "L" => Some(Sig::L),
-        "F" => Some(Sig::F),
-        "T" => Some(Sig::T),
-        name => LaneTy::NAMES.iter().find(|(other, _)| *other == name).map(|(_, ty)| Sig::Is(*ty)),
-    }
-}
-
-fn primitive(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Primitive> {
-    let raw: RawPrimitive = entry.parse(diagnostics)?;
-    entry.need_doc(&raw.doc, diagnostics);
-    let signature = raw.signature.split_once("->").and_then(|(params, result)| {
-        let params = params.trim().strip_prefix('(')?.strip_suffix(')')?;
-        Some((params.split(',').map(sig).collect::<Option<Vec<_>>>()?, sig(result)?))
-    });
-    let Some((params, result)) = signature else {
-        diagnostics.error(&entry.origin_of("signature"), format!("`{}` is not a signature", raw.signature));
-        return None;
-    };
-    Some(Primitive { name: raw.primitive, params, result, doc: raw.doc, origin: entry.origin.clone() })
-}
-
 fn instruction(gfx: &Gfx, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Instruction> {
     let raw: RawInstruction = entry.parse(diagnostics)?;
     entry.need_doc(&raw.doc, diagnostics);
@@ -213,7 +180,7 @@ fn instruction(gfx: &Gfx, entry: &Entry, diagnostics: &mut Diagnostics) -> Optio
     };
     let clamped = raw.clamped.map(|clamped| results(gfx, entry, ("clamped", &clamped), &operands, diagnostics));
     if let Some(clamped) = &clamped {
-        let names = |results: &[(String, LaneExpr)]| results.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let names = |results: &[(String, Expr)]| results.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         match &body {
             Body::Semantics(results) if names(results) == names(clamped) => {}
             _ => diagnostics.error(&entry.origin_of("clamped"), "expected the results of `semantics`, saturated"),
@@ -261,7 +228,7 @@ fn results(
     (key, semantics): (&str, &serde_yaml::Value),
     operands: &[Operand],
     diagnostics: &mut Diagnostics,
-) -> Vec<(String, LaneExpr)> {
+) -> Vec<(String, Expr)> {
     let origin = entry.origin_of(key);
     let text = |value: &serde_yaml::Value| value.as_str().map(str::to_string);
     let written = match semantics {
@@ -269,13 +236,13 @@ fn results(
         single => vec![("d".to_string(), text(single).unwrap_or_default())],
     };
     let lanes = operands.iter().filter_map(|operand| Some((operand.name.as_str(), operand.ty.lane()?)));
-    let known: Vec<(&str, LaneTy)> = lanes.chain(IMPLICIT).collect();
+    let known: Vec<(&str, Ty)> = lanes.chain(IMPLICIT).collect();
     let is_scalar = entry.name().starts_with("s_");
     let mut results = Vec::new();
     for (name, text) in written {
         // A lane of a comparison makes one bit of EXEC.
         let ty = match known.iter().find(|(other, _)| *other == name) {
-            Some(_) if name == "exec" && !is_scalar => LaneTy::Bit,
+            Some(_) if name == "exec" && !is_scalar => Ty::Bool,
             Some((_, ty)) => *ty,
             None => {
                 let known = known.iter().map(|(name, _)| *name);
@@ -283,13 +250,19 @@ fn results(
                 continue;
             }
         };
-        match LaneExpr::parse(&text, &known, &gfx.primitives, ty) {
+        match sem::type_semantics(&text, &gfx.primitives, &LANGUAGE, &known, ty) {
             Ok(expr) => results.push((name, expr)),
-            Err(mistake) => {
-                let message = format!("`{name}`: {}", mistake.message);
-                match semantics.is_string() {
-                    true => diagnostics.error_at(entry.place_in("semantics", &text, mistake.at), message),
-                    false => diagnostics.error(&origin, message),
+            Err(refusals) => {
+                for mut refusal in refusals {
+                    refusal.message = format!("`{name}`: {}", refusal.message);
+                    match semantics.is_string() {
+                        true => {
+                            let place = entry.place_in(key, &text, refusal.at);
+                            refusal.report(place, diagnostics);
+                        }
+                        // In a map, the line of the key is all that is known.
+                        false => diagnostics.error(&origin, refusal.message),
+                    }
                 }
             }
         }

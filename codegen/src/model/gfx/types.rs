@@ -1,10 +1,20 @@
 //! The types of the model of `spec/isa/gfx11/`.
 
-use super::expr::LaneExpr;
 use super::operands::Source;
 use super::words::{Choice, Word};
 use crate::diag::Origin;
 use crate::model::constant::Constant;
+use crate::sem::{Expr, Language, Scalar, Ty, Vocabulary};
+
+/// How the semantics of instructions are written. Operands have the types of encodings (`b32`), values those of
+/// semantics (`i32`).
+pub(super) const LANGUAGE: Language = Language {
+    integers: &[Scalar::I16, Scalar::I32, Scalar::I64],
+    floats: &[Scalar::F16, Scalar::F32, Scalar::F64],
+    has_bits: true,
+    unsigned: true,
+    converts_truths: false,
+};
 
 /// Every entry of `spec/isa/gfx11/`.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +22,7 @@ pub struct Gfx {
     /// Encodings; those with more fixed bits first, in which order a decoder tries them.
     pub encodings: Vec<Encoding>,
     /// The vocabulary of semantics.
-    pub primitives: Vec<Primitive>,
+    pub primitives: Vocabulary,
     /// Instructions, in the order of the specs.
     pub instructions: Vec<Instruction>,
     /// The meanings of the numbers of source fields, in the order of the specs.
@@ -131,91 +141,11 @@ impl FieldKind {
     ];
 }
 
-/// The type of a value of a lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LaneTy {
-    /// 16 bits.
-    B16,
-    /// 32 bits.
-    B32,
-    /// 64 bits.
-    B64,
-    /// An IEEE half.
-    F16,
-    /// An IEEE single.
-    F32,
-    /// An IEEE double.
-    F64,
-    /// One bit.
-    Bit,
-}
-
-impl LaneTy {
-    /// The types by their names.
-    pub const NAMES: [(&'static str, LaneTy); 7] = [
-        ("b16", LaneTy::B16),
-        ("b32", LaneTy::B32),
-        ("b64", LaneTy::B64),
-        ("f16", LaneTy::F16),
-        ("f32", LaneTy::F32),
-        ("f64", LaneTy::F64),
-        ("bit", LaneTy::Bit),
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, ty)| *ty == self).map_or("", |(name, _)| name)
-    }
-}
-
-/// A parameter or the result in the signature of a primitive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sig {
-    /// This type.
-    Is(LaneTy),
-    /// Any integer.
-    N,
-    /// Any integer, or one bit.
-    L,
-    /// Any float.
-    F,
-    /// Any type.
-    T,
-}
-
-impl Sig {
-    /// True if a value of type `ty` may be here.
-    pub fn allows(self, ty: LaneTy) -> bool {
-        match self {
-            Sig::Is(is) => is == ty,
-            Sig::N => matches!(ty, LaneTy::B16 | LaneTy::B32 | LaneTy::B64),
-            Sig::L => matches!(ty, LaneTy::B16 | LaneTy::B32 | LaneTy::B64 | LaneTy::Bit),
-            Sig::F => matches!(ty, LaneTy::F16 | LaneTy::F32 | LaneTy::F64),
-            Sig::T => true,
-        }
-    }
-}
-
-/// A function on the values of one lane.
-#[derive(Clone, Debug)]
-pub struct Primitive {
-    /// `wrapping_add`
-    pub name: String,
-    /// The types of its operands, receiver first.
-    pub params: Vec<Sig>,
-    /// The type of its value.
-    pub result: Sig,
-    /// Its documentation.
-    pub doc: String,
-    /// Where it is declared.
-    pub origin: Origin,
-}
-
 /// The type of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandTy {
     /// A value of each lane, or a scalar one.
-    Lane(LaneTy),
+    Lane(Ty),
     /// 64 bits, whose literal is extended with its sign.
     I64,
     /// A scalar register with a bit for each lane.
@@ -247,12 +177,12 @@ pub enum OperandTy {
 impl OperandTy {
     /// The types by their names in specs, and the names of the Rust variants.
     pub const NAMES: [(&'static str, &'static str, OperandTy); 23] = [
-        ("b16", "B16", OperandTy::Lane(LaneTy::B16)),
-        ("b32", "B32", OperandTy::Lane(LaneTy::B32)),
-        ("b64", "B64", OperandTy::Lane(LaneTy::B64)),
-        ("f16", "F16", OperandTy::Lane(LaneTy::F16)),
-        ("f32", "F32", OperandTy::Lane(LaneTy::F32)),
-        ("f64", "F64", OperandTy::Lane(LaneTy::F64)),
+        ("b16", "B16", OperandTy::Lane(Ty::I16)),
+        ("b32", "B32", OperandTy::Lane(Ty::I32)),
+        ("b64", "B64", OperandTy::Lane(Ty::I64)),
+        ("f16", "F16", OperandTy::Lane(Ty::F16)),
+        ("f32", "F32", OperandTy::Lane(Ty::F32)),
+        ("f64", "F64", OperandTy::Lane(Ty::F64)),
         ("i64", "I64", OperandTy::I64),
         ("mask", "Mask", OperandTy::Mask),
         ("s32", "Scalar", OperandTy::Scalar),
@@ -269,16 +199,16 @@ impl OperandTy {
         ("offset", "Offset", OperandTy::Offset),
         ("base", "Base", OperandTy::Base),
         ("buffer", "Buffer", OperandTy::Buffer),
-        ("bit", "Bit", OperandTy::Lane(LaneTy::Bit)),
+        ("bit", "Bit", OperandTy::Lane(Ty::Bool)),
     ];
 
     /// The type of its value in semantics, if it has one.
-    pub fn lane(self) -> Option<LaneTy> {
+    pub fn lane(self) -> Option<Ty> {
         match self {
             OperandTy::Lane(ty) => Some(ty),
-            OperandTy::I64 => Some(LaneTy::B64),
-            OperandTy::Mask => Some(LaneTy::Bit),
-            OperandTy::Scalar | OperandTy::Imm16 | OperandTy::Unsigned16 => Some(LaneTy::B32),
+            OperandTy::I64 => Some(Ty::I64),
+            OperandTy::Mask => Some(Ty::Bool),
+            OperandTy::Scalar | OperandTy::Imm16 | OperandTy::Unsigned16 => Some(Ty::I32),
             _ => None,
         }
     }
@@ -286,7 +216,7 @@ impl OperandTy {
     /// How many registers it takes.
     pub fn words(self) -> u32 {
         match self {
-            OperandTy::Lane(LaneTy::B64 | LaneTy::F64) | OperandTy::I64 => 2,
+            OperandTy::Lane(Ty::I64 | Ty::F64) | OperandTy::I64 => 2,
             OperandTy::Words(words) => words,
             _ => 1,
         }
@@ -294,7 +224,7 @@ impl OperandTy {
 
     /// True if it is half a register.
     pub fn is_half(self) -> bool {
-        matches!(self, OperandTy::Lane(LaneTy::B16 | LaneTy::F16))
+        matches!(self, OperandTy::Lane(Ty::I16 | Ty::F16))
     }
 
     /// The name of the Rust variant.
@@ -388,7 +318,7 @@ impl MemoryValue {
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Expressions, by the name of what they set.
-    Semantics(Vec<(String, LaneExpr)>),
+    Semantics(Vec<(String, Expr)>),
     /// A function of the interpreter on whole rows.
     Helper(String),
     /// A function of the interpreter that may change the program counter.
@@ -411,7 +341,7 @@ pub struct Instruction {
     /// The semantics of the instruction.
     pub body: Body,
     /// Its result with the modifier `clamp`, if its result is an integer that saturates.
-    pub clamped: Option<Vec<(String, LaneExpr)>>,
+    pub clamped: Option<Vec<(String, Expr)>>,
     /// Values of operands and results, as written.
     pub examples: Vec<Vec<(String, u64)>>,
     /// Where it is declared.
@@ -419,8 +349,8 @@ pub struct Instruction {
 }
 
 /// Operands that are registers by convention: their names, and their types in semantics.
-pub const IMPLICIT: [(&str, LaneTy); 5] =
-    [("scc", LaneTy::Bit), ("vcc", LaneTy::Bit), ("exec", LaneTy::B32), ("exec64", LaneTy::B64), ("pc", LaneTy::B64)];
+pub const IMPLICIT: [(&str, Ty); 5] =
+    [("scc", Ty::Bool), ("vcc", Ty::Bool), ("exec", Ty::I32), ("exec64", Ty::I64), ("pc", Ty::I64)];
 
 impl Instruction {
     /// True if it computes one value for the wave, not one for each lane.
@@ -429,7 +359,7 @@ impl Instruction {
     }
 
     /// The values that its semantics read, in the order in which handlers take it: operands, then implicit ones.
-    pub fn reads(&self) -> Vec<(&str, LaneTy)> {
+    pub fn reads(&self) -> Vec<(&str, Ty)> {
         let Body::Semantics(results) = &self.body else { return Vec::new() };
         let operands = self.operands.iter().filter_map(|operand| Some((operand.name.as_str(), operand.ty.lane()?)));
         let order = |name: &str| (name == "d", name == "k");

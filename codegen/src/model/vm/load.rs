@@ -15,7 +15,7 @@ use crate::diag::{Diagnostics, Origin};
 use crate::entry::{Entry, LeftOut};
 use crate::model::abi::Abi;
 use crate::model::constant;
-use crate::sem::{self, Properties, Ty, Vocabulary};
+use crate::sem::{self, Properties, Scalar, Ty, Vocabulary};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,14 +97,24 @@ struct RawOp {
 }
 
 /// The kinds of entries below `spec/isa/vm/`.
-const KINDS: [&str; 8] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "primitive", "op", "sequence"];
+const KINDS: [&str; 7] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "op", "sequence"];
+
+/// How the semantics of ops are written.
+const LANGUAGE: sem::Language = sem::Language {
+    integers: &[Scalar::I32, Scalar::I64],
+    floats: &[Scalar::F32, Scalar::F64],
+    has_bits: false,
+    unsigned: false,
+    converts_truths: true,
+};
 
 impl Isa {
     /// Reads the entries of all files below `spec/isa/vm/`, in the order of their paths.
-    /// Examples trap with one of the status codes of `abi`, and write conventions as it says.
-    pub fn load(entries: &[Entry], abi: &Abi, diagnostics: &mut Diagnostics) -> Self {
-        let mut isa = Isa { conventions: abi.grammar.clone(), ..Isa::default() };
-        let (mut primitives, mut ops, mut features) = (Vec::new(), Vec::new(), Vec::new());
+    /// Semantics are written with `primitives`. Examples trap with one of the status codes of `abi`, and write
+    /// conventions as it says.
+    pub fn load(entries: &[Entry], primitives: Vocabulary, abi: &Abi, diagnostics: &mut Diagnostics) -> Self {
+        let mut isa = Isa { conventions: abi.grammar.clone(), primitives, ..Isa::default() };
+        let (mut ops, mut features) = (Vec::new(), Vec::new());
         let mut sequences = Vec::new();
         for entry in entries {
             match entry.kind.as_str() {
@@ -116,7 +126,6 @@ impl Isa {
                 "feature" => features.push(entry),
                 "constant" => isa.constants.extend(constant::read(entry, diagnostics)),
                 "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
-                "primitive" => primitives.push(entry),
                 "op" => ops.push(entry),
                 "sequence" => sequences.push(entry),
                 kind => diagnostics.unknown(
@@ -127,7 +136,6 @@ impl Isa {
                 ),
             }
         }
-        isa.primitives = Vocabulary::load(&primitives, diagnostics);
         isa.sets.sort_by_key(|set| set.name != "core");
         for entry in features {
             let feature = isa.load_feature(entry, diagnostics);
@@ -476,18 +484,15 @@ fn load_body(
                 fields.iter().filter_map(|field| Some((field.name.as_str(), field.operand()?))).collect();
             let result = fields.iter().find(|field| field.kind == FieldKind::Result);
             let result = result.and_then(|field| field.ty?.operand()).unwrap_or(Ty::Unit);
-            match sem::type_semantics(value, vocabulary, &operands, result) {
+            match sem::type_semantics(value, vocabulary, &LANGUAGE, &operands, result) {
                 Ok(expr) => {
                     unused(&expr, fields, &origin, diagnostics);
                     Some(Body::Semantics(expr))
                 }
                 Err(refusals) => {
-                    for sem::Refusal { at, message, missing } in refusals {
-                        let place = entry.place_in(key, value, at);
-                        match missing {
-                            Some(name) => diagnostics.unknown_at(place, &name, message),
-                            None => diagnostics.error_at(place, message),
-                        }
+                    for refusal in refusals {
+                        let place = entry.place_in(key, value, refusal.at);
+                        refusal.report(place, diagnostics);
                     }
                     None
                 }
@@ -500,7 +505,7 @@ fn load_body(
 /// one twice.
 fn unused(expr: &sem::Expr, fields: &[Field], origin: &Origin, diagnostics: &mut Diagnostics) {
     let mut used = BTreeSet::new();
-    expr.for_each_field(&mut |name| {
+    expr.for_each_operand(&mut |name| {
         used.insert(name.to_string());
     });
     for field in fields.iter().filter(|field| field.kind != FieldKind::Result && !used.contains(&field.name)) {

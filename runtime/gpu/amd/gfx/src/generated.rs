@@ -47,3 +47,12 @@ pub mod interp {
 
     include!(concat!(env!("OUT_DIR"), "/gfx/interp.rs"));
 }
+
+/// The examples of primitives.
+#[cfg(test)]
+#[expect(clippy::approx_constant, reason = "the result of an example may be a mathematical constant")]
+mod primitive_tests {
+    use crate::interp::prim::{self, tests::is};
+
+    include!(concat!(env!("OUT_DIR"), "/gfx/tests/primitives.rs"));
+}

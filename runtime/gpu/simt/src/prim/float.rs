@@ -356,7 +356,7 @@ pub fn fsqrt<F: Float>(value: F) -> F {
 }
 
 #[inline(always)]
-pub fn frsqrt<F: Float>(value: F) -> F {
+pub fn frsqrt_near<F: Float>(value: F) -> F {
     F::narrow(1.0 / value.wide().sqrt())
 }
 

@@ -1,9 +1,11 @@
 //! The vocabulary of semantics on the values of one lane: [`vireo_simt::prim`], and what only this architecture has.
-//! Each function is what `spec/isa/gfx11/primitives.yaml` says of its name.
+//! Each function is what `spec/primitives/` says of its name.
 
 mod angles;
 mod division;
 mod special;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub(crate) use angles::*;
 pub(crate) use division::*;
