@@ -1,5 +1,5 @@
-//! Assertions for the tests of primitives, which are generated from the examples in `spec/primitives` and call them. The
-//! VM has the same examples of those that it uses, too.
+//! Assertions for the tests of primitives, which are generated from the examples in `spec/primitives` and call them.
+//! The VM has the same examples of those that it uses, too.
 
 use std::fmt::Debug;
 
