@@ -1,9 +1,10 @@
-//! Emits C files that compare the specs of `spec/api/amdgpu/` with C headers: every size, offset, value and signature
+//! Emits C files that compare the specs of `spec/api/` with C headers: every size, offset, value and signature
 //! as a static assertion.
 
 use std::fmt::Write as _;
 
 use crate::emit::file::GeneratedFile;
+use crate::emit::scope::{Scope, size_of};
 use crate::model::api::{Api, HeaderNames, Headers, Plain};
 use crate::model::constant::ConstantValue;
 use crate::model::hal::{Function, LayoutType};
@@ -70,7 +71,7 @@ fn asserts(api: &Api, names: &HeaderNames) -> String {
             for field in &layout.fields {
                 let Some(name) = names.field(&field.name) else { continue };
                 if let Some(count) = field.count.filter(|_| name.contains('?')) {
-                    let step = size(api, &field.ty);
+                    let step = size_of(&field.ty, Scope::Api(api, ""));
                     for (index, letter) in (0..count).zip(["x", "y", "z"]) {
                         let name = name.replace('?', letter);
                         same(format!("offsetof({ty}, {name})"), field.offset + index * step);
@@ -79,7 +80,7 @@ fn asserts(api: &Api, names: &HeaderNames) -> String {
                     continue;
                 }
                 same(format!("offsetof({ty}, {name})"), field.offset);
-                let size = size(api, &field.ty) * field.count.unwrap_or(1);
+                let size = size_of(&field.ty, Scope::Api(api, "")) * field.count.unwrap_or(1);
                 same(format!("sizeof((({ty}*)0)->{name})"), size);
             }
         }
@@ -120,18 +121,6 @@ fn asserts(api: &Api, names: &HeaderNames) -> String {
         }
     }
     text
-}
-
-fn size(api: &Api, ty: &LayoutType) -> u64 {
-    match ty {
-        LayoutType::Int(int) => int.size(),
-        LayoutType::Layout(name) => match api.plain(name) {
-            Some(Plain::Layout(layout)) => layout.size,
-            Some(number) => number.int().map_or(0, Int::size),
-            None => 0,
-        },
-        _ => 8,
-    }
 }
 
 /// Types as C headers write them.

@@ -12,7 +12,7 @@ use crate::model::gfx::{Case, Choice, Gfx, Word, WordField};
 pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
     let words = gfx.words.iter().map(word);
     let choices = gfx.choices.iter().map(choice);
-    vec![source("gfx/immediates.rs", "spec/isa/gfx11/immediates.yaml", quote!(#(#words)* #(#choices)*))]
+    vec![source("gfx/immediates.rs", &gfx.path("immediates.yaml"), quote!(#(#words)* #(#choices)*))]
 }
 
 fn variant(name: &str) -> Ident {

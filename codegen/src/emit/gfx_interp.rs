@@ -94,10 +94,10 @@ pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
             Handlers { plain: &ANY, clamped: ANY_CLAMPED, with_dpp: lanes::with_dpp }
         }
     };
-    let mut files = vec![source("gfx/interp.rs", "spec/isa/gfx11/ops", tokens)];
+    let mut files = vec![source("gfx/interp.rs", &gfx.path("ops"), tokens)];
     for (family, instructions) in &families {
         let path = format!("gfx/interp/{family}.rs");
-        files.push(source(&path, &family_source(family), family_handlers(instructions)));
+        files.push(source(&path, &family_source(gfx, family), family_handlers(instructions)));
     }
     files
 }

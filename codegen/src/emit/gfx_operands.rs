@@ -32,8 +32,8 @@ pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
         #tables
     };
     vec![
-        source("gfx/operands.rs", "spec/isa/gfx11/operands.yaml", tokens),
-        source("gfx/limits.rs", "spec/isa/gfx11/limits.yaml", constants_of(gfx, "limits")),
+        source("gfx/operands.rs", &gfx.path("operands.yaml"), tokens),
+        source("gfx/limits.rs", &gfx.path("limits.yaml"), constants_of(gfx, "limits")),
     ]
 }
 

@@ -13,8 +13,8 @@ use crate::model::gfx::{Body, Encoding, FieldKind, Gfx, Instruction, OperandTy};
 pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
     let families = families(gfx);
     let mut files = vec![
-        source("gfx/encodings.rs", "spec/isa/gfx11/encodings.yaml", encodings(gfx)),
-        source("gfx/instructions.rs", "spec/isa/gfx11/ops", instructions(gfx, &families)),
+        source("gfx/encodings.rs", &gfx.path("encodings.yaml"), encodings(gfx)),
+        source("gfx/instructions.rs", &gfx.path("ops"), instructions(gfx, &families)),
     ];
     for (family, instructions) in &families {
         let infos = instructions.iter().map(|instruction| instruction_info(instruction));
@@ -23,7 +23,7 @@ pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
 
             pub(super) const INSTRUCTIONS: &[InstructionInfo] = &[#(#infos),*];
         };
-        files.push(source(&format!("gfx/instructions/{family}.rs"), &family_source(family), tokens));
+        files.push(source(&format!("gfx/instructions/{family}.rs"), &family_source(gfx, family), tokens));
     }
     files
 }
@@ -42,8 +42,8 @@ pub(crate) fn families(gfx: &Gfx) -> Vec<(&str, Vec<&Instruction>)> {
 }
 
 /// The file of a family.
-pub(crate) fn family_source(family: &str) -> String {
-    format!("spec/isa/gfx11/ops/{family}.yaml")
+pub(crate) fn family_source(gfx: &Gfx, family: &str) -> String {
+    gfx.path(&format!("ops/{family}.yaml"))
 }
 
 /// The module of a family. It is not named as the family, since the runtime has modules of such names.

@@ -13,7 +13,7 @@ use crate::model::hal::LayoutType;
 pub(crate) enum Scope<'a> {
     /// The layouts of the file itself.
     File,
-    /// Everything in `spec/api/amdgpu/`; the file is called like this.
+    /// Everything in a folder of `spec/api/`; the file is called like this.
     Api(&'a Api, &'a str),
 }
 

@@ -1,4 +1,4 @@
-//! Entries of the kind `constant`: a named number or text. `spec/isa/vm`, `spec/hal` and `spec/api/amdgpu` have them.
+//! Entries of the kind `constant`: a named number or text. `spec/isa`, `spec/hal` and `spec/api` have them.
 
 use serde::Deserialize;
 

@@ -68,7 +68,7 @@ impl InstructionSet {
         let others: Vec<Entry> = others.into_iter().cloned().collect();
         match raw.model.as_str() {
             "vm" => Some(Self::Vm(vm::Isa::load(&others, primitives.of(name), abi, diagnostics))),
-            "gfx" => Some(Self::Gfx(gfx::Gfx::load(&others, primitives.of(name), diagnostics))),
+            "gfx" => Some(Self::Gfx(gfx::Gfx::load(name, &others, primitives.of(name), diagnostics))),
             model => {
                 let message = format!("unknown model `{model}`: expected one of {}", MODELS.join(" "));
                 diagnostics.unknown(&entry.origin_of("model"), model, message, MODELS);

@@ -12,7 +12,7 @@ pub(super) fn page(isa: &Isa) -> Page {
     let mut page = Page::new("vm-primitives.html", "Primitives", "vm-primitives.html");
     page.text(
         "Semantics are method calls of these primitives, and of nothing else. Each has one definition, which all tiers are compared \
-         with. `N` is `i32` or `i64`, `F` is `f32` or `f64`, `T` any of the four, the same in all places of one use; `bits(F)` is the \
+         with. `N` and `L` are `i32` or `i64`, `F` is `f32` or `f64`, `T` any of the four, the same in all places of one use; `bits(F)` is the \
          integer as wide as `F`. A `?` after a use says that it can trap.",
     );
     let rows: Vec<Vec<String>> = isa

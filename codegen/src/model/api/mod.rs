@@ -1,9 +1,9 @@
 //! The model of a folder of `spec/api/`: words of bit fields, the layouts that hold them, families of layouts with
-//! tags, the functions of the HSA library, and the names that C headers have for all of these.
+//! tags, libraries of C functions, and the names that C headers have for all of these.
 //!
 //! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this
-//! module adds the kinds that only GPUs need: `types` holds them, `read`, `family` and `header` make them of entries,
-//! `check` has the rules. Names are unique across the folder and a type may refer to any file of it.
+//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `family` and `header` make them
+//! of entries, `check` has the rules. Names are unique across the folder and a type may refer to any file of it.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;

@@ -24,9 +24,9 @@ pub use types::{
 pub use words::{Case, Choice, Word, WordField};
 
 impl Gfx {
-    /// Reads the entries of all files below `spec/isa/gfx11/`, in the order of their paths.
-    pub fn load(entries: &[Entry], primitives: Vocabulary, diagnostics: &mut Diagnostics) -> Self {
-        let gfx = read::all(entries, primitives, diagnostics);
+    /// Reads the entries of all files below `spec/isa/NAME/`, in the order of their paths.
+    pub fn load(name: &str, entries: &[Entry], primitives: Vocabulary, diagnostics: &mut Diagnostics) -> Self {
+        let gfx = Gfx { name: name.to_string(), ..read::all(entries, primitives, diagnostics) };
         gfx.check(diagnostics);
         gfx.check_mnemonics(diagnostics);
         gfx

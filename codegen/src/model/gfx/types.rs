@@ -1,4 +1,4 @@
-//! The types of the model of `spec/isa/gfx11/`.
+//! The types of the model of GPU instructions, such as `spec/isa/gfx11/`.
 
 use super::operands::Source;
 use super::words::{Choice, Word};
@@ -16,9 +16,11 @@ pub(super) const LANGUAGE: Language = Language {
     converts_truths: false,
 };
 
-/// Every entry of `spec/isa/gfx11/`.
+/// Every entry of a folder of GPU instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Gfx {
+    /// The name of the folder.
+    pub name: String,
     /// Encodings; those with more fixed bits first, in which order a decoder tries them.
     pub encodings: Vec<Encoding>,
     /// The vocabulary of semantics.
@@ -373,6 +375,11 @@ impl Instruction {
 }
 
 impl Gfx {
+    /// The path of a file of its folder, `spec/isa/gfx11/encodings.yaml`.
+    pub fn path(&self, file: &str) -> String {
+        format!("spec/isa/{}/{file}", self.name)
+    }
+
     /// Why the mnemonic `name` is no instruction here.
     pub fn left_out(&self, name: &str) -> Option<&LeftOut> {
         self.left_out.iter().find(|left_out| left_out.names.iter().any(|other| other == name))
