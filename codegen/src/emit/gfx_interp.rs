@@ -223,7 +223,10 @@ fn value(expr: &Expr) -> TokenStream {
         }
         ExprKind::Call { primitive, args, .. } => {
             let (name, args) = (format_ident!("{}", primitive.name()), args.iter().map(value));
-            quote!(prim::#name(#(#args),*))
+            // Operands of the primitive do not tell the type of its value.
+            let is_of_result = primitive.result().is_open() && !primitive.params().iter().any(|sig| sig.is_open());
+            let of = is_of_result.then(|| rust_type(expr.ty)).map(|ty| quote!(::<#ty>));
+            quote!(prim::#name #of(#(#args),*))
         }
     }
 }

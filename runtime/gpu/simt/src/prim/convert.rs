@@ -13,24 +13,33 @@ fn to_i32(value: f32) -> i32 {
     if number >= 2_147_483_648.0 { i32::MAX } else { inside }
 }
 
+/// A float that integers of 32 bits are converted to, rounded to nearest.
+pub trait OfInteger {
+    fn of_signed(value: i32) -> Self;
+    fn of_unsigned(value: u32) -> Self;
+}
+
+macro_rules! of_integer {
+    ($($ty:ty)*) => {$(
+        impl OfInteger for $ty {
+            #[inline(always)]
+            fn of_signed(value: i32) -> Self { value as $ty }
+            #[inline(always)]
+            fn of_unsigned(value: u32) -> Self { value as $ty }
+        }
+    )*};
+}
+
+of_integer!(f32 f64);
+
 #[inline(always)]
-pub fn i32_to_f32(value: u32) -> f32 {
-    value as i32 as f32
+pub fn i32_to_f<F: OfInteger>(value: u32) -> F {
+    F::of_signed(value as i32)
 }
 
 #[inline(always)]
-pub fn u32_to_f32(value: u32) -> f32 {
-    value as f32
-}
-
-#[inline(always)]
-pub fn i32_to_f64(value: u32) -> f64 {
-    f64::from(value as i32)
-}
-
-#[inline(always)]
-pub fn u32_to_f64(value: u32) -> f64 {
-    f64::from(value)
+pub fn u32_to_f<F: OfInteger>(value: u32) -> F {
+    F::of_unsigned(value)
 }
 
 #[inline(always)]
