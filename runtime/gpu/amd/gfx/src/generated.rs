@@ -40,10 +40,9 @@ pub mod immediates {
 pub mod interp {
     use crate::interp::lanes::{self, Exec};
     use crate::interp::prim::{self, F16};
-    use crate::interp::wave::{Group, Wave};
-    use crate::interp::{Handler, Next, atomic, control, helpers, memory, scalar};
+    use crate::interp::{atomic, control, helpers, memory, scalar};
     use crate::isa::Opcode;
-    use crate::program::Inst;
+    use crate::machine::{Group, Handler, Inst, Next, Wave};
 
     include!(concat!(env!("OUT_DIR"), "/gfx/interp.rs"));
 }

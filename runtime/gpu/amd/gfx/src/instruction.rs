@@ -298,3 +298,28 @@ impl Instruction {
         Some(y)
     }
 }
+
+impl Instruction {
+    /// The value of a field with a sign.
+    pub(crate) fn signed_field(&self, field: Field) -> i32 {
+        let width = self.encoding.info().field(field).map_or(32, |info| info.width);
+        (self.field(field) << (32 - width)) as i32 >> (32 - width)
+    }
+
+    /// The offset of a memory access. That of a flat one has no sign.
+    pub(crate) fn offset(&self) -> i32 {
+        match self.encoding {
+            Encoding::Flat => self.field(Field::Offset) as i32,
+            _ => self.signed_field(Field::Offset),
+        }
+    }
+
+    /// True if the operand `slot` is half a register by the number of its field: VOP1, VOP2 and VOPC have registers 0
+    /// to 127 of 16 bits, and the bit above says which half.
+    pub(crate) fn has_half_bit(&self, slot: Slot) -> bool {
+        let short = matches!(self.encoding, Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc);
+        let field = self.encoding.field_of(slot).and_then(|field| self.encoding.info().field(field));
+        let vector = field.is_some_and(|field| matches!(field.kind, FieldKind::Vector | FieldKind::Source));
+        short && vector && self.info().operand(slot).is_some_and(OperandType::is_half)
+    }
+}

@@ -16,9 +16,11 @@ pub mod interp;
 pub mod isa;
 #[cfg(feature = "listing")]
 pub mod listing;
+mod machine;
 pub mod program;
 
 pub use instruction::{DecodeError, Instruction};
-pub use interp::kernel::{Dispatch, HalfSums, KernelRegisters, run, vector_registers};
+pub use interp::kernel::{Dispatch, KernelRegisters, run, vector_registers};
 pub use isa::{Encoding, Opcode};
+pub use machine::HalfSums;
 pub use program::{Missing, Program};

@@ -4,14 +4,16 @@
 //! modifier for it; LLVM 19 refuses these.
 
 mod immediates;
+mod modifiers;
 mod operands;
 
 use std::fmt;
 
 use crate::instruction::{Instruction, Operand};
 use crate::isa::operands::NULL;
-use crate::isa::{Encoding, Field, FieldKind, OperandType, Slot};
-use operands::{Modifiers, OperandText, registers};
+use crate::isa::{Encoding, Field, OperandType, Slot};
+use modifiers::Modifiers;
+use operands::{OperandText, registers};
 
 impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,20 +114,6 @@ fn flags(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// The value of a field with a sign.
-fn signed(instruction: &Instruction, field: Field) -> i32 {
-    let width = instruction.encoding.info().field(field).map_or(32, |info| info.width);
-    (instruction.field(field) << (32 - width)) as i32 >> (32 - width)
-}
-
-/// The offset of a memory access. That of a flat one has no sign.
-pub(crate) fn offset(instruction: &Instruction) -> i32 {
-    match instruction.encoding {
-        Encoding::Flat => instruction.field(Field::Offset) as i32,
-        _ => signed(instruction, Field::Offset),
-    }
-}
-
 fn smem(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if instruction.info().operands.is_empty() {
         return f.write_str(instruction.info().name);
@@ -135,7 +123,7 @@ fn smem(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     list.push(registers(Operand::Scalar(instruction.field(Field::Sdata)), words))?;
     let words = instruction.info().operand(Slot::Base).map_or(2, OperandType::words);
     list.push(registers(instruction.operand_at(Field::Sbase, None), words))?;
-    let offset = signed(instruction, Field::Offset);
+    let offset = instruction.signed_field(Field::Offset);
     let hex = if offset < 0 { format!("-0x{:x}", offset.unsigned_abs()) } else { format!("0x{offset:x}") };
     match (instruction.field(Field::Soffset), offset) {
         (NULL, 0) => list.push("null")?,
@@ -222,18 +210,9 @@ fn flat(instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             }
         }
     }
-    let offset = offset(instruction);
+    let offset = instruction.offset();
     if offset != 0 {
         write!(f, " offset:{offset}")?;
     }
     flags(instruction, f)
-}
-
-/// True if the operand `slot` of `instruction` is half a register by the number of its field: VOP1, VOP2 and VOPC have
-/// registers 0 to 127 of 16 bits, and the bit above says which half.
-pub(crate) fn has_half_bit(instruction: &Instruction, slot: Slot) -> bool {
-    let short = matches!(instruction.encoding, Encoding::Vop1 | Encoding::Vop2 | Encoding::Vopc);
-    let field = instruction.encoding.field_of(slot).and_then(|field| instruction.encoding.info().field(field));
-    let vector = field.is_some_and(|field| matches!(field.kind, FieldKind::Vector | FieldKind::Source));
-    short && vector && instruction.info().operand(slot).is_some_and(OperandType::is_half)
 }

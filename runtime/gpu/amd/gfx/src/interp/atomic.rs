@@ -8,13 +8,13 @@
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, Port, Refusal, Row};
 
-use super::memory::{Places, data_of, places, trapped, two};
+use super::flat;
+use super::lane_access::{data_of, places, two};
+use super::places::{Places, trapped};
 use super::prim::{self, Int};
 use super::row_check::check;
-use super::wave::{Group, Wave};
-use super::{Next, flat};
 use crate::generated::interp::{Part, Space, Value};
-use crate::program::{Inst, NONE};
+use crate::machine::{Group, Inst, NONE, Next, Wave};
 
 /// A value in memory.
 trait Word: Int + Default {

@@ -2,13 +2,13 @@
 
 use vireo_simt::{Access, Fault, Refusal, Row};
 
-use super::memory::{Places, load_rows, scalar_pair, store_rows, trapped};
+use super::lane_access::{load_rows, scalar_pair, store_rows};
+use super::places::{Places, trapped};
+use super::prim;
 use super::row_check::check;
-use super::wave::{Group, Wave};
-use super::{Next, prim};
 use crate::generated::interp::{Part, Space, Value};
 use crate::isa::operands::M0;
-use crate::program::{Inst, NONE};
+use crate::machine::{Group, Inst, NONE, Next, Wave};
 
 /// The place in the memory of the work-group that M0 and the offset name.
 fn base(wave: &Wave, inst: &Inst) -> u32 {

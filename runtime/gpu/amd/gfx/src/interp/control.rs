@@ -7,15 +7,14 @@ use std::time::Instant;
 use vireo_hsa::kernel_descriptor::{FloatDenormMode, FloatRoundMode};
 use vireo_simt::TrapKind;
 
-use super::wave::{Denormals, Group, Wave};
-use super::{Next, scalar};
+use super::scalar;
 use crate::isa::immediates::{
     FloatMode, HardwareRegister, Message, ModeRegister, RelativeRegisters, SendMessage, StatusRegister, WaveRegister,
 };
 use crate::isa::limits::{CLOCK_HERTZ, PRIVATE_BASE, SHARED_BASE};
 use crate::isa::operands::{M0, SCALAR_REGISTERS};
 use crate::isa::{OperandType, Slot};
-use crate::program::{Inst, SINK};
+use crate::machine::{Denormals, Group, Inst, Next, SINK, Wave};
 
 /// An instruction that cannot be executed.
 pub(crate) fn problem(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {

@@ -3,12 +3,10 @@
 
 use vireo_simt::{LANES, Mask};
 
-use super::Next;
-use super::memory::{load_lanes, store_lanes};
-use super::wave::{Group, Wave};
+use super::lane_access::{load_lanes, store_lanes};
 use crate::generated::interp::{Part, Space, Value};
 use crate::isa::limits::{PRIVATE_BASE, SHARED_BASE};
-use crate::program::Inst;
+use crate::machine::{Group, Inst, Next, Wave};
 
 /// The active lanes whose addresses are in the memory of the work-group, and in private memory.
 fn segments(wave: &Wave, inst: &Inst) -> [Mask; 2] {

@@ -8,11 +8,9 @@ use vireo_hsa::kernel_descriptor::{FloatRoundMode, KernelDescriptor, WorkitemIdV
 use vireo_simt::group::{self, Arrival, Pause};
 use vireo_simt::{AccessHook, LANES, Mask, Memory, Pool, Port, Row, Stop, Trap, TrapKind, grid};
 
-use super::Next;
-use super::wave::{Denormals, Group, Wave, YIELD_AFTER};
 use crate::isa::limits::{VECTOR_GRANULE, WORK_GROUP_BYTES, WORK_GROUP_ITEMS};
 use crate::isa::operands::VECTOR_REGISTERS;
-use crate::program::{FIRST_CONSTANT, Program};
+use crate::machine::{Denormals, FIRST_CONSTANT, Group, HalfSums, Next, Program, Wave, YIELD_AFTER};
 
 /// The most bytes of private memory of a work-item.
 const MOST_SCRATCH: u32 = 1 << 20;
@@ -28,17 +26,6 @@ pub struct KernelRegisters {
     pub kernarg: u64,
     /// The number of the packet in its queue.
     pub dispatch_id: u64,
-}
-
-/// How products of matrices with results of 16 bits add up 16 products. The documents of the instruction set do not say
-/// it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HalfSums {
-    /// Two products are added at once, and each such sum is rounded to 16 bits, as by dot products of two.
-    #[default]
-    Pairs,
-    /// All are added as f32 in order, and the sum is rounded to 16 bits once.
-    Once,
 }
 
 /// A dispatch of a kernel.

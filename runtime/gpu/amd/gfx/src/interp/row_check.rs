@@ -3,11 +3,10 @@
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, LANES, Mask, RowAccess};
 
-use super::memory::Places;
-use super::wave::{Group, Wave};
+use super::places::Places;
 use crate::generated::interp::Space;
 use crate::isa::{Encoding, Field};
-use crate::program::Inst;
+use crate::machine::{Group, Inst, Wave};
 
 /// Takes the lanes that a sanitizer refuses out of an access to `length` bytes each. They read zero and write nothing.
 #[inline(always)]

@@ -1,7 +1,6 @@
 //! Operands of scalar instructions.
 
-use super::wave::Wave;
-use crate::program::Inst;
+use crate::machine::{Inst, Wave};
 
 /// A value in scalar registers.
 pub(crate) trait Scalar {

@@ -2,7 +2,7 @@
 
 use vireo_simt::{Row, TrapKind};
 
-use super::{Decoder, FIRST_CONSTANT, Refused, SCALAR, STATES, invalid};
+use super::decoder::{Decoder, Refused, invalid};
 use crate::instruction::Operand;
 use crate::interp::control;
 use crate::isa::limits::{PRIVATE_BASE, SHARED_BASE};
@@ -11,6 +11,7 @@ use crate::isa::operands::{
     SRC_VCCZ,
 };
 use crate::isa::{self, OperandType};
+use crate::machine::{FIRST_CONSTANT, SCALAR, STATES};
 
 /// How many words of constants a program may have: indices have 14 bits, and registers precede the constants.
 const MOST_CONSTANTS: usize = 0x3000;

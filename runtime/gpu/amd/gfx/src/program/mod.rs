@@ -6,93 +6,25 @@
 //! three, one after another. What cannot be executed becomes an instruction that traps, so that code which no wave
 //! reaches does no harm.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::Range;
 
-use vireo_simt::{Row, TrapKind};
+use vireo_simt::TrapKind;
 
 use crate::generated::interp::handlers;
 use crate::instruction::{DecodeError, Instruction, Operand};
-use crate::interp::{Handler, control};
+use crate::interp::control;
 use crate::isa::operands::{EXEC, HIGH_HALF, NULL, SCALAR_REGISTERS, VCC, VECTOR_REGISTERS};
 use crate::isa::{Encoding, Field, Opcode, OperandType, Slot};
 
 mod constants;
+mod decoder;
 mod modifiers;
 
-pub(crate) use modifiers::Modifiers;
+pub use crate::machine::Program;
+use crate::machine::{BUFFER_INDEX, BUFFER_OFFSET, Handler, Inst, MODIFIED, Modifiers, NONE, SINK, Unknown};
+use decoder::{Decoder, Refused, invalid, is_high};
 use modifiers::saturates;
-
-/// In a vector source: the number of a scalar, for all lanes.
-pub(crate) const SCALAR: u16 = 0x8000;
-/// In a vector source: the source has modifiers.
-pub(crate) const MODIFIED: u16 = 0x4000;
-/// No operand.
-pub(crate) const NONE: u16 = 0xFFFF;
-/// Where results that are dropped go, and the scalar after it.
-pub(crate) const SINK: u16 = SCALAR_REGISTERS as u16;
-/// Where the values of SCC, VCCZ and EXECZ are that the next instruction reads as sources, with a zero after each.
-pub(crate) const STATES: u16 = SINK + 2;
-/// The first constant among the scalars.
-pub(crate) const FIRST_CONSTANT: u16 = STATES + 6;
-/// In the number of a buffer access: the offset is that of the instruction and of a register.
-pub(crate) const BUFFER_OFFSET: u32 = 1 << 17;
-/// In the number of a buffer access: there is an index.
-pub(crate) const BUFFER_INDEX: u32 = 1 << 16;
-
-/// A decoded instruction.
-#[derive(Clone, Debug)]
-pub(crate) struct Inst {
-    pub(crate) handler: Handler,
-    pub(crate) modifiers: Option<Box<Modifiers>>,
-    pub(crate) sources: [u16; 4],
-    pub(crate) result: u16,
-    pub(crate) result2: u16,
-    /// An offset, an immediate, or the index of the instruction that a branch goes to.
-    pub(crate) number: u32,
-    /// The number of the instruction in the code.
-    pub(crate) origin: u32,
-}
-
-/// The code of a kernel, decoded.
-#[derive(Debug)]
-pub struct Program {
-    pub(crate) insts: Vec<Inst>,
-    /// The instructions of the code, with their offsets in words.
-    origins: Vec<(u32, Result<Instruction, Unknown>)>,
-    /// The index of the instruction at each word.
-    index: Vec<u32>,
-    /// True if it calls functions, which may be anywhere in the code.
-    calls: bool,
-    pub(crate) problems: Vec<TrapKind>,
-    /// The numbers in `origins` of the instructions that they are of.
-    problem_origins: Vec<u32>,
-    pub(crate) scalar_constants: Vec<u32>,
-    pub(crate) row_constants: Vec<Row>,
-    /// Vector registers that a wave has.
-    pub(crate) vectors: u32,
-    /// The address of the first word, and that after the last one which was decoded.
-    pub(crate) address: u64,
-    end: u64,
-}
-
-/// A word that begins no instruction, with the mnemonic that it has elsewhere.
-#[derive(Clone, Copy, Debug)]
-struct Unknown {
-    word: u32,
-    mnemonic: Option<&'static str>,
-}
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.mnemonic {
-            Some(name) => write!(f, "{name} (0x{:08x})", self.word),
-            None => write!(f, "0x{:08x}", self.word),
-        }
-    }
-}
 
 /// An instruction of a program that no wave can execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,20 +35,6 @@ pub struct Missing {
     pub mnemonic: String,
     /// The part of a known instruction that is not implemented.
     pub what: Option<String>,
-}
-
-struct Decoder {
-    program: Program,
-    constants: HashMap<(u32, u32), u16>,
-    rows: HashMap<(u32, u32), u16>,
-    origin: u32,
-    next_address: u64,
-}
-
-type Refused = TrapKind;
-
-fn invalid(what: impl Into<Cow<'static, str>>) -> Refused {
-    TrapKind::InvalidOperand(what.into())
 }
 
 impl Program {
@@ -171,42 +89,6 @@ impl Program {
     /// True if it calls functions, so that code before the kernel matters, too.
     pub fn calls(&self) -> bool {
         self.calls
-    }
-
-    /// The index of the instruction at a word of the code.
-    pub(crate) fn index_at(&self, word: i64) -> Option<u32> {
-        let index = usize::try_from(word).ok().and_then(|word| self.index.get(word)).copied();
-        index.filter(|index| *index != u32::MAX)
-    }
-
-    /// The address and the name of the instruction that `inst` was decoded from.
-    pub(crate) fn place(&self, inst: &Inst) -> (u64, Cow<'static, str>) {
-        self.place_of(inst.origin)
-    }
-
-    fn place_of(&self, origin: u32) -> (u64, Cow<'static, str>) {
-        match self.origins.get(origin as usize) {
-            Some((word, Ok(instruction))) => {
-                let name = match instruction.opcode_y() {
-                    Some(y) => Cow::Owned(format!("{} :: {}", instruction.info().name, y.info().name)),
-                    None => Cow::Owned(crate::disasm::mnemonic(instruction)),
-                };
-                (self.address + 4 * u64::from(*word), name)
-            }
-            Some((word, Err(unknown))) => (self.address + 4 * u64::from(*word), Cow::Owned(unknown.to_string())),
-            None => (self.end, Cow::Borrowed("")),
-        }
-    }
-
-    /// The instruction that `inst` was decoded from.
-    pub(crate) fn instruction(&self, inst: &Inst) -> Option<&Instruction> {
-        self.origins.get(inst.origin as usize).and_then(|(_, instruction)| instruction.as_ref().ok())
-    }
-
-    /// The address of the instruction that `inst` was decoded from.
-    pub(crate) fn address_of(&self, inst: &Inst) -> u64 {
-        let word = self.origins.get(inst.origin as usize).map_or(0, |(word, _)| *word);
-        self.address + 4 * u64::from(word)
     }
 
     /// How many instructions the code has.
@@ -449,7 +331,7 @@ impl Decoder {
     fn memory(&mut self, instruction: &Instruction) -> Result<(), Refused> {
         let info = instruction.info();
         let mut sources = [NONE; 4];
-        let mut number = crate::disasm::offset(instruction) as u32;
+        let mut number = instruction.offset() as u32;
         let returns = !info.returns_by_glc || instruction.field(Field::Glc) == 1;
         let result = if returns { self.result(instruction, Slot::D)? } else { NONE };
         let row = |decoder: &mut Self, slot: Slot, words: Option<u32>| -> Result<u16, Refused> {
@@ -522,12 +404,6 @@ fn is_lane(ty: OperandType) -> bool {
 fn changes(modifiers: &Modifiers, index: usize) -> bool {
     let bits = modifiers.neg | modifiers.abs | modifiers.high;
     bits >> index & 1 == 1 || index == 0 && modifiers.dpp.is_some()
-}
-
-/// Whether an operand of 16 bits is the high half of its register by the number in a field.
-fn is_high(instruction: &Instruction, slot: Slot) -> bool {
-    let high = matches!(instruction.operand(slot), Some(Operand::Vector(HIGH_HALF..)));
-    high && crate::disasm::has_half_bit(instruction, slot)
 }
 
 /// The register of an operand that may be its high half.

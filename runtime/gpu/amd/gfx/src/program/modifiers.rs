@@ -2,59 +2,12 @@
 
 use vireo_simt::TrapKind;
 
-use super::{Decoder, Refused, invalid, is_high};
+use super::decoder::{Decoder, Refused, invalid, is_high};
 use crate::instruction::Instruction;
-use crate::interp::{Handler, lanes};
 use crate::isa::immediates::{Dpp16Word, OutputModifier};
 use crate::isa::operands::DPP16;
 use crate::isa::{Encoding, Field, OperandType, Slot};
-
-/// Modifiers of an instruction.
-#[derive(Clone, Debug)]
-pub(crate) struct Modifiers {
-    /// The sources without modifiers.
-    pub(crate) sources: [u16; 4],
-    /// A bit for each source whose sign changes, after `abs`.
-    pub(crate) neg: u32,
-    /// A bit for each source whose sign is cleared.
-    pub(crate) abs: u32,
-    /// A bit for each source that is the high half of its register.
-    pub(crate) high: u32,
-    /// A bit for each source that is the high half of its register in the second operation of a packed instruction.
-    pub(crate) high_of_high: u32,
-    /// `neg` of that operation.
-    pub(crate) neg_high: u32,
-    /// The result goes to the high half.
-    pub(crate) result_high: bool,
-    /// The result is limited to 0 to 1, or to what fits.
-    pub(crate) clamp: bool,
-    /// By what the result is multiplied; none for one.
-    pub(crate) output: Option<OutputModifier>,
-    /// Where the first source comes from, if it is from other lanes.
-    pub(crate) dpp: Option<Box<lanes::Dpp>>,
-    /// The handler that DPP prepares for.
-    pub(crate) inner: Option<Handler>,
-    /// The result is EXEC, which stays as the handler leaves it.
-    pub(crate) sets_exec: bool,
-}
-
-impl Modifiers {
-    /// None at all.
-    pub(crate) const NONE: Modifiers = Modifiers {
-        sources: [0; 4],
-        neg: 0,
-        abs: 0,
-        high: 0,
-        high_of_high: 0,
-        neg_high: 0,
-        result_high: false,
-        clamp: false,
-        output: None,
-        dpp: None,
-        inner: None,
-        sets_exec: false,
-    };
-}
+use crate::machine::{Dpp, Modifiers};
 
 impl Decoder {
     pub(super) fn modifiers(
@@ -102,7 +55,7 @@ impl Decoder {
             if source == DPP16 && control.control().is_none() {
                 return Err(invalid(format!("the DPP control 0x{:x}", control.control_bits())));
             }
-            modifiers.dpp = Some(Box::new(lanes::Dpp::new(source, word)));
+            modifiers.dpp = Some(Box::new(Dpp::new(source, word)));
         }
         // Bits count sources by their names, and handlers by the order in which they read them.
         let packed = instruction.encoding == Encoding::Vop3p;

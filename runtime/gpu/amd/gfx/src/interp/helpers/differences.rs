@@ -3,11 +3,9 @@
 use vireo_simt::Row;
 
 use super::write;
-use crate::interp::Next;
-use crate::interp::lanes::{modifiers_of, source_row, source_rows};
+use crate::interp::lanes::{source_row, source_rows};
 use crate::interp::prim::{difference_of_bytes, difference_of_some_bytes};
-use crate::interp::wave::{Group, Wave};
-use crate::program::Inst;
+use crate::machine::{Group, Inst, Next, Wave};
 
 /// The sums at the four places in a lane.
 #[inline(always)]
@@ -23,7 +21,7 @@ fn sums(low: u32, high: u32, reference: u32, difference: impl Fn(u32, u32) -> u3
 /// Adds them to the halves of the third source.
 #[inline(always)]
 fn halves(wave: &mut Wave, inst: &Inst, difference: impl Fn(u32, u32) -> u32) -> Next {
-    let clamp = modifiers_of(inst).clamp;
+    let clamp = inst.modifiers().clamp;
     let (bytes, reference, start) = (source_rows(wave, inst, 0), source_row(wave, inst, 1), source_rows(wave, inst, 2));
     let mut rows = [Row::ZERO; 2];
     for lane in 0..rows[0].0.len() {
@@ -60,7 +58,7 @@ pub(crate) fn mqsad_u16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next
 
 #[inline(always)]
 pub(crate) fn mqsad_u32(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    let clamp = modifiers_of(inst).clamp;
+    let clamp = inst.modifiers().clamp;
     let (bytes, reference) = (source_rows(wave, inst, 0), source_row(wave, inst, 1));
     // The decoder makes four rows of a constant, too, and a scalar there is what no compiler writes.
     let Some(first) = super::row_of(inst, 2) else { return super::scalar_in_place_of_rows(wave) };

@@ -5,11 +5,8 @@ use vireo_simt::{LANES, Row, TrapKind};
 
 use super::packed::sources;
 use super::{bf16, half_of, to_bf16, write};
-use crate::interp::Next;
-use crate::interp::lanes::modifiers_of;
 use crate::interp::prim::{self, F16};
-use crate::interp::wave::{Group, Wave};
-use crate::program::Inst;
+use crate::machine::{Group, Inst, Next, Wave};
 
 /// A part of a word as a number.
 #[inline(always)]
@@ -22,7 +19,7 @@ fn part(word: u32, index: u32, bits: u32, signed: bool) -> i32 {
 /// products together fit.
 #[inline(always)]
 fn integers<const BITS: u32>(wave: &mut Wave, inst: &Inst, signs: Option<u32>) -> Next {
-    let modifiers = modifiers_of(inst);
+    let modifiers = inst.modifiers();
     let rows: [Row; 3] = sources(wave, inst);
     let neg = signs.unwrap_or(0);
     let signed = [neg & 1 == 1, neg >> 1 & 1 == 1];
@@ -44,7 +41,7 @@ fn integers<const BITS: u32>(wave: &mut Wave, inst: &Inst, signs: Option<u32>) -
 
 #[inline(always)]
 pub(crate) fn dot4_i32_iu8(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    integers::<8>(wave, inst, Some(modifiers_of(inst).neg))
+    integers::<8>(wave, inst, Some(inst.modifiers().neg))
 }
 
 #[inline(always)]
@@ -54,7 +51,7 @@ pub(crate) fn dot4_u32_u8(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Ne
 
 #[inline(always)]
 pub(crate) fn dot8_i32_iu4(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
-    integers::<4>(wave, inst, Some(modifiers_of(inst).neg))
+    integers::<4>(wave, inst, Some(inst.modifiers().neg))
 }
 
 #[inline(always)]
@@ -77,7 +74,7 @@ fn singles(
     (convert, flush_bits): (impl Fn(u16) -> f32, impl Fn(u16) -> u16),
     plain: bool,
 ) -> Next {
-    let modifiers = modifiers_of(inst);
+    let modifiers = inst.modifiers();
     let rows: [Row; 3] = sources(wave, inst);
     // The short encoding has no modifiers: the products are of the low halves and of the high ones.
     let (high, neg) = match plain {
@@ -126,7 +123,7 @@ pub(crate) fn dot2acc_f32_f16(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -
 /// subnormal.
 #[inline(always)]
 fn halves(wave: &mut Wave, inst: &Inst, flush_half: impl Fn(u16) -> u16, add: impl Fn(u16, u16, u16) -> u16) -> Next {
-    let modifiers = modifiers_of(inst);
+    let modifiers = inst.modifiers();
     if modifiers.neg | modifiers.abs | modifiers.high & 3 != 0 || modifiers.clamp {
         return wave.trapped(TrapKind::NotImplemented("modifiers of a dot product of 16 bits".into()), None);
     }

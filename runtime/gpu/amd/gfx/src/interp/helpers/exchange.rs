@@ -4,11 +4,10 @@ use vireo_simt::row::lanes;
 use vireo_simt::{LANES, Row, TrapKind};
 
 use super::write;
-use crate::interp::lanes::{modifiers_of, source_row};
-use crate::interp::wave::{Group, Wave};
-use crate::interp::{Next, scalar};
+use crate::interp::lanes::source_row;
+use crate::interp::scalar;
 use crate::isa::immediates::{QuadPerm, Swizzle, SwizzleBitmask};
-use crate::program::Inst;
+use crate::machine::{Group, Inst, Next, Wave};
 
 #[inline(always)]
 pub(crate) fn readfirstlane(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next {
@@ -38,7 +37,7 @@ pub(crate) fn writelane(wave: &mut Wave, _: &mut Group<'_>, inst: &Inst) -> Next
 fn permlane(wave: &mut Wave, inst: &Inst, other: usize) -> Next {
     let picks: u64 =
         u64::from(scalar::read::<u32>(wave, inst, 1)) | u64::from(scalar::read::<u32>(wave, inst, 2)) << 32;
-    let flags = modifiers_of(inst).high;
+    let flags = inst.modifiers().high;
     let (fetch_inactive, zero_inactive) = (flags & 1 == 1, flags >> 1 & 1 == 1);
     let from = source_row(wave, inst, 0);
     let exec = wave.exec();

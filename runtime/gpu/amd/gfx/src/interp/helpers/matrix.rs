@@ -3,12 +3,8 @@
 
 use vireo_simt::{Row, TrapKind};
 
-use crate::interp::Next;
-use crate::interp::kernel::HalfSums;
-use crate::interp::lanes::modifiers_of;
 use crate::interp::prim::{self, F16};
-use crate::interp::wave::{Group, Wave};
-use crate::program::{Inst, MODIFIED};
+use crate::machine::{Group, HalfSums, Inst, MODIFIED, Next, Wave};
 
 /// Side of the matrices.
 const SIDE: usize = 16;
@@ -22,7 +18,7 @@ type Matrix = [[f32; SIDE]; SIDE];
 /// Traps unless all sources are registers and all lanes are active, as compilers guarantee, or if there are other signs
 /// than those in `neg`.
 fn check(wave: &mut Wave, inst: &Inst, neg: u32) -> Result<(), Next> {
-    let modifiers = modifiers_of(inst);
+    let modifiers = inst.modifiers();
     if modifiers.neg & !neg | modifiers.neg_high != 0 {
         return Err(wave.trapped(TrapKind::NotImplemented("signs of matrices".into()), None));
     }
@@ -209,7 +205,7 @@ pub(super) fn half_of(high: bool, bits: u16, old: u32) -> u32 {
 
 #[inline(always)]
 pub(crate) fn wmma_f16_f16(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
-    let high = modifiers_of(inst).high >> 2 & 1 == 1;
+    let high = inst.modifiers().high >> 2 & 1 == 1;
     let load = |word: u32| F16((word >> if high { 16 } else { 0 }) as u16).to_f32();
     if group.half_sums == HalfSums::Pairs {
         if let Err(next) = check(wave, inst, 0) {
@@ -225,7 +221,7 @@ pub(crate) fn wmma_f16_f16(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) 
 
 #[inline(always)]
 pub(crate) fn wmma_bf16_bf16(wave: &mut Wave, group: &mut Group<'_>, inst: &Inst) -> Next {
-    let high = modifiers_of(inst).high >> 2 & 1 == 1;
+    let high = inst.modifiers().high >> 2 & 1 == 1;
     let load = |word: u32| bf16((word >> if high { 16 } else { 0 }) as u16);
     if group.half_sums == HalfSums::Pairs {
         if let Err(next) = check(wave, inst, 0) {
@@ -253,7 +249,7 @@ fn product_of_integers<const BITS: usize>(wave: &mut Wave, inst: &Inst) -> Next 
     if let Err(next) = check(wave, inst, 3) {
         return next;
     }
-    let modifiers = modifiers_of(inst);
+    let modifiers = inst.modifiers();
     let a = integers::<BITS>(wave, inst.sources[0], modifiers.neg & 1 == 1);
     let b = integers::<BITS>(wave, inst.sources[1], modifiers.neg >> 1 & 1 == 1);
     let clamp = modifiers.clamp;

@@ -18,9 +18,7 @@ pub(crate) use relative::*;
 
 use vireo_simt::{Row, TrapKind};
 
-use super::Next;
-use super::wave::Wave;
-use crate::program::{Inst, MODIFIED};
+use crate::machine::{Inst, MODIFIED, Next, Wave};
 
 /// The first of the rows of a source that is more than two registers; none if it is a scalar.
 #[inline(always)]

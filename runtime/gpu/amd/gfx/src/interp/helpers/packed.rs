@@ -3,11 +3,9 @@
 use vireo_simt::{LANES, Row, TrapKind};
 
 use super::write;
-use crate::interp::Next;
-use crate::interp::lanes::{modifiers_of, source_row};
+use crate::interp::lanes::source_row;
 use crate::interp::prim::{self, F16};
-use crate::interp::wave::{Group, Wave};
-use crate::program::Inst;
+use crate::machine::{Group, Inst, Next, Wave};
 
 /// The first sources.
 #[inline(always)]
@@ -29,7 +27,7 @@ fn halves<const N: usize>(
     value: impl Fn([u16; N]) -> u16,
     saturating: Option<impl Fn([u16; N]) -> u16>,
 ) -> Next {
-    let modifiers = modifiers_of(inst);
+    let modifiers = inst.modifiers();
     let rows: [Row; N] = sources(wave, inst);
     let flush_sources = float && wave.denormals_16_64.flush_sources;
     let flush_results = float && wave.denormals_16_64.flush_results;
@@ -110,7 +108,7 @@ packed! {
 /// The product and sum of sources that are f32 or halves, limited.
 #[inline(always)]
 fn mixed(wave: &mut Wave, inst: &Inst) -> Row {
-    let modifiers = modifiers_of(inst);
+    let modifiers = inst.modifiers();
     let rows: [Row; 3] = sources(wave, inst);
     let flush = [wave.denormals_32.flush_sources, wave.denormals_16_64.flush_sources];
     let nan_is_zero = wave.clamp_nan;

@@ -2,12 +2,10 @@
 
 use vireo_simt::TrapKind;
 
-use crate::interp::Next;
 use crate::interp::lanes::source_row;
-use crate::interp::wave::{Group, Wave};
 use crate::isa::immediates::RelativeRegisters;
 use crate::isa::operands::M0;
-use crate::program::{Inst, MODIFIED};
+use crate::machine::{Group, Inst, MODIFIED, Next, Wave};
 
 /// The vector register so far after another one, if the wave has it.
 fn after(group: &Group<'_>, first: u16, distance: u32) -> Option<u16> {

@@ -8,13 +8,13 @@ use vireo_simt::lanes::{Format, Lane, collect, collect_bits};
 use vireo_simt::prim::F16;
 use vireo_simt::{LANES, Row};
 
-use super::Next;
-use super::wave::Wave;
-use crate::program::{Inst, MODIFIED, Modifiers, SCALAR};
-
 mod modified;
+mod parts;
 
-pub(crate) use modified::{Dpp, with_dpp};
+pub(crate) use modified::with_dpp;
+use parts::Parts;
+
+use crate::machine::{Inst, MODIFIED, Next, SCALAR, Wave};
 
 /// A source of a handler: a value of each lane, or a bit of a mask.
 pub(crate) trait Source: Copy {
@@ -24,18 +24,6 @@ pub(crate) trait Source: Copy {
     fn fetch<'a>(parts: &Parts<'a>, index: usize, temp: &'a mut [Row; 2]) -> Self::Values<'a>;
     /// The value of a lane.
     fn get(values: Self::Values<'_>, lane: usize) -> Self;
-}
-
-/// The registers and the instruction that a source is fetched from.
-#[derive(Clone, Copy)]
-pub(crate) struct Parts<'a> {
-    rows: &'a [Row],
-    scalars: &'a [u32],
-    inst: &'a Inst,
-    /// Subnormal sources of f32, and of f16 and f64, are zero.
-    flush: [bool; 2],
-    /// The first source of an instruction with DPP.
-    dpp_source: &'a Row,
 }
 
 /// Finds the values of a source of a type.
@@ -80,7 +68,7 @@ fn store_rows<T: Lane>(wave: &mut Wave, inst: &Inst, rows: [Row; 2]) {
         // A copy, so that the rows of other instructions stay in registers.
         let mut finished = if T::FORMAT.is_wide() { rows } else { [rows[0], Row::ZERO] };
         let modes = modified::ResultModes { flush, clamp_nan: wave.clamp_nan, ieee: wave.ieee };
-        let high_half = modified::finish(modifiers_of(inst), T::FORMAT, modes, &mut finished);
+        let high_half = modified::finish(inst.modifiers(), T::FORMAT, modes, &mut finished);
         put(wave, inst, T::FORMAT, high_half, &finished);
     } else {
         put(wave, inst, T::FORMAT, false, &rows);
@@ -260,7 +248,7 @@ runs! {
 /// A source of a helper as a row of bits, with its modifiers as integers.
 #[inline(always)]
 pub(crate) fn source_row(wave: &mut Wave, inst: &Inst, index: usize) -> Row {
-    if index == 0 && modifiers_of(inst).dpp.is_some() {
+    if index == 0 && inst.modifiers().dpp.is_some() {
         return wave.dpp_source;
     }
     let (parts, temps) = split(wave, inst);
@@ -273,10 +261,4 @@ pub(crate) fn source_rows(wave: &mut Wave, inst: &Inst, index: usize) -> [Row; 2
     let (parts, temps) = split(wave, inst);
     let [low, high] = <u64 as Source>::fetch(&parts, index, &mut temps[0]);
     [*low, *high]
-}
-
-/// The modifiers of an instruction.
-#[inline(always)]
-pub(crate) fn modifiers_of(inst: &Inst) -> &Modifiers {
-    inst.modifiers.as_deref().unwrap_or(&Modifiers::NONE)
 }

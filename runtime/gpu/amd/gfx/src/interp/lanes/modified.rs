@@ -1,15 +1,13 @@
 //! Sources with modifiers, results that are limited or scaled, subnormal numbers that are zero, and DPP.
 
 use vireo_simt::lanes::{Format, Lane};
-use vireo_simt::{LANES, Mask, Row};
+use vireo_simt::{LANES, Row};
 
-use super::{Parts, modifiers_of};
-use crate::interp::Next;
+use super::parts::Parts;
 use crate::interp::prim::{self, F16};
-use crate::interp::wave::{Group, Wave};
 use crate::isa::immediates::{Dpp8Word, Dpp16Word, DppControl, OutputModifier, QuadPerm};
 use crate::isa::operands::{DPP8_FETCH_INACTIVE, DPP16};
-use crate::program::{Inst, MODIFIED, Modifiers, SCALAR};
+use crate::machine::{Dpp, Group, Inst, MODIFIED, Modifiers, Next, SCALAR, Wave};
 
 /// The lane from which each lane gets its value, or none: by the number of the first source and the word of DPP.
 fn dpp_lane(source: u32, word: u32, lane: usize) -> Option<usize> {
@@ -28,21 +26,6 @@ fn dpp_lane(source: u32, word: u32, lane: usize) -> Option<usize> {
         DppControl::RowXmask(mask) => Some(within ^ mask as usize),
     };
     within.map(|within| row + within)
-}
-
-/// Where the first source of an instruction with DPP comes from.
-#[derive(Clone, Debug)]
-pub(crate) struct Dpp {
-    /// The lane from which each lane gets its value.
-    from: Row,
-    /// The lanes that get one.
-    has_source: Mask,
-    /// The lanes that are written if they get one, by the masks of rows and banks.
-    allowed: Mask,
-    /// Lanes without a source get zero.
-    zero_outside: bool,
-    /// Lanes that are not active are sources, too.
-    fetch_inactive: bool,
 }
 
 impl Dpp {
@@ -114,7 +97,7 @@ fn change(row: &mut Row, value: impl Fn(u32) -> u32) {
 #[inline(never)]
 pub(super) fn fetch(parts: &Parts<'_>, source: u16, index: usize, format: Format, flush: bool, temp: &mut [Row; 2]) {
     let modified = source & SCALAR == 0 && source & MODIFIED != 0;
-    let modifiers = if modified { modifiers_of(parts.inst) } else { &Modifiers::NONE };
+    let modifiers = if modified { parts.inst.modifiers() } else { &Modifiers::NONE };
     let source = if modified { modifiers.sources[index] } else { source };
     let two = format.is_wide();
     for (word, row) in temp.iter_mut().enumerate().take(1 + usize::from(two)) {
