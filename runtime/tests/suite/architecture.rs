@@ -100,7 +100,12 @@ fn crates_depend_on_those_that_the_table_names() {
             .iter()
             .map(String::as_str)
             .filter(|other| {
-                sections.lines().any(|line| line.starts_with(&format!("vireo-{other}")) && line.contains("workspace"))
+                // The name ends there, as `vireo-soft` is a part of `vireo-softhsa`.
+                let is_it = |line: &str| {
+                    let rest = line.strip_prefix("vireo-").and_then(|line| line.strip_prefix(*other));
+                    rest.is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+                };
+                sections.lines().any(|line| is_it(line) && line.contains("workspace"))
             })
             .collect();
         assert_eq!(known, row.depends_on.iter().map(String::as_str).collect(), "the dependencies of `{}`", row.name);

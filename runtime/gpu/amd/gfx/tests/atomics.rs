@@ -314,7 +314,7 @@ impl AccessHook for Refuses {
 }
 
 impl GroupHook for Group<'_> {
-    fn access(&mut self, access: &RowAccess<'_>) -> Mask {
+    fn access(&mut self, access: &RowAccess<'_>, _: &[u8]) -> Mask {
         if access.access != Access::Atomic {
             return access.mask;
         }
@@ -323,7 +323,9 @@ impl GroupHook for Group<'_> {
         access.mask & !2
     }
 
-    fn barrier(&mut self, _: u32) {}
+    fn barrier(&mut self, _: u32, _: &[u8]) {}
+
+    fn end(&mut self, _: &[u8]) {}
 }
 
 #[test]

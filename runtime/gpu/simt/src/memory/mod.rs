@@ -142,13 +142,16 @@ pub trait AccessHook: Sync {
     fn start_group(&self, group: [u32; 3], local_bytes: u32) -> Box<dyn GroupHook + '_>;
 }
 
-/// The hook of a sanitizer for one work-group.
+/// The hook of a sanitizer for one work-group, whose memory it sees with each call.
 pub trait GroupHook {
     /// Sees accesses before they happen. Returns the lanes that may make them; the others read zero and write nothing.
-    fn access(&mut self, access: &RowAccess<'_>) -> Mask;
+    fn access(&mut self, access: &RowAccess<'_>, local: &[u8]) -> Mask;
 
     /// A wave has arrived at a barrier. It goes on when all of its work-group that have not ended have arrived.
-    fn barrier(&mut self, wave: u32);
+    fn barrier(&mut self, wave: u32, local: &[u8]);
+
+    /// All waves have ended.
+    fn end(&mut self, local: &[u8]);
 }
 
 /// Allocations that a port remembers.

@@ -11,7 +11,7 @@ use super::report::{Finding, Report, Site};
 use super::shadow::{Epoch, Exhausted, Shadow};
 use super::sites::Moment;
 use super::state::{State, lock};
-use super::stored::Pending;
+use super::stored::{Bytes, Pending};
 use super::unwritten;
 use super::warning::Unchecked;
 use crate::memory::{Access, AccessHook, GroupHook, Memory, Port, RowAccess, Space};
@@ -42,6 +42,7 @@ impl AccessHook for DispatchHook<'_> {
             clocks: vec![Clock::default(); self.record.waves as usize],
             arrived: Default::default(),
             port: Port::new(self.memory),
+            stored: None,
         })
     }
 }
@@ -61,14 +62,16 @@ struct GroupChecker<'a> {
     /// The knowledge of waves that arrived at the last two barriers.
     arrived: [(u32, Released); 2],
     port: Port<'a>,
+    /// The last store to the memory of the work-group, until it is known to have been made.
+    stored: Option<Pending>,
 }
 
 impl GroupHook for GroupChecker<'_> {
-    fn access(&mut self, access: &RowAccess<'_>) -> Mask {
+    fn access(&mut self, access: &RowAccess<'_>, local: &[u8]) -> Mask {
         let shared = self.hook.state;
         let mut guard = lock(shared);
         let state = &mut *guard;
-        self.settle(state);
+        self.settle(state, Some(local));
         self.leave_barrier(access.wave);
         let clock = self.clocks.get_mut(access.wave as usize);
         let learnt = clock.is_some_and(|clock| std::mem::take(&mut clock.unpublished));
@@ -83,7 +86,15 @@ impl GroupHook for GroupChecker<'_> {
             if Pending::is_for(access) {
                 if allowed != 0 {
                     let phase = self.clocks.get(access.wave as usize).map_or(0, |clock| clock.phase);
-                    state.pending.insert(self.first_wave, Pending::new(access, (allowed, phase), &mut self.port));
+                    match access.space {
+                        Space::Global => {
+                            let bytes = Bytes::Global(&mut self.port);
+                            state.pending.insert(self.first_wave, Pending::new(access, (allowed, phase), bytes));
+                        }
+                        Space::Group => {
+                            self.stored = Some(Pending::new(access, (allowed, phase), Bytes::Group(local)));
+                        }
+                    }
                 }
             } else {
                 self.check_races(state, access, allowed, None);
@@ -92,9 +103,9 @@ impl GroupHook for GroupChecker<'_> {
         allowed
     }
 
-    fn barrier(&mut self, wave: u32) {
+    fn barrier(&mut self, wave: u32, local: &[u8]) {
         let shared = self.hook.state;
-        self.settle(&mut lock(shared));
+        self.settle(&mut lock(shared), Some(local));
         self.leave_barrier(wave);
         let Some(clock) = self.clocks.get_mut(wave as usize) else { return };
         // Waves that arrive at the next barrier while others have not left this one use the other half.
@@ -106,20 +117,32 @@ impl GroupHook for GroupChecker<'_> {
         clock.phase += 1;
         clock.leaves_barrier = true;
     }
+
+    fn end(&mut self, local: &[u8]) {
+        let shared = self.hook.state;
+        self.settle(&mut lock(shared), Some(local));
+    }
 }
 
 impl Drop for GroupChecker<'_> {
     fn drop(&mut self) {
+        // A work-group that was stopped does not show its memory any more.
         let shared = self.hook.state;
-        self.settle(&mut lock(shared));
+        self.settle(&mut lock(shared), None);
     }
 }
 
 impl GroupChecker<'_> {
-    /// Looks at the last store of the work-group, which has been made by now.
-    fn settle(&mut self, state: &mut State) {
+    /// Looks at the last stores of the work-group, which have been made by now. Without its memory one to that counts as
+    /// one that changes all of its bytes.
+    fn settle(&mut self, state: &mut State, local: Option<&[u8]>) {
+        if let Some(pending) = self.stored.take() {
+            let changed = local.map(|local| pending.changed(Bytes::Group(local)));
+            let access = pending.access();
+            self.check_races(state, &access, access.mask, changed.as_ref());
+        }
         let Some(pending) = state.pending.remove(&self.first_wave) else { return };
-        let changed = pending.changed(&mut self.port);
+        let changed = pending.changed(Bytes::Global(&mut self.port));
         let access = pending.access();
         self.check_races(state, &access, access.mask, Some(&changed));
     }
@@ -311,6 +334,8 @@ impl GroupChecker<'_> {
         let cells = if access.space == Space::Group { &mut self.local } else { shadow };
         let mut orderer = Orderer { record: &self.hook.record, order, sites, clock, wave, group, last: None };
         let atomic = access.access == Access::Atomic;
+        // Memory of a work-group has no contents when it starts, so the first store there is none that changes nothing.
+        let needs_writer = access.space == Space::Group;
         let mut outcome = Ok(());
         for lane in lanes(allowed) {
             let changes = changed.map_or(u64::MAX, |changed| changed[lane]);
@@ -318,7 +343,10 @@ impl GroupChecker<'_> {
             let visited = cells.cells(access.addresses[lane], access.length.into(), |cell, bytes| {
                 let (effect, site) = match (access.access, silent_site) {
                     (Access::Load, _) => (Effect::Load, site),
-                    (_, Some(silent)) if changes >> bytes.start & ((1 << bytes.len()) - 1) == 0 => {
+                    (_, Some(silent))
+                        if changes >> bytes.start & ((1 << bytes.len()) - 1) == 0
+                            && !(needs_writer && cell.write.is_none()) =>
+                    {
                         (Effect::SilentStore, silent)
                     }
                     _ => (Effect::Change, site),

@@ -1,4 +1,4 @@
-//! A store to device memory that is about to be made ([`Pending`]): the bytes before it, to be compared with those
+//! A store that is about to be made ([`Pending`]): the bytes before it, to be compared with those
 //! after it.
 
 use crate::memory::{Access, Port, RowAccess, Space};
@@ -11,6 +11,7 @@ pub(super) struct Pending {
     scalar: bool,
     atomic: bool,
     length: u32,
+    space: Space,
     addresses: [u64; LANES],
     /// The lanes that store.
     mask: Mask,
@@ -22,7 +23,29 @@ pub(super) struct Pending {
     before: Vec<u8>,
 }
 
-/// Reads bytes. False if they are not in one allocation.
+/// Memory as it is now.
+pub(super) enum Bytes<'a, 'b> {
+    /// Device memory.
+    Global(&'a mut Port<'b>),
+    /// That of the work-group.
+    Group(&'a [u8]),
+}
+
+impl Bytes<'_, '_> {
+    /// Reads bytes. False if they are not in one allocation, or after the memory of the work-group.
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> bool {
+        match self {
+            Bytes::Global(port) => read(port, address, bytes),
+            Bytes::Group(local) => {
+                let start = usize::try_from(address).ok();
+                let found = start.and_then(|start| local.get(start..)?.get(..bytes.len()));
+                found.map(|found| bytes.copy_from_slice(found)).is_some()
+            }
+        }
+    }
+}
+
+/// Reads bytes of device memory. False if they are not in one allocation.
 fn read(port: &mut Port<'_>, address: u64, bytes: &mut [u8]) -> bool {
     let mut words = bytes.chunks_exact_mut(4);
     let mut at = address;
@@ -40,24 +63,35 @@ fn read(port: &mut Port<'_>, address: u64, bytes: &mut [u8]) -> bool {
 }
 
 impl Pending {
-    /// Whether the bytes before and after an access can be compared: those of device memory can be read, and there is a
-    /// bit for each.
+    /// Whether the bytes before and after an access can be compared: there is a bit for each.
     pub(super) fn is_for(access: &RowAccess<'_>) -> bool {
-        access.access == Access::Store && access.space == Space::Global && access.length <= u64::BITS
+        access.access == Access::Store && access.length <= u64::BITS
     }
 
     /// Notes the bytes before a store.
-    pub(super) fn new(access: &RowAccess<'_>, (mask, phase): (Mask, u32), port: &mut Port<'_>) -> Pending {
+    pub(super) fn new(access: &RowAccess<'_>, (mask, phase): (Mask, u32), mut bytes: Bytes<'_, '_>) -> Pending {
         let length = access.length as usize;
         let mut before = vec![0; LANES * length];
         let mut readable = 0;
         for lane in lanes(mask) {
-            if read(port, access.addresses[lane], &mut before[lane * length..][..length]) {
+            if bytes.read(access.addresses[lane], &mut before[lane * length..][..length]) {
                 readable |= 1 << lane;
             }
         }
-        let RowAccess { instruction, wave, scalar, atomic, length, addresses, .. } = *access;
-        Pending { instruction, wave, scalar, atomic, length, addresses: *addresses, mask, phase, readable, before }
+        let RowAccess { instruction, wave, scalar, atomic, length, addresses, space, .. } = *access;
+        Pending {
+            instruction,
+            wave,
+            scalar,
+            atomic,
+            length,
+            space,
+            addresses: *addresses,
+            mask,
+            phase,
+            readable,
+            before,
+        }
     }
 
     /// The store as it was seen.
@@ -71,7 +105,7 @@ impl Pending {
             length: self.length,
             access: Access::Store,
             atomic: self.atomic,
-            space: Space::Global,
+            space: self.space,
         }
     }
 
@@ -85,15 +119,15 @@ impl Pending {
     }
 
     /// The bytes of each lane that changed, by bits, once the store has been made. Bytes that cannot be read may have.
-    pub(super) fn changed(&self, port: &mut Port<'_>) -> [u64; LANES] {
+    pub(super) fn changed(&self, mut bytes: Bytes<'_, '_>) -> [u64; LANES] {
         let mut changed = [0; LANES];
         let length = self.length as usize;
         let mut now = vec![0; length];
         for lane in lanes(self.mask) {
             let before = &self.before[lane * length..][..length];
-            let is_known = self.readable >> lane & 1 == 1 && read(port, self.addresses[lane], &mut now);
-            let bytes = before.iter().zip(&now).enumerate();
-            let differ = bytes.filter(|(_, (before, now))| before != now || !is_known).map(|(index, _)| 1 << index);
+            let is_known = self.readable >> lane & 1 == 1 && bytes.read(self.addresses[lane], &mut now);
+            let compared = before.iter().zip(&now).enumerate();
+            let differ = compared.filter(|(_, (before, now))| before != now || !is_known).map(|(index, _)| 1 << index);
             changed[lane] = differ.fold(0, |all: u64, bit: u64| all | bit);
         }
         changed

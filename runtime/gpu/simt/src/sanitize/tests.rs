@@ -73,7 +73,7 @@ fn access_of(
             let _ = port.load_u8(byte).and_then(|old| port.store_u8(byte, old.wrapping_add(1)));
         }
     }
-    settle(hook, wave);
+    settle(hook, wave, 1);
     allowed
 }
 
@@ -88,19 +88,27 @@ fn show(
     let addresses = [address; LANES];
     let row =
         RowAccess { instruction, wave, mask: 8, scalar: false, addresses: &addresses, length, access, atomic, space };
-    hook.access(&row) == 8
+    hook.access(&row, &[0; 64]) == 8
 }
 
 /// A store of a word.
 fn store(memory: &Words, hook: &mut dyn GroupHook, instruction: u64, wave: u32, (address, value): (u64, u32)) {
     assert!(show(hook, instruction, wave, (Access::Store, 4, false, Space::Global), address));
     Port::new(memory).store_words(address, [value]).unwrap();
-    settle(hook, wave);
+    settle(hook, wave, 0);
+}
+
+/// A store of a word to the memory of the work-group, which leaves its bytes, zeros before, like this.
+fn store_local(hook: &mut dyn GroupHook, instruction: u64, wave: u32, after: u8) {
+    assert!(show(hook, instruction, wave, (Access::Store, 4, false, Space::Group), 0));
+    settle(hook, wave, after);
 }
 
 /// An instruction without active lanes, after which the one before it has been made. The work-groups of a dispatch run
 /// one after the other and do not need this, but those of tests take turns.
-fn settle(hook: &mut dyn GroupHook, wave: u32) {
+///
+/// `local` is in all bytes of the memory of the work-group.
+fn settle(hook: &mut dyn GroupHook, wave: u32, local: u8) {
     let addresses = [0; LANES];
     let (access, space) = (Access::Load, Space::Global);
     let row = RowAccess {
@@ -114,7 +122,7 @@ fn settle(hook: &mut dyn GroupHook, wave: u32) {
         atomic: false,
         space,
     };
-    hook.access(&row);
+    hook.access(&row, &[local; 64]);
 }
 
 /// The findings, with the instructions of both accesses.
@@ -190,14 +198,14 @@ fn barriers_order_the_waves_of_a_work_group_and_no_others() {
     // Bytes next to each other do not race.
     access_of(&memory, &mut *one, 4, 0, (Access::Store, 1, false, Space::Global), BASE + 8);
     access_of(&memory, &mut *one, 4, 1, (Access::Store, 1, false, Space::Global), BASE + 9);
-    (0..2).for_each(|wave| one.barrier(wave));
+    (0..2).for_each(|wave| one.barrier(wave, &[0; 64]));
     access(&memory, &mut *one, 5, 1, Access::Load, BASE);
     access_of(&memory, &mut *one, 6, 1, (Access::Load, 4, false, Space::Group), 0);
     assert_eq!(found(&sanitizer), []);
     access_of(&memory, &mut *one, 7, 0, (Access::Store, 4, false, Space::Group), 0);
     access(&memory, &mut *one, 8, 0, Access::Store, BASE);
     access(&memory, &mut *two, 9, 0, Access::Load, BASE);
-    (0..2).for_each(|wave| two.barrier(wave));
+    (0..2).for_each(|wave| two.barrier(wave, &[0; 64]));
     access(&memory, &mut *two, 10, 1, Access::Store, BASE + 8);
     let expected = [
         (Finding::GroupRace, 7, Some(6)),
@@ -259,10 +267,10 @@ fn barriers_pass_on_what_waves_know_that_end() {
         access(&memory, &mut *groups[0], 2, 0, Access::Atomic, BASE + 64);
         access(&memory, &mut *groups[1], 3, 0, Access::Atomic, BASE + 64);
         for _ in 0..barriers {
-            (0..3).for_each(|wave| groups[1].barrier(wave));
+            (0..3).for_each(|wave| groups[1].barrier(wave, &[0; 64]));
         }
         // Wave 0 ends.
-        (1..3).for_each(|wave| groups[1].barrier(wave));
+        (1..3).for_each(|wave| groups[1].barrier(wave, &[0; 64]));
         access(&memory, &mut *groups[1], 4, 1, Access::Load, BASE);
         assert_eq!(found(&sanitizer), [], "{barriers} barriers");
         // Without the barrier it would be one.
@@ -286,7 +294,7 @@ fn the_memory_for_moments_is_bounded() {
         let local = (Access::Store, 4, false, Space::Group);
         access_of(&memory, &mut *group, 1, turn as u32 & 1, local, 0);
         access(&memory, &mut *group, 2, turn as u32 & 1, Access::Store, BASE);
-        (0..2).for_each(|wave| group.barrier(wave));
+        (0..2).for_each(|wave| group.barrier(wave, &[0; 64]));
     }
     assert!(sanitizer.state().sites.all.len() < 10_000);
     assert_eq!(found(&sanitizer), []);
@@ -468,6 +476,40 @@ fn stores_of_the_same_value_are_a_class_of_their_own() {
     assert_eq!(all[2], harmful[0]);
 }
 
+/// The same in the memory of a work-group, where stores of other bytes are a race.
+#[test]
+fn stores_of_the_same_value_to_a_work_group_are_of_that_class_too() {
+    let same = |_: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        store_local(&mut **one, 1, 0, 7);
+        store_local(&mut **one, 2, 1, 0);
+    };
+    assert_eq!(both_classes(same), [vec![], vec![(Finding::SameValueRace, 2, Some(1))]]);
+    let other = |_: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        store_local(&mut **one, 1, 0, 7);
+        store_local(&mut **one, 2, 1, 8);
+    };
+    let race = vec![(Finding::GroupRace, 2, Some(1))];
+    assert_eq!(both_classes(other), [race.clone(), race]);
+    // Nothing was there before the first store, so it changes bytes, whatever they are.
+    let first = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
+        store_local(&mut **one, 1, 0, 0);
+        access_of(memory, &mut **one, 2, 1, (Access::Load, 4, false, Space::Group), 0);
+    };
+    assert_eq!(both_classes(first)[0], [(Finding::GroupRace, 2, Some(1))]);
+    // The last store of a work-group that ends is compared with its memory, and that of one that was stopped is not.
+    let last = |ends: bool| {
+        both_classes(|_, [one, _]| {
+            store_local(&mut **one, 1, 0, 7);
+            assert!(show(&mut **one, 2, 1, (Access::Store, 4, false, Space::Group), 0));
+            if ends {
+                one.end(&[0; 64]);
+            }
+        })
+    };
+    assert_eq!(last(true)[0], []);
+    assert_eq!(last(false)[0], [(Finding::GroupRace, 2, Some(1))]);
+}
+
 /// A wave that stores what is there already and one that stores something else race, in either order.
 #[test]
 fn a_store_that_changes_nothing_races_with_one_that_does() {
@@ -517,7 +559,7 @@ fn reads_race_with_stores_that_change_the_bytes() {
     // After a barrier it would not have.
     let ordered = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
         show(&mut **one, 1, 0, load, BASE);
-        (0..2).for_each(|wave| one.barrier(wave));
+        (0..2).for_each(|wave| one.barrier(wave, &[0; 64]));
         store(memory, &mut **one, 2, 0, (BASE, 7));
         store(memory, &mut **one, 4, 1, (BASE, 7));
     };
@@ -530,7 +572,7 @@ fn each_word_of_a_store_counts() {
     let wide = |memory: &Words, hook: &mut dyn GroupHook, instruction, wave, words: [u32; 2]| {
         assert!(show(hook, instruction, wave, (Access::Store, 8, false, Space::Global), BASE));
         Port::new(memory).store_words(BASE, words).unwrap();
-        settle(hook, wave);
+        settle(hook, wave, 0);
     };
     let differ = |memory: &Words, [one, _]: &mut [Box<dyn GroupHook + '_>; 2]| {
         wide(memory, &mut **one, 1, 0, [7, 8]);
@@ -544,7 +586,7 @@ fn each_word_of_a_store_counts() {
         for (instruction, wave, value) in [(1, 0, 3), (2, 1, 3), (3, 1, 4)] {
             assert!(show(&mut **one, instruction, wave, (Access::Store, 1, false, Space::Global), BASE + 5));
             Port::new(memory).store_u8(BASE + 5, value).unwrap();
-            settle(&mut **one, wave);
+            settle(&mut **one, wave, 0);
         }
     };
     let [harmful, all] = both_classes(bytes);

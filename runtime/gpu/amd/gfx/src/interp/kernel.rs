@@ -197,10 +197,13 @@ impl<'a> Worker<'a> {
         group::run(waves.len(), true, |index| {
             let pause = waves[index].run(group).map_err(|trap| trap_of(trap, index))?;
             if let (Pause::At(_), Some(hook)) = (pause, &mut group.hook) {
-                hook.barrier(index as u32);
+                hook.barrier(index as u32, &group.local);
             }
             Ok(pause)
         })?;
+        if let Some(hook) = &mut group.hook {
+            hook.end(&group.local);
+        }
         Ok(self.waves.iter().map(|wave| wave.executed).sum())
     }
 

@@ -84,7 +84,7 @@ fn allowed(
         space: if space == Space::Group { vireo_simt::Space::Group } else { vireo_simt::Space::Global },
     };
     match &mut group.hook {
-        Some(hook) if mask != 0 => hook.access(&row),
+        Some(hook) if mask != 0 => hook.access(&row, &group.local),
         _ => mask,
     }
 }
