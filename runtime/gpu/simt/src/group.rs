@@ -36,7 +36,7 @@ pub enum Pause {
     Ended,
 }
 
-/// What a wave does next.
+/// The next step of a wave.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Runs,

@@ -17,7 +17,7 @@ pub enum Refusal {
 
 /// An API.
 pub trait Api: fmt::Debug + Default + 'static {
-    /// What its functions return.
+    /// The type that its functions return.
     type Status: Copy + PartialEq + fmt::Debug;
 
     /// The status of a refusal.

@@ -1,6 +1,6 @@
-//! What software GPUs share, whatever API programs call: the map of allocations ([`memory`]), objects by their handles
-//! ([`handles`]), threads that wait for words in memory ([`bell`]), a clock ([`clock`]), the options
-//! that configure a library ([`options`]), what its traces need ([`trace`]), and the pointers of C ([`pointers`]). The
+//! The common parts of software GPUs, whatever API programs call: the map of allocations ([`memory`]), objects by their
+//! handles ([`handles`]), threads that wait for words in memory ([`bell`]), a clock ([`clock`]), the options that
+//! configure a library ([`options`]), what its traces need ([`trace`]), and the pointers of C ([`pointers`]). The
 //! software HSA agent is made of it.
 //!
 //! It names no type of an API: a library says by [`api::Api`] which of its statuses stands for what this crate refuses.

@@ -19,14 +19,14 @@ pub enum OptionError {
         name: String,
         /// Its value.
         value: String,
-        /// What it should be, after "is not".
+        /// The values that it may have, after "is not".
         expected: String,
     },
     /// A value is out of range, or contradicts another one.
     Refused {
         /// The name of the option.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -88,7 +88,7 @@ impl Setting<'_> {
         byte_size::parse(self.value).ok_or_else(|| self.wrong(self.value, "a number of bytes"))
     }
 
-    /// What the value names, of some.
+    /// The choice that the value names.
     ///
     /// # Errors
     /// If it names none.
@@ -105,7 +105,7 @@ impl Setting<'_> {
         })
     }
 
-    /// What the parts of the value name, which have `+` between them.
+    /// The choices that the parts of the value name, which have `+` between them.
     ///
     /// # Errors
     /// If a part names none of the choices.

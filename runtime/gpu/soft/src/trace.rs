@@ -1,4 +1,4 @@
-//! What traces of a library need, whatever its events are: one order of changes and of what is told of them
+//! The common parts of traces, whatever their events are: one order of changes and of what is told of them
 //! ([`Tracer`]), a file that is written until it fails or ends ([`WrittenTrace`]), and numbers in place of addresses
 //! ([`Numbers`]).
 

@@ -31,7 +31,7 @@ pub(crate) const BUFFER_OFFSET: u32 = 1 << 17;
 /// In the number of a buffer access: there is an index.
 pub(crate) const BUFFER_INDEX: u32 = 1 << 16;
 
-/// What happens after an instruction.
+/// The next step of a wave after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The next instruction.
@@ -279,7 +279,7 @@ pub(crate) struct Wave {
     pub(crate) index: u32,
 }
 
-/// What the waves of a work-group share.
+/// The state that the waves of a work-group share.
 pub(crate) struct Group<'a> {
     pub(crate) program: &'a Program,
     /// The memory of the work-group.
@@ -329,7 +329,7 @@ impl Wave {
         !group.stop.requested() && self.executed <= self.yields_after
     }
 
-    /// What happens after a jump of a wave that may not go on at once.
+    /// The next step of a wave that may not go on at once after a jump.
     #[cold]
     pub(crate) fn paused(&mut self, group: &Group<'_>) -> Next {
         if group.stop.requested() || self.executed > group.limit {

@@ -1,5 +1,5 @@
-//! What hosts ask of the sanitizer, of the system that runs and of those that have ended: its reports and warnings, and
-//! whether a result that leaves the device was written.
+//! Answers to hosts about the sanitizer, of the system that runs and of those that have ended: its reports and
+//! warnings, and whether a result that leaves the device was written.
 
 use vireo_simt::sanitize::{Checks, Report, Warning};
 

@@ -133,8 +133,8 @@ impl Drop for GroupChecker<'_> {
 }
 
 impl GroupChecker<'_> {
-    /// Looks at the last stores of the work-group, which have been made by now. Without its memory one to that counts as
-    /// one that changes all of its bytes.
+    /// Looks at the last stores of the work-group, which have been made by now. Without its memory one to that counts
+    /// as one that changes all of its bytes.
     fn settle(&mut self, state: &mut State, local: Option<&[u8]>) {
         if let Some(pending) = self.stored.take() {
             let changed = local.map(|local| pending.changed(Bytes::Group(local)));

@@ -49,7 +49,7 @@ pub struct Allocation {
     pub id: u64,
     /// Its bytes.
     pub length: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The index of the agent that owns it.
     pub owner: u32,

@@ -61,7 +61,7 @@ impl Modifiers {
         }
     }
 
-    /// What follows the operands.
+    /// Writes the modifiers after the operands.
     pub(super) fn after(&self, instruction: &Instruction, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = |field| instruction.field(field);
         let info = instruction.info();

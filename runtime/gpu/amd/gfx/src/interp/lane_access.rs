@@ -1,5 +1,5 @@
-//! Accesses of all lanes to one kind of memory: device memory through its port, buffers with their bounds, the memory of
-//! the work-group, and private memory.
+//! Accesses of all lanes to one kind of memory: device memory through its port, buffers with their bounds, the memory
+//! of the work-group, and private memory.
 //!
 //! An access is two steps: [`Places`] says which bytes each lane means, and [`lane_bytes`] finds them, for all lanes at
 //! once. Where that cannot be, since lanes access several allocations, or one of them none, each lane looks its bytes
@@ -62,7 +62,7 @@ fn buffer(wave: &Wave, inst: &Inst, skipped: u32, bytes: u32) -> Result<Places, 
     }
     let scalar = wave.scalars[usize::from(inst.sources[2])];
     let base = base.wrapping_add(u64::from(scalar));
-    // What is outside of the bounds reads as zero.
+    // Bytes outside of the bounds read as zero.
     let (limit, offset) = (resource[2], inst.number & !(BUFFER_INDEX | BUFFER_OFFSET));
     let end = skipped + bytes;
     let (some, last) = match fourth.bounds() {
@@ -256,7 +256,7 @@ pub(super) fn load_rows<const N: usize>(
                 Value::I16 => word as u16 as i16 as u32,
                 _ => word,
             };
-            // What is out of bounds is zero.
+            // Words out of bounds are zero.
             let word = word & places.select.0[lane];
             let word = match part {
                 Part::Whole => word,

@@ -1,5 +1,5 @@
-//! Loads and stores, as handlers call them: of lanes to any kind of memory, of two values of the work-group at once, and
-//! of scalar registers.
+//! Loads and stores, as handlers call them: of lanes to any kind of memory, of two values of the work-group at once,
+//! and of scalar registers.
 
 pub(crate) use super::atomic::swap2;
 use super::flat;

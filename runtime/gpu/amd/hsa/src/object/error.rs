@@ -20,7 +20,7 @@ pub enum CodeObjectError {
     /// Bytes that the file refers to are not in it.
     #[error("code object: {what} at file offset {at:#x} is not in the file, which has {length} bytes")]
     Truncated {
-        /// What should be there.
+        /// The part of the file that should be there.
         what: &'static str,
         /// Its offset.
         at: u64,
@@ -34,7 +34,7 @@ pub enum CodeObjectError {
         field: &'static str,
         /// Its value.
         value: u64,
-        /// What code objects have.
+        /// The value that code objects have.
         expected: u64,
     },
     /// The version has other flags, or is not known.
@@ -62,7 +62,7 @@ pub enum CodeObjectError {
     /// Nothing in the file is loaded to an address.
     #[error("code object: {what} at address {address:#x} is in no segment that the file has bytes of")]
     Unloaded {
-        /// What should be there.
+        /// The part of the file that should be there.
         what: &'static str,
         /// The address.
         address: u64,
@@ -72,7 +72,7 @@ pub enum CodeObjectError {
     Dynamic {
         /// Its offset.
         at: u64,
-        /// What it lacks.
+        /// The table that it lacks.
         what: &'static str,
     },
     /// There are fewer symbols than their hash table says.
@@ -106,7 +106,7 @@ pub enum CodeObjectError {
     Metadata {
         /// The offset of the metadata.
         origin: u64,
-        /// What is wrong.
+        /// The error in them.
         error: MetadataError,
     },
     /// The metadata are for another processor than the header.

@@ -26,7 +26,7 @@ pub(super) fn text(names: &[u8], at: u32) -> Option<&str> {
     std::str::from_utf8(&rest[..end]).ok()
 }
 
-/// What a symbol names.
+/// The kind of thing that a symbol names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolKind {
     /// Data, such as a variable or a kernel's descriptor.
@@ -46,7 +46,7 @@ pub struct Symbol<'a> {
     pub address: u64,
     /// Bytes; zero if that is not said.
     pub size: u64,
-    /// What it names.
+    /// The kind of thing that it names.
     pub kind: SymbolKind,
 }
 

@@ -45,7 +45,7 @@ impl Image {
             let Some(end) = start.checked_add(segment.length).filter(|end| *end <= MAX_SPAN) else {
                 return refuse("ends more than 1 GiB after the first one");
             };
-            // What is decoded is bounded by the length of the file.
+            // The length of the file bounds how much is decoded.
             if segment.execute && segment.length != segment.bytes.len() as u64 {
                 return refuse("is code that is longer in memory than in the file");
             }

@@ -4,7 +4,7 @@ use vireo_simt::Row;
 
 use crate::machine::Inst;
 
-/// What a source is found with.
+/// The state of a wave that a source is found in.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a> {
     pub(super) rows: &'a [Row],

@@ -1,4 +1,5 @@
-//! What only this architecture has: numbers of 24 bits, products with zero that are zero, and instructions on bytes.
+//! Operations that only this architecture has: numbers of 24 bits, products with zero that are zero, and instructions
+//! on bytes.
 
 use vireo_simt::prim::difference_u;
 
