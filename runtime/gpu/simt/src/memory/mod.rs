@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::row::{LANES, Mask};
 
 mod lane_bytes;
+mod window;
 
 pub use lane_bytes::LaneBytes;
+pub use window::{Window, lanes_in};
 
 /// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

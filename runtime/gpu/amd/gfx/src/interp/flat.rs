@@ -1,25 +1,22 @@
 //! Flat accesses: the address of each lane says whether it means device memory, the memory of the work-group or private
 //! memory. The lanes of each kind make the access on their own, with the others off.
 
-use vireo_simt::{LANES, Mask};
+use vireo_simt::Mask;
+use vireo_simt::memory::{Window, lanes_in};
 
 use super::lane_access::{load_lanes, store_lanes};
 use crate::generated::interp::{Part, Space, Value};
 use crate::isa::limits::{PRIVATE_BASE, SHARED_BASE};
 use crate::machine::{Group, Inst, Next, Wave};
 
-/// The active lanes whose addresses are in the memory of the work-group, and in private memory.
+/// The addresses that mean the memory of the work-group, and those that mean private memory.
+const WINDOWS: [Window<32>; 2] = [Window::at(SHARED_BASE), Window::at(PRIVATE_BASE)];
+
+/// The active lanes whose addresses are in each of these.
 fn segments(wave: &Wave, inst: &Inst) -> [Mask; 2] {
     let first = usize::from(inst.sources[0]);
-    let (low, high) = (&wave.rows[first], &wave.rows[first + 1]);
-    let mut masks = [0; 2];
-    for lane in 0..LANES {
-        let carry = u32::from(low.0[lane].checked_add(inst.number).is_none());
-        let high = u64::from(high.0[lane].wrapping_add(carry));
-        masks[0] |= u32::from(high == SHARED_BASE >> 32) << lane;
-        masks[1] |= u32::from(high == PRIVATE_BASE >> 32) << lane;
-    }
-    masks.map(|mask| mask & wave.exec())
+    let addresses = [&wave.rows[first], &wave.rows[first + 1]];
+    lanes_in(WINDOWS, addresses, u64::from(inst.number), wave.exec())
 }
 
 /// Makes an access in each kind of memory that active lanes mean.

@@ -38,8 +38,11 @@ pub enum CodeObjectError {
         expected: u64,
     },
     /// The version has other flags, or is not known.
-    #[error("code object: version {0} of the ABI in the file header, expected {first} to {last} (code object versions 4 to 6)",
-        first = CodeObjectVersion::V4.0, last = CodeObjectVersion::V6.0)]
+    #[error(
+        "code object: version {0} of the ABI in the file header, expected {first} to {last} (code object versions \
+         4 to 6)",
+        first = CodeObjectVersion::V4.0, last = CodeObjectVersion::V6.0
+    )]
     Version(u8),
     /// There are too many program headers.
     #[error("code object: {0} program headers, expected at most {MAX_SEGMENTS}")]
@@ -49,7 +52,8 @@ pub enum CodeObjectError {
     Target(#[from] TargetError),
     /// A segment is longer in the file than in memory.
     #[error(
-        "code object: the segment at {address:#x} has {in_file} bytes in the file, expected at most {in_memory}, as in memory"
+        "code object: the segment at {address:#x} has {in_file} bytes in the file, expected at most {in_memory}, as in \
+         memory"
     )]
     SegmentLength {
         /// Its address.
@@ -139,7 +143,8 @@ pub enum CodeObjectError {
     },
     /// The descriptor of a kernel contradicts the metadata.
     #[error(
-        "code object: kernel `{kernel}`: its descriptor at address {address:#x} has {descriptor} as `{field}`, and the metadata have {metadata} as `{key}`"
+        "code object: kernel `{kernel}`: its descriptor at address {address:#x} has {descriptor} as `{field}`, and the \
+         metadata have {metadata} as `{key}`"
     )]
     Descriptor {
         /// Its name.
