@@ -18,7 +18,7 @@ for (const query of queries) {
 ";
 
 /// The texts that are typed, and the first results.
-const QUERIES: [(&str, &str); 11] = [
+const QUERIES: [(&str, &str); 17] = [
     // A whole name, with and without the prefix of ops, in any case.
     ("add.i32", "add.i32 (op) vm-integer.html#add.i32"),
     ("VM.Add.i32", "add.i32 (op) vm-integer.html#add.i32"),
@@ -31,8 +31,15 @@ const QUERIES: [(&str, &str); 11] = [
     // A word inside, and several words.
     ("kernel dispatch packet", "kernel_dispatch_packet (packet or command) amdgpu-packet.html#kernel_dispatch_packet"),
     ("opcode sets", "Opcode sets and features (section) vm.html#sets"),
-    // Text only, or what it is.
+    // Other forms of a word: of a name, of several, and of the text.
     ("frobnicates", "--frobnicate (flag)"),
+    ("frobnicating", "--frobnicate (flag)"),
+    ("allocating", "list.alloc (op)"),
+    ("barriers", "s_barrier (GPU instruction)"),
+    ("signalling a semaphore", "semaphore.signal (method) hal-semaphore.html#semaphore.signal"),
+    ("multiplied integers", "mul.i32 (op) vm-integer.html#mul.i32"),
+    ("multiplying integers", "mul.i32 (op) vm-integer.html#mul.i32"),
+    // Text only, or what it is.
     ("flag frobnicates", "--frobnicate (flag)"),
     ("zzzz", ""),
 ];

@@ -1,10 +1,16 @@
 //! The manual of the real specs and documents.
 
+use std::process::Command;
 use std::sync::LazyLock;
 
 use vireo_codegen::emit::reference_docs::highlight;
 
+use self::skip::{Need, skipped};
+
 use super::*;
+
+#[path = "../../../runtime/tests/support/skip.rs"]
+mod skip;
 
 /// The manual, which takes a second to render.
 static MANUAL: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| manual(&outside()).map_err(message).unwrap());
@@ -264,4 +270,38 @@ fn sources_are_links_to_files_of_the_repository() {
     assert!(text.contains("href=\"https://example.org/vireo/blob/&quot;main&quot;/spec/isa/vm/ops/integer.yaml#L"));
     let library = |files: &[GeneratedFile]| page(files, "index.html").contains("Documentation of the library");
     assert_eq!((library(&MANUAL), library(&hosted)), (true, false));
+}
+
+/// Any form of a word finds what a guide or a spec says with another one.
+#[test]
+fn the_search_finds_other_forms_of_words() {
+    const QUERIES: [(&str, &str); 4] = [
+        ("verified", "guide-readme.html#how-it-works"),
+        ("compilers", "guide-jit.html"),
+        ("sanitizing", "guide-cli.html#flag-sanitize"),
+        ("multiplication of integers", "vm-integer.html#mul.i32"),
+    ];
+    let text = |path: &str| &MANUAL.iter().find(|file| file.path == path).unwrap().text;
+    let find = "console.log(find(entries, query).map((entry) => entry.href).join(' '));";
+    let queries = QUERIES.map(|(query, _)| format!("'{query}'")).join(",");
+    let program = format!(
+        "{}\n{}\nconst entries = read(vireoNames);\nfor (const query of [{queries}]) {find}\n",
+        text("names.js"),
+        text("search.js"),
+    );
+    let folder = target().join("tmp");
+    let file = folder.join(format!("search-{}.js", std::process::id()));
+    fs::create_dir_all(&folder).and_then(|()| fs::write(&file, program)).unwrap();
+    let output = Command::new("node").arg(&file).output();
+    fs::remove_file(&file).unwrap();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return skipped(Need::Tool("node"), format!("node: {error}")),
+    };
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(found.lines().count(), QUERIES.len());
+    for (line, (query, expected)) in found.lines().zip(QUERIES) {
+        assert!(line.split(' ').any(|href| href.starts_with(expected)), "`{query}` finds {line}");
+    }
 }

@@ -1,10 +1,13 @@
-// The search of the manual, which finds names while they are typed, and the buttons that copy blocks of code. Every page loads this file; the names are in names.js, which is loaded when
-// the box is used first, as a script, since pages that are opened as files cannot load data.
+// The search of the manual, which finds names while they are typed, and the buttons that copy blocks of code. Every page
+// loads this file; the names are in names.js, which is loaded when the box is used first, as a script, since pages that are
+// opened as files cannot load data.
 "use strict";
 
 // How well a name matches, best first. Of equal ones those of an earlier kind come first, then shorter ones.
-const WHOLE = 0, LAST_PART = 1, START = 2, WORD = 3, INSIDE = 4, TEXT = 5, NOT = 6;
+const WHOLE = 0, LAST_PART = 1, START = 2, WORD = 3, INSIDE = 4, STEM = 5, TEXT = 6, TEXT_STEM = 7, NOT = 8;
 const SHOWN = 40;
+// Words that say nothing between others.
+const SMALL_WORDS = ["a", "an", "and", "are", "for", "in", "is", "of", "on", "or", "the", "to"];
 
 // Marks before a name, letter case and the difference between `-` and `_` do not matter.
 function plain(text) {
@@ -19,6 +22,38 @@ function startsWord(text, term) {
   return false;
 }
 
+// Endings of English words, longest first, with the fewest letters that stay before each. Of "allocations", "allocated" and
+// "allocator" the same stays, and so does of "compile", "compiler" and "compiling". A rule in this file alone serves for what
+// is typed and for what is looked through, so it need not be right, only the same.
+const ENDINGS = [
+  ["ifications", 3], ["ification", 3], ["ications", 4], ["ication", 4], ["ifying", 3], ["ifiers", 3], ["ifier", 3], ["ified", 3], ["ifies", 3], ["ify", 3],
+  ["izations", 4], ["isations", 4], ["ization", 4], ["isation", 4], ["izing", 4], ["ising", 4], ["ized", 4], ["ised", 4], ["izes", 4],
+  ["ises", 4], ["izer", 4], ["iser", 4], ["ize", 4], ["ise", 4],
+  ["ations", 4], ["ation", 4], ["ating", 4], ["ators", 4], ["ator", 4], ["ated", 4], ["ates", 4], ["ate", 4],
+  ["ments", 4], ["ment", 4], ["ables", 4], ["able", 4], ["ness", 4], ["ions", 4], ["ion", 4], ["ings", 3], ["ing", 3], ["ies", 3],
+  ["ers", 4], ["ors", 4], ["er", 4], ["or", 4], ["ed", 3], ["es", 3], ["s", 3],
+];
+const stems = new Map();
+
+// The stem of a word, for words of letters that are long enough to have one.
+function stemOf(word) {
+  let stem = stems.get(word);
+  if (stem === undefined) {
+    stem = word;
+    const ending = /^[a-z]+$/.test(word) && !word.endsWith("ss") &&
+      ENDINGS.find(([ending, fewest]) => word.endsWith(ending) && word.length >= ending.length + fewest);
+    if (ending) stem = word.slice(0, -ending[0].length);
+    // "multiplies" and "multiply", "stopped" and "stops".
+    if (/^[a-z]{4,}$/.test(stem)) stem = stem.replace(/[eiy]$/, "").replace(/([b-df-hj-np-tv-z])\1$/, "$1");
+    stems.set(word, stem);
+  }
+  return stem;
+}
+
+function stemsOf(text) {
+  return new Set(text.split(/[^a-z0-9]+/).map(stemOf));
+}
+
 function rankOf(term, entry) {
   const name = entry.plain;
   if (name === term || (entry.kind === "op" && "vm." + name === term)) return WHOLE;
@@ -26,7 +61,11 @@ function rankOf(term, entry) {
   if (name.startsWith(term) || (entry.kind === "op" && ("vm." + name).startsWith(term))) return START;
   if (startsWord(name, term)) return WORD;
   if (name.includes(term)) return INSIDE;
-  return startsWord(entry.text, term) ? TEXT : NOT;
+  entry.stems ??= [stemsOf(name), stemsOf(entry.text)];
+  const stem = stemOf(term);
+  if (entry.stems[0].has(stem)) return STEM;
+  if (startsWord(entry.text, term)) return TEXT;
+  return entry.stems[1].has(stem) ? TEXT_STEM : NOT;
 }
 
 // Several words are one name written apart, or all of them match somewhere.
@@ -54,7 +93,9 @@ function read(data) {
 
 // The best matches of what was typed.
 function find(entries, query) {
-  const terms = query.split(/\s+/).map(plain).filter((term) => term !== "");
+  const typed = query.split(/\s+/).map(plain).filter((term) => term !== "");
+  const telling = typed.filter((term) => !SMALL_WORDS.includes(term));
+  const terms = telling.length > 0 ? telling : typed;
   if (terms.length === 0) return [];
   const found = [];
   for (const entry of entries) {
