@@ -305,3 +305,62 @@ fn the_search_finds_other_forms_of_words() {
         assert!(line.split(' ').any(|href| href.starts_with(expected)), "`{query}` finds {line}");
     }
 }
+
+/// The value of an attribute of an element.
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    tag.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(value, _)| value)
+}
+
+/// The left and the right end of a label, by the width that its letters have in the mean.
+fn extent(tag: &str, label: &str) -> (f64, f64) {
+    let class = attribute(tag, "class").unwrap_or_default();
+    let letter = if class.contains("small") { 5.6 } else { 7.3 };
+    let (x, width) = (attribute(tag, "x").and_then(|x| x.parse::<f64>().ok()).unwrap(), letter * label.len() as f64);
+    match class {
+        class if class.contains("start") => (x, x + width),
+        class if class.contains("end") => (x - width, x),
+        _ => (x - width / 2.0, x + width / 2.0),
+    }
+}
+
+/// Each figure is on the page that explains it, its labels are inside of their boxes, and its objects are those of the
+/// specs. On a telephone it is shown at five sixths of its size at least.
+#[test]
+fn figures_are_on_their_pages_and_true() {
+    const FIGURES: [(&str, &str); 3] = [
+        ("call.svg", "guide-library.html"),
+        ("objects.svg", "guide-devices.html"),
+        ("submission.svg", "guide-amdgpu.html"),
+    ];
+    let spec = op::read_spec().map_err(message).unwrap();
+    let objects: Vec<&str> =
+        spec.hal.files.iter().filter_map(|file| Some(file.object.as_ref()?.name.as_str())).collect();
+    let mut found = BTreeSet::new();
+    for (figure, page) in FIGURES {
+        let file = |path: &str| &MANUAL.iter().find(|file| file.path == path).unwrap().text;
+        let text = file(figure);
+        assert!(file(page).contains(&format!("<img src=\"{figure}\" alt=\"")), "{page} does not show {figure}");
+        assert!(text.contains("<desc>") && text.contains("prefers-color-scheme:dark"), "{figure}");
+        let width: f64 = attribute(text, "width").unwrap().parse().unwrap();
+        assert!(width <= 440.0, "{figure} is {width} pixels wide");
+        for (tag, label) in elements(text, "text").into_iter().filter(|(tag, _)| !tag.contains("transform")) {
+            let (left, right) = extent(tag, label);
+            assert!(left >= 0.0 && right <= width, "{figure}: `{label}` is from {left} to {right}");
+            if tag.contains("object") {
+                assert!(objects.contains(&label), "{figure}: `{label}` is no object of spec/hal");
+                found.insert(label);
+            }
+        }
+        for (_, group) in elements(text, "g") {
+            let number = |name| attribute(group, name).unwrap().parse::<f64>().unwrap();
+            let (start, end) = (number("x"), number("x") + number("width"));
+            for (tag, label) in elements(group, "text") {
+                let (left, right) = extent(tag, label);
+                assert!(left > start && right < end, "{figure}: `{label}` is wider than its box");
+            }
+        }
+    }
+    for needed in ["device", "buffer", "command_buffer", "executable", "semaphore", "fence"] {
+        assert!(found.contains(needed), "no figure shows `{needed}`");
+    }
+}
